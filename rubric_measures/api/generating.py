@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from rubric_measures.api.loading import Rows, are_rows, file_beside
@@ -20,6 +19,8 @@ from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.judged import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import spaced_pairs
+from rubric_measures.grading import GradingSettings
+from rubric_measures.grading.asking import Ask
 from rubric_measures.grading.generation import (
     BankQuery,
     check_queries,
@@ -36,7 +37,6 @@ from rubric_measures.grading.generation import (
 )
 from rubric_measures.grading.nuggetization import Caller, Failure, nuggetize, published_calls, related_segments
 from rubric_measures.measures.grade_sets import read_judgments
-from rubric_measures.models.base import CountingBackend
 from rubric_measures.models.settings import CallSettings, Interrupts, note_limit
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
@@ -44,8 +44,8 @@ from rubric_measures.types.entities import Query, TestBank
 
 if TYPE_CHECKING:
     from rubric_measures.grading.generation import LongPassage, SyntheticQueries, SyntheticQuery
-    from rubric_measures.grading.nuggetization import RelatedBy, SourceSegment
-    from rubric_measures.models.settings import CallOptions, Model, Progress
+    from rubric_measures.grading.nuggetization import MadeBank, RelatedBy, SourceSegment
+    from rubric_measures.models.settings import CallOptions, Progress
     from rubric_measures.prompts.library import Prompt
     from rubric_measures.records.models import QueryPassages
 
@@ -81,7 +81,7 @@ class Generated:
     bank: TestBank
     queries: tuple[SyntheticQuery, ...] = ()
     failures: tuple[Failure, ...] = ()
-    missing: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
     plan: tuple[CallPlan, ...] = ()
 
     @property
@@ -202,8 +202,8 @@ def generate(
     keep_inputs(output, *read)
     keep_cache(path, output, *read)
     settings = [CallSettings(spec, **calls) for spec in specs]
-    how = {"max_tokens": max_tokens, "temperature": temperature, **(option or {})}
-    with _callers(settings, how, retries, dry_run, progress) as asked:
+    how = GradingSettings(temperature=temperature, max_tokens=max_tokens, options=option or {}, retries=retries)
+    with _callers(settings, how, dry_run, progress) as asked:
         callers = [caller for _, caller in asked]
         first = callers[0]
         if target == "queries":
@@ -227,22 +227,20 @@ def generate(
                 _LOG.info(text, published_calls(0, max_nuggets)[1] * len(having))
             bare = (query_id for query_id in texts if not related.get(query_id))
             none = (Failure(query_id, "documents", "none is related to it") for query_id in bare)
-            failures: Sequence[Failure] = [*found.failures, *none]
+            found = found._replace(failures=(*found.failures, *none))
             parts = ["nuggets.create"] if over_generate else ["nuggets.create", "nuggets.importance"]
             prompts = [load_prompt(f"{name}{program and '@'}{program}") for name in parts]
-            bank, sources = found.bank, found.sources
         else:
             kind: Literal["nugget", "question"] = "nugget" if target == "nuggets" else "question"
             listed = _asked(queries, limit)
-            bank, failures = generate_bank(listed, first, kind=kind, style=style, program=program)
+            found = generate_bank(listed, first, kind=kind, style=style, program=program)
             prompts = [generation_prompt(kind, query, style, program) for query in listed]
-            sources = None
         if dry_run:
             return Generated(TestBank({}), plan=tuple(_plan(known, caller) for known, caller in asked))
         if target == "queries":
             made = _drawn(written, quotas, seed, output)
         else:
-            made = _finished(first, bank, failures, prompts, sources, output, test_collection)
+            made = _finished(first, found, prompts, output, test_collection)
         for caller in callers:
             _LOG.info("%s: %s", caller.model, caller.stats)
             note_limit(caller.stats, is_kept=path is not None)
@@ -304,8 +302,8 @@ def _asked(queries: _File | Mapping[str, str] | None, limit: int | None) -> list
 
 @contextlib.contextmanager
 def _callers(
-    settings: Sequence[CallSettings], how: Mapping[str, object], retries: int, dry_run: bool, progress: Progress
-) -> Iterator[list[tuple[Model, Caller]]]:
+    settings: Sequence[CallSettings], how: GradingSettings, dry_run: bool, progress: Progress
+) -> Iterator[list[tuple[CallSettings, Caller]]]:
     """What puts questions to the models, behind their cache; of a dry run, what counts them."""
     with contextlib.ExitStack() as stack:
         stop = None if dry_run else stack.enter_context(Interrupts()).event
@@ -314,20 +312,18 @@ def _callers(
             model = one.make()
             if dry_run:
                 runner = stack.enter_context(model.planning())
-                runner = dataclasses.replace(
-                    runner, backend=CountingBackend(model.backend), cache_only=False, max_calls=None, max_cost=None
-                )
             else:
                 runner = stack.enter_context(model.asking(progress, unit="calls", name=str(one.model), stop=stop))
-            found.append((model, Caller(runner, how, 0 if dry_run else retries)))
+            found.append((model, Caller(runner, how)))
         yield found
 
 
-def _plan(model: Model, caller: Caller) -> CallPlan:
-    counted: Any = caller.runner.backend
-    tokens = (counted.prompt_tokens, counted.completion_tokens)
+def _plan(model: CallSettings, caller: Caller) -> CallPlan:
+    tally = caller.runner.tally
+    assert tally is not None
+    tokens = (tally.prompt_tokens, tally.completion_tokens)
     cost = None if model.price is None else model.price.of(*tokens)
-    return CallPlan(caller.model, counted.calls, caller.stats.cached, *tokens, cost)
+    return CallPlan(caller.model, tally.calls, caller.stats.cached, *tokens, cost)
 
 
 def _say_failures(failures: Sequence[Failure]) -> None:
@@ -381,16 +377,11 @@ def _documents(path: str, by: str, qrels: _File | None, texts: Mapping[str, str]
 
 
 def _finished(
-    caller: Caller,
-    bank: TestBank,
-    failures: Sequence[Failure],
-    prompts: Sequence[Prompt],
-    sources: Mapping[str, Sequence[str]] | None,
-    output: _File | None,
-    collection: str,
+    caller: Caller, found: MadeBank, prompts: Sequence[Prompt], output: _File | None, collection: str
 ) -> Generated:
     """Writes what there is, where it shall be written, and says what there is not."""
 
+    bank, failures = found.bank, found.failures
     _say_failures(failures)
     if not len(bank):
         raise GradingError(f"{caller.model}: no call led to an item; nothing was written")
@@ -398,16 +389,16 @@ def _finished(
         info = {
             "made_by": f"rubric_measures {__version__}",
             "model": caller.model,
-            "options": {**caller.runner.backend.options, **caller.options},
+            "options": dict(caller.asker(prompts[0]).request(Ask(()), "").options),
             "prompts": {prompt.prompt_class: prompt.hash for prompt in prompts},
         }
-        write_bank(output, made_entries(bank, info=info, test_collection=collection, sources=sources))
+        write_bank(output, made_entries(bank, info=info, test_collection=collection, sources=found.sources))
     made = [query_id for query_id, items in bank.items.items() if items]
     lacking = {failure.query_id for failure in failures} - set(made)
     if lacking:
         count, names = len(made) + len(lacking), ",".join(made)
         tell(f"the bank has {len(made)} of {count} queries; only passages of these can be graded: {names}")
-    return Generated(bank, failures=tuple(failures))
+    return Generated(bank, failures=failures)
 
 
 def _long_passages(

@@ -42,7 +42,7 @@ from rubric_measures.api.loading import (
     read_runs,
     run_list,
 )
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, naming, warn
 from rubric_measures.base.files import fewer_collections, peek_head
 from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import opened_collection
@@ -61,13 +61,13 @@ from rubric_measures.types.scales import covering_level
 if TYPE_CHECKING:
     from rubric_measures.api.loading import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.grading import BankChange, Grader, GradingPlan, GradingReport
+    from rubric_measures.grading import BankChange, Grader, GradingPlan
     from rubric_measures.grading.lazy import NeededFor
     from rubric_measures.grading.recording import Cells
     from rubric_measures.measures.grade_sets import QuestionSet
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
-    from rubric_measures.models.settings import CallOptions, Model, Progress, RunnerOptions
+    from rubric_measures.models.settings import CallOptions, CallSettings, Progress, RunnerOptions
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.verification.sections import Section
 
@@ -431,7 +431,7 @@ def grade(
     source = passages_of(passages, "grading")
     with fewer_collections():
         asking = Grader(
-            asked.runner(), prompts, settings, change, needed=needed, citations=most, give_up_after=give_up_after
+            asked.runner_over(), prompts, settings, change, needed=needed, citations=most, give_up_after=give_up_after
         )
         if where is not None:
             only = _cells(where, meant, asking, part(source, made), source.name, made)
@@ -446,21 +446,13 @@ def grade(
             return GradedRecords([], report=GradingReport(), plan=plan)
         _note_unwritten(output, manifest, asked)
         pairs = asking.check(part(source, made, _LOG.warning), made)
-        with asked.asking(progress, pairs if change is None and needed is None else None) as runner:
+        report = GradingReport()
+        total = pairs if change is None and needed is None else None
+        with asked.asking(progress, total, stats=report.run) as runner:
             asking = dataclasses.replace(asking, runner=runner)
-            report = GradingReport()
-            graded = asking.grade_records(part(source, made), made, report)
-            try:
-                # Closed before the cache is, also where the output cannot be written.
-                with contextlib.closing(graded):
-                    records = GradedRecords.kept(graded, output, report=report)
-            except KeyboardInterrupt:
-                _say_kept(report, asked.settings.is_kept, "run again to continue")
-                raise
-            except RubricMeasuresError:
-                if _calls_kept(report):
-                    _say_kept(report, asked.settings.is_kept, "what is wrong:")
-                raise
+            # Closed before the cache is, also where the output cannot be written.
+            with contextlib.closing(asking.grade_records(part(source, made), made, report)) as graded:
+                records = GradedRecords.kept(graded, output, report=report)
             if manifest:
                 files = {"passages": given, "bank": bank, "output": output}
                 names = {role: str(name) if isinstance(name, str | os.PathLike) else "" for role, name in files.items()}
@@ -469,7 +461,7 @@ def grade(
                 note_amended(report.amended, given or "the input")
             greedy = asking.settings.temperature == 0 or "temperature" in asking.settings.options
             deterministic = greedy and getattr(asked.backend, "deterministic", False)
-            note_report(report, deterministic=deterministic, is_kept=asked.settings.is_kept)
+            note_report(report, deterministic=deterministic, is_kept=asked.is_kept)
             return records
 
 
@@ -527,17 +519,6 @@ def _cells(
         raise InputError(text, settings=("prompt_type", "prompt"))
     wanted = grade_filter(**({**meant, "prompt_type": "direct"} if is_direct else meant))
     return cells_where(where, groups, source, wanted, None if is_direct else bank)
-
-
-def _calls_kept(report: GradingReport) -> int:
-    return report.run.calls - report.run.failed
-
-
-def _say_kept(report: GradingReport, is_kept: bool, then: str) -> None:
-    if is_kept:
-        _LOG.warning("%d calls of this run are in the cache: %s", _calls_kept(report), then)
-    elif _calls_kept(report):
-        warn(f"{_calls_kept(report)} calls of this run are lost: name a cache to keep them", settings=("cache",))
 
 
 def _check_manifest(manifest: _File | None) -> None:
@@ -636,14 +617,14 @@ def _documents(source: _File | None, level: int, prompt: str | None, label_set: 
     return {query_id: documents_text(shown) for query_id, shown in found.items() if shown}
 
 
-def _note_unwritten(output: _File | None, manifest: str | None, asked: Model) -> None:
+def _note_unwritten(output: _File | None, manifest: str | None, asked: CallSettings) -> None:
     """Says which files beside the records have no name, while there is time to give one."""
     if output is None or os.fspath(output) != "-":
         return
     lacking = {"manifest": "what made the grades", "cache": "the replies"}
     if manifest is not None:
         del lacking["manifest"]
-    if asked.settings.is_kept:
+    if asked.is_kept:
         del lacking["cache"]
     if lacking:
         text = "the records go to standard output; nothing keeps %s"
@@ -918,10 +899,9 @@ def run_canaries(
     if of_pairs := next((name for name in prompt if load_prompt(name).target == "support"), None):
         text = f"prompt {of_pairs} judges sentences by what they cite, and the suite makes passages for items"
         raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
-    calls = CallSettings(model, **options)
-    asked = calls.make()
+    asked = CallSettings(model, **options).make()
     # An empty passage is one of the cases: what the model makes of it is to be seen.
-    grader = Grader(asked.runner(), tuple(prompt), GradingSettings(empty_texts="ask"))
+    grader = Grader(asked.runner_over(), tuple(prompt), GradingSettings(empty_texts="ask"))
     # What is wrong with prompts is found before a cache is made.
     makers = grader.makers(bank)
     scales = [scale for maker in makers if (scale := maker.style.prompt.grade_scale) is not None]
@@ -936,15 +916,10 @@ def run_canaries(
             return CanaryRun(plan=estimate(planned, lambda: built, bank, asked.price))
     total = len(makers) * sum(len(case.passages) * len(bank.for_query(case.query_id)) for case in built)
     graded = GradingReport()
-    with asked.asking(progress, total) as runner:
+    with asked.asking(progress, total, stats=graded.run) as runner:
         grader = dataclasses.replace(grader, runner=runner)
-        try:
-            report = canary_report(grader.grade_records(built, bank, graded), min_rating)
-        except KeyboardInterrupt:
-            if not calls.is_kept and graded.run.calls:
-                warn(f"{graded.run.calls} calls of this run are lost: name a cache to keep them", settings=("cache",))
-            raise
-    note_limit(graded.run, is_kept=calls.is_kept)
+        report = canary_report(grader.grade_records(built, bank, graded), min_rating)
+    note_limit(graded.run, is_kept=asked.is_kept)
     _LOG.info("canary suite: %d grades: %s", graded.by_status.total(), graded.run)
     failed = sum(count.failed for count in report.counts.values())
     warn("%d canary grades failed: they count neither way", failed)

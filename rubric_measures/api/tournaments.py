@@ -195,7 +195,7 @@ def tournament(
         if not wanted:
             raise InputError("there is nothing to play: no query has answers of two agents")
         stats = RunStats()
-        with asked.asking(progress, len(wanted), "games") as runner:
+        with asked.asking(progress, len(wanted), "games", stats=stats) as runner:
             texts = query_texts_of(queries)
             grader = PairwiseGrader(runner, texts, of_queries, references, prompt, how)
             done = list(grader.play(wanted, stats))
@@ -205,7 +205,7 @@ def tournament(
         if save is not None:
             GAMES.write(save, [*others, *done])
         _LOG.info("%d games (%d new): %s", len(wanted), len(wanted) - len(mine), stats)
-        note_limit(stats, is_kept=asked.settings.is_kept)
+        note_limit(stats, is_kept=asked.is_kept)
         if others:
             tell(f"{save}: {len(others)} games of other graders, or of answers that are not here, stay as they are")
     played += [game for listed in by_assessors.values() for game in listed]

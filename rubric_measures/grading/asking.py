@@ -27,12 +27,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from rubric_measures.base.errors import GradingError, InputError
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, refuse_settings
 from rubric_measures.prompts.library import Frame, Prompt, list_text
-from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, RubricItem, canonical_json, content_hash
 from rubric_measures.types.scales import CONTRADICTED, Message
@@ -105,40 +104,25 @@ class GradingSettings:
         own = sorted(name for name in ("temperature", "max_tokens") if self.options.get(name) is not None)
         if own:
             raise InputError(f"{own[0]} is a setting of its own, no further generation option", settings=own)
-        for name, known in (
-            ("combine", ("median", "majority")),
-            ("unparsed", ("", "exampp", "workbench")),
-            ("compat", ("", "workbench", "nuggetizer")),
-            ("long_passages", ("chunk", "truncate", "refuse")),
-            ("empty_texts", ("lowest", "ask")),
-        ):
-            if getattr(self, name) not in known:
-                raise InputError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(filter(None, known))}")
+        for name, kind in get_type_hints(GradingSettings).items():
+            if get_origin(kind) is Literal and (value := getattr(self, name)) not in get_args(kind):
+                raise InputError(f"{name} is {value!r}; expected one of {', '.join(filter(None, get_args(kind)))}")
 
     def as_json(self) -> dict[str, object]:
-        """All settings, defaults included, for signatures and manifests; of documents, the hash.
-
-        Fields, documents, reasons, calls about several items and the asking about empty texts are left out where there
-        is none: they are no part of most prompts.
-        """
+        """All settings, defaults included but for `_LEFT_OUT`, for signatures and manifests; of documents, the hash."""
+        plain = GradingSettings()
         found: dict[str, object] = {
             name: dict(value) if isinstance(value, Mapping) else value
-            for name, value in ((name, getattr(self, name)) for name in self.__dataclass_fields__)
+            for name in self.__dataclass_fields__
+            if (value := getattr(self, name)) != getattr(plain, name) or name not in _LEFT_OUT
         }
-        documents = found.pop("documents")
-        if self.empty_texts == "lowest":
-            del found["empty_texts"]
-        if not self.explain:
-            del found["explain"]
-        if self.items_per_call == 1:
-            del found["items_per_call"]
-        if not self.fields:
-            del found["fields"]
-        if documents:
-            found["documents"] = content_hash(documents)[:16]
+        if self.documents:
+            found["documents"] = content_hash(self.documents)[:16]
         return found
 
 
+# Settings that signatures have only where they are not the usual ones: they are no part of most prompts.
+_LEFT_OUT = ("documents", "empty_texts", "explain", "fields", "items_per_call")
 # With less on all labels together, the first token says something else than a label.
 _LEAST_MASS = 0.5
 # What tokenizers write in the place of a blank.
@@ -253,47 +237,39 @@ def numbered(items: Sequence[RubricItem]) -> str:
     return "\n" + "\n".join(f"{number}. {' '.join(item.text.split())}" for number, item in enumerate(items, 1))
 
 
-def read_several(text: str, prompt: Prompt, count: int) -> Parsed[dict[int, int]]:
-    """Reads the grades of numbered items: place from 0 -> grade; those that are missing or no grade are left out.
+def read_several(text: str, prompt: Prompt, count: int) -> Parsed[dict[int, tuple[int, str]]]:
+    """Reads the grades of numbered items: place from 0 -> grade, and the reason beside it (or nothing).
 
-    Of an item with two different grades there is none. A reply that has a number that was not asked about counted in
-    another way, so none of its grades surely belongs to its item.
+    Those that are missing or no grade are left out. Of an item with two different grades there is none. A reply that
+    has a number that was not asked about counted in another way, so none of its grades surely belongs to its item.
     """
-    reply = clean_reply(text)
     said: dict[int, set[int | None]] = {}
-    for found in objects_of(reply):
+    reasons: dict[int, str] = {}
+    for found in objects_of(clean_reply(text)):
         for key, entry in found.items():
             if match := _KEY.fullmatch(key):
-                value = entry.get("grade") if isinstance(entry, dict) else entry
-                known = isinstance(value, str | int | float)
-                word = ("no", "yes")[value] if isinstance(value, bool) else str(value)
-                said.setdefault(int(match[1]), set()).add(prompt.parse(word).value if known else None)
+                number, (grade, reason) = int(match[1]), _graded(entry if isinstance(entry, dict) else {"grade": entry})
+                said.setdefault(number, set()).add(None if grade is None else prompt.parse(grade).value)
+                reasons[number] = reason or reasons.get(number, "")
     if strange := [number for number in said if not 1 <= number <= count]:
         return Parsed(None, f"the reply grades item {strange[0]}, and there are {count}")
     grades = {}
     for number, values in said.items():
-        if len(values) == 1 and (grade := next(iter(values))) is not None:
-            grades[number - 1] = grade
+        if len(values) == 1 and (value := next(iter(values))) is not None:
+            grades[number - 1] = value, reasons[number]
     return Parsed(grades) if grades else Parsed(None, "no grades of numbered items in the reply")
 
 
-def read_reasons(text: str) -> dict[int, str]:
-    """The reasons beside the grades of numbered items: place from 0 -> reason, of the items that have one."""
-    found = {
-        int(match[1]) - 1: entry["reason"].strip()
-        for one in objects_of(clean_reply(text))
-        for key, entry in one.items()
-        if (match := _KEY.fullmatch(key)) and isinstance(entry, dict) and isinstance(entry.get("reason"), str)
-    }
-    return {place: reason for place, reason in found.items() if reason}
+def _graded(entry: Mapping[str, object]) -> tuple[str | None, str]:
+    """The grade that JSON says, as text, and the reason beside it."""
+    grade, reason = entry.get("grade"), entry.get("reason")
+    word = ("no", "yes")[grade] if isinstance(grade, bool) else str(grade)
+    return word if isinstance(grade, str | int | float) else None, reason.strip() if isinstance(reason, str) else ""
 
 
 _MOST_STOPS = 4  # that the official endpoint takes
 _LONGER = 4  # times as many tokens for a reply that was cut
 _PER_MESSAGE = 8  # what a chat template or special tokens add to a message, at most
-
-
-A = TypeVar("A")
 
 
 class Ask(NamedTuple):
@@ -310,8 +286,8 @@ class ReadReply(NamedTuple):
     `retries` counts further draws; `checks` has (gold answer, reply) where a model checked the text; `thinking` is what
     the model thought before the text, and `max_tokens` how long it might be where it was asked for once more;
     `distribution` is grade -> probability, where the reply came with those of its labels; `reason` is why the model
-    gave the grade, where it was asked for that, and `reasons` place -> reason of a reply about several items; `alone`
-    says that the item was asked about by itself, as a reply about several did not grade it.
+    gave the grade, where it was asked for that; `alone` says that the item was asked about by itself, as a reply about
+    several did not grade it.
     """
 
     value: Any
@@ -325,7 +301,6 @@ class ReadReply(NamedTuple):
     distribution: Mapping[int, float] | None = None
     reason: str = ""
     alone: bool = False
-    reasons: Mapping[int, str] | None = None
 
 
 def _ends(backend: Backend, prompt: Prompt) -> Mapping[str, object]:
@@ -343,14 +318,6 @@ def _ends(backend: Backend, prompt: Prompt) -> Mapping[str, object]:
         return {"stop": ["\n"]}
     labels = [f"\n{label}" for label in prompt.delimiters.lines]
     return {"stop": labels[:_MOST_STOPS]} if labels else {}
-
-
-def _explained(text: str) -> tuple[set[str], str]:
-    """The grades of a reply as its JSON says them, and the reason before the first; none without such JSON."""
-    found = [one for one in objects_of(clean_reply(text)) if isinstance(one.get("grade"), str | int | float)]
-    grades = {str(one["grade"]) for one in found}
-    reasons = [reason for one in found if isinstance(reason := one.get("reason"), str) and reason.strip()]
-    return grades, reasons[0].strip() if reasons else ""
 
 
 UNREAD = 10
@@ -382,58 +349,34 @@ class Trial:
         return not self.is_over and under_way >= _TRIED
 
 
-def ask_together(
-    asks: Sequence[A],
-    request: Callable[[A, int, int], Request],
-    read: Callable[[A, Reply], ReadReply],
-    more: Callable[[A], int],
-    retries: int,
-    again_after: Sequence[str] = ("unparsed",),
-) -> Generator[Sequence[Request], Sequence[Reply], list[ReadReply]]:
-    """A step of a job that asks some questions at once; answers in the same order.
+class Room:
+    """What of a model's context is left beside what is shown.
 
-    Replies that were cut are asked for once more with more tokens, and those that cannot be read are drawn again.
-
-    Args:
-        asks: the questions.
-        request: the request of a question, of a draw (from 0) and of the longest reply (0: as always).
-        read: reads a reply.
-        more: how long the reply to a question may be when it is asked for once more; 0: it is not.
-        retries: how often a reply is drawn again.
-        again_after: the statuses of replies that are.
+    Attributes:
+        limit: how many tokens the context has; None where there is no limit, or nobody knows it.
+        count: the tokens of a text, by the model's own tokenizer.
     """
-    answers: list[ReadReply | None] = [None] * len(asks)
-    longest: dict[int, int] = {}
-    draws: dict[int, int] = {}
-    open_ = list(range(len(asks)))
-    while open_:
-        replies = yield [request(asks[place], draws.get(place, 0), longest.get(place, 0)) for place in open_]
-        again = []
-        for place, reply in zip(open_, replies, strict=True):
-            answer = read(asks[place], reply)
-            if answer.status == "graded" and not longest and not draws:
-                # As nearly all are.
-                answers[place] = answer
-                continue
-            if answer.status == "truncated" and reply.is_answer and place not in longest:
-                if longer := more(asks[place]):
-                    longest[place] = longer
-                    answers[place] = answer
-                    again.append(place)
-                    continue
-            elif place in longest:
-                if answer.status in ("failed", "refused"):
-                    # What was read of the reply that was cut is all that there is.
-                    answers[place] = answers[place] or answer
-                    continue
-                answer = answer._replace(max_tokens=longest[place])
-            drawn = draws.get(place, 0)
-            answers[place] = answer._replace(retries=drawn) if drawn else answer
-            if answer.status in again_after and drawn < retries:
-                draws[place] = drawn + 1
-                again.append(place)
-        open_ = again
-    return cast(list[ReadReply], answers)
+
+    def __init__(self, backend: Backend) -> None:
+        self.limit = backend.context_tokens
+        self.count = functools.lru_cache(maxsize=4096)(backend.count_tokens)
+        # An encoder-decoder writes its reply elsewhere.
+        self._shared = bool(getattr(backend, "reply_shares_context", True))
+
+    def taken(self, messages: Sequence[Message], reply_tokens: int) -> int:
+        """The tokens of messages and their reply."""
+        shown = sum(self.count(message.content) + _PER_MESSAGE for message in messages)
+        return shown + (reply_tokens if self._shared else 0)
+
+    def why_too_long(self, messages: Sequence[Message], reply_tokens: int) -> str:
+        """Why messages and their reply do not fit; empty when they do, or when nobody knows."""
+        if self.limit is None or (taken := self.taken(messages, reply_tokens)) <= self.limit:
+            return ""
+        return f"it needs {taken} of the model's {self.limit} tokens"
+
+    def for_reply(self, messages: Sequence[Message], wanted: int) -> int:
+        """How many of the wanted tokens a reply to messages may have."""
+        return wanted if self.limit is None or not self._shared else min(wanted, self.limit - self.taken(messages, 0))
 
 
 class Asker:
@@ -461,7 +404,7 @@ class Asker:
                 held = backend.options["structured"]
                 self.options = {**self.options, "explain": True, "structured": "auto" if held == "off" else held}
         self._embedded = embedded
-        self._backend = backend
+        self.room = Room(backend)
         self._labels = prompt.reply_labels
         # Another draw of a reply that is always the same would only cost.
         fixed = embedded or (getattr(backend, "deterministic", False) and not self.options.get("temperature"))
@@ -528,24 +471,54 @@ class Asker:
         labels = self._labels if ask.labels is None else ()
         return Request.of_parts(text, self.model, ask.messages, options, labels, replicate, group)
 
-    def ask(self, asks: Sequence[Ask], group: str) -> Generator[Sequence[Request], Sequence[Reply], list[ReadReply]]:
-        """Asks some questions at once; answers in the same order, see `ask_together`."""
+    def ask(
+        self, asks: Sequence[Ask], group: str = ""
+    ) -> Generator[Sequence[Request], Sequence[Reply], list[ReadReply]]:
+        """A step of a job that asks some questions at once; answers in the same order.
 
-        def request(ask: Ask, attempt: int, longest: int) -> Request:
-            return self.request(ask, group, attempt, longest)
-
-        return (yield from ask_together(asks, request, self._read, self._more_tokens, self._retries))
+        Replies that were cut are asked for once more with more tokens, and those that cannot be read are drawn again.
+        """
+        answers: list[ReadReply | None] = [None] * len(asks)
+        longest: dict[int, int] = {}
+        draws: dict[int, int] = {}
+        open_ = list(range(len(asks)))
+        while open_:
+            replies = yield [
+                self.request(asks[place], group, draws.get(place, 0), longest.get(place, 0)) for place in open_
+            ]
+            again = []
+            for place, reply in zip(open_, replies, strict=True):
+                answer = self._read(asks[place], reply)
+                if answer.status == "graded" and not longest and not draws:
+                    # As nearly all are.
+                    answers[place] = answer
+                    continue
+                if answer.status == "truncated" and reply.is_answer and place not in longest:
+                    if longer := self._more_tokens(asks[place]):
+                        longest[place] = longer
+                        answers[place] = answer
+                        again.append(place)
+                        continue
+                elif place in longest:
+                    if answer.status in ("failed", "refused"):
+                        # What was read of the reply that was cut is all that there is.
+                        answers[place] = answers[place] or answer
+                        continue
+                    answer = answer._replace(max_tokens=longest[place])
+                drawn = draws.get(place, 0)
+                answers[place] = answer._replace(retries=drawn) if drawn else answer
+                if answer.status == "unparsed" and drawn < self._retries:
+                    draws[place] = drawn + 1
+                    again.append(place)
+            open_ = again
+        return cast(list[ReadReply], answers)
 
     def _more_tokens(self, ask: Ask) -> int:
         """How long the reply may be when it is asked for once more because it was cut; 0: it is not."""
         if self._embedded or not self.settings.retries or "max_tokens" in self.options:
             return 0
         longest = self.max_tokens(ask.labels)
-        backend = self._backend
-        if backend.context_tokens is None or not getattr(backend, "reply_shares_context", True):
-            return _LONGER * longest
-        shown = sum(backend.count_tokens(message.content) + _PER_MESSAGE for message in ask.messages)
-        more = min(_LONGER * longest, backend.context_tokens - shown)
+        more = self.room.for_reply(ask.messages, _LONGER * longest)
         return more if more > longest else 0
 
     def _read(self, ask: Ask, reply: Reply) -> ReadReply:
@@ -578,20 +551,18 @@ class Asker:
         """What a complete reply says."""
         settings, prompt = self.settings, self.prompt
         if count is not None and prompt.parser != "label_list":
-            several = read_several(text, prompt, count)
-            reasons = read_reasons(text) if settings.explain else None
-            status: GradeStatus = "unparsed" if several.value is None else "graded"
-            return ReadReply(several.value, status, text, several.reason, reasons=reasons)
-        grades, reason = _explained(text) if settings.explain else (set(), "")
-        if grades:
-            parsed = prompt.parse(*grades) if len(grades) == 1 else Parsed(None, "the reply has several grades")
-            status = "unparsed" if parsed.value is None else "graded"
-            return ReadReply(parsed.value, status, text, parsed.reason, reason=reason)
-        unparsed = "exampp" if settings.unparsed == "exampp" else ""
-        parsed = prompt.parse(text, unparsed=unparsed, compat=settings.compat, count=count)
-        if parsed.value is None and settings.unparsed == "workbench" and prompt.parser == "rating":
-            parsed = Parsed(int(is_unanswerable(text) or not text.strip()))
-        return ReadReply(parsed.value, "unparsed" if parsed.value is None else "graded", text, parsed.reason)
+            return _as_read(read_several(text, prompt, count), text)
+        entries = [_graded(one) for one in objects_of(clean_reply(text))] if settings.explain else []
+        if grades := {grade for grade, _ in entries if grade is not None}:
+            several: Parsed[Any] = Parsed(None, "the reply has several grades")
+            reason = next((reason for grade, reason in entries if grade is not None and reason), "")
+            return _as_read(prompt.parse(*grades) if len(grades) == 1 else several, text)._replace(reason=reason)
+        parsed = prompt.parse(text, unparsed=settings.unparsed, compat=settings.compat, count=count)
+        return _as_read(parsed, text)
+
+
+def _as_read(parsed: Parsed[Any], text: str) -> ReadReply:
+    return ReadReply(parsed.value, "unparsed" if parsed.value is None else "graded", text, parsed.reason)
 
 
 class Unit(NamedTuple):
@@ -876,76 +847,47 @@ class Fit(NamedTuple):
     spans: tuple[tuple[int, int], ...] | None = None
 
 
-class Fitter:
-    """Fits passages into the context of a model.
+def fit_passage(
+    text: str,
+    frame: Sequence[Message],
+    reply_tokens: int,
+    room: Room,
+    settings: GradingSettings,
+    shown: Callable[[str], str] = str,
+) -> Fit:
+    """What of a passage is shown at once.
 
     Args:
-        backend: the model; its own tokenizer counts.
+        text: the passage.
+        frame: the messages with an empty passage.
+        reply_tokens: how long the reply may be.
+        room: the context of the model.
         settings: what to do with passages that are too long.
-
-    Attributes:
-        count: the tokens of a text.
+        shown: a piece as the messages show it, which may be longer.
     """
+    if room.limit is None:
+        return Fit((text,))
+    left = room.limit - room.taken(frame, reply_tokens)
 
-    def __init__(self, backend: Backend, settings: GradingSettings) -> None:
-        self._limit = backend.context_tokens
-        # An encoder-decoder writes its reply elsewhere.
-        self._shared = bool(getattr(backend, "reply_shares_context", True))
-        self._settings = settings
-        self.count = functools.lru_cache(maxsize=4096)(backend.count_tokens)
+    def count(piece: str) -> int:
+        return room.count(shown(piece))
 
-    @property
-    def unlimited(self) -> bool:
-        """Whether every passage fits, or nobody knows."""
-        return self._limit is None
-
-    def why_too_long(self, messages: tuple[Message, ...], reply_tokens: int) -> str:
-        """Why messages and their reply do not fit; empty when they do, or when nobody knows."""
-        if self._limit is None:
-            return ""
-        taken = self._taken(messages, reply_tokens)
-        return f"it needs {taken} of the model's {self._limit} tokens" if taken > self._limit else ""
-
-    def _taken(self, messages: tuple[Message, ...], reply_tokens: int) -> int:
-        shown = sum(self.count(message.content) + _PER_MESSAGE for message in messages)
-        return shown + (reply_tokens if self._shared else 0)
-
-    def room(self, frame: tuple[Message, ...], reply_tokens: int) -> int:
-        """How many tokens of a passage go into messages that are shown with an empty one; for models with a limit."""
-        return (self._limit or 0) - self._taken(frame, reply_tokens)
-
-    def fit(self, text: str, frame: tuple[Message, ...], reply_tokens: int, shown: Callable[[str], str] = str) -> Fit:
-        """What of a passage is shown at once.
-
-        Args:
-            text: the passage.
-            frame: the messages with an empty passage.
-            reply_tokens: how long the reply may be.
-            shown: a piece as the messages show it, which may be longer.
-        """
-        if self._limit is None:
-            return Fit((text,))
-        room = self.room(frame, reply_tokens)
-
-        def count(piece: str) -> int:
-            return self.count(shown(piece))
-
-        length = count(text)
-        if length <= room:
-            return Fit((text,))
-        if room < _LEAST_ROOM:
-            note = f"question and reply need {self._limit - room} of the model's {self._limit} tokens"
-            return Fit((), "failed", note, ())
-        found = f"{length} tokens, room for {room}"
-        how = self._settings.long_passages
-        if how == "refuse":
-            return Fit((), "refused", f"the passage is too long: {found}", ())
-        if how == "truncate":
-            end = _longest_prefix(text, 0, room, count)
-            return Fit((text[:end],), "truncated", f"the passage was cut: {found}", ((0, end),))
-        spans = overlapping_chunks(text, room, self._settings.chunk_overlap, count)
-        pieces = tuple(text[start:end] for start, end in spans)
-        return Fit(pieces, "graded", f"graded in {len(pieces)} chunks: {found}", spans)
+    length = count(text)
+    if length <= left:
+        return Fit((text,))
+    if left < _LEAST_ROOM:
+        note = f"question and reply need {room.limit - left} of the model's {room.limit} tokens"
+        return Fit((), "failed", note, ())
+    found = f"{length} tokens, room for {left}"
+    how = settings.long_passages
+    if how == "refuse":
+        return Fit((), "refused", f"the passage is too long: {found}", ())
+    if how == "truncate":
+        end = _longest_prefix(text, 0, left, count)
+        return Fit((text[:end],), "truncated", f"the passage was cut: {found}", ((0, end),))
+    spans = overlapping_chunks(text, left, settings.chunk_overlap, count)
+    pieces = tuple(text[start:end] for start, end in spans)
+    return Fit(pieces, "graded", f"graded in {len(pieces)} chunks: {found}", spans)
 
 
 def overlapping_chunks(

@@ -21,7 +21,7 @@ from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
 from rubric_measures.grading.grader import Grader, GradingReport, default_prompts
-from rubric_measures.models.base import CountingBackend, llm_name
+from rubric_measures.models.base import Tally, llm_name
 from rubric_measures.models.replies import LedgerRow
 from rubric_measures.models.running import LocalRunner, Price
 from rubric_measures.records.models import QueryPassages
@@ -123,9 +123,8 @@ def estimate(
     found = []
     known: set[str] = set()
     for name in grader.prompts or default_prompts(grader.runner.backend.model, bank, grader.citations is not None):
-        counter = CountingBackend(grader.runner.backend, known)
-        # Nothing is called, so whatever runs the calls of the grader, here it is this process.
-        runner = LocalRunner(counter, grader.runner.cache, price=grader.runner.price, stop=grader.runner.stop)
+        counter = Tally(known)
+        runner = LocalRunner(grader.runner.backend, grader.runner.cache, cache_only=True, tally=counter)
         report = GradingReport()
         single = dataclasses.replace(grader, runner=runner, prompts=(name,))
         [maker] = single.makers(bank)
@@ -157,6 +156,11 @@ _LOG = logging.getLogger("rubric_measures")
 # What of an earlier run's manifest is kept in the next one.
 _KEPT = ("calls", "llm", "model", "prompts", "returned_models", "statuses", "versions")
 
+# Of the counts of a run, those that the manifest has under their own names.
+_COUNTS = (
+    "cached", "cached_completion_tokens", "cached_prompt_tokens", "completion_tokens", "failed", "prefix_tokens",
+    "prompt_tokens", "reasoning_tokens", "shared", "truncated",
+)  # fmt: skip
 _PACKAGES = ("torch", "transformers", "openai", "pydantic", "snowballstemmer", "rapidfuzz")
 
 
@@ -203,21 +207,12 @@ def make_manifest(
         **({"paid": _paid(ledger)} if ledger else {}),
         "bank": {"hash": bank_content(bank), "items": len(bank), "queries": len(bank.items)},
         "calls": {
-            "cached": run.cached,
-            "cached_completion_tokens": run.cached_completion_tokens,
-            "cached_prompt_tokens": run.cached_prompt_tokens,
-            "completion_tokens": run.completion_tokens,
+            **{name: getattr(run, name) for name in _COUNTS},
             "cost": run.cost if grader.runner.price and not run.unpriced else None,
-            "failed": run.failed,
             "left_out": dict(sorted(run.left_out.items())),
             "limit": run.limit or None,
             "made": run.calls,
-            "prefix_tokens": run.prefix_tokens,
-            "prompt_tokens": run.prompt_tokens,
-            "reasoning_tokens": run.reasoning_tokens,
             "retries_of_unparsed": report.unparsed_retries,
-            "shared": run.shared,
-            "truncated": run.truncated,
         },
         "files": files or {},
         "flip_rate": report.flip_rate,

@@ -12,7 +12,6 @@ Files of the bank makers: queries, passages, bank entries, synthetic queries; an
 from __future__ import annotations
 
 import hashlib
-import importlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,16 +27,14 @@ from rubric_measures.formats.banks import BankEntry, bank_entries
 from rubric_measures.formats.documents import iter_documents
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.grading.nuggetization import (
-    BankCall,
     Caller,
     Failure,
+    MadeBank,
     SourceSegment,
-    ask_each,
     normalised,
     without_duplicates,
 )
 from rubric_measures.prompts.library import Prompt, load_prompt
-from rubric_measures.prompts.parsers import parse_items
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.types.scales import Message
@@ -50,18 +47,6 @@ class BankQuery(NamedTuple):
     text: str
     facet_id: str | None = None
     facet_text: str = ""
-
-
-class GeneratedBank(NamedTuple):
-    """A generated bank and what happened on the way.
-
-    Attributes:
-        bank: every query is in it, one whose calls all failed with an empty list.
-        failures: the queries (or facets) whose call led to nothing; `step` is the facet, or "query".
-    """
-
-    bank: TestBank
-    failures: tuple[Failure, ...]
 
 
 def generation_prompt(kind: ItemKind, query: BankQuery, style: str = "auto", program: str = "") -> Prompt:
@@ -81,12 +66,14 @@ def generation_prompt(kind: ItemKind, query: BankQuery, style: str = "auto", pro
     return load_prompt(f"bank.{kind}.{style}{program and f'@{program}'}")
 
 
-def query_messages(kind: ItemKind, query: BankQuery, style: str = "auto", program: str = "") -> tuple[Message, ...]:
-    """What the model is shown for a query."""
+def query_messages(
+    kind: ItemKind, query: BankQuery, style: str = "auto", program: str = ""
+) -> tuple[Prompt, tuple[Message, ...]]:
+    """The prompt for a query, and what the model is shown."""
     prompt = generation_prompt(kind, query, style, program)
     if "query_subtopic" in prompt.fields:
-        return prompt.render(query_title=query.text, query_subtopic=query.facet_text or query.facet_id)
-    return prompt.render(query_text=query.text)
+        return prompt, prompt.render(query_title=query.text, query_subtopic=query.facet_text or query.facet_id)
+    return prompt, prompt.render(query_text=query.text)
 
 
 def generate_bank(
@@ -96,7 +83,7 @@ def generate_bank(
     kind: ItemKind = "question",
     style: str = "auto",
     program: str = "",
-) -> GeneratedBank:
+) -> MadeBank:
     """Generates a bank: one call a query, duplicates left out, ids by the rule of the workbench.
 
     Args:
@@ -116,8 +103,8 @@ def generate_bank(
     Source: Dietz, SIGIR 2024, section 3.1 and Table 1; ids: the workbench's bank files.
     """
     check_queries(queries)
-    asks = [BankCall(query_messages(kind, query, style, program), parse_items) for query in queries]
-    outcomes = ask_each(caller, asks)
+    asked = [query_messages(kind, query, style, program) for query in queries]
+    outcomes = caller.ask_each(asked)
     items: dict[str, list[RubricItem]] = {query.query_id: [] for query in queries}
     failures: list[Failure] = []
     duplicates = 0
@@ -138,7 +125,7 @@ def generate_bank(
         {query.query_id: query.text for query in queries},
         {(query.query_id, query.facet_id): query.facet_text for query in queries if query.facet_id is not None},
     )
-    return GeneratedBank(bank, tuple(failures))
+    return MadeBank(bank, tuple(failures))
 
 
 def check_queries(queries: Iterable[BankQuery]) -> None:
@@ -334,11 +321,11 @@ def generate_queries(
     failures: list[Failure] = []
     duplicates = surplus = copied = 0
     for caller in callers:
-        asks = [
-            BankCall(prompt.render(passage=p.text, examples=shown, max_questions=max_questions), parse_items)
-            for p in passages
+        asked = [
+            (prompt, prompt.render(passage=passage.text, examples=shown, max_questions=max_questions))
+            for passage in passages
         ]
-        for passage, outcome in zip(passages, ask_each(caller, asks), strict=True):
+        for passage, outcome in zip(passages, caller.ask_each(asked), strict=True):
             if outcome.value is None:
                 step = f"{caller.model}, passage {passage.doc_ids[0]}"
                 failures.append(Failure(passage.document_id, step, outcome.reason))
@@ -469,14 +456,9 @@ def _of_records(name: str) -> Iterator[SourceSegment]:
 
 
 def _dataset(name: str) -> Any:
-    import ir_datasets
+    from rubric_measures.corpora.collections import load_collection
 
-    # Registers this package's own ids.
-    importlib.import_module("rubric_measures.corpora.collections")
-    try:
-        return ir_datasets.load(name)
-    except KeyError:
-        raise InputError(f"{name}: no such file, and no such ir_datasets id") from None
+    return load_collection(name)
 
 
 def made_entries(

@@ -22,8 +22,8 @@ from rubric_measures.grading.recording import (
     BankChange,
     Cells,
     GradeSetMaker,
-    amend_passage,
     described,
+    note_stale,
     refuse_without_grades,
 )
 from rubric_measures.grading.styles import Style, make_style
@@ -253,8 +253,8 @@ def _advice(report: GradingReport, deterministic: bool) -> list[tuple[str, str]]
 def note_amended(counts: AmendCounts, passages: str) -> None:
     """Notes what following the edits of a bank changed and left."""
     tell(
-        f"only what edits touched: {len(counts.items)} items graded anew; {counts.amended} grade sets amended, "
-        f"{counts.untouched} left as they were"
+        f"only what edits touched: {len(counts.items)} items graded anew; {counts.sets_amended} grade sets amended, "
+        f"{counts.sets_untouched} left as they were"
     )
     tell("%d stale grades of items that changed or left are taken out (%s has them)", counts.taken_out, passages)
     warn(
@@ -264,10 +264,10 @@ def note_amended(counts: AmendCounts, passages: str) -> None:
     )
     warn(
         "%d passages have no grades by this grader and get none, as only changes are graded",
-        counts.without,
+        counts.passages_without,
         settings=("only_changed",),
     )
-    warn("%d grade sets of this model and prompt have other settings and are left", counts.other_settings)
+    warn("%d grade sets of this model and prompt have other settings and are left", counts.sets_with_other_settings)
     if counts.elsewhere:
         names = ", ".join(f"{count} by {name}" for name, count in sorted(counts.elsewhere.items()))
         _LOG.warning("grades of changed items that may be older than the change are left: %s", names)
@@ -388,7 +388,7 @@ def _lazily(
         if doc_id in passages:
             number, passage = passages[doc_id]
             asked = [item for item in unit.items if unsettled.needs(doc_id, item.item_id)]
-            whole = unit._replace(doc_id=doc_id, text=passage.text, items=maker.missing(passage, asked))
+            whole = unit._replace(doc_id=doc_id, text=passage.text, items=maker.missing(passage, asked) or ())
             for part in maker.style.units(whole) if whole.items else ():
                 yield _job(maker.style, part, number)
 
@@ -466,7 +466,10 @@ class Grader:
                 self.needed.plan(maker.style, bank)
         if not makers:
             raise InputError("the test bank has no items")
-        return makers if self.change is None else [AmendingMaker.after(maker, self.change) for maker in makers]
+        if self.change is None:
+            return makers
+        counts = AmendCounts()
+        return [AmendingMaker.after(maker, self.change, counts) for maker in makers]
 
     def check(self, groups: Iterable[QueryPassages], bank: TestBank) -> int:
         """Finds what `grade_records` would find wrong with the input in the middle of the work; asks nothing.
@@ -510,6 +513,8 @@ class Grader:
         """
         report = report if report is not None else GradingReport()
         makers = report.makers = self.makers(bank)
+        for amending in _amending(makers):
+            report.amended = amending.counts
         line = _Queue(None if self.give_up_after is None else Trial(self.give_up_after))
         if line.trial is not None:
             for maker in makers:
@@ -530,7 +535,7 @@ class Grader:
             yield self._finished(group, makers, report)
         _note_left_out(makers, left_out)
         if self.change is not None:
-            refuse_without_grades(_amending(makers), report.amended)
+            refuse_without_grades(_amending(makers))
 
     def _jobs(
         self,
@@ -623,67 +628,29 @@ class Grader:
             else:
                 yield unit
             return
-        if isinstance(maker, AmendingMaker):
-            if not maker.has_graded(passage):
-                report.amended.without += 1
-                return
-            missing = maker.missing_of(passage, unit.query_id, wanted, items)
-        else:
-            missing = maker.missing(passage, wanted)
-        report.kept += len(wanted) - len(missing)
+        missing = maker.missing(passage, wanted, items)
+        report.kept += len(wanted) - len(missing) if missing is not None else 0
         if missing:
             yield from style.units(unit._replace(items=missing))
 
     def _finished(self, group: _OpenGroup, makers: Sequence[GradeSetMaker], report: GradingReport) -> QueryPassages:
         passages = []
-        if self.change is not None:
-            return self._amended(group, _amending(makers), report)
-        by_kind = [
-            {
-                kind: [item for item in maker.style.items_of(group.items) if item.kind == kind]
-                for kind in maker.style.item_kinds
-            }
-            for maker in makers
-        ]
-        for number, passage in enumerate(group.source.passages):
+        query_id, old = group.source.query_id, group.source.passages
+        amending = _amending(makers)
+        for number, passage in enumerate(old):
             report.passages += 1
-            exam_grades, grades = list(passage.exam_grades or ()), list(passage.grades or ())
             for which, maker in enumerate(makers):
-                outcomes = group.outcomes.pop((number, which), {})
-                if not outcomes and not group.asked_for:
-                    continue
-                asked_for = group.asked_for.get(which)
-                report.add(maker.style.prompt.prompt_class, outcomes.values())
-                if maker.style.direct:
-                    _put(grades, maker.present_direct(passage), maker.direct_label(outcomes["0"]))
-                    continue
-                for kind, members in by_kind[which].items():
-                    mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
-                    old = maker.present(passage, kind)  # type: ignore[arg-type]
-                    if mine or (asked_for and members):
-                        new = maker.item_grade_set(members, mine, old, asked_for)
-                        report.never_asked += len(members) - len(new.answers) if asked_for else 0
-                        _put(exam_grades, old, new)
-            changes: dict[str, Any] = {}
-            if exam_grades:
-                changes["exam_grades"] = exam_grades
-            if grades:
-                changes["grades"] = grades
-            passages.append(passage.replacing(**changes))
-        return described(group.source._replace(passages=passages), makers, group.query_text)
-
-    @staticmethod
-    def _amended(group: _OpenGroup, makers: Sequence[AmendingMaker], report: GradingReport) -> QueryPassages:
-        passages = []
-        for number, passage in enumerate(group.source.passages):
-            report.passages += 1
-            outcomes = [group.outcomes.pop((number, which), {}) for which in range(len(makers))]
-            for maker, made in zip(makers, outcomes, strict=True):
-                if made:
-                    report.add(maker.style.prompt.prompt_class, made.values())
-            query_id = group.source.query_id
-            passages.append(amend_passage(passage, query_id, group.items, makers, outcomes, report.amended))
-        if all(new is old for new, old in zip(passages, group.source.passages, strict=True)):
+                outcomes, asked_for = group.outcomes.pop((number, which), {}), group.asked_for.get(which)
+                if outcomes:
+                    report.add(maker.style.prompt.prompt_class, outcomes.values())
+                if outcomes or asked_for or amending:
+                    passage = maker.with_outcomes(passage, query_id, group.items, outcomes, asked_for)
+                if asked_for:
+                    report.never_asked += len(maker.style.items_of(group.items)) - len(maker.told(passage))
+            if amending:
+                note_stale(amending, passage, query_id)
+            passages.append(passage)
+        if amending and all(new is one for new, one in zip(passages, old, strict=True)):
             return group.source
         return described(group.source._replace(passages=passages), makers, group.query_text)
 
@@ -705,12 +672,3 @@ def _note_left_out(makers: Sequence[GradeSetMaker], left_out: Mapping[str, Seque
         if lost := sum(counts[place] for counts in left_out.values()):
             why = "are none of its aspects" if prompt.parser == "aspects" else "have no gold answers"
             _LOG.warning("%s: %d items left out: they %s", prompt.prompt_class, lost, why)
-
-
-def _put(entries: list[Any], old: Any, new: Any) -> None:
-    """Appends the new grade set, or puts it where the old one stands."""
-    for place, entry in enumerate(entries):
-        if entry is old:
-            entries[place] = new
-            return
-    entries.append(new)

@@ -10,20 +10,18 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.grading.asking import ReadReply, Trial, ask_together
+from rubric_measures.grading.asking import Ask, Asker, GradingSettings, ReadReply, Trial
 from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.models.base import Reply, Request, refuse_settings
 from rubric_measures.models.running import Job, LocalRunner, RunStats
-from rubric_measures.prompts.library import list_text, load_prompt
-from rubric_measures.prompts.parsers import parse_label_list, parse_list
+from rubric_measures.prompts.library import Prompt, list_text, load_prompt
 from rubric_measures.prompts.verdicts import Parsed
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import Importance, Query, RubricItem, TestBank, make_item_id
@@ -31,6 +29,7 @@ from rubric_measures.types.scales import Message
 
 K = TypeVar("K")
 T = TypeVar("T")
+_Steps = Generator[Sequence[Request], Sequence[Reply], T]
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,7 @@ class Caller:
 
     Attributes:
         runner: the model behind its cache and limits.
-        options: generation options of every request, beside those of the backend.
-        retries: how often a reply that cannot be read, or that never came, is drawn again (as the next replicate, so
-            that no cached reply is read twice).
+        settings: how it is asked, for prompts of any kind.
         stats: counts of what was asked; they grow with every use.
         trial: ends the work where none of the first replies can be read.
 
@@ -50,41 +47,44 @@ class Caller:
     """
 
     runner: LocalRunner
-    options: Mapping[str, object] = field(default_factory=dict)
-    retries: int = 1
+    settings: GradingSettings = field(default_factory=GradingSettings)
     stats: RunStats = field(default_factory=RunStats)
     trial: Trial = field(default_factory=Trial)
 
     def __post_init__(self) -> None:
-        refuse_settings(self.runner.backend, self.options)
+        refuse_settings(self.runner.backend, self.settings.options)
 
     @property
     def model(self) -> str:
         """The backend's canonical name."""
         return self.runner.backend.model
 
-    def request(self, ask: BankCall[Any], draw: int, longest: int = 0) -> Request:
-        """The request of one draw; `longest` is how long the reply may be in place of what the options say."""
-        options = {**self.runner.backend.options, **self.options, **({"max_tokens": longest} if longest else {})}
-        return Request(self.model, ask.messages, options, replicate=draw)
+    def asker(self, prompt: Prompt) -> Asker:
+        """What puts a prompt to the model."""
+        asker = Asker(self.runner.backend, prompt, self.settings)
+        # A list that was cut is none.
+        asker.told = lambda one: self.trial.note(one._replace(value=None) if one.status == "truncated" else one)
+        return asker
 
-    def more_tokens(self, ask: BankCall[Any]) -> int:
-        """How long a reply may be that was cut and is asked for once more, four times as long; 0: it would not fit."""
-        reply, limit = self.options.get("max_tokens"), self.runner.backend.context_tokens
-        if not isinstance(reply, int) or not self.retries:
-            return 0
-        more = 4 * reply if limit is None else min(4 * reply, limit - self._shown(ask))
-        return more if more > reply else 0
+    def run(self, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
+        """Runs all jobs; name -> result, in the order in which they were done: look results up by name."""
+        begun: list[K] = []
+        found: dict[K, T] = {}
 
-    def why_too_long(self, ask: BankCall[Any]) -> str:
-        """Why a prompt cannot be asked: it and its reply do not fit the model, which would cut it. Empty if they do."""
-        reply, limit = self.options.get("max_tokens", 0), self.runner.backend.context_tokens
-        if limit is None or (shown := self._shown(ask)) + (reply if isinstance(reply, int) else 0) <= limit:
-            return ""
-        return f"{shown} tokens and a reply of {reply} do not fit the model's {limit}"
+        def noted() -> Iterator[tuple[K, Job[T]]]:
+            for name, job in jobs:
+                begun.append(name)
+                yield name, job
 
-    def _shown(self, ask: BankCall[Any]) -> int:
-        return sum(self.runner.backend.count_tokens(message.content) for message in ask.messages)
+        for name, result in self.runner.run(noted(), self.stats, lambda: self.trial.waits(len(begun) - len(found))):
+            found[name] = result
+        return found
+
+    def ask_each(self, asked: Sequence[tuple[Prompt, tuple[Message, ...]]]) -> list[Parsed[Any]]:
+        """What prompts say, with their messages, that do not wait for each other; the outcomes are in their order."""
+        jobs = ((place, ask_all(self.asker(prompt), [Ask(shown)])) for place, (prompt, shown) in enumerate(asked))
+        found = self.run(jobs)
+        return [found[place][0] for place in range(len(asked))]
 
 
 class Failure(NamedTuple):
@@ -95,58 +95,35 @@ class Failure(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
-class BankCall(Generic[T]):
-    """One question to the model: what is shown, how the reply is read."""
+class MadeBank(NamedTuple):
+    """A bank that was made, and what happened on the way.
 
-    messages: tuple[Message, ...]
-    read: Callable[[str], Parsed[T]]
+    Attributes:
+        bank: every query is in it, in the order given; one whose calls all failed with an empty list.
+        failures: calls that led to nothing; `step` is "query", a facet, "create 2/5" or "importance 1/3". A failed
+            creation call left the list as it was, a failed importance call left its nuggets without importance.
+        sources: of nuggets from documents: item id -> ids of the segments that were shown when it first appeared.
+    """
 
-
-def ask_all(
-    caller: Caller, asks: Sequence[BankCall[T]]
-) -> Generator[Sequence[Request], Sequence[Reply], list[Parsed[T]]]:
-    """A step of a job that asks some questions together; the outcomes are in their order."""
-    problems = [caller.why_too_long(ask) for ask in asks]
-    fitting = [ask for ask, problem in zip(asks, problems, strict=True) if not problem]
-    again = ("unparsed", "failed", "refused")
-
-    def read(ask: BankCall[T], reply: Reply) -> ReadReply:
-        caller.trial.note(answer := _read(ask, reply))
-        return answer
-
-    answers = iter((yield from ask_together(fitting, caller.request, read, caller.more_tokens, caller.retries, again)))
-    found = (ReadReply(None, "failed", "", problem) if problem else next(answers) for problem in problems)
-    return [Parsed(one.value, one.note) for one in found]
+    bank: TestBank
+    failures: tuple[Failure, ...]
+    sources: Mapping[str, tuple[str, ...]] | None = None
 
 
-def _read(ask: BankCall[T], reply: Reply) -> ReadReply:
-    if reply.status != "ok" or reply.text is None:
-        status = "failed" if reply.status == "ok" else reply.status
-        return ReadReply(None, status, reply.text or "", f"{reply.status}: {reply.error or 'no text'}")
-    parsed = ask.read(reply.text)
-    return ReadReply(parsed.value, "unparsed" if parsed.value is None else "graded", reply.text, parsed.reason)
+def ask_all(asker: Asker, asks: Sequence[Ask]) -> _Steps[list[Parsed[Any]]]:
+    """A step of a job that asks some questions together; the outcomes are in their order.
 
-
-def run_jobs(caller: Caller, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
-    """Runs all jobs; name -> result. The order is that in which they were done: look results up by name."""
-    begun: list[K] = []
-    found: dict[K, T] = {}
-
-    def noted() -> Iterator[tuple[K, Job[T]]]:
-        for name, job in jobs:
-            begun.append(name)
-            yield name, job
-
-    for name, result in caller.runner.run(noted(), caller.stats, lambda: caller.trial.waits(len(begun) - len(found))):
-        found[name] = result
-    return found
-
-
-def ask_each(caller: Caller, asks: Sequence[BankCall[T]]) -> list[Parsed[T]]:
-    """Asks questions that do not wait for each other; the outcomes are in their order."""
-    found = run_jobs(caller, ((place, ask_all(caller, [ask])) for place, ask in enumerate(asks)))
-    return [found[place][0] for place in range(len(asks))]
+    What does not fit the model is not asked, as it would cut it. A reply that was cut is none: it may lack an item.
+    """
+    problems = [asker.room.why_too_long(ask.messages, asker.max_tokens(ask.labels)) for ask in asks]
+    answers = iter((yield from asker.ask([ask for ask, problem in zip(asks, problems, strict=True) if not problem])))
+    found = [ReadReply(None, "failed", "", problem) if problem else next(answers) for problem in problems]
+    return [
+        Parsed(one.value, one.note)
+        if one.status in ("graded", "unparsed")
+        else Parsed(None, f"{one.status}: {one.note}")
+        for one in found
+    ]
 
 
 _PUNCTUATION = re.compile(r"[.,;:!?'\"()\[\]{}…«»“”‘’`*_/–—]|-(?!\d)")
@@ -244,22 +221,6 @@ class SourceSegment(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
-class MadeNuggets:
-    """Nuggets from documents and what happened on the way.
-
-    Attributes:
-        bank: every query is in it, in the order given; its nuggets vital first, then in the order of their creation.
-        sources: item id -> ids of the segments that were shown when the nugget first appeared.
-        failures: calls that led to nothing; `step` is "create 2/5" or "importance 1/3". A failed creation call left the
-            list as it was, a failed importance call left its nuggets without importance.
-    """
-
-    bank: TestBank
-    sources: Mapping[str, tuple[str, ...]]
-    failures: tuple[Failure, ...] = ()
-
-
 def published_calls(segments: int, nuggets: int) -> tuple[int, int]:
     """How many creation and importance calls one query takes when none is retried: ⌈segments/10⌉ and ⌈nuggets/10⌉.
 
@@ -289,9 +250,6 @@ class _Plan(NamedTuple):
     words: str  # what the names of the prompts end in: @nuggetizer for that program's
 
 
-_Steps = Generator[Sequence[Request], Sequence[Reply], T]
-
-
 def nuggetize(
     queries: Sequence[Query],
     segments: Mapping[str, Sequence[SourceSegment]],
@@ -301,7 +259,7 @@ def nuggetize(
     keep: int = KEPT,
     over_generate: bool = False,
     program: str = "",
-) -> MadeNuggets:
+) -> MadeBank:
     """Builds each query's nuggets from its related documents.
 
     Ten segments a call; the list so far goes in, the updated list comes out, cut to `max_nuggets`. Then importance, ten
@@ -325,7 +283,7 @@ def nuggetize(
     _check(queries, max_nuggets, keep)
     plan = _Plan(max_nuggets, keep, over_generate, program and f"@{program}")
     jobs = ((query.query_id, _make(query, segments.get(query.query_id, ()), caller, plan)) for query in queries)
-    found = run_jobs(caller, jobs)
+    found = caller.run(jobs)
     made_of = {query.query_id: found[query.query_id] for query in queries}
     items: dict[str, tuple[RubricItem, ...]] = {}
     sources: dict[str, tuple[str, ...]] = {}
@@ -340,10 +298,10 @@ def nuggetize(
     warn("%d nuggets are longer than the 12 words that the prompt asks for; they were kept", long)
     bank = TestBank(items, {query.query_id: query.text for query in queries})
     failures = tuple(failure for steps in made_of.values() for failure in steps.failures)
-    return MadeNuggets(bank, sources, failures)
+    return MadeBank(bank, failures, sources)
 
 
-def label_importance(bank: TestBank, caller: Caller) -> MadeNuggets:
+def label_importance(bank: TestBank, caller: Caller) -> MadeBank:
     """A bank whose items have the importance that the model gives them, ten a call; nothing else changes.
 
     Args:
@@ -357,12 +315,9 @@ def label_importance(bank: TestBank, caller: Caller) -> MadeNuggets:
     """
     plan = _Plan(MAX_NUGGETS, KEPT, True, "")
     nuggets = {query_id: tuple(_Nugget(item.text, ()) for item in items) for query_id, items in bank.items.items()}
-    found = run_jobs(
-        caller,
-        (
-            (query_id, _label(Query(query_id, bank.query_texts[query_id]), made, caller, plan))
-            for query_id, made in nuggets.items()
-        ),
+    found = caller.run(
+        (query_id, _label(Query(query_id, bank.query_texts[query_id]), made, caller, plan))
+        for query_id, made in nuggets.items()
     )
     items = {
         query_id: tuple(
@@ -372,7 +327,7 @@ def label_importance(bank: TestBank, caller: Caller) -> MadeNuggets:
         for query_id, members in bank.items.items()
     }
     failures = tuple(failure for query_id in bank.items for failure in found[query_id].failures)
-    return MadeNuggets(TestBank(items, bank.query_texts, bank.facet_texts, further=bank.further), {}, failures)
+    return MadeBank(TestBank(items, bank.query_texts, bank.facet_texts, further=bank.further), failures)
 
 
 def trim(nuggets: Sequence[_Nugget], keep: int = KEPT) -> tuple[_Nugget, ...]:
@@ -398,15 +353,17 @@ def _make(query: Query, segments: Sequence[SourceSegment], caller: Caller, plan:
     """The job of one query: all creation calls one after the other, then all importance calls together."""
     nuggets: tuple[_Nugget, ...] = ()
     failures: list[Failure] = []
+    asker = caller.asker(load_prompt(f"nuggets.create{plan.words}"))
     windows = _windows(len(segments))
     for number, window in enumerate(windows, 1):
         shown = segments[window]
-        (outcome,) = yield from ask_all(caller, [_creation(query, shown, nuggets, plan)])
-        if outcome.value is None:
-            reason = f"{outcome.reason}; the list stays as it was"
+        (outcome,) = yield from ask_all(asker, [_creation(asker.prompt, query, shown, nuggets, plan)])
+        texts = without_duplicates(outcome.value or ())
+        if outcome.value is None or (nuggets and not texts):
+            reason = f"{outcome.reason or 'the reply empties the list'}; the list stays as it was"
             failures.append(Failure(query.query_id, f"create {number}/{len(windows)}", reason))
         else:
-            nuggets = _updated(nuggets, outcome.value[: plan.max_nuggets], shown)
+            nuggets = _updated(nuggets, texts[: plan.max_nuggets], shown)
     if plan.over_generate:
         return _Made(nuggets, tuple(failures))
     labelled = yield from _label(query, nuggets, caller, plan)
@@ -414,9 +371,8 @@ def _make(query: Query, segments: Sequence[SourceSegment], caller: Caller, plan:
 
 
 def _creation(
-    query: Query, shown: Sequence[SourceSegment], nuggets: Sequence[_Nugget], plan: _Plan
-) -> BankCall[tuple[str, ...]]:
-    prompt = load_prompt(f"nuggets.create{plan.words}")
+    prompt: Prompt, query: Query, shown: Sequence[SourceSegment], nuggets: Sequence[_Nugget], plan: _Plan
+) -> Ask:
     # One line a segment: a segment cannot pretend to be the next one. Programs show segments as they are.
     texts = [segment.text if plan.words else " ".join(segment.text.split()) for segment in shown]
     context = "\n".join(
@@ -430,17 +386,7 @@ def _creation(
         nuggets_length=len(nuggets),
         max_nuggets=plan.max_nuggets,
     )
-
-    def read(reply: str) -> Parsed[tuple[str, ...]]:
-        parsed = parse_list(reply)
-        if parsed.value is None:
-            return parsed
-        kept = without_duplicates(parsed.value)
-        if not kept and nuggets:
-            return Parsed(None, "the reply empties the list")
-        return Parsed(kept)
-
-    return BankCall(messages, read)
+    return Ask(messages)
 
 
 def _updated(before: Sequence[_Nugget], texts: Sequence[str], shown: Sequence[SourceSegment]) -> tuple[_Nugget, ...]:
@@ -452,14 +398,14 @@ def _updated(before: Sequence[_Nugget], texts: Sequence[str], shown: Sequence[So
 
 def _label(query: Query, nuggets: Sequence[_Nugget], caller: Caller, plan: _Plan) -> _Steps[_Made]:
     """Asks for the importance of all nuggets, a batch a call, the calls together."""
-    prompt = load_prompt(f"nuggets.importance{plan.words}")
-    windows = _windows(len(nuggets))
+    asker = caller.asker(load_prompt(f"nuggets.importance{plan.words}"))
+    prompt, windows = asker.prompt, _windows(len(nuggets))
     asks = []
     for window in windows:
         texts = [nugget.text for nugget in nuggets[window]]
         messages = prompt.render(query=query.text, nuggets=list_text(texts, prompt.lists), nuggets_length=len(texts))
-        asks.append(BankCall(messages, partial(parse_label_list, labels=prompt.labels, count=len(texts))))
-    outcomes = yield from ask_all(caller, asks)
+        asks.append(Ask(messages, labels=len(texts)))
+    outcomes = yield from ask_all(asker, asks)
     labelled: list[_Nugget] = []
     failures: list[Failure] = []
     for number, (window, outcome) in enumerate(zip(windows, outcomes, strict=True), 1):

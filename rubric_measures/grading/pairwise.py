@@ -210,7 +210,6 @@ def _first_side(seed: int, first: str, second: str) -> int:
 
 
 IDENTICAL = "identical answers"
-_PER_MESSAGE = 8  # what a chat template or special tokens add to a message, at most
 
 
 class Reference(NamedTuple):
@@ -396,29 +395,20 @@ class PairwiseGrader:
     def _job(self, asker: Asker, game: Game, texts: tuple[str, str]) -> Job[Preference]:
         """One game, as a generator for the runner."""
         references = list(self.references.get(game.query_id, ()))
-        shown = self._fitting(asker, game, texts, references)
-        if shown is None:
+        # The most relevant first.
+        for shown in range(len(references), -1, -1):
+            messages = self._messages(asker.prompt, game, texts, references[:shown])
+            if not asker.room.why_too_long(messages, asker.max_tokens()):
+                break
+        else:
             note = f"query and answers do not fit into the model's {self.runner.backend.context_tokens} tokens"
             return Preference(*game, None, "failed", grader=self.runner.backend.model, note=note)
-        messages = self._messages(asker.prompt, game, texts, references[:shown])
         (answer,) = yield from asker.ask([Ask(messages)], game.query_id)
         note = answer.note
         if answer.status == "graded" and shown < len(references):
             note = f"{len(references) - shown} of {len(references)} documents did not fit and were not shown"
         verdict: Any = answer.value if answer.status == "graded" else None
         return Preference(*game, verdict, answer.status, answer.text, self.runner.backend.model, note)
-
-    def _fitting(self, asker: Asker, game: Game, texts: tuple[str, str], references: Sequence[Reference]) -> int | None:
-        """How many documents fit, the most relevant first; None when not even the answers do."""
-        backend = self.runner.backend
-        if backend.context_tokens is None:
-            return len(references)
-        room = backend.context_tokens - asker.max_tokens()
-        for shown in range(len(references), -1, -1):
-            messages = self._messages(asker.prompt, game, texts, references[:shown])
-            if sum(backend.count_tokens(message.content) + _PER_MESSAGE for message in messages) <= room:
-                return shown
-        return None
 
     def _messages(
         self, prompt: Prompt, game: Game, texts: tuple[str, str], references: Sequence[Reference]

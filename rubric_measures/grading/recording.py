@@ -17,13 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
 from rubric_measures.grading.asking import Outcome
 from rubric_measures.grading.styles import Style
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.models.base import Backend, llm_name
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import (
@@ -162,16 +163,53 @@ class GradeSetMaker:
         """The direct label of this style that the passage has already."""
         return next((entry for entry in passage.grades or () if self.is_mine(entry)), None)
 
-    def missing(self, passage: GradedPassage, items: Sequence[RubricItem]) -> tuple[RubricItem, ...]:
-        """The items that still need a grade (or, for extraction, an answer) by this style.
+    def missing(
+        self, passage: GradedPassage, wanted: Sequence[RubricItem], everything: Sequence[RubricItem] = ()
+    ) -> tuple[RubricItem, ...] | None:
+        """The items of those wanted that still need a grade (or, for extraction, an answer) by this style.
 
-        A grade that was read in a cut reply, or given to a cut passage, is one: asking the same again changes nothing.
+        None where the passage gets no grades at all; `everything` are all items of the query. A grade that was read in
+        a cut reply, or given to a cut passage, is one: asking the same again changes nothing.
         """
         done: set[str] = set()
         for entry in self._present_sets(passage):
             failed = (entry.item_status or {}).keys() - grade_of_items(entry).keys()
             done |= {item_id for item_id, _ in entry.answers if item_id not in failed}
-        return tuple(item for item in items if item.item_id not in done)
+        return tuple(item for item in wanted if item.item_id not in done)
+
+    def told(self, passage: GradedPassage) -> list[str]:
+        """The items of which the passage says something by this style."""
+        return [item_id for entry in self._present_sets(passage) for item_id, _ in entry.answers]
+
+    def with_outcomes(
+        self,
+        passage: GradedPassage,
+        query_id: str,
+        items: Sequence[RubricItem],
+        outcomes: Mapping[str, Outcome],
+        asked_for: Mapping[str, Sequence[str]] | None = None,
+    ) -> GradedPassage:
+        """The passage with what came of its items, in the place of what this style said before or behind all else.
+
+        Args:
+            passage: as it was.
+            query_id: its query.
+            items: all items of the query.
+            outcomes: item_id -> what came of it.
+            asked_for: measures and runs, where not all items were asked about.
+        """
+        if self.style.direct:
+            label = self.direct_label(outcomes[DIRECT_ITEM])
+            return passage.replacing(grades=_put(passage.grades or (), self.present_direct(passage), label))
+        entries: Sequence[ItemGradeSet] = passage.exam_grades or ()
+        wanted = self.style.items_of(items)
+        for kind in self.style.item_kinds:
+            members = [item for item in wanted if item.kind == kind]
+            mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
+            if mine or (asked_for and members):
+                old = self.present(passage, kind)  # type: ignore[arg-type]
+                entries = _put(entries, old, self.item_grade_set(members, mine, old, asked_for))
+        return passage.replacing(exam_grades=entries) if entries else passage
 
     def grades_of(self, passage: GradedPassage) -> dict[str, float]:
         """The grades of items that the passage has already by this style."""
@@ -248,6 +286,15 @@ class GradeSetMaker:
     def _details(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
         found = {item_id: dict(outcome.details) for item_id, outcome in outcomes.items() if outcome.details}
         return {"details": found} if found else {}
+
+
+_E = TypeVar("_E")
+
+
+def _put(entries: Sequence[_E], old: _E | None, new: _E) -> list[_E]:
+    """The grade sets with the new one where the old one stands, or behind all."""
+    made = [new if one is old else one for one in entries]
+    return made if any(one is new for one in made) else [*made, new]
 
 
 def _outcomes_of(entry: ItemGradeSet) -> dict[str, Outcome]:
@@ -352,37 +399,28 @@ class AmendCounts:
     """What was left and what was changed; the counts only grow.
 
     Attributes:
-        amended: grade sets that lost or got grades.
-        untouched: grade sets of the same grader that are as they were.
+        sets_amended: grade sets that lost or got grades.
+        sets_untouched: grade sets of the same grader that are as they were.
         taken_out: grades that became stale: of items that changed, or left the bank.
         items: (query_id, item_id) of the items that were graded anew.
         failures_left: statuses other than a grade of unchanged items, which are left as they are.
-        without: passages that the grader had not graded before, which are left so.
-        other_settings: grade sets of the same model and prompt with other settings, which are left.
+        passages_without: passages that the grader had not graded before, which are left so.
+        sets_with_other_settings: grade sets of the same model and prompt with other settings, which are left.
         elsewhere: grader -> its grades of changed items that keep their id; they may be older than the change.
     """
 
-    amended: int = 0
-    untouched: int = 0
+    sets_amended: int = 0
+    sets_untouched: int = 0
     taken_out: int = 0
     items: set[_KnownPlace] = field(default_factory=set)
     failures_left: int = 0
-    without: int = 0
-    other_settings: int = 0
+    passages_without: int = 0
+    sets_with_other_settings: int = 0
     elsewhere: Counter[str] = field(default_factory=Counter)
 
     def as_json(self) -> dict[str, Any]:
         """For the manifest."""
-        return {
-            "elsewhere": dict(sorted(self.elsewhere.items())),
-            "failures_left": self.failures_left,
-            "items": len(self.items),
-            "passages_without": self.without,
-            "sets_amended": self.amended,
-            "sets_untouched": self.untouched,
-            "sets_with_other_settings": self.other_settings,
-            "taken_out": self.taken_out,
-        }
+        return {**vars(self), "elsewhere": dict(sorted(self.elsewhere.items())), "items": len(self.items)}
 
 
 class _Ids(NamedTuple):
@@ -403,12 +441,14 @@ class AmendingMaker(GradeSetMaker):
 
     Attributes:
         change: what edits did to the bank.
+        counts: what was changed and left; makers of one run share them.
     """
 
     change: BankChange = field(default_factory=BankChange)
+    counts: AmendCounts = field(default_factory=AmendCounts)
 
     @classmethod
-    def after(cls, maker: GradeSetMaker, change: BankChange) -> AmendingMaker:
+    def after(cls, maker: GradeSetMaker, change: BankChange, counts: AmendCounts) -> AmendingMaker:
         """The same maker, for a bank that changed.
 
         Raises:
@@ -417,7 +457,7 @@ class AmendingMaker(GradeSetMaker):
         if maker.style.direct:
             name = maker.style.prompt.prompt_class
             raise InputError(f"prompt {name} labels passages without items, so edits of the bank change nothing")
-        return cls(maker.style, maker.model, maker.bank, change)
+        return cls(maker.style, maker.model, maker.bank, change, counts)
 
     def named_alike(self, entry: ItemGradeSet, kind: str) -> bool:
         """Whether a grade set has this model, prompt and kind of items; perhaps with other settings."""
@@ -457,19 +497,22 @@ class AmendingMaker(GradeSetMaker):
         about = items.keys() | former
         return [entry for entry in entries if self.belongs(entry, kind) and not about.isdisjoint(_ids(entry).all)]
 
-    def has_graded(self, passage: GradedPassage) -> bool:
-        """Whether the passage has grades of this style, over whatever items."""
-        entries = passage.exam_grades or ()
-        return any(self.belongs(entry, kind) for entry in entries for kind in self.style.item_kinds)
+    def missing(
+        self, passage: GradedPassage, wanted: Sequence[RubricItem], everything: Sequence[RubricItem] = ()
+    ) -> tuple[RubricItem, ...] | None:
+        """The items that edits touched: without any grade (or failure) of this style, or with a stale one.
 
-    def missing_of(
-        self, passage: GradedPassage, query_id: str, wanted: Sequence[RubricItem], everything: Sequence[RubricItem]
-    ) -> tuple[RubricItem, ...]:
-        """The items that edits touched: without any grade (or failure) of this style, or with a stale one."""
+        None where the style gave the passage no grade, over whatever items.
+        """
+        entries = passage.exam_grades or ()
+        if not any(self.belongs(entry, kind) for entry in entries for kind in self.style.item_kinds):
+            self.counts.passages_without += 1
+            return None
+        query_id = everything[0].query_id if everything else ""
         items = {item.item_id: item for item in everything}
         done: set[str] = set()
         for kind in self.style.item_kinds:
-            for entry in self._amendable(passage.exam_grades or (), kind, query_id, items):
+            for entry in self._amendable(entries, kind, query_id, items):
                 if is_partial(entry):
                     text = "these grades were asked only for some measures; grade for them again: of items that did not"
                     text += " change the replies come from the cache"
@@ -477,23 +520,29 @@ class AmendingMaker(GradeSetMaker):
                 done |= self.fresh(entry, query_id, items)
         return tuple(item for item in wanted if item.item_id not in done)
 
-    def amend(
+    def with_outcomes(
+        self,
+        passage: GradedPassage,
+        query_id: str,
+        items: Sequence[RubricItem],
+        outcomes: Mapping[str, Outcome],
+        asked_for: Mapping[str, Sequence[str]] | None = None,
+    ) -> GradedPassage:
+        """The passage without stale grades and with the new outcomes; the very same one where no edit touched it."""
+        old = passage.exam_grades or []
+        made = self._amend(old, query_id, items, outcomes)
+        is_same = len(made) == len(old) and all(one is before for one, before in zip(made, old, strict=True))
+        return passage if is_same else passage.replacing(exam_grades=made)
+
+    def _amend(
         self,
         entries: Sequence[ItemGradeSet],
         query_id: str,
         everything: Sequence[RubricItem],
         outcomes: Mapping[str, Outcome],
-        counts: AmendCounts,
     ) -> list[ItemGradeSet]:
-        """The grade sets of one passage without stale grades and with the new outcomes; those not touched are the same.
-
-        Args:
-            entries: the grade sets of the passage.
-            query_id: the query.
-            everything: all items of the query.
-            outcomes: item_id -> what grading it anew gave.
-            counts: are added to.
-        """
+        """The grade sets of a passage; those not touched are the same."""
+        counts = self.counts
         items = {item.item_id: item for item in everything}
         made = list(entries)
         counts.items |= {(query_id, item_id) for item_id in outcomes}
@@ -511,15 +560,15 @@ class AmendingMaker(GradeSetMaker):
                 counts.failures_left += len((entry.item_status or {}).keys() & kept - before.graded.keys())
                 place = next(place for place, one in enumerate(made) if one is entry)
                 if before.all == kept and added is None:
-                    counts.untouched += 1
+                    counts.sets_untouched += 1
                     continue
-                counts.amended += 1
+                counts.sets_amended += 1
                 if kept or added is not None:
                     made[place] = self._signed(self._amended(entry, kept, added), entry, {} if added is None else said)
                 else:
                     del made[place]
             if fresh is not None and not mine:
-                counts.amended += 1
+                counts.sets_amended += 1
                 others = [entry for entry in entries if self.belongs(entry, kind)]
                 made.append(self._signed(fresh, others[-1] if others else None, said))
         return made
@@ -561,57 +610,33 @@ class AmendingMaker(GradeSetMaker):
         return entry.replacing(provenance=made)
 
 
-def amend_passage(
-    passage: GradedPassage,
-    query_id: str,
-    items: Sequence[RubricItem],
-    makers: Sequence[AmendingMaker],
-    outcomes: Sequence[Mapping[str, Outcome]],
-    counts: AmendCounts,
-) -> GradedPassage:
-    """The passage with the grade sets of all makers amended; the very same one where no edit touched it.
-
-    Args:
-        passage: as it was read.
-        query_id: its query.
-        items: all items of the query.
-        makers: one for each prompt.
-        outcomes: for each maker, item_id -> what grading it anew gave.
-        counts: are added to.
-    """
-    old = passage.exam_grades or []
-    entries: list[ItemGradeSet] = list(old)
-    for maker, made in zip(makers, outcomes, strict=True):
-        entries = maker.amend(entries, query_id, items, made, counts)
-    _stale_elsewhere(makers, entries, query_id, counts)
-    if len(entries) == len(old) and all(one is before for one, before in zip(entries, old, strict=True)):
-        return passage
-    return passage.replacing(exam_grades=entries)
-
-
-def _stale_elsewhere(
-    makers: Sequence[AmendingMaker], entries: Iterable[ItemGradeSet], query_id: str, counts: AmendCounts
-) -> None:
+def note_stale(makers: Sequence[AmendingMaker], passage: GradedPassage, query_id: str) -> None:
     """Counts grades of changed items that keep their id in grade sets of other graders, and sets of other settings."""
-    for entry in entries:
+    counts = makers[0].counts
+    for entry in passage.exam_grades or ():
         kinds = [(maker, kind) for maker in makers for kind in maker.style.item_kinds]
         if any(maker.belongs(entry, kind) for maker, kind in kinds):
             continue
-        counts.other_settings += any(maker.named_alike(entry, kind) for maker, kind in kinds)
+        counts.sets_with_other_settings += any(maker.named_alike(entry, kind) for maker, kind in kinds)
         if stale := makers[0].stale(entry, query_id, _ids(entry).graded.keys()):
             counts.elsewhere[entry.llm] += len(stale)
 
 
-def refuse_without_grades(makers: Sequence[AmendingMaker], counts: AmendCounts) -> None:
+def refuse_without_grades(makers: Sequence[AmendingMaker]) -> None:
     """Says that there was nothing to go on from, instead of writing records that nobody graded.
 
     Raises:
         InputError: no grade set of the makers was found.
     """
-    if counts.amended or counts.untouched:
+    counts = makers[0].counts
+    if counts.sets_amended or counts.sets_untouched:
         return
     names = ", ".join(maker.style.prompt.prompt_class for maker in makers)
-    others = f"; {counts.other_settings} grade sets were made with other settings" if counts.other_settings else ""
+    others = (
+        f"; {counts.sets_with_other_settings} grade sets were made with other settings"
+        if counts.sets_with_other_settings
+        else ""
+    )
     raise InputError(
         f"the records hold no grades of this bank by {makers[0]._llm['llm']} with {names}{others}: "
         "there is nothing to go on from; grade everything",

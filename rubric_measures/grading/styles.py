@@ -13,7 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.words import stem
@@ -22,7 +22,6 @@ from rubric_measures.grading.asking import (
     Ask,
     Asker,
     Fit,
-    Fitter,
     GradingSettings,
     Outcome,
     ReadReply,
@@ -31,6 +30,7 @@ from rubric_measures.grading.asking import (
     as_nuggetizer,
     best_answer,
     combine_replicates,
+    fit_passage,
     refuse_several,
 )
 from rubric_measures.measures.grades import DIRECT_ITEM
@@ -132,14 +132,12 @@ class Verifier:
         backend: the model.
         prompt: the prompt that extracted the answers.
         settings: the settings.
-        fitter: knows what the model's context can hold.
 
     Source: EXAM++, Farzi and Dietz, LLM4Eval 2024, section 4.2.
     """
 
-    def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings, fitter: Fitter) -> None:
+    def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
         self._compat = settings.compat
-        self._fitter = fitter
         self._asker = Asker(backend, load_prompt(prompt.verify), settings) if prompt.verify else None
 
     def verified(
@@ -169,7 +167,7 @@ class Verifier:
                 continue
             for gold in dict.fromkeys(item.gold_answers):
                 ask = self._ask(item, gold, answer, replicate)
-                if problem := self._fitter.why_too_long(ask.messages, self._asker.max_tokens()):
+                if problem := self._asker.room.why_too_long(ask.messages, self._asker.max_tokens()):
                     checks[place, gold] = ReadReply(None, "failed", "", f"the check of the extracted answer: {problem}")
                 else:
                     asks[place, gold] = ask
@@ -197,12 +195,8 @@ class Verifier:
         for item in items:
             asks = [self._ask(item, gold, ReadReply("", "graded", ""), 0) for gold in dict.fromkeys(item.gold_answers)]
             checks = max(checks, len(asks))
-            shown = max(
-                shown,
-                sum(
-                    sum(self._fitter.count(message.content) for message in ask.messages) + answer_tokens for ask in asks
-                ),
-            )
+            texts = [message.content for ask in asks for message in ask.messages]
+            shown = max(shown, sum(map(self._asker.room.count, texts)) + answer_tokens * len(asks))
         return checks, shown, checks * self._asker.max_tokens()
 
     def _ask(self, item: RubricItem, gold: str, answer: ReadReply, replicate: int) -> Ask:
@@ -243,6 +237,15 @@ _READERS = {
 }
 
 
+class _Question(NamedTuple):
+    """A question: some items with a piece of the passage, for a replicate, in an order."""
+
+    part: Unit
+    piece: str
+    replicate: int
+    order: tuple[RubricItem, ...]
+
+
 class Style:
     """One prompt put to one model: cuts the items of a passage into units of work, and says how a unit is done.
 
@@ -268,7 +271,7 @@ class Style:
         self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
         self.showing = Showing(prompt, settings)
         self._least_room = functools.lru_cache(maxsize=8)(self._make_least_room)
-        self._fitter = Fitter(backend, settings)
+        self._room = self.asker.room
         # Every item is asked about by itself and once, and the reply is its grade.
         self._simple = (
             self.graded
@@ -278,7 +281,7 @@ class Style:
             and settings.replicates == 1
             and settings.items_per_call == 1
         )
-        self._verifier = Verifier(backend, prompt, settings, self._fitter) if prompt.task == "verify" else None
+        self._verifier = Verifier(backend, prompt, settings) if prompt.task == "verify" else None
 
     def most_checks(self, items: Iterable[RubricItem]) -> tuple[int, int, int]:
         """What checking one reply takes at most: calls of the model, tokens shown, tokens written; see `Verifier`."""
@@ -327,27 +330,62 @@ class Style:
         if self._simple and self._fits(unit):
             return (yield from self._one_by_one(unit))
         plans = []
-        asks: list[Ask] = []
+        asked: list[_Question] = []
         for part in self._shown_together(unit):
             fit = self._fitted(part)
-            orders = [self.showing.order(part, replicate) for replicate in range(self.settings.replicates)]
-            plans.append((part, fit, orders, len(asks)))
-            for replicate, order in enumerate(orders):
-                for piece in fit.pieces:
-                    asks.append(Ask(self.showing.messages(part, piece, order), replicate, self._count(part)))
+            plans.append((part, fit, len(asked)))
+            for replicate in range(self.settings.replicates):
+                order = self.showing.order(part, replicate)
+                asked += [_Question(part, piece, replicate, order) for piece in fit.pieces]
+        asks = [
+            Ask(self.showing.messages(part, piece, order), replicate, self._count(part))
+            for part, piece, replicate, order in asked
+        ]
         group = f"{unit.query_id}\t{unit.doc_id}"
         answers = yield from self.asker.ask(asks, group)
-        if self.settings.items_per_call != 1:
-            for part, fit, orders, start in plans:
-                if self._is_list(part):
-                    yield from self._complete(part, fit, orders, answers, start, group)
         if self._verifier is not None:
-            items = [part.items[0] for part, fit, orders, _ in plans for _ in range(len(orders) * len(fit.pieces))]
-            answers = yield from self._verifier.verified(group, items, [ask.replicate for ask in asks], answers)
-        outcomes: list[Outcome] = []
-        for part, fit, orders, start in plans:
-            outcomes += self._outcomes(part, fit, orders, answers[start : start + len(orders) * len(fit.pieces)])
-        return outcomes
+            items = [one.part.items[0] for one in asked]
+            answers = yield from self._verifier.verified(group, items, [one.replicate for one in asked], answers)
+        read = [self._of_items(one, answer) for one, answer in zip(asked, answers, strict=True)]
+        found = yield from self._completed(asked, read, group)
+        return [
+            self._outcome(part, place, item_id, asked, found, start, fit)
+            for part, fit, start in plans
+            for place, item_id in enumerate([item.item_id for item in part.items] or [DIRECT_ITEM])
+        ]
+
+    def _of_items(self, asked: _Question, answer: ReadReply) -> list[ReadReply | None]:
+        """What a reply says of each item of its question; None for one that is to be asked about singly."""
+        items, order, labels = asked.part.items, asked.order, self.prompt.labels
+        if self.settings.compat == "nuggetizer":
+            return [as_nuggetizer(answer, order.index(item), labels) for item in items]
+        is_list = self.prompt.parser == "label_list"
+        if not self._is_list(asked.part) and self.prompt.parser != "aspects":
+            return [answer]
+        if answer.value is None:
+            # A call that failed or was refused says the same of each of its items.
+            is_lost = self.prompt.parser in _OF_SEVERAL or answer.status in ("failed", "refused")
+            return [answer if is_lost else None for _ in items]
+        if self.prompt.parser == "aspects":
+            return [answer._replace(value=answer.value[item.text]) for item in items]
+        if is_list:
+            low = self.prompt.scale[0] if self.prompt.scale else 0
+            return [answer._replace(value=low + labels.index(answer.value[order.index(item)])) for item in items]
+        said = [answer.value.get(order.index(item)) for item in items]
+        explain = self.settings.explain
+        return [one and answer._replace(value=one[0], reason=one[1] if explain else "") for one in said]
+
+    def _completed(
+        self, asked: Sequence[_Question], read: Sequence[list[ReadReply | None]], group: str
+    ) -> Job[list[list[ReadReply]]]:
+        """What each reply says of its items; those that it does not grade are asked about singly."""
+        lost = [(number, place) for number, row in enumerate(read) for place, one in enumerate(row) if one is None]
+        asks = [
+            Ask(self.showing.messages(part, piece, (part.items[place],)), replicate)
+            for (part, piece, replicate, _), place in ((asked[number], place) for number, place in lost)
+        ]
+        alone = iter((yield from self.asker.ask(asks, group)) if asks else ())
+        return [[next(alone)._replace(alone=True) if one is None else one for one in row] for row in read]
 
     def _one_by_one(self, unit: Unit) -> Job[list[Outcome]]:
         """The work of a unit whose items are asked once each about the whole passage: the usual case.
@@ -365,15 +403,16 @@ class Style:
 
     def _fits(self, unit: Unit) -> bool:
         """Whether the whole passage can be shown with every item."""
-        if self._fitter.unlimited:
+        if self._room.limit is None:
             return True
-        return self._fitter.count(self.showing.shown(unit.text)) <= self._least_room(*unit[:2], unit.items)
+        return self._room.count(self.showing.shown(unit.text)) <= self._least_room(*unit[:2], unit.items)
 
     def _make_least_room(self, query_id: str, query_text: str, items: tuple[RubricItem, ...]) -> int:
         """The tokens that every item leaves for a passage."""
         frame = self.showing.frame(query_id, query_text, "")
         shown = [frame.messages(self.showing.item_values((item,))) for item in items]
-        return min((self._fitter.room(messages, self.asker.max_tokens()) for messages in shown), default=0)
+        taken = (self._room.taken(messages, self.asker.max_tokens()) for messages in shown)
+        return (self._room.limit or 0) - max(taken, default=0)
 
     def _shown_together(self, unit: Unit) -> Iterator[Unit]:
         """The parts of a unit that are one question to the model: all items, or each of them."""
@@ -384,42 +423,34 @@ class Style:
         for item in items:
             yield Unit(query_id, query_text, doc_id, text, (item,))
 
-    def _outcomes(
-        self, unit: Unit, fit: Fit, orders: Sequence[tuple[RubricItem, ...]], answers: Sequence[ReadReply]
-    ) -> list[Outcome]:
-        item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
-        if not fit.pieces:
-            status: Any = fit.status
-            return [Outcome(item_id, None, status, note=fit.note, details={"shown": []}) for item_id in item_ids]
-        return [self._outcome(unit, place, item_id, answers, orders, fit) for place, item_id in enumerate(item_ids)]
-
     def _outcome(
         self,
         unit: Unit,
         place: int,
         item_id: str,
-        answers: Sequence[ReadReply],
-        orders: Sequence[tuple[RubricItem, ...]],
+        asked: Sequence[_Question],
+        read: Sequence[Sequence[ReadReply]],
+        start: int,
         fit: Fit,
     ) -> Outcome:
-        """What the answers of all replicates and chunks say about one item."""
-        drawn = []
-        chunks = []
-        singly: list[int] = []
+        """What the answers of all replicates and chunks say about one item; those of its unit begin at `start`."""
         size = len(fit.pieces)
-        for replicate, order in enumerate(orders):
-            of_chunks = answers[replicate * size : (replicate + 1) * size]
-            if self.prompt.parser in _OF_SEVERAL or self._is_list(unit):
-                of_chunks = [self._of_item(answer, order, unit.items[place]) for answer in of_chunks]
-            chunks.append([answer.text for answer in of_chunks])
-            singly += [replicate * size + place for place, answer in enumerate(of_chunks) if answer.alone]
-            drawn.append(self._joined(of_chunks))
+        if not size:
+            status: Any = fit.status
+            return Outcome(item_id, None, status, note=fit.note, details={"shown": []})
+        count = size * self.settings.replicates
+        answers = [row[place] for row in read[start : start + count]]
+        of_chunks = [answers[first : first + size] for first in range(0, count, size)]
+        drawn = [self._joined(some) for some in of_chunks]
+        chunks = [[answer.text for answer in some] for some in of_chunks]
+        singly = [number for number, answer in enumerate(answers) if answer.alone]
         details: dict[str, object] = {"chunks": chunks} if size > 1 else {}
         if fit.spans is not None:
             details["shown"] = [list(span) for span in fit.spans]
         if singly:
             details["asked_singly"] = singly
-        if self.settings.shuffle_seed is not None and len(orders) > 1 and self._is_list(unit):
+        if self.settings.shuffle_seed is not None and len(drawn) > 1 and self._is_list(unit):
+            orders = [one.order for one in asked[start : start + count : size]]
             details["places"] = [order.index(unit.items[place]) + 1 for order in orders]
         if not self.graded:
             outcome = _text_outcome(item_id, drawn, details)
@@ -430,10 +461,10 @@ class Style:
         return self._marked(combine_replicates(item_id, drawn, self.settings.combine, details), fit)
 
     def _fitted(self, unit: Unit) -> Fit:
-        if self._fitter.unlimited:
+        if self._room.limit is None:
             return Fit((unit.text,))
-        frame = self.showing.messages(unit, "", unit.items)
-        return self._fitter.fit(unit.text, frame, self.asker.max_tokens(self._count(unit)), self.showing.shown)
+        frame, longest = self.showing.messages(unit, "", unit.items), self.asker.max_tokens(self._count(unit))
+        return fit_passage(unit.text, frame, longest, self._room, self.settings, self.showing.shown)
 
     def _count(self, unit: Unit) -> int | None:
         return len(unit.items) if self._is_list(unit) else None
@@ -441,54 +472,6 @@ class Style:
     def _is_list(self, unit: Unit) -> bool:
         """Whether one call shows the items of a unit as a list, and has a grade of each in its reply."""
         return self.prompt.parser == "label_list" or (self.settings.items_per_call != 1 and len(unit.items) > 1)
-
-    def _complete(
-        self,
-        unit: Unit,
-        fit: Fit,
-        orders: Sequence[tuple[RubricItem, ...]],
-        answers: list[ReadReply],
-        start: int,
-        group: str,
-    ) -> Job[None]:
-        """Gives each answer about several items, from `start` on, an answer an item: those missing are asked singly.
-
-        A call that failed or was refused says the same of each of its items.
-        """
-        calls = [(order, piece, replicate) for replicate, order in enumerate(orders) for piece in fit.pieces]
-        read = {}
-        for place in range(start, start + len(calls)):
-            if answers[place].status not in ("failed", "refused"):
-                answer = answers[place]
-                reasons = answer.reasons or {}
-                read[place] = {
-                    one: answer._replace(value=grade, reason=reasons.get(one, ""))
-                    for one, grade in (answer.value or {}).items()
-                }
-        lost = [(place, one) for place, known in read.items() for one in range(len(unit.items)) if one not in known]
-        asks = []
-        for place, one in lost:
-            order, piece, replicate = calls[place - start]
-            asks.append(Ask(self.showing.messages(unit, piece, (order[one],)), replicate))
-        alone = (yield from self.asker.ask(asks, group)) if asks else []
-        for (place, one), answer in zip(lost, alone, strict=True):
-            read[place][one] = answer._replace(alone=True)
-        for place, known in read.items():
-            answers[place] = answers[place]._replace(value=[known[one] for one in range(len(unit.items))])
-
-    def _of_item(self, answer: ReadReply, order: Sequence[RubricItem], item: RubricItem) -> ReadReply:
-        """The answer about one of several items: its aspect's grade, or its label's place in the prompt's labels."""
-        if self.settings.compat == "nuggetizer":
-            return as_nuggetizer(answer, order.index(item), self.prompt.labels)
-        if answer.value is None:
-            return answer
-        if self.prompt.parser == "aspects":
-            return answer._replace(value=answer.value[item.text])
-        if self.prompt.parser != "label_list":
-            found: ReadReply = answer.value[order.index(item)]
-            return found
-        low = self.prompt.scale[0] if self.prompt.scale else 0
-        return answer._replace(value=low + self.prompt.labels.index(answer.value[order.index(item)]))
 
     def _joined(self, answers: Sequence[ReadReply]) -> ReadReply:
         if self.graded:

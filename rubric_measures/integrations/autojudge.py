@@ -34,7 +34,7 @@ from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows,
 from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed
-from rubric_measures.models.settings import CallOptions, CallSettings, Model
+from rubric_measures.models.settings import CallOptions, CallSettings
 from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of, write_graded
 from rubric_measures.types.entities import Gap, ItemKind, TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
@@ -551,13 +551,14 @@ class RubricJudge(_LeaderboardJudge):
 
 
 def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> TestBank:
+    from rubric_measures.grading import GradingSettings
     from rubric_measures.grading.generation import BankQuery, generate_bank
     from rubric_measures.grading.nuggetization import Caller, label_importance
 
     kind: ItemKind = "nugget" if chosen.target == "nuggets" else "question"
     asked = [BankQuery(topic.request_id, topic_text(topic)) for topic in topics]
     with _model(chosen, llm_config, settings).asking() as runner:
-        caller = Caller(runner, {"max_tokens": 2048, "temperature": 0.0})
+        caller = Caller(runner, GradingSettings(max_tokens=2048))
         made = generate_bank(asked, caller, kind=kind)
         if made.failures:
             first = made.failures[0]
@@ -572,7 +573,7 @@ def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, se
     return labelled.bank
 
 
-def _model(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> Model:
+def _model(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> CallSettings:
     """The model with its cache."""
     return CallSettings(chosen.model_name(llm_config), **chosen.calls(llm_config, settings)).make()
 

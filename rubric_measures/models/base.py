@@ -4,7 +4,7 @@ What a backend is: requests in, replies out as they finish; and the key under wh
 
 The settings of a kind of model: wrong ones are named, and none passes for a generation option of a request.
 
-A stand-in for a backend in a dry run: it counts calls and tokens, and asks nobody.
+What a dry run counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.types.entities import canonical_json
@@ -251,60 +251,37 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
         plain = name.lower().replace("-", "_")
         if name not in _KNOWN and difflib.get_close_matches(plain, _KNOWN, 1, _ALMOST):
             raise UnknownNameError("generation option", plain, _KNOWN, hint=f"(given: {name})", settings=("option",))
-    settings = _settings_of(type(getattr(backend, "backend", backend))) | set(backend.options)
+    settings = _settings_of(type(backend)) | set(backend.options)
     if wrong := sorted(settings.intersection(given)):
         raise InputError(f"{wrong[0]} is a setting of the model, not of a reply", settings=("model_option",))
 
 
-class CountingBackend:
-    """Counts the requests that would go to a backend; each is answered as failed.
+@dataclass
+class Tally:
+    """The calls that a dry run would make: it asks nobody.
 
-    In everything else (name, options, tokenizer, context, what kind of model it is) it is the backend, so that the
-    same requests are made and the cache finds the same replies. A request whose key is `known` (of other prompts, say)
-    is answered from the cache, or with the one in flight: it is `repeated`, and no call again. `completion_tokens` is
-    the most that may be written; requests without a limit count none.
+    Attributes:
+        known: keys of requests that need no call of their own, as another prompt makes them, say; those that are
+            counted come to them.
+        calls: the others.
+        repeated: requests with a known key.
+        prompt_tokens: tokens that the calls would show.
+        completion_tokens: the most that may be written; calls without a limit count none.
     """
 
-    def __init__(self, backend: Backend, known: set[str] | None = None) -> None:
-        self.backend = backend
-        self.calls = self.repeated = self.prompt_tokens = self.completion_tokens = 0
-        self._known = known if known is not None else set()
+    known: set[str] = field(default_factory=set)
+    calls: int = 0
+    repeated: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
-    def __getattr__(self, name: str) -> Any:
-        # What only some backends say of themselves (`embedded`, `reply_shares_context`, …).
-        return getattr(self.backend, name)
-
-    @property
-    def model(self) -> str:
-        """The name of the backend, so that cached replies are found."""
-        return self.backend.model
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """The options of the backend, for the same reason."""
-        return self.backend.options
-
-    @property
-    def context_tokens(self) -> int | None:
-        """As the backend says."""
-        return self.backend.context_tokens
-
-    def count_tokens(self, text: str) -> int:
-        """As the backend counts."""
-        return self.backend.count_tokens(text)
-
-    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        """Counts each request and calls nobody."""
-        for request in requests:
-            if request.key in self._known:
-                self.repeated += 1
-            else:
-                self._known.add(request.key)
-                self._count(request)
-            yield request, Reply(None, "failed", "a dry run makes no call")
-
-    def _count(self, request: Request) -> None:
+    def add(self, request: Request, backend: Backend) -> None:
+        """Counts a request that no cache answers."""
+        if request.key in self.known:
+            self.repeated += 1
+            return
+        self.known.add(request.key)
         self.calls += 1
-        self.prompt_tokens += sum(self.backend.count_tokens(message.content) for message in request.messages)
+        self.prompt_tokens += sum(backend.count_tokens(message.content) for message in request.messages)
         limit = request.options.get("max_tokens", 0)
         self.completion_tokens += limit if isinstance(limit, int) else 0

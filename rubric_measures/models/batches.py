@@ -9,7 +9,8 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rubric_measures.base.errors import BackendError, FormatError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.wire import Known, reply_of, request_body, trouble_of_status, without_key
+from rubric_measures.models.wire import Endpoint, Known, path_of
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -29,6 +30,7 @@ _ENDED = ("completed", "failed", "expired", "cancelled")
 _AGAIN = "run the same command again to continue"
 
 
+@dataclass
 class BatchRun:
     """One run over the Batch API; holds no request.
 
@@ -37,30 +39,20 @@ class BatchRun:
     The state file lists the batches whose replies were not all taken. An entry is written before its batch is made and
     removed when the caller has taken all of its replies (and so has them in the cache): a run killed at any moment
     pays for no batch twice.
+
+    Attributes:
+        endpoint: what is asked.
+        client: its client.
+        state: the state file.
+        poll: seconds before the second look at a batch.
+        most_requests: of one batch.
     """
 
-    def __init__(
-        self,
-        name: str,
-        client: Any,
-        url: str,
-        state: str | os.PathLike[str],
-        *,
-        poll: float = 5.0,
-        most_requests: int = MOST_REQUESTS,
-        secrets: tuple[str, ...] = (),
-        on_wire: Callable[[Request], Request] = lambda request: request,
-        known: Known | None = None,
-    ) -> None:
-        self._name = name
-        self._client = client
-        self._url = url
-        self._state = path_name(state)
-        self._poll = poll
-        self._most_requests = most_requests
-        self._secrets = secrets
-        self._on_wire = on_wire
-        self._known = known or Known()
+    endpoint: Endpoint
+    client: Any
+    state: str | os.PathLike[str]
+    poll: float = 5.0
+    most_requests: int = MOST_REQUESTS
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Answers from the batches of a killed run, then sends what is left in batches and waits for them.
@@ -84,7 +76,7 @@ class BatchRun:
                         continue
                 chunk.setdefault(key, []).append(request)
                 size += len(self._line(request))
-                if len(chunk) >= self._most_requests or size >= _MOST_BYTES:
+                if len(chunk) >= self.most_requests or size >= _MOST_BYTES:
                     yield from self._send(chunk)
                     chunk, size = {}, 0
             if chunk:
@@ -94,13 +86,13 @@ class BatchRun:
 
     def _send(self, chunk: Mapping[str, list[Request]]) -> Iterator[tuple[Request, Reply]]:
         """Makes a batch of requests and waits for it."""
-        before = dataclasses.replace(self._known, left_out=set(self._known.left_out))
+        before = dataclasses.replace(self.endpoint.known, left_out=set(self.endpoint.known.left_out))
         with tempfile.TemporaryFile() as file:
             file.writelines(self._line(requests[0]) for requests in chunk.values())
             file.seek(0)
-            uploaded = self._client.files.create(file=("requests.jsonl", file), purpose="batch").id
+            uploaded = self.client.files.create(file=("requests.jsonl", file), purpose="batch").id
         self._note(uploaded, None)
-        batch = self._client.batches.create(
+        batch = self.client.batches.create(
             input_file_id=uploaded, endpoint=_path(next(iter(chunk.values()))[0]), completion_window="24h"
         ).id
         self._note(uploaded, batch)
@@ -111,7 +103,7 @@ class BatchRun:
             if self._teaches(line, requests[0], before):
                 again[key] = requests
                 continue
-            left_out = sorted(before.left_out_of(self._on_wire(requests[0])))
+            left_out = sorted(before.left_out_of(self.endpoint.on_wire(requests[0])))
             for request in requests:
                 reply = self._reply(line, request)
                 yield (
@@ -128,33 +120,29 @@ class BatchRun:
         answer = (line or {}).get("response") or {}
         if answer.get("status_code") in (None, 200):
             return False
-        said = trouble_of_status(answer["status_code"], answer.get("body"), None, self._secrets).error
-        lacking = set(self._known.left_out)
-        learned = self._known.learn(
-            answer["status_code"], said, request_body(self._on_wire(request), self._name, before)
+        status, endpoint = answer["status_code"], self.endpoint
+        return endpoint.learn(
+            status, endpoint.trouble_of(status, answer.get("body")).error, endpoint.body(request, before)
         )
-        self._known.say_new(lacking, self._name, self._url, said)
-        return learned
 
     def _line(self, request: Request) -> bytes:
-        body = request_body(self._on_wire(request), self._name, self._known)
-        call = {"custom_id": request.key, "method": "POST", "url": _path(request), "body": body}
+        call = {"custom_id": request.key, "method": "POST", "url": _path(request), "body": self.endpoint.body(request)}
         return json.dumps(call, ensure_ascii=False).encode("utf-8") + b"\n"
 
     def _results(self, batch: str) -> dict[str, Mapping[str, Any]]:
         """Waits for a batch; key -> line of its results."""
-        pause = self._poll
-        while (state := self._client.batches.retrieve(batch)).status not in _ENDED:
+        pause = self.poll
+        while (state := self.client.batches.retrieve(batch)).status not in _ENDED:
             time.sleep(pause)
             pause = min(_LONGEST_POLL, 1.5 * pause)
         if state.status == "failed":
             self._forget([batch])
             errors = getattr(state.errors, "data", None) or []
             reason = "; ".join(str(error.message) for error in errors[:3]) or "no reason given"
-            raise BackendError(without_key(f"{self._url}: batch {batch} failed: {reason}", self._secrets))
+            raise BackendError(self.endpoint.shown(f"{self.endpoint.url}: batch {batch} failed: {reason}"))
         found: dict[str, Mapping[str, Any]] = {}
         for file in (state.output_file_id, state.error_file_id):
-            content = self._client.files.content(file).read() if file else b""
+            content = self.client.files.content(file).read() if file else b""
             for line in content.splitlines():
                 with contextlib.suppress(ValueError):  # a line that is no JSON is a reply that never came
                     result = parse_json(line, lenient=True)
@@ -167,9 +155,9 @@ class BatchRun:
         answer = line.get("response") or {}
         status, body = answer.get("status_code"), answer.get("body")
         if status == 200:
-            found = reply_of(json.dumps(body), self._on_wire(request), self._secrets)
+            found = self.endpoint.reply_of(json.dumps(body), request)
         else:
-            found = trouble_of_status(status or 500, body or {"error": line.get("error")}, None, self._secrets)
+            found = self.endpoint.trouble_of(status or 500, body or {"error": line.get("error")})
         return found if isinstance(found, Reply) else Reply(None, found.status, found.error)
 
     def _known_batches(self) -> list[str]:
@@ -177,7 +165,7 @@ class BatchRun:
         ours = self._ours()
         if None in ours.values():
             ours |= {
-                one.input_file_id: one.id for one in self._client.batches.list(limit=100) if one.input_file_id in ours
+                one.input_file_id: one.id for one in self.client.batches.list(limit=100) if one.input_file_id in ours
             }
         # A file without a batch was never sent.
         found = {file: batch for file, batch in ours.items() if batch}
@@ -196,29 +184,30 @@ class BatchRun:
         return {entry["file"]: entry["batch"] for entry in self._entries() if self._is_ours(entry)}
 
     def _is_ours(self, entry: Mapping[str, object]) -> bool:
-        return (entry.get("url"), entry.get("model")) == (self._url, self._name)
+        return (entry.get("url"), entry.get("model")) == (self.endpoint.url, self.endpoint.name)
 
     def _entries(self) -> list[dict[str, Any]]:
-        if not Path(self._state).exists():
+        if not Path(self.state).exists():
             return []
-        text = read_text(self._state)
+        text = read_text(self.state)
         try:
             entries = parse_json(text, lenient=True)["batches"]
             if all(isinstance(entry["file"], str) and "batch" in entry for entry in entries):
                 return list(entries)
         except (ValueError, KeyError, TypeError):
             pass
-        raise FormatError("is no list of batches; name another file", path=self._state)
+        raise FormatError("is no list of batches; name another file", path=path_name(self.state))
 
     def _write(self, ours: Mapping[str, str | None]) -> None:
         entries: list[Mapping[str, object]] = [entry for entry in self._entries() if not self._is_ours(entry)]
         entries += [
-            {"file": file, "batch": batch, "url": self._url, "model": self._name} for file, batch in ours.items()
+            {"file": file, "batch": batch, "url": self.endpoint.url, "model": self.endpoint.name}
+            for file, batch in ours.items()
         ]
         if not entries:
-            Path(self._state).unlink(missing_ok=True)
+            Path(self.state).unlink(missing_ok=True)
             return
-        with atomic_writer(self._state) as stream:
+        with atomic_writer(self.state) as stream:
             json.dump({"batches": entries}, stream, indent=1)
 
     @contextlib.contextmanager
@@ -228,12 +217,12 @@ class BatchRun:
         try:
             yield
         except openai.APIStatusError as error:
-            trouble = trouble_of_status(error.status_code, error.body, None, self._secrets)
-            raise BackendError(f"{self._url}: the batch cannot go on: {trouble.error}; {_AGAIN}") from None
+            trouble = self.endpoint.trouble_of(error.status_code, error.body)
+            raise BackendError(f"{self.endpoint.url}: the batch cannot go on: {trouble.error}; {_AGAIN}") from None
         except openai.OpenAIError as error:
-            reason = without_key(str(error.__cause__ or error), self._secrets)
-            raise BackendError(f"{self._url}: the batch cannot be reached: {reason}; {_AGAIN}") from None
+            reason = self.endpoint.shown(str(error.__cause__ or error))
+            raise BackendError(f"{self.endpoint.url}: the batch cannot be reached: {reason}; {_AGAIN}") from None
 
 
 def _path(request: Request) -> str:
-    return "/v1/completions" if request.options.get("api") == "completions" else "/v1/chat/completions"
+    return f"/v1{path_of(request)}"

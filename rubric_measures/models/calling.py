@@ -15,23 +15,15 @@ import queue
 import random
 import threading
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any
 
 from rubric_measures.base.errors import BackendError, RejectedError
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.wire import (
-    Known,
-    Trouble,
-    reply_of,
-    request_body,
-    retry_after,
-    trouble_of_status,
-    without_key,
-)
+from rubric_measures.models.wire import Endpoint, Trouble, path_of, retry_after
 
 _SPAN = 0.5  # seconds that a window takes at least
 _FEW, _OVERLOAD = 0.15, 0.7  # shares of rejections
@@ -205,88 +197,40 @@ class CallPolicy:
         return min(30.0, self.backoff * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.0)
 
 
+@dataclass(slots=True)
 class _Call:
     """One request under way: how often it failed and was turned away, since when it is tried, and what that cost.
 
     `paid` are the tokens, shown and written, of answers that were no reply.
     """
 
-    __slots__ = ("began", "failures", "paid", "rejections", "request")
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.failures = self.rejections = 0
-        self.began = 0.0
-        self.paid = (0, 0)
+    request: Request
+    failures: int = 0
+    rejections: int = 0
+    began: float = 0.0
+    paid: tuple[int, int] = (0, 0)
 
     def pay(self, tokens: tuple[int, int]) -> None:
         """Counts tokens of an answer that was no reply."""
         self.paid = self.paid[0] + tokens[0], self.paid[1] + tokens[1]
 
 
-class _Line:
-    """The calls that wait for their turn, group by group in the order in which the groups came."""
-
-    def __init__(self) -> None:
-        self._groups: OrderedDict[object, deque[_Call]] = OrderedDict()
-        self._waiting = asyncio.Semaphore(0)
-
-    def add(self, calls: Iterable[_Call], *, first: bool = False) -> None:
-        """Puts calls in line; `first`: before the others of their group, and their group before other groups."""
-        for call in calls:
-            # A request without a group is a group of its own.
-            group: object = call.request.group or call
-            queue = self._groups.setdefault(group, deque())
-            if first:
-                queue.appendleft(call)
-                self._groups.move_to_end(group, last=False)
-            else:
-                queue.append(call)
-            self._waiting.release()
-
-    async def wait(self) -> None:
-        """Waits until there is a call for whoever waits; that one has to `take` one then."""
-        await self._waiting.acquire()
-
-    def take(self) -> _Call:
-        """The next call."""
-        group = next(iter(self._groups))
-        queue = self._groups[group]
-        call = queue.popleft()
-        if not queue:
-            del self._groups[group]
-        return call
-
-
 class Engine:
     """Runs calls in an event loop of its own thread; `submit` requests, `drain` replies.
 
-    `make_client` gives the client, inside of the loop; `url` is the endpoint as messages show it; `on_wire` gives the
-    request as it is sent; `known` is what the endpoint showed before.
+    `make_client` gives the client of the endpoint, inside of the loop.
     """
 
-    def __init__(
-        self,
-        name: str,
-        url: str,
-        make_client: Callable[[], Any],
-        policy: CallPolicy,
-        secrets: tuple[str, ...],
-        on_wire: Callable[[Request], Request],
-        known: Known,
-    ) -> None:
-        self._name = name
-        self._url = url
+    def __init__(self, endpoint: Endpoint, make_client: Callable[[], Any], policy: CallPolicy) -> None:
+        self._endpoint, self._known = endpoint, endpoint.known
         self._make_client = make_client
         self._policy = policy
-        self._secrets = secrets
-        self._on_wire = on_wire
-        self._known = known
         self._gate = Gate(policy.concurrency)
-        if not known.answered:
+        if not endpoint.known.answered:
             # A wrong key, or a field that it does not take, costs one call; each answer allows one more.
             self._gate.limit = 1.0
-        self._line = _Line()
+        self._line: deque[_Call] = deque()  # calls that wait for their turn
+        self._waiting = asyncio.Semaphore(0)
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._started = threading.Event()
         self._stop = asyncio.Event()
@@ -300,7 +244,12 @@ class Engine:
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Puts requests in line."""
-        self._tell(lambda: self._line.add(map(_Call, requests)))
+        self._tell(lambda: self._stand_in_line(map(_Call, requests)))
+
+    def _stand_in_line(self, calls: Iterable[_Call], *, first: bool = False) -> None:
+        for call in calls:
+            (self._line.appendleft if first else self._line.append)(call)
+            self._waiting.release()
 
     def _tell(self, action: Callable[[], object]) -> None:
         # After a fatal error the loop is gone, and `drain` says why.
@@ -358,11 +307,11 @@ class Engine:
         await asyncio.sleep(after)
         try:
             while True:
-                await self._line.wait()
+                await self._waiting.acquire()
                 window = await self._gate.enter()
                 if self._stop.is_set():
                     return  # the others are cancelled only after their turn
-                await self._run(self._line.take(), window)
+                await self._run(self._line.popleft(), window)
         except Exception as error:
             self._fatal(error)
 
@@ -403,7 +352,7 @@ class Engine:
 
         def wake() -> None:
             self.sleeping -= 1
-            self._line.add([call], first=True)
+            self._stand_in_line([call], first=True)
 
         self.sleeping += 1
         self._loop.call_later(seconds, wake)
@@ -430,35 +379,33 @@ class Engine:
     def _settle(self, call: _Call, trouble: Trouble) -> None:
         """Trouble that another attempt would not change."""
         if trouble.kind == "hopeless":
-            self._end(f"model {self._name!r} cannot be used: {trouble.error}")
+            self._end(f"model {self._endpoint.name!r} cannot be used: {trouble.error}")
             return
         if trouble.status == "failed" and not self._replies:
             self._rejected += 1
             if self._rejected == _GIVE_UP_AFTER_REJECTED:
-                self._fatal(RejectedError(f"{self._url}: no call is accepted at all: {trouble.error}"))
+                self._fatal(RejectedError(f"{self._endpoint.url}: no call is accepted at all: {trouble.error}"))
                 return
         self._deliver(call, Reply(None, trouble.status, trouble.error))
 
     async def _attempt(self, call: _Call) -> Reply | Trouble:
         import openai
 
-        request, known = call.request, self._known
-        asked = self._on_wire(request)
-        body = request_body(asked, self._name, known)
+        request, known, endpoint = call.request, self._known, self._endpoint
+        body = endpoint.body(request)
         wanted = request.options.get("max_tokens")
         room = body[known.token_field] if isinstance(wanted, int) else 0
-        path = "/completions" if request.options.get("api") == "completions" else "/chat/completions"
         try:
             # Bytes instead of the client's model classes: those cost as much as the rest of the call, and would turn an
             # answer of another shape into an error of theirs.
             async with asyncio.timeout(self._policy.timeout):
-                answer = await self._client.post(path, cast_to=bytes, body=body)
+                answer = await self._client.post(path_of(request), cast_to=bytes, body=body)
         except openai.APIStatusError as error:
             # The next body is another one, so each of these happens once a call.
-            if self._learned(error, body):
+            if endpoint.learn(error.status_code, str(error), body):
                 return await self._attempt(call)
             wait = retry_after(error.response.headers)
-            trouble = trouble_of_status(error.status_code, error.body, wait, self._secrets)
+            trouble = endpoint.trouble_of(error.status_code, error.body, wait)
             if trouble.is_too_long and isinstance(wanted, int) and known.shorten(room, wanted):
                 return await self._attempt(call)
             return trouble
@@ -470,9 +417,9 @@ class Engine:
             if isinstance(cause, BackendError):
                 return Trouble("hopeless", str(cause))
             kind = type(cause).__name__
-            reason = without_key(f"{kind}: {cause}" if str(cause) else kind, self._secrets)
+            reason = endpoint.shown(f"{kind}: {cause}" if str(cause) else kind)
             return Trouble("failure", f"no answer ({reason})", unreachable="Connect" in kind)
-        found = reply_of(answer, asked, self._secrets)
+        found = endpoint.reply_of(answer, request)
         if not isinstance(found, Reply):
             return found
         news = known.learn_from(found)
@@ -480,16 +427,9 @@ class Engine:
             # It was cut while it thought, before anybody knew that it does: now it gets room for that.
             call.pay((found.prompt_tokens, found.completion_tokens))
             return await self._attempt(call)
-        if left_out := sorted(known.left_out_of(asked).difference(body)):
+        if left_out := sorted(known.left_out_of(endpoint.on_wire(request)).difference(body)):
             found = dataclasses.replace(found, raw={**found.raw, "left_out": left_out})
         return found
-
-    def _learned(self, error: Any, body: Mapping[str, Any]) -> bool:
-        """Whether an answer with an error status says how the same call can be sent."""
-        before = set(self._known.left_out)
-        learned = self._known.learn(error.status_code, str(error), body)
-        self._known.say_new(before, self._name, self._url, without_key(str(error), self._secrets))
-        return learned
 
     def _deliver(self, call: _Call, reply: Reply) -> None:
         if any(call.paid):
@@ -498,7 +438,7 @@ class Engine:
         self._done.put((call.request, reply))
 
     def _end(self, problem: str) -> None:
-        self._fatal(BackendError(f"{self._url}: {problem}"))
+        self._fatal(BackendError(f"{self._endpoint.url}: {problem}"))
 
     def _fatal(self, error: Exception) -> None:
         self._done.put(error)

@@ -2,7 +2,7 @@
 
 Messages as the text that a Hugging Face model is shown: chat template or plain text, control tokens defused.
 
-From a lazy stream of requests to batches: bounded look-ahead, batches by tokens, halving when one fails.
+Batches by tokens, halved when one fails.
 
 Finding and loading Hugging Face models: name, revision, device, dtype; tokenizer and weights when first used.
 
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError
 from rubric_measures.base.plugins import require
@@ -103,12 +103,6 @@ def _rendered(tokenizer: Any, turns: list[dict[str, str]], thinking: bool) -> st
     return text
 
 
-class _HasRequest(Protocol):
-    @property
-    def request(self) -> Request: ...
-
-
-J = TypeVar("J", bound=_HasRequest)
 T = TypeVar("T")
 
 
@@ -148,63 +142,6 @@ def padded(rows: Sequence[Sequence[int]], device: str, *, left: bool) -> tuple[A
         ids[place, where] = torch.tensor(row, dtype=torch.long)
         mask[place, where] = 1
     return ids.to(device), mask.to(device)
-
-
-def run_batches(
-    requests: Iterable[Request],
-    prepare: Callable[[Request], J | Reply],
-    plan: Callable[[list[J]], Iterable[list[J]]],
-    execute: Callable[[Sequence[J]], Sequence[Reply]],
-    *,
-    look_ahead: int,
-    release: Callable[[], None],
-) -> Iterator[tuple[Request, Reply]]:
-    """Answers every request once; `look_ahead` requests are held at a time, and their jobs put into batches by `plan`.
-
-    A batch that fails, for want of memory or because of one poisoned input, is halved and tried again, after `release`
-    gave memory back; a request that fails alone is answered `failed`.
-
-    Raises:
-        BackendError: nothing can work (the weights cannot be loaded).
-        DeviceLostError: nothing can work in this process any more.
-    """
-    iterator = iter(requests)
-    while window := list(itertools.islice(iterator, look_ahead)):
-        jobs: list[J] = []
-        for request in window:
-            try:
-                job = prepare(request)
-            except BackendError:
-                raise
-            except Exception as error:
-                job = Reply(None, "failed", f"the prompt cannot be prepared: {one_line(error)}")
-            if isinstance(job, Reply):
-                yield request, job
-            else:
-                jobs.append(job)
-        for batch in plan(jobs):
-            for job, reply in zip(batch, _attempt(batch, execute, release), strict=True):
-                yield job.request, reply
-
-
-def _attempt(
-    batch: Sequence[J], execute: Callable[[Sequence[J]], Sequence[Reply]], release: Callable[[], None]
-) -> list[Reply]:
-    try:
-        return list(execute(batch))
-    except BackendError:
-        raise
-    except Exception as error:
-        reason = f"{type(error).__name__}: {one_line(error)}"
-        if "CUDA error" in reason and "out of memory" not in reason:
-            # After such an error no call of this process can use the device.
-            raise DeviceLostError(f"the device is lost: {reason}") from None
-    # The next try begins outside of the handler: the exception's frames hold the tensors that did not fit.
-    release()
-    if len(batch) == 1:
-        return [Reply(None, "failed", reason)]
-    half = len(batch) // 2
-    return [*_attempt(batch[:half], execute, release), *_attempt(batch[half:], execute, release)]
 
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -446,24 +383,54 @@ class HuggingFaceModel(abc.ABC):
         return _load(source.name, f"model on {self.device}", lambda: network.to(self.device).eval())
 
     @property
-    @abc.abstractmethod
     def context_tokens(self) -> int | None:
-        """How many tokens messages and reply may have together."""
+        """How many tokens the prompt may have, or, where they share the context, prompt and reply together."""
+        return self.limit
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        """Replies, batch by batch.
+        """Replies, batch by batch; `look_ahead` requests are held at a time.
+
+        A batch that fails, for want of memory or because of one poisoned input, is halved and tried again, after memory
+        was given back; a request that fails alone is answered `failed`.
 
         Raises:
             BackendError: the weights cannot be loaded, or an option is unknown.
+            DeviceLostError: nothing can work in this process any more.
         """
-        return run_batches(
-            requests,
-            self._prepare,
-            lambda jobs: by_length(jobs, lambda job: job.tokens, self.batch_tokens),
-            self._execute,
-            look_ahead=self.look_ahead,
-            release=self.release_memory,
-        )
+        iterator = iter(requests)
+        while window := list(itertools.islice(iterator, self.look_ahead)):
+            jobs = []
+            for request in window:
+                try:
+                    job = self._prepare(request)
+                except BackendError:
+                    raise
+                except Exception as error:
+                    job = Reply(None, "failed", f"the prompt cannot be prepared: {one_line(error)}")
+                if isinstance(job, Reply):
+                    yield request, job
+                else:
+                    jobs.append(job)
+            for batch in by_length(jobs, lambda job: job.tokens, self.batch_tokens):
+                for job, reply in zip(batch, self._attempt(batch), strict=True):
+                    yield job.request, reply
+
+    def _attempt(self, batch: Sequence[Any]) -> list[Reply]:
+        try:
+            return list(self._execute(batch))
+        except BackendError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {one_line(error)}"
+            if "CUDA error" in reason and "out of memory" not in reason:
+                # After such an error no call of this process can use the device.
+                raise DeviceLostError(f"the device is lost: {reason}") from None
+        # The next try begins outside of the handler: the exception's frames hold the tensors that did not fit.
+        self.release_memory()
+        if len(batch) == 1:
+            return [Reply(None, "failed", reason)]
+        half = len(batch) // 2
+        return [*self._attempt(batch[:half]), *self._attempt(batch[half:])]
 
     @abc.abstractmethod
     def _prepare(self, request: Request) -> Any:
@@ -641,13 +608,15 @@ class WritingModel(HuggingFaceModel):
         InputError: there is no such mode, or the mass is no probability.
     """
 
+    usual_mode = "generate"
     # Whether a label is scored as a whole reply, with its end.
     labels_are_whole = False
     # Whether prompt and reply have one context together.
     reply_shares_context = True
 
-    def __init__(self, source: ModelSource, *, mode: str, label_mass: float, **settings: Any) -> None:
+    def __init__(self, source: ModelSource, *, mode: str = "", label_mass: float = 0.8, **settings: Any) -> None:
         super().__init__(source, **settings)
+        mode = mode or self.usual_mode
         if mode not in _MODES:
             raise InputError(f"mode {mode!r}: expected {' or '.join(_MODES)}")
         if not 0 <= float(label_mass) <= 1:
@@ -716,9 +685,9 @@ class WritingModel(HuggingFaceModel):
     def _generation(self, shown: Any, jobs: Sequence[WritingJob], places: Sequence[int]) -> dict[str, Any]:
         """What the library's `generate` is given to write the replies of some jobs of the batch."""
 
-    @abc.abstractmethod
-    def _reply(self, job: WritingJob, written: Written) -> Reply:
-        """The reply of generation."""
+    def _text(self, tokens: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return text
 
     def _is_over(self, job: WritingJob, tokens: Sequence[int]) -> bool:
         """Whether a reply ends without an end token."""
@@ -825,7 +794,10 @@ class WritingModel(HuggingFaceModel):
         self.network.generate(
             **arguments, generation_config=config, logits_processor=[drawn], stopping_criteria=[is_over]
         )
-        return {place: self._reply(jobs[place], written[place]) for place in places}
+        return {
+            place: written_reply(self._text(written[place].tokens).strip(), written[place], len(jobs[place].ids))
+            for place in places
+        }
 
 
 def _draw_function(request: Request) -> Callable[[Any], int] | None:

@@ -27,7 +27,6 @@ from rubric_measures.models.hf import (
     Tokens,
     WritingJob,
     WritingModel,
-    Written,
     by_length,
     chat_text,
     defused,
@@ -36,7 +35,6 @@ from rubric_measures.models.hf import (
     model_kind,
     padded,
     plain_text,
-    written_reply,
 )
 from rubric_measures.types.scales import Message
 
@@ -66,17 +64,10 @@ class DecoderBackend(WritingModel):
     """
 
     auto_class = "AutoModelForCausalLM"
+    usual_mode = "labels"
 
-    def __init__(
-        self,
-        source: ModelSource,
-        *,
-        mode: str = "labels",
-        label_mass: float = 0.8,
-        thinking: bool = False,
-        **settings: Any,
-    ) -> None:
-        super().__init__(source, mode=mode, label_mass=label_mass, **settings)
+    def __init__(self, source: ModelSource, *, thinking: bool = False, **settings: Any) -> None:
+        super().__init__(source, **settings)
         self.thinking = thinking
 
     def _load_network(self) -> Any:
@@ -183,9 +174,6 @@ class DecoderBackend(WritingModel):
     def _is_over(self, job: WritingJob, tokens: Sequence[int]) -> bool:
         return not self._chat and bool(job.request.labels) and "\n" in self._text(tokens).lstrip()
 
-    def _reply(self, job: WritingJob, written: Written) -> Reply:
-        return written_reply(self._text(written.tokens).strip(), written, len(job.ids))
-
     @cached_property
     def _channels(self) -> bool:
         """Whether the model writes in channels (gpt-oss)."""
@@ -239,16 +227,6 @@ class Seq2SeqBackend(WritingModel):
     reply_shares_context = False
     labels_are_whole = True
 
-    def __init__(
-        self, source: ModelSource, *, mode: str = "generate", label_mass: float = 0.8, **settings: Any
-    ) -> None:
-        super().__init__(source, mode=mode, label_mass=label_mass, **settings)
-
-    @property
-    def context_tokens(self) -> int | None:
-        """How many tokens the prompt may have."""
-        return self.limit
-
     def _load_network(self) -> Any:
         network = super()._load_network()
         config = network.generation_config
@@ -297,10 +275,6 @@ class Seq2SeqBackend(WritingModel):
 
     def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
         return ((*self.encode(label), *self._ends[:1]),)
-
-    def _reply(self, job: WritingJob, written: Written) -> Reply:
-        text = self.tokenizer.decode(written.tokens, skip_special_tokens=True).strip()
-        return written_reply(text, written, len(job.ids))
 
 
 NO_ANSWER = "no answer"

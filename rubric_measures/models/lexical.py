@@ -10,16 +10,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args
 
-import pydantic
+import msgspec
 
 from rubric_measures.base.errors import FormatError, users_pattern
 from rubric_measures.base.files import iter_lines, path_name
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.json_text import decoded, parse_json
 from rubric_measures.base.words import content_stems
 from rubric_measures.models.base import MOST_TOKENS, Reply, ReplyStatus, Request, check_options
 from rubric_measures.models.replies import messages_hash
@@ -155,34 +154,75 @@ _DISPUTED = (
 )
 
 
-@dataclass(frozen=True)
-class ScriptedRule:
+_Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
+
+
+class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
     """One line of the table: which requests it answers, and the reply.
 
     A request must meet all conditions that are given; a rule without any answers everything that no other rule does.
 
     Attributes:
-        reply: the answer.
+        reply: the text of the answer; None where there is none.
         key: the request's key.
         messages_hash: the hash of its messages (as `cache export` writes it).
-        contains: texts that must all occur in the messages.
+        contains: a text, or several, that must all occur in the messages.
         matches: a regular expression that must be found in the messages.
         replicate: the replicate.
+        status: of the answer; None takes `ok`, or without a text `failed`.
+        error: why it is not `ok`.
+        prompt_tokens: tokens shown.
+        completion_tokens: tokens written.
+        raw: what else came with it.
+        model: who said it, in lines of `cache export`.
     """
 
-    reply: Reply
+    reply: str | None
     key: str = ""
     messages_hash: str = ""
-    contains: tuple[str, ...] = ()
-    matches: re.Pattern[str] | None = None
+    contains: str | tuple[str, ...] = ()
+    matches: str | None = None
     replicate: int | None = None
+    status: ReplyStatus | None = None
+    error: str | None = None
+    prompt_tokens: _Count = 0
+    completion_tokens: _Count = 0
+    raw: dict[str, Any] = {}
+    model: str = ""
+
+    @cached_property
+    def answer(self) -> Reply:
+        """The whole reply."""
+        status = self.status or ("ok" if self.reply is not None else "failed")
+        error = self.error if self.error is not None else "" if status == "ok" else "as the table says"
+        return Reply(self.reply, status, error, self.prompt_tokens, self.completion_tokens, self.raw)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """What must occur in the messages."""
+        return (self.contains,) if isinstance(self.contains, str) else self.contains
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str] | None:
+        """What must be found in the messages.
+
+        Raises:
+            re.error: it is no regular expression.
+        """
+        return None if self.matches is None else users_pattern(self.matches)
+
+    @property
+    def identity(self) -> list[object]:
+        """All that decides what the rule answers."""
+        said = [self.answer.text, self.answer.status, self.answer.error]
+        return [self.key, self.messages_hash, list(self.texts), self.matches, self.replicate, said]
 
     def answers(self, request: Request, shown: str) -> bool:
         """Whether the rule answers the request; `shown` is the text of its messages."""
         return (
             (self.replicate is None or self.replicate == request.replicate)
-            and all(text in shown for text in self.contains)
-            and (self.matches is None or self.matches.search(shown) is not None)
+            and all(text in shown for text in self.texts)
+            and (self.pattern is None or self.pattern.search(shown) is not None)
         )
 
 
@@ -209,11 +249,11 @@ class ScriptedBackend:
         for rule in rules:
             if rule.messages_hash:
                 place = (rule.messages_hash, rule.replicate)
-                if self._by_messages.setdefault(place, rule).reply.text != rule.reply.text:
+                if self._by_messages.setdefault(place, rule).reply != rule.reply:
                     self._disputed.add(place)
         self._others = tuple(rule for rule in rules if not rule.key and not rule.messages_hash)
         self._context = context
-        digest = content_hash([_identity(rule) for rule in rules])[:12]
+        digest = content_hash([rule.identity for rule in rules])[:12]
         self._model = f"scripted:{name}#{digest}"
 
     @classmethod
@@ -261,67 +301,31 @@ class ScriptedBackend:
 
     def _reply(self, request: Request) -> Reply:
         if rule := self._by_key.get(request.key):
-            return rule.reply
+            return rule.answer
         if self._by_messages:
             digest = messages_hash(request)
             for replicate in (request.replicate, None):
                 if (digest, replicate) in self._disputed:
                     return Reply(None, "failed", _DISPUTED)
                 if rule := self._by_messages.get((digest, replicate)):
-                    return rule.reply
+                    return rule.answer
         shown = "\n".join(message.content for message in request.messages)
         for rule in self._others:
             if rule.answers(request, shown):
-                return rule.reply
+                return rule.answer
         return Reply(None, "failed", "the table of replies has no line for this request")
 
 
-def _identity(rule: ScriptedRule) -> list[object]:
-    reply = rule.reply
-    return [
-        rule.key,
-        rule.messages_hash,
-        list(rule.contains),
-        rule.matches.pattern if rule.matches else None,
-        rule.replicate,
-        [reply.text, reply.status, reply.error],
-    ]
-
-
-class _TableLine(pydantic.BaseModel):
-    """A line of the table as it is written."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
-
-    reply: str | None
-    key: str = ""
-    messages_hash: str = ""
-    contains: str | list[str] = []
-    matches: str | None = None
-    replicate: int | None = None
-    status: ReplyStatus | None = None
-    error: str | None = None
-    prompt_tokens: int = pydantic.Field(0, ge=0, le=MOST_TOKENS)
-    completion_tokens: int = pydantic.Field(0, ge=0, le=MOST_TOKENS)
-    raw: dict[str, Any] = {}
-    model: str = ""
+_LINES = msgspec.json.Decoder(ScriptedRule)
 
 
 def _read_rule(line: bytes, path: str, number: int) -> ScriptedRule:
+    rule = decoded(_LINES, line, path=path, line=number, choices=get_args(ReplyStatus))
     try:
-        found = _TableLine.model_validate_json(line)
-        pattern = users_pattern(found.matches) if found.matches is not None else None
-    except pydantic.ValidationError as wrong:
-        first = wrong.errors()[0]
-        field = str(first["loc"][0]) if first["loc"] else ""
-        raise FormatError(first["msg"], path=path, line=number, field=field) from None
+        rule.pattern  # noqa: B018 - compiled, so that a wrong one is refused now
     except re.error as wrong:
         raise FormatError(f"is no regular expression ({wrong})", path=path, line=number, field="matches") from None
-    status = found.status or ("ok" if found.reply is not None else "failed")
-    error = found.error if found.error is not None else "" if status == "ok" else "as the table says"
-    reply = Reply(found.reply, status, error, found.prompt_tokens, found.completion_tokens, found.raw)
-    contains = (found.contains,) if isinstance(found.contains, str) else tuple(found.contains)
-    return ScriptedRule(reply, found.key, found.messages_hash, contains, pattern, found.replicate)
+    return rule
 
 
 def make_scripted(file: str, **options: Any) -> ScriptedBackend:

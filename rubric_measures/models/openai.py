@@ -22,7 +22,7 @@ from rubric_measures.base.plugins import require
 from rubric_measures.models.base import ENDPOINT_MARK, Reply, Request
 from rubric_measures.models.batches import BatchRun
 from rubric_measures.models.calling import CallPolicy, Engine
-from rubric_measures.models.wire import STRUCTURED_MODES, Known
+from rubric_measures.models.wire import STRUCTURED_MODES, Endpoint, Known
 from rubric_measures.types.scales import Message
 
 _OFFICIAL_URL = "https://api.openai.com/v1"
@@ -164,7 +164,7 @@ class OpenAICompatible:
         return dense + -(-foreign // 2) + -(-(len(text) - dense - foreign) // 4)
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        """Sends requests, group by group, and yields each with its reply as it comes.
+        """Sends requests in their order, and yields each with its reply as it comes.
 
         Requests are pulled in the caller's thread, at most twice as many as may be in flight; with the Batch API, as
         many as a batch may have.
@@ -206,6 +206,10 @@ class OpenAICompatible:
             return request
         return dataclasses.replace(request, options={**request.options, "structured": self._obeyed})
 
+    @property
+    def _endpoint(self) -> Endpoint:
+        return Endpoint(self._name, shown_url(self._url), self._secrets(), self._on_wire, self._known)
+
     def _in_batches(
         self, requests: Iterable[Request], state: str | os.PathLike[str]
     ) -> Iterator[tuple[Request, Reply]]:
@@ -213,22 +217,11 @@ class OpenAICompatible:
 
         url = self._url
         with openai.OpenAI(api_key=api_key(url), base_url=url, max_retries=5, timeout=self._policy.timeout) as client:
-            run = BatchRun(
-                self._name,
-                client,
-                shown_url(url),
-                state,
-                poll=self._poll,
-                secrets=self._secrets(),
-                on_wire=self._on_wire,
-                known=self._known,
-            )
-            yield from run.complete(requests)
+            yield from BatchRun(self._endpoint, client, state, self._poll).complete(requests)
 
     def _one_by_one(self, first: Request, iterator: Iterator[Request]) -> Iterator[tuple[Request, Reply]]:
         window = _LOOK_AHEAD * self._policy.concurrency
-        url = shown_url(self._url)
-        engine = Engine(self._name, url, self._client, self._policy, self._secrets(), self._on_wire, self._known)
+        engine = Engine(self._endpoint, self._client, self._policy)
         try:
             engine.submit([first])
             outstanding, exhausted = 1, False

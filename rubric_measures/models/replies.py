@@ -535,20 +535,23 @@ class ReplyCache:
             those after it took, as far as that is known.
         """
         query = "query" if by_query else "''"
-        one = (
-            f"SELECT model, {query}, cost IS NOT NULL, count(*), sum(failed), "
+        end = (
+            "SELECT coalesce((SELECT min(rowid) - 1 FROM calls WHERE rowid > ? AND owner IS NOT NULL AND until >= ?), "
+            "max(rowid), 0) FROM calls"
+        )
+        took = (
+            f"SELECT rowid <= ?, model, {query}, cost IS NOT NULL, count(*), sum(failed), "
             "sum(prompt_tokens), sum(completion_tokens), coalesce(sum(cost), 0.0), "
-            f"sum({_UNKNOWN}) FROM calls WHERE rowid > ? AND rowid <= ? AND day IS NOT NULL GROUP BY 1, 2, 3"
+            f"sum({_UNKNOWN}) FROM calls WHERE rowid > ? AND day IS NOT NULL GROUP BY 1, 2, 3, 4"
         )
         with self._using:
             if not self._is_there():
                 return after, [], []
-            execute = self._connection.execute
-            under_way = "SELECT min(rowid) FROM calls WHERE rowid > ? AND owner IS NOT NULL AND until >= ?"
-            first = execute(under_way, (after, time.time())).fetchone()[0]
-            last = first - 1 if first else execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()[0]
-            final = [Spent(*row) for row in execute(one, (after, last))]
-            return last, final, [Spent(*row) for row in execute(one, (last, 2**62))]
+            last = self._connection.execute(end, (after, time.time())).fetchone()[0]
+            found: tuple[list[Spent], list[Spent]] = [], []
+            for is_final, *numbers in self._connection.execute(took, (last, after)):
+                found[not is_final].append(Spent(*numbers))
+            return last, *found
 
     @property
     def is_written(self) -> bool:
@@ -575,7 +578,6 @@ class ReplyCache:
             is_sent: whether they count as paid from now on, else when the owner says that they were sent.
             may: is asked for each that nobody else makes or has made, whether it may be taken; None takes all.
         """
-        self._say_gone()
         found = Taken(set(), set(), {})
         until, day = time.time() + self._lease_seconds, _today() if is_sent else None
         with self._using, _transaction(self._connection):
@@ -615,6 +617,7 @@ class ReplyCache:
 
     def renew(self, owner: str, keys: Iterable[str]) -> float:
         """Says that a run still makes some calls, and returns the seconds until it should say so again."""
+        self._say_gone()
         until = time.time() + self._lease_seconds
         self._change("UPDATE calls SET until = ? WHERE key = ? AND owner = ?", owner, keys, until)
         return self._lease_seconds / 4

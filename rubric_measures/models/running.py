@@ -28,7 +28,7 @@ from typing import Any, Generic, TypeVar, cast
 from rubric_measures.base.errors import FormatError, GradingError, InputError, RejectedError, counted
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json
-from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, llm_name
+from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, Tally, llm_name
 from rubric_measures.models.replies import ReplyCache, Spent, Taken, new_owner
 
 
@@ -167,10 +167,8 @@ class Account:
         self.is_limited = self._limits_cost or runner.max_calls is not None
         self._owner = new_owner()
         cache = runner.cache if runner.cache is not None and runner.cache.is_written and not runner.cache_only else None
-        # Without a cache, nobody else pays; what runs with the same counts paid before is known from these.
-        self._before = (stats.calls, stats.cost) if cache is not None else (0, 0.0)
-        self._earlier = (0, 0.0) if cache is not None else (stats.calls, stats.cost)
-        self._store = ReplyCache(":memory:") if cache is None and self.is_limited else cache
+        self._before = stats.calls, stats.cost
+        self._store = cache
         self._open: set[str] = set()  # calls that are ours to make
         self._reserved = 0.0  # the most that these can cost
         self._open_of_query: Counter[str] = Counter()
@@ -199,8 +197,8 @@ class Account:
             self._final[key] = Spent(*key, *numbers)
         rows = [*self._final.values(), *rest]
         costs = [self._cost_of(row) for row in rows] if self._limits_cost else [0.0] * len(rows)
-        self._calls = sum(row.calls for row in rows) + self._earlier[0]
-        self._cost = sum(costs) + self._earlier[1]
+        self._calls = sum(row.calls for row in rows)
+        self._cost = sum(costs)
         self._unknown = sum(row.unknown for row in rows)
         mine = [(row, cost) for row, cost in zip(rows, costs, strict=True) if row.model == self._runner.backend.model]
         known = sum(row.calls - row.unknown for row, _ in mine)
@@ -313,8 +311,7 @@ class Account:
         if self._unsaid and (now := time.monotonic()) - self._said >= _FLUSH_SECONDS:
             unsaid, self._unsaid, self._said = [key for key in self._unsaid if key in self._open], [], now
         price = cost if is_priced else None
-        kept = self._store.put(request, reply, cost=price, owner=self._owner, sent=unsaid)
-        return kept if self._runner.cache is not None else reply
+        return self._store.put(request, reply, cost=price, owner=self._owner, sent=unsaid)
 
     def give_back(self, keys: Iterable[str]) -> None:
         """Gives back calls that are not made."""
@@ -340,8 +337,6 @@ class Account:
         if self._beats is not None:
             self._beats.join()
         self.give_back(list(self._open))
-        if self._store is not None and self._store is not self._runner.cache:
-            self._store.close()
 
 
 K = TypeVar("K")
@@ -612,6 +607,8 @@ class RunState(Generic[K, T]):
             self.stats.shared += 1
             self.waiting[request.key].append((job, place))
         elif self.runner.cache_only:
+            if self.runner.tally is not None:
+                self.runner.tally.add(request, self.runner.backend)
             self.stats.missing += 1
             self._deliver(job, place, Reply(None, "failed", "not in the cache, and no call is allowed"))
         else:
@@ -773,7 +770,7 @@ class LocalRunner:
 
     Attributes:
         backend: the model.
-        cache: where replies are kept; None keeps none.
+        cache: where replies are kept; None keeps none, or with a limit those of this runner, in memory.
         cache_only: make no call; what is not in the cache fails.
         max_calls: make so many calls at most, those of all other runs over the cache included, killed ones too;
             what they do not answer is a failed reply that says so.
@@ -785,6 +782,7 @@ class LocalRunner:
         price: what calls cost; needed for limits on the cost.
         progress: is called now and then with the counts.
         stop: when it is set, no further call begins; those in flight are finished, then `KeyboardInterrupt` is raised.
+        tally: of `cache_only`, counts the calls that would be made.
     """
 
     backend: Backend
@@ -796,10 +794,15 @@ class LocalRunner:
     price: Price | None = None
     progress: Callable[[RunStats], None] | None = None
     stop: threading.Event | None = None
+    tally: Tally | None = None
 
     def __post_init__(self) -> None:
         if self.max_calls is not None and self.max_calls < 0:
             raise InputError(f"the limit of {self.max_calls} calls is below 0")
+        limits = (self.max_calls, self.max_cost, self.max_cost_per_query)
+        if self.cache is None and any(limit is not None for limit in limits):
+            # What was paid is a sum over its rows.
+            object.__setattr__(self, "cache", ReplyCache(":memory:"))
 
     def run(
         self,

@@ -8,7 +8,6 @@ A model to be asked, from plain settings: its backend, price, limits and cache, 
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
 import signal
@@ -16,13 +15,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, Self, TypedDict
 
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, warn
 from rubric_measures.models import make_backend
-from rubric_measures.models.base import Backend
+from rubric_measures.models.base import Backend, Tally
 from rubric_measures.models.running import LocalRunner, Price, RunStats, checked_price
 
 # True shows a bar on standard error; a function gets the counts now and then.
@@ -175,8 +175,8 @@ class CallSettings:
         """Whether the replies outlive the run."""
         return self.cache is not None and os.fspath(self.cache) != IN_MEMORY
 
-    def make(self) -> Model:
-        """The model that these settings ask for.
+    def make(self) -> Self:
+        """The same, with the backend and the price made by now.
 
         Raises:
             InputError: a setting has no effect or makes no sense, or a limit on the cost has no price.
@@ -186,9 +186,23 @@ class CallSettings:
         """
         if self.runner not in ("local", "ray"):
             raise UnknownNameError("runner", self.runner, ("local", "ray"), settings=("runner",))
-        backend, make_runner = self._on_ray() if self.runner == "ray" else self._here()
+        _ = self.price
+        return self
+
+    @cached_property
+    def _made(self) -> tuple[Backend, Callable[..., LocalRunner]]:
+        return self._on_ray() if self.runner == "ray" else self._here()
+
+    @property
+    def backend(self) -> Backend:
+        """The model."""
+        return self._made[0]
+
+    @cached_property
+    def price(self) -> Price | None:
+        """What its calls cost; None where that is unknown."""
         limits = {"max_cost": self.max_cost, "max_cost_per_query": self.max_cost_per_query}
-        return Model(self, backend, checked_price(self.prices, backend, limits), make_runner)
+        return checked_price(self.prices, self.backend, limits)
 
     def _options(self) -> dict[str, Any]:
         options = dict(self.model_option or {})
@@ -205,7 +219,7 @@ class CallSettings:
                     f"{name} has no effect without the runner ray; leave it out", settings=(name, "runner")
                 )
         backend = self._backend()
-        return backend, functools.partial(LocalRunner, backend)
+        return backend, partial(LocalRunner, backend)
 
     def _backend(self) -> Backend:
         if isinstance(self.model, str):
@@ -221,52 +235,36 @@ class CallSettings:
         if self.cache_only:
             # A run that makes no call needs no actors.
             backend = self._backend()
-            return backend, functools.partial(LocalRunner, backend)
+            return backend, partial(LocalRunner, backend)
         if not isinstance(self.model, str):
             raise InputError("actors make their model themselves: name it, as a plug-in if it is your own")
         from rubric_measures.models.ray_runner import RayRunner, ray_backend
 
         backend, spec, settings = ray_backend(self.model, self._options(), settings)
-        return backend, functools.partial(RayRunner, backend, spec=spec, settings=settings)
+        return backend, partial(RayRunner, backend, spec=spec, settings=settings)
 
-
-@dataclass(frozen=True)
-class Model:
-    """A model with its price; runners ask it, within the limits of its settings.
-
-    Attributes:
-        settings: what it was made from.
-        backend: the model.
-        price: what its calls cost; None where that is unknown.
-    """
-
-    settings: CallSettings
-    backend: Backend
-    price: Price | None
-    _make_runner: Callable[..., LocalRunner]
-
-    def runner(self, cache: Any = None, **more: Any) -> LocalRunner:
+    def runner_over(self, cache: Any = None, **more: Any) -> LocalRunner:
         """A runner over a cache that is open; `more` are `progress` and `stop` (see `LocalRunner`)."""
-        settings = self.settings
-        return self._make_runner(
+        return self._made[1](
             cache,
-            cache_only=settings.cache_only,
-            max_calls=settings.max_calls,
-            max_cost=settings.max_cost,
-            max_cost_per_query=settings.max_cost_per_query,
+            cache_only=self.cache_only,
+            max_calls=self.max_calls,
+            max_cost=self.max_cost,
+            max_cost_per_query=self.max_cost_per_query,
             price=self.price,
             **more,
         )
 
     @contextlib.contextmanager
     def planning(self) -> Iterator[LocalRunner]:
-        """A runner for what makes no call and changes no file: the cache is only read, and none is made."""
+        """A runner that counts calls and makes none; it changes no file: the cache is only read, and none is made."""
         from rubric_measures.models.replies import ReplyCache
 
-        path = self.settings.cache
+        path = self.cache
         with contextlib.ExitStack() as stack:
             is_there = path is not None and Path(path).is_file()
-            yield self.runner(stack.enter_context(ReplyCache(path, read_only=True)) if path and is_there else None)
+            cache = stack.enter_context(ReplyCache(path, read_only=True)) if path and is_there else None
+            yield LocalRunner(self.backend, cache, cache_only=True, price=self.price, tally=Tally())
 
     @contextlib.contextmanager
     def asking(
@@ -276,8 +274,11 @@ class Model:
         unit: str = "requests",
         name: str | None = None,
         stop: threading.Event | None = None,
+        stats: RunStats | None = None,
     ) -> Iterator[LocalRunner]:
         """A runner over the cache, with progress; the first Ctrl-C lets calls in flight finish and be kept.
+
+        What became of the calls is said where an interrupt or an error ends the run.
 
         Args:
             progress: what it tells its counts to; see `Progress`.
@@ -285,14 +286,27 @@ class Model:
             unit: what a bar calls them.
             name: what stands before the bar.
             stop: ends the calls when it is set, where somebody else listens to Ctrl-C.
+            stats: the counts of the calls.
         """
         from rubric_measures.models.replies import ReplyCache
 
         with contextlib.ExitStack() as stack:
-            path = self.settings.cache or IN_MEMORY
+            path = self.cache or IN_MEMORY
             # Without calls nothing is added: the file may be one that nobody may write.
-            is_read = self.settings.cache_only and Path(path).is_file()
-            cache = stack.enter_context(ReplyCache(path, read_only=is_read))
+            is_read = self.cache_only and Path(path).is_file()
+            opened = stack.enter_context(ReplyCache(path, read_only=is_read))
             told = stack.enter_context(request_bar(progress, total, unit, name))
             stop = stop or stack.enter_context(Interrupts()).event
-            yield self.runner(cache, progress=told, stop=stop)
+            try:
+                yield self.runner_over(opened, progress=told, stop=stop)
+            except (KeyboardInterrupt, RubricMeasuresError) as error:
+                self._say_kept(stats or RunStats(), isinstance(error, KeyboardInterrupt))
+                raise
+
+    def _say_kept(self, stats: RunStats, is_stopped: bool) -> None:
+        answered = stats.calls - stats.failed
+        if self.is_kept and (answered or is_stopped):
+            then = "run again to continue" if is_stopped else "what is wrong:"
+            _LOG.warning("%d calls of this run are in the cache: %s", answered, then)
+        elif answered:
+            warn(f"{answered} calls of this run are lost: name a cache to keep them", settings=("cache",))

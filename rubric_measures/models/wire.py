@@ -11,8 +11,10 @@ import datetime
 import email.utils
 import logging
 import re
-from collections.abc import Mapping, Set
+import tomllib
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.json_text import parse_json
@@ -20,25 +22,17 @@ from rubric_measures.models.base import MOST_TOKENS, Reply, Request
 
 _LOG = logging.getLogger("rubric_measures")
 _RENAMED_FIELD = "max_completion_tokens"
-# How endpoints say that the longest reply has another name; both names may also stand in a message about its value.
-_RENAMED = re.compile(
-    r"\bmax_tokens\b.{0,80}\b(?:use|try|with)[ '\"`\\]+max_completion_tokens\b|"
-    r"\buse[ '\"`\\]+max_completion_tokens\b.{0,20}\binstead\b",
-    re.IGNORECASE,
-)
-# What a call can do without: the fields, how endpoints say that a model does not take them, and what follows. Of a
-# temperature, a range that a value is out of is something else.
-_NO_TEMPERATURE = re.compile(
-    r"\b(?:unsupported|unknown|unrecognized|deprecated|not permitted)\b.{0,30}\btemperature\b|"
-    # As LiteLLM says it, which knows what reasoning models take.
-    r"(?:\bnot|n't) support\b.{0,30}\btemperature\b|"
-    r"\btemperature\b['\"`\\]*.{0,40}?(?:not support|unsupported|not allowed|not permitted|deprecated|\bonly\b.{0,20}"
-    r"(?:\ballowed|\bdefault|\bset to))",
-    re.IGNORECASE,
-)
+# How endpoints say things: patterns, ends of replies, what a status means, what a call can do without.
+_TABLE = tomllib.loads(Path(__file__).with_name("endpoints.toml").read_text(encoding="utf-8"))
+
+
+def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_SAYS: Mapping[str, re.Pattern[str]] = {name: _any_of(patterns) for name, patterns in _TABLE["says"].items()}
 _LEFT_OUT: Mapping[str, tuple[tuple[str, ...], re.Pattern[str], str]] = {
-    "temperature": (("temperature",), _NO_TEMPERATURE, "replies are drawn as the model does by itself"),
-    "logprobs": (("logprobs", "top_logprobs"), re.compile(r"logprobs", re.IGNORECASE), "grades come without shares"),
+    name: (tuple(row["fields"]), _any_of(row["says"]), row["follows"]) for name, row in _TABLE["left_out"].items()
 }
 # Tokens to think in, beside those of the reply: as a rule 64 times the reply's, within these bounds.
 _ROOM_A_TOKEN, _LEAST_ROOM, _MOST_ROOM = 64, 4_096, 16_384
@@ -86,7 +80,7 @@ class Known:
         """
         if status not in (400, 422):
             return False
-        if "max_tokens" in body and _RENAMED.search(message):
+        if "max_tokens" in body and _SAYS["renamed"].search(message):
             self.token_field = _RENAMED_FIELD
             return True
         for fields, said, _ in _LEFT_OUT.values():
@@ -132,42 +126,9 @@ STRUCTURED_MODES = ("off", "choice", "guided_choice", "json_schema")
 _OWN_OPTIONS = ("api", "explain", "structured")
 _TOP_LOGPROBS = 20
 _SCHEMA_FIELD = "reply"
-_TOO_LONG = re.compile(
-    r"context[ _-]?(length|size|window)|too (long|large)|max(imum)?[ _-](model[ _-]len|input|prompt)|"
-    r"exceeds? (the )?(max|limit|context)|input is longer|tokens?`? (\+ `?max_new_tokens`? )?must (be <=|have less)|"
-    r"must have less than \d+ tokens|range of input length|max_tokens must be at least 1, got (-\d|0\b)",
-    re.IGNORECASE,
-)
-_PROMPT = re.compile(
-    r"token|input|prompt|context|message|request|length|text|content|sequence|body|entity|payload", re.IGNORECASE
-)
-# How endpoints say what a call asks for: tokens of the prompt, tokens of the reply.
-_SHOWN = re.compile(
-    r"(\d+) (?:tokens )?(?:in|from) (?:the|your) (?:input |prompt|messages)|(\d+) `?(?:inputs?|prompt)`? tokens|"
-    r"(\d+) of (?:text )?input|exceed context limit: (\d+) \+ ",
-    re.IGNORECASE,
-)
-_WANTED = re.compile(
-    r"(\d+) (?:tokens )?(?:in|for) the (?:completion|output)|(\d+) (?:output tokens|`?max_new_tokens)|"
-    r"\b(?:max_tokens|max_completion_tokens)'? is too large: (\d+)|exceed context limit: \d+ \+ (\d+)",
-    re.IGNORECASE,
-)
-# The longest reply, and other options of a request; where a limit is named behind them, they are what is wrong.
-_REPLY_LENGTH = r"max_?(?:completion_?|new_?|output_?)?tokens"
-_WRONG_OPTION = re.compile(
-    rf"(?<!\+ `)\b({_REPLY_LENGTH}|temperature|top_p|top_k|top_logprobs|(?:presence|frequency|repetition)_penalty)"
-    r"\b(?!` exceed context).{0,60}?(?:too large|exceed|at most|maximum|less than|greater than|between|range|"
-    r"must be (?!at least)|expected|not support|>)|"
-    rf"\b(?:invalid|range of)\b.{{0,30}}\b({_REPLY_LENGTH}|temperature|top_p|top_k)\b",
-    re.IGNORECASE,
-)
-_UNSUPPORTED = re.compile(r"\bunsupported parameter\b[:\s]*['\"`]?(\w+)", re.IGNORECASE)
-# How endpoints call the ends of a reply, in small letters: cut at the longest length, stopped by a filter, broken off.
-_CUT_ENDS = ("length", "max_tokens", "model_length")
-_FILTER_ENDS = ("content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii")
-_BROKEN_ENDS = ("abort", "aborted", "error", "cancelled", "canceled", "timeout")
-_FILTERED = re.compile(r"content[_ -](filter|policy)|responsible ?ai|\bflagged\b|requires moderation", re.IGNORECASE)
+_ENDS: Mapping[str, Sequence[str]] = _TABLE["ends"]
 _SHORTER = "say a lower max_tokens"
+_REPLY_LENGTH = re.compile(r"max_?(?:completion_?|new_?|output_?)?tokens", re.IGNORECASE)
 _KEY_LIKE = re.compile(r"\b(sk|rk|pk|hf|gsk)[-_][\w*.\-]{6,}|Bearer\s+[^\s'\"]+|//[^/\s@]+@")
 _MESSAGE_LENGTH = 300
 
@@ -294,11 +255,11 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
     if refusal:
         return Reply(text or refusal, "refused", _one_line(f"the model refused: {refusal}"), *paid)
     end = finish.lower() if isinstance(finish, str) else ""
-    if end in _BROKEN_ENDS:
+    if end in _ENDS["broken"]:
         return Trouble("failure", f"the endpoint broke the reply off (finish_reason {finish!r})", paid=(shown, written))
-    if end in _FILTER_ENDS:
+    if end in _ENDS["filter"]:
         return Reply(text, "refused", "a content filter stopped the reply", *paid)
-    if end in _CUT_ENDS and text == whole:
+    if end in _ENDS["cut"] and text == whole:
         reason = f"the reply was cut at the longest length allowed{'' if text else ' before its text began'}"
         return Reply(text or "", "truncated", reason, *paid)
     if text is None:
@@ -398,15 +359,19 @@ def trouble_of_status(status: int, body: object, wait: float | None, secrets: tu
     """What an answer with an error status means; its body was parsed when it was JSON, `wait` is what it asked for."""
     code, text = _said(body)
     error = without_key(f"HTTP {status}: {text}" if text else f"HTTP {status}", secrets)
-    if status == 429 and "insufficient_quota" in code:
-        return Trouble("hopeless", error)
-    if status in (429, 503, 529):
-        if status == 429 and re.search(r"request too large", text, re.IGNORECASE):
-            return Trouble("final", error, status="truncated")
-        return Trouble("busy", error, wait, congestion=True)
-    if status in (408, 409, 425) or status >= 500:
-        return Trouble("failure", error, wait, congestion=status in (408, 504))
-    return Trouble("hopeless", error) if status in (401, 402, 404) else _refused(status, code, text, error)
+    if status in (400, 422) and (advice := _advice(text)):
+        return Trouble("final", f"{error}; {advice}")
+    row = next(row for row in _TABLE["trouble"] if _fits(row, status, code, text))
+    return Trouble(row["kind"], error, wait, row.get("reply", "failed"), row.get("congestion", False))
+
+
+def _fits(row: Mapping[str, Any], status: int, code: str, text: str) -> bool:
+    """Whether a row of the table says what an answer means."""
+    if status not in row.get("status", (status,)) or status < row.get("from", 0):
+        return False
+    looked_for = [(pattern, text) for pattern in row.get("says", ())]
+    looked_for += [(row["code"], code)] if "code" in row else []
+    return all((_SAYS.get(pattern.strip("{}")) or _any_of([pattern])).search(where) for pattern, where in looked_for)
 
 
 def _said(body: object) -> tuple[str, str]:
@@ -418,35 +383,24 @@ def _said(body: object) -> tuple[str, str]:
     return f"{inner.get('code') or ''} {inner.get('type') or ''}", str(message or "").strip()
 
 
-def _refused(status: int, code: str, text: str, error: str) -> Trouble:
-    """What is wrong with a call that will never succeed."""
-    if status in (400, 422) and (advice := _advice(text)):
-        return Trouble("final", f"{error}; {advice}")
-    if "context_length" in code or (status in (400, 413, 422) and _TOO_LONG.search(text) and _PROMPT.search(text)):
-        return Trouble("final", error, status="truncated")
-    if _FILTERED.search(f"{code} {text}"):
-        return Trouble("final", error, status="refused")
-    return Trouble("final", error)
-
-
 def _advice(text: str) -> str:
     """What to do about an option that an endpoint does not take; empty where its message is about something else.
 
     Where prompt and reply together are too long, the longer of them is at fault.
     """
-    shown, wanted = _number(_SHOWN, text), _number(_WANTED, text)
+    shown, wanted = _number(_SAYS["shown"], text), _number(_SAYS["wanted"], text)
     if shown is not None and wanted is not None:
         return _SHORTER if wanted >= shown else ""
-    if unsupported := _UNSUPPORTED.search(text):
+    if unsupported := _SAYS["unsupported"].search(text):
         name = unsupported[1]
-        if re.fullmatch(_REPLY_LENGTH, name):
+        if _REPLY_LENGTH.fullmatch(name):
             return ""
         return f"leave {name} out"
-    found = _WRONG_OPTION.search(text)
+    found = _SAYS["wrong_option"].search(text)
     if found is None:
         return ""
     name = found[1] or found[2]
-    return _SHORTER if re.fullmatch(_REPLY_LENGTH, name, re.IGNORECASE) else f"say another {name}"
+    return _SHORTER if _REPLY_LENGTH.fullmatch(name) else f"say another {name}"
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int | None:
@@ -493,3 +447,50 @@ def without_key(text: str, secrets: tuple[str, ...] = ()) -> str:
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MESSAGE_LENGTH else f"{line[:_MESSAGE_LENGTH]}…"
+
+
+@dataclass
+class Endpoint:
+    """A model at an endpoint: what is sent to it, what its answers mean, and what is learned from them.
+
+    Attributes:
+        name: the model as the endpoint knows it.
+        url: the endpoint as messages show it.
+        secrets: what no message shows.
+        on_wire: the request as it is sent.
+        known: what it showed before.
+    """
+
+    name: str
+    url: str
+    secrets: tuple[str, ...] = ()
+    on_wire: Callable[[Request], Request] = lambda request: request
+    known: Known = field(default_factory=Known)
+
+    def body(self, request: Request, known: Known | None = None) -> dict[str, Any]:
+        """What is sent, by what is known of the endpoint by now (or was)."""
+        return request_body(self.on_wire(request), self.name, known or self.known)
+
+    def reply_of(self, content: bytes | str, request: Request) -> Reply | Trouble:
+        """What a successful answer says."""
+        return reply_of(content, self.on_wire(request), self.secrets)
+
+    def trouble_of(self, status: int, body: object, wait: float | None = None) -> Trouble:
+        """What an answer with an error status means."""
+        return trouble_of_status(status, body, wait, self.secrets)
+
+    def learn(self, status: int, said: str, body: Mapping[str, Any]) -> bool:
+        """Whether an answer with an error status says how the same call can be sent; what is new is said once."""
+        before = set(self.known.left_out)
+        learned = self.known.learn(status, said, body)
+        self.known.say_new(before, self.name, self.url, self.shown(said))
+        return learned
+
+    def shown(self, text: str) -> str:
+        """A message in one line, without keys."""
+        return without_key(text, self.secrets)
+
+
+def path_of(request: Request) -> str:
+    """Where a request is sent, below the base URL."""
+    return "/completions" if request.options.get("api") == "completions" else "/chat/completions"

@@ -306,10 +306,10 @@ def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int]
 
 def _read_back(label: str, parser: str, labels: Sequence[str]) -> int | None:
     """The place at which the parser sees a reply that is the label itself; None where it sees no label."""
-    from rubric_measures.prompts.parsers import parse_reply
+    from rubric_measures.prompts.parsers import Reading, parse_reply
 
     if not label.strip():
         return None
     is_list = parser == "label_list"
-    found: Any = parse_reply(json.dumps([label]) if is_list else label, parser, labels=labels, count=1).value
+    found: Any = parse_reply(json.dumps([label]) if is_list else label, Reading(parser, labels=labels), count=1).value
     return labels.index(found[0]) if is_list and found else found

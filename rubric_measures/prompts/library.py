@@ -487,25 +487,17 @@ class Prompt:
 
         Args:
             reply: the model's text.
-            unparsed: `exampp` for the rule of EXAM++ 4.2.2 (ratings only); empty for "no rating, no grade".
+            unparsed: `exampp` for the rule of EXAM++ 4.2.2, `workbench` for its reverse (ratings only); empty for "no
+                rating, no grade".
             compat: `workbench` for the rules of the Rubric workbench's program (ratings only); `nuggetizer` for those
                 of that program (label lists only).
             count: how many labels a list must have (label lists only).
         """
         # Reading grades asks for the scales of prompts, and reads no reply.
-        from rubric_measures.prompts.parsers import parse_reply
+        from rubric_measures.prompts.parsers import Reading, parse_reply
 
-        return parse_reply(
-            reply,
-            self.parser,
-            scale=self.scale,
-            labels=self.labels,
-            unparsed=unparsed,
-            compat=compat,
-            count=count,
-            pattern=self.pattern,
-            json_field=self.json_field,
-        )
+        how = Reading(self.parser, self.scale, self.labels, self.pattern, self.json_field)
+        return parse_reply(reply, how, unparsed=unparsed, compat=compat, count=count)
 
     def as_json(self) -> dict[str, object]:
         """Everything that the prompt is, for records; what has its default value is left out."""

@@ -308,12 +308,7 @@ def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = 
             (EXAM++ 4.2.2); a rating outside the scale stays unparsed.
         compat: `workbench`: a rating is a reply of one grade of the scale between non-word characters; else an
             unanswerable expression or nothing is 1, and an answer in words 0 (the workbench's program).
-
-    Raises:
-        InputError: an option has an unknown value.
     """
-    if compat not in ("", "workbench") or unparsed not in ("", "exampp"):
-        raise InputError(f"parsing option compat={compat!r}, unparsed={unparsed!r}: known are workbench and exampp")
     if compat == "workbench":
         digits = "|".join(str(grade) for grade in range(scale[0], scale[1] + 1))
         only = re.fullmatch(rf"\W*({digits})\W*", text)
@@ -516,30 +511,36 @@ def _own_parts(reply: str, pattern: str, json_field: str) -> list[str]:
     return [("no", "yes")[entry] if isinstance(entry, bool) else str(entry) for entry in entries]
 
 
+class Reading(NamedTuple):
+    """How a prompt's replies are read; see `Prompt`."""
+
+    parser: str
+    scale: tuple[int, int] | None = None
+    labels: Sequence[str] = ()
+    pattern: str = ""
+    json_field: str = ""
+
+
 def parse_reply(
-    text: str,
-    parser: str,
-    *,
-    scale: tuple[int, int] | None = None,
-    labels: Sequence[str] = (),
-    unparsed: str = "",
-    compat: str = "",
-    count: int | None = None,
-    pattern: str = "",
-    json_field: str = "",
+    text: str, how: Reading, *, unparsed: str = "", compat: str = "", count: int | None = None
 ) -> Parsed[Any]:
     """Reads a reply with the parser of a name; see the parsers for the options.
 
     With `pattern` (its group `grade`) or `json_field` (of the last JSON object that has it), the parser reads only
-    what stands there; where it stands several times, all must say the same.
+    what stands there; where it stands several times, all must say the same. By `unparsed` `workbench`, whatever is no
+    rating is the reverse of what `exampp` makes of it.
 
     Raises:
         InputError: there is no such parser.
     """
+    parser, scale, labels, pattern, json_field = how
+    if unparsed == "workbench" and parser == "rating":
+        read = parse_reply(text, how, compat=compat)
+        return read if read.value is not None else Parsed(int(is_unanswerable(text)))
     if (pattern or json_field) and not compat:
         reply = clean_reply(text)
-        parts = _own_parts(reply, pattern, json_field)
-        found = {parse_reply(part, parser, scale=scale, labels=labels) for part in parts}
+        plain = how._replace(pattern="", json_field="")
+        found = {parse_reply(part, plain) for part in _own_parts(reply, pattern, json_field)}
         if found:
             return found.pop() if len(found) == 1 else Parsed(None, "several verdicts that differ")
         if unparsed == "exampp":

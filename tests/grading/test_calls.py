@@ -2,69 +2,67 @@
 
 from __future__ import annotations
 
-from rubric_measures.grading.nuggetization import BankCall, Caller, ask_all, run_jobs, without_duplicates
-from rubric_measures.models.base import CountingBackend, Reply, Request
+from typing import Any
+
+from rubric_measures.grading.asking import Ask, GradingSettings
+from rubric_measures.grading.nuggetization import Caller, ask_all, without_duplicates
+from rubric_measures.models.base import Reply, Request, Tally
 from rubric_measures.models.running import LocalRunner
-from rubric_measures.prompts.parsers import parse_rating
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.prompts.verdicts import Parsed
 from rubric_measures.types.scales import Message
 from tests.function_backend import FunctionBackend, caller_of
 
 
-def ask(text: str) -> BankCall[int]:
-    return BankCall((Message("user", text),), parse_rating)
+def asked(caller: Caller, *texts: str) -> list[Parsed[Any]]:
+    """What a model says to some texts that are asked together."""
+    asks = [Ask((Message("user", text),)) for text in texts]
+    [found] = caller.run([("all", ask_all(caller.asker(load_prompt("bank.question.dl")), asks))]).values()
+    return found
 
 
-def test_retries_are_further_draws() -> None:
+def test_unreadable_replies_are_drawn_again_and_lost_ones_are_left_for_the_next_run() -> None:
     def answer(request: Request) -> str | Reply:
         text = request.messages[0].content
         if text == "down":
             return Reply(None, "failed", "connection lost")
         if text == "long":
-            return Reply("4 because", "truncated", "cut after 2 tokens")
-        return "4" if request.replicate == 1 or text == "good" else "hm"
+            return Reply("1. Why?\n2. How is", "truncated", "cut after 2 tokens")
+        return '["Why?"]' if request.replicate == 1000 or text == "good" else "hm"
 
     caller = caller_of(answer, retries=2)
-    found = run_jobs(
-        caller, [("all", ask_all(caller, [ask("good"), ask("second"), ask("down"), ask("good"), ask("long")]))]
-    )
-    assert found == {
-        "all": [
-            Parsed(4),
-            Parsed(4),
-            Parsed(None, "failed: connection lost"),
-            Parsed(4),
-            Parsed(None, "truncated: cut after 2 tokens"),
-        ]
-    }
+    assert asked(caller, "good", "second", "down", "good", "long") == [
+        Parsed(("Why?",)),
+        Parsed(("Why?",)),
+        Parsed(None, "failed: connection lost"),
+        Parsed(("Why?",)),
+        # A list that was cut may lack an item, and half of one may stand in it.
+        Parsed(None, "truncated: cut after 2 tokens"),
+    ]
     backend = caller.runner.backend
     assert isinstance(backend, FunctionBackend)
-    asked = sorted((request.messages[0].content, request.replicate) for request in backend.seen)
-    assert asked == [("down", 0), ("down", 1), ("down", 2), ("good", 0), ("long", 0), ("second", 0), ("second", 1)]
-    assert {tuple(request.options.items()) for request in backend.seen} == {(("mode", "test"),)}
-    assert (caller.stats.calls, caller.stats.shared) == (7, 1)
+    seen = sorted((request.messages[0].content, request.replicate) for request in backend.seen)
+    assert seen == [("down", 0), ("good", 0), ("long", 0), ("long", 0), ("second", 0), ("second", 1000)]
+    assert (caller.stats.calls, caller.stats.shared, caller.stats.redrawn) == (6, 1, 1)
 
 
 def test_a_prompt_that_does_not_fit_is_not_asked() -> None:
-    backend = FunctionBackend(lambda request: "4", context=10)
-    caller = Caller(LocalRunner(backend), {"max_tokens": 8})
-    found = run_jobs(caller, [(1, ask_all(caller, [ask("two words"), ask("these are three")]))])
-    # 2 + 8 tokens fit ten, 3 + 8 do not.
-    assert found[1] == [
-        Parsed(4),
-        Parsed(None, "3 tokens and a reply of 8 do not fit the model's 10"),
+    backend = FunctionBackend(lambda request: '["Why?"]', context=18)
+    caller = Caller(LocalRunner(backend), GradingSettings(max_tokens=8))
+    # 2 + 8 for the message + 8 tokens fit eighteen, 3 + 8 + 8 do not.
+    assert asked(caller, "two words", "these are three") == [
+        Parsed(("Why?",)),
+        Parsed(None, "failed: it needs 19 of the model's 18 tokens"),
     ]
     assert len(backend.seen) == 1
 
 
 def test_a_dry_run_counts_and_asks_nobody() -> None:
     backend = FunctionBackend(lambda request: "4")
-    dry = CountingBackend(backend)
-    caller = Caller(LocalRunner(dry), retries=0)
-    found = run_jobs(caller, [(1, ask_all(caller, [ask("two words"), ask("one")]))])
-    assert [outcome.value for outcome in found[1]] == [None, None]
-    assert (dry.calls, dry.prompt_tokens, backend.seen) == (2, 3, [])
-    assert (dry.model, dry.options, dry.context_tokens) == ("function:test", {"mode": "test"}, None)
+    tally = Tally()
+    caller = Caller(LocalRunner(backend, cache_only=True, tally=tally))
+    assert [outcome.value for outcome in asked(caller, "two words", "one", "one")] == [None, None, None]
+    assert (tally.calls, tally.repeated, tally.prompt_tokens, backend.seen) == (2, 1, 3, [])
 
 
 def test_duplicates_are_told_by_their_words() -> None:

@@ -27,8 +27,8 @@ def scripted(replies: dict[str, str]) -> Callable[[Request], str | Reply]:
 def test_questions_of_queries_and_nuggets_of_facets() -> None:
     dl = BankQuery("q1", "how is tea made")
     car = BankQuery("tqa2:L_0002", "Earth science", "T_0010", "Branches")
-    assert "Break the query 'how is tea made' into concise questions" in query_messages("question", dl)[0].content
-    text = query_messages("nugget", car)[0].content
+    assert "Break the query 'how is tea made' into concise questions" in query_messages("question", dl)[1][0].content
+    text = query_messages("nugget", car)[1][0].content
     assert text.startswith(
         "Explore the connection between 'Earth science' with a specific focus on the subtopic 'Branches'"
     )
@@ -50,7 +50,7 @@ def test_questions_of_queries_and_nuggets_of_facets() -> None:
     assert made.bank.items["q2"] == ()
     assert made.bank.query_texts == {"q1": "how is tea made", "q2": "frost", "tqa2:L_0002": "Earth science"}
     assert made.bank.facet_texts == {("tqa2:L_0002", "T_0010"): "Branches"}
-    assert made.failures == (Failure("q2", "query", "refused: no text"),)
+    assert made.failures == (Failure("q2", "query", "refused: the model gave no reply"),)
 
 
 def test_a_reply_that_was_cut_off_is_asked_again_then_reported() -> None:
@@ -58,7 +58,7 @@ def test_a_reply_that_was_cut_off_is_asked_again_then_reported() -> None:
     made = generate_bank([BankQuery("q1", "tea")], caller)
     assert made.failures == (Failure("q1", "query", "the list is not closed"),)
     assert isinstance(caller.runner.backend, FunctionBackend)
-    assert [request.replicate for request in caller.runner.backend.seen] == [0, 1]
+    assert [request.replicate for request in caller.runner.backend.seen] == [0, 1000]
 
 
 @pytest.mark.parametrize(

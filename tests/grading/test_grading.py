@@ -27,7 +27,9 @@ MODEL_CHECK = "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"
 
 
 def rule(text: str | None, *contains: str, status: Any = "ok", replicate: int | None = None) -> ScriptedRule:
-    return ScriptedRule(Reply(text, status, "" if status == "ok" else "said"), contains=contains, replicate=replicate)
+    return ScriptedRule(
+        text, contains=contains, replicate=replicate, status=status, error="" if status == "ok" else "said"
+    )
 
 
 def passage(text: str = "The epidermis is the outer layer of skin.", **fields: Any) -> GradedPassage:

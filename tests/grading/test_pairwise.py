@@ -20,7 +20,6 @@ from rubric_measures.grading.pairwise import (
     references_of_collection,
     references_of_records,
 )
-from rubric_measures.models.base import Reply
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import LocalRunner, RunStats
@@ -144,8 +143,7 @@ def _closed_caches() -> Iterator[None]:
 
 def grader_of(*replies: tuple[str, str | None], context: int | None = None, **more: object) -> PairwiseGrader:
     rules = [
-        ScriptedRule(Reply(text) if text is not None else Reply(None, "failed", "gone"), contains=(contains,))
-        for contains, text in replies
+        ScriptedRule(text, contains=contains, error=None if text is not None else "gone") for contains, text in replies
     ]
     answers = {"q1": {"x": "frozen water", "y": "cold stone"}, "q2": {"x": "cloud", "y": "cloud"}}
     backend = ScriptedBackend(rules, context=context)

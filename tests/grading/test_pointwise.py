@@ -12,7 +12,6 @@ from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grading import Grader, GradingSettings
 from rubric_measures.grading.generation import aspect_bank
-from rubric_measures.models.base import Reply
 from rubric_measures.models.lexical import ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, load_graded
@@ -26,7 +25,7 @@ QUERIES = {"q1": "What is ice?"}
 
 
 def grade(reply: str, contains: str = "", **settings: object) -> dict[str, object]:
-    backend = ScriptedBackend([ScriptedRule(Reply(reply), contains=(contains,))])
+    backend = ScriptedBackend([ScriptedRule(reply, contains=(contains,))])
     passage = GradedPassage(doc_id="x/q1/1", text="Ice is frozen.", paragraph_data=PassageData())
     grader = Grader(LocalRunner(backend), (PROMPT,), GradingSettings(**settings))  # type: ignore[arg-type]
     (group,) = grader.grade_records([QueryPassages("q1", [passage])], aspect_bank(QUERIES))
@@ -67,7 +66,7 @@ def test_a_prompt_of_ones_own_may_label_an_answer_as_a_whole(tmp_path: Path) -> 
         'target = "answer"\nparser = "rating"\nscale = [0, 4]\ncovers = 3\n'
         'text = "Rate 0 to 4.\\n{query}\\n{documents}\\n{answer}"\n'
     )
-    backend = ScriptedBackend([ScriptedRule(Reply("3"), contains=("What is ice?\n[d1] Water.\nIce is frozen.",))])
+    backend = ScriptedBackend([ScriptedRule("3", contains=("What is ice?\n[d1] Water.\nIce is frozen.",))])
     passage = GradedPassage(doc_id="x", text="Ice is frozen.", paragraph_data=PassageData())
     settings = GradingSettings(documents={"q1": "[d1] Water."})
     bank = TestBank({"q1": ()}, QUERIES)

@@ -18,7 +18,15 @@ from rubric_measures.base.errors import BackendError, DeviceLostError, InputErro
 from rubric_measures.grading import Grader, GradingSettings  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Backend, Reply, Request  # noqa: E402
-from rubric_measures.models.hf import LabelTable, by_length, chat_text, choose_dtype, defused, find_source, run_batches  # noqa: E402
+from rubric_measures.models.hf import (  # noqa: E402
+    HuggingFaceModel,
+    LabelTable,
+    by_length,
+    chat_text,
+    choose_dtype,
+    defused,
+    find_source,
+)
 from rubric_measures.models.hf_models import DecoderBackend  # noqa: E402
 from rubric_measures.models.running import LocalRunner  # noqa: E402
 from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items  # noqa: E402
@@ -401,11 +409,30 @@ def test_batches_keep_the_budget_longest_first() -> None:
 class Job:
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.tokens = 1
+
+
+class Batches(HuggingFaceModel):
+    """What the kinds of models have in common, with functions in the place of a network."""
+
+    look_ahead, batch_tokens, context_tokens = 100, 1000, None
+
+    def __init__(self, execute: Callable[[Sequence[Job]], list[Reply]], prepare: Callable[[Request], Job] = Job):
+        self.execute, self.prepare, self.released = execute, prepare, 0
+
+    def _prepare(self, request: Request) -> Job:
+        return self.prepare(request)
+
+    def _execute(self, jobs: Sequence[Job]) -> list[Reply]:
+        return self.execute(jobs)
+
+    def release_memory(self) -> None:
+        self.released += 1
 
 
 def test_a_batch_without_memory_is_halved_and_poison_stays_alone() -> None:
     requests = [Request("m", (Message("user", str(number)),)) for number in range(16)]
-    sizes, released = [], []
+    sizes = []
 
     def execute(jobs: Sequence[Job]) -> list[Reply]:
         sizes.append(len(jobs))
@@ -420,15 +447,13 @@ def test_a_batch_without_memory_is_halved_and_poison_stays_alone() -> None:
             raise ValueError("bad\ntext")
         return Job(request)
 
-    answers = run_batches(
-        requests, prepare, lambda jobs: [jobs], execute, look_ahead=100, release=lambda: released.append(1)
-    )
-    found = {request.messages[0].content: reply for request, reply in answers}
+    model = Batches(execute, prepare)
+    found = {request.messages[0].content: reply for request, reply in model.complete(requests)}
     assert found.pop("5") == Reply(None, "failed", "IndexError: index out of range in self")
     assert found.pop("9") == Reply(None, "failed", "the prompt cannot be prepared: bad text")
     assert {name: reply.text for name, reply in found.items()} == {str(n): str(n) for n in range(16) if n not in (5, 9)}
     assert max(sizes) == 15
-    assert released
+    assert model.released
 
 
 def test_a_lost_device_stops_the_run() -> None:
@@ -437,7 +462,7 @@ def test_a_lost_device_stops_the_run() -> None:
 
     requests = [Request("m", (Message("user", "x"),))]
     with pytest.raises(DeviceLostError, match="the device is lost"):
-        list(run_batches(requests, Job, lambda jobs: [jobs], execute, look_ahead=1, release=lambda: None))
+        list(Batches(execute).complete(requests))
 
 
 def test_requests_are_pulled_a_window_at_a_time(folders: Callable[[str], str]) -> None:

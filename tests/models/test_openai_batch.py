@@ -145,9 +145,10 @@ def test_batches_of_other_models_stay(server: Running, tmp_path: Path) -> None:
 
 def test_many_requests_are_several_batches(server: Running, tmp_path: Path) -> None:
     from rubric_measures.models.batches import BatchRun
+    from rubric_measures.models.wire import Endpoint
 
     with openai.OpenAI(api_key="k", base_url=server.url) as client:
-        run = BatchRun("m", client, server.url, tmp_path / "b", poll=0.01, most_requests=7)
+        run = BatchRun(Endpoint("m", server.url), client, tmp_path / "b", poll=0.01, most_requests=7)
         answered = texts_of(run.complete(requests([f"id={number}" for number in range(20)])))
         assert answered == {f"id={number}": f"echo {number}" for number in range(20)}
         assert len(list(client.batches.list())) == 3

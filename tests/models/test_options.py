@@ -12,8 +12,9 @@ from rubric_measures.cli import main
 from rubric_measures.grading import Grader, GradingSettings
 from rubric_measures.grading.asking import Ask
 from rubric_measures.grading.nuggetization import Caller
-from rubric_measures.models.base import CountingBackend, Reply, Request, check_options, refuse_settings
+from rubric_measures.models.base import Reply, Request, check_options, refuse_settings
 from rubric_measures.models.running import LocalRunner
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.entities import RubricItem, TestBank
 
 SELF_RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
@@ -50,10 +51,9 @@ def test_unknown_settings_are_named_with_those_that_exist() -> None:
 def test_settings_are_no_generation_options(name: str) -> None:
     refuse_settings(Precise(), ["seed", "top_p"])
     expected = f"{name} is a setting of the model, not of a reply"
-    for backend in (Precise(), CountingBackend(Precise())):
-        with pytest.raises(InputError) as caught:
-            refuse_settings(backend, ["seed", name])
-        assert (str(caught.value), caught.value.settings) == (expected, ("model_option",))
+    with pytest.raises(InputError) as caught:
+        refuse_settings(Precise(), ["seed", name])
+    assert (str(caught.value), caught.value.settings) == (expected, ("model_option",))
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,9 @@ def test_graders_and_makers_of_banks_refuse_them() -> None:
     with pytest.raises(InputError, match="dtype is a setting of the model"):
         Grader(runner, (SELF_RATING,), settings).makers(bank)
     with pytest.raises(InputError, match="dtype is a setting of the model"):
-        Caller(runner, {"dtype": "bfloat16"})
-    assert Caller(runner, {"seed": 3}).request(Ask(()), "").options == {"dtype": "float32", "seed": 3}
+        Caller(runner, settings)
+    asker = Caller(runner, GradingSettings(options={"seed": 3}, max_tokens=9)).asker(load_prompt("bank.question.dl"))
+    assert asker.request(Ask(()), "").options == {"dtype": "float32", "max_tokens": 9, "seed": 3, "temperature": 0.0}
 
 
 def test_the_command_line_says_so_before_any_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,12 +80,12 @@ def test_messages_with_several_replies_have_none(tmp_path: Path) -> None:
         ("[1]", "should be an object"),
         ("{", "JSON"),
         ('{"reply": 5}', "reply: .*valid string"),
-        ('{"reply": "5", "contains": [1]}', "contains: .*valid string"),
+        ('{"reply": "5", "contains": [1]}', "contains.*valid string"),
         ('{"reply": "5", "matches": "("}', "regular expression"),
         ('{"reply": "5", "matches": "[[5]]"}', "possible nested set"),
-        ('{"reply": "5", "status": "fine"}', "status: .*'ok'"),
+        ('{"reply": "5", "status": "fine"}', "status: .*one of ok"),
         ('{"reply": "5", "replicate": "1"}', "replicate: .*valid integer"),
-        ('{"reply": "5", "contain": "x"}', "contain: .*not permitted"),
+        ('{"reply": "5", "contain": "x"}', "unknown field `contain`"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, line: str, expected: str) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.prompts.parsers import (
+    Reading,
     is_unanswerable,
     parse_aspects,
     parse_items,
@@ -589,11 +590,9 @@ def test_every_published_rating_of_the_workbench_is_read_again() -> None:
     assert compared == 1344
 
 
-def test_unknown_options_are_errors() -> None:
-    with pytest.raises(InputError, match="compat='trec'"):
-        parse_rating("4", compat="trec")
+def test_an_unknown_parser_is_an_error() -> None:
     with pytest.raises(InputError, match="unknown parser"):
-        parse_reply("4", "stars")
+        parse_reply("4", Reading("stars"))
 
 
 @pytest.mark.parametrize(
@@ -975,4 +974,4 @@ def test_no_reply_makes_a_parser_fail(text: str) -> None:
 )
 def test_hostile_replies_end(hostile: str) -> None:
     for parser in ("rating", "yes_no", "label_list", "list", "items", "aspects", "verdict", "text", "label"):
-        parse_reply(hostile, parser, scale=(0, 5), labels=ASSIGN)
+        parse_reply(hostile, Reading(parser, (0, 5), ASSIGN))

@@ -14,7 +14,7 @@ import pytest
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.prompts.library import load_prompt_file
-from rubric_measures.prompts.parsers import parse_label, parse_rating, parse_reply, parse_verdict, parse_yes_no
+from rubric_measures.prompts.parsers import Reading, parse_label, parse_rating, parse_reply, parse_verdict, parse_yes_no
 
 REPLIES = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 REPLIES = REPLIES / "data" / "replies" / "replies-dev.tsv.gz"
@@ -220,7 +220,7 @@ def test_published_replies_that_are_cut_before_their_verdict_are_unparsed() -> N
 @pytest.mark.parametrize("parser", ["rating", "yes_no", "label"])
 def test_the_time_to_read_a_verdict_does_not_grow_with_the_square_of_the_reply(hostile: str, parser: str) -> None:
     began = time.perf_counter()
-    parse_reply(hostile * (100_000 // len(hostile)), parser, scale=(0, 2), labels=("bad", "fair", "good"))
+    parse_reply(hostile * (100_000 // len(hostile)), Reading(parser, (0, 2), ("bad", "fair", "good")))
     assert time.perf_counter() - began < 5
 
 
