@@ -180,7 +180,7 @@ def plot_queries(
     texts = [["" if np.isnan(value) else f"{value:.{places}f}" for value in row] for row in table]
     span = (min(0.0, float(known.min())), float(known.max()))
     draw_cells(axes, table, texts, span, lines_of(measure), names, runs)
-    name_axes(axes, "", "query, the easiest on top")
+    name_axes(axes, "run (the easiest query on top)", "query")
     return finished(figure)
 
 
