@@ -101,7 +101,7 @@ class GradingReport:
         singly: items that were asked about by themselves, as a reply about several did not grade them.
         amended: what was left and what was changed, where only edits of the bank are followed.
         never_asked: pairs of passage and item that no measure needs, where grades are asked for measures.
-        waves: the most passages that were asked about one after the other for a query, likewise.
+        most_shown: the most passages that a ranking shows of a query, likewise.
         asked_for: measures with their levels and runs that grades were asked for; empty where for all.
         run: the calls.
         makers: what made the grades, prompt by prompt; a copy has none.
@@ -119,7 +119,7 @@ class GradingReport:
     singly: int = 0
     amended: AmendCounts = field(default_factory=AmendCounts)
     never_asked: int = 0
-    waves: int = 0
+    most_shown: int = 0
     asked_for: dict[str, dict[str, None]] = field(default_factory=dict)
     run: RunStats = field(default_factory=RunStats)
     makers: Sequence[GradeSetMaker] = field(default=(), compare=False, repr=False)
@@ -208,7 +208,7 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     if report.asked_for:
         measures = ", ".join(report.asked_for["measures"])
         tell(f"{counted(report.never_asked, 'pair')} never asked: no grade of theirs can change {measures}")
-        if report.waves < 2:
+        if report.most_shown < 2:
             tell("every ranking shows one passage of a query, so nothing that counts could be left out")
     warn("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
     warn(
@@ -578,7 +578,7 @@ class Grader:
                 for name, values in said.items():
                     report.asked_for.setdefault(name, {}).update(dict.fromkeys(values))
                 unsettled = Unsettled(plans[which].computations, whole.items, [*rankings.values()])
-                report.waves = max(report.waves, len(unsettled.waves()))
+                report.most_shown = max(report.most_shown, unsettled.most_shown)
                 yield _Place(opened, which), _lazily(maker, group, whole, unsettled, report)
             opened.complete = True
         if plans and not report.asked_for.get("runs"):

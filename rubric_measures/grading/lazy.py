@@ -1,16 +1,16 @@
 """Exact lazy coverage: grades are asked for only while they can change what some measures say of some rankings.
 
 A measure that counts an item once, by the best grade among the top k, needs no further grade of the item for a ranking
-that shows a passage which covers it. So passages are asked about by their best rank in any ranking, and each only about
+that shows a passage which covers it. So the passages that may settle most are asked about first, and each only about
 items that a ranking which shows it has open. What is never asked cannot change the scores, whatever it was.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -174,40 +174,65 @@ class Unsettled:
         computations: the measures.
         items: the items of the query.
         rankings: documents, best first.
+
+    Attributes:
+        most_shown: how many documents a ranking shows at most, as far as the measures look.
     """
 
     def __init__(
         self, computations: Iterable[Computation], items: Sequence[RubricItem], rankings: Sequence[Sequence[str]]
     ) -> None:
-        self._ranks: dict[str, Any] = {}
-        for number, doc_ids in enumerate(rankings):
-            for rank, doc_id in enumerate(doc_ids, 1):
-                self._ranks.setdefault(doc_id, np.full(len(rankings), np.inf))[number] = rank
-        self._columns = {item.item_id: place for place, item in enumerate(items)}
+        places = [{doc_id: rank for rank, doc_id in enumerate(doc_ids, 1)} for doc_ids in rankings]
+        best = [(min(of[doc_id] for of in places if doc_id in of), doc_id) for doc_id in {*chain(*places)}]
+        self._docs = {doc_id: place for place, (_, doc_id) in enumerate(sorted(best))}
+        ranks = np.array([[of.get(doc_id, np.inf) for doc_id in self._docs] for of in places])
+        self._columns, self._count = {item.item_id: place for place, item in enumerate(items)}, len(rankings)
         bank = QueryGrades.empty("", items)
         # Cutoff, the grade that settles an item, and which items the rankings have open: once for equal measures.
         kinds = {(one.cutoff or sys.maxsize, one.settled_by or 0, one.needed.which): 0 for one in computations}
-        self._open = [(k, level, np.tile(bank.asked[which], (len(rankings), 1))) for k, level, which in kinds]
+        shape = len(rankings), len(self._docs)
+        self._open = [
+            (np.reshape(ranks <= cutoff, shape), level, np.tile(bank.asked[which], (len(rankings), 1)))
+            for cutoff, level, which in kinds
+        ]
+        self.most_shown = max((int(shown.sum(axis=1).max(initial=0)) for shown, *_ in self._open), default=0)
 
-    def waves(self) -> list[list[str]]:
-        """The documents that may be needed, by their best rank in any ranking."""
-        deepest = max((cutoff for cutoff, *_ in self._open), default=0)
-        best = sorted((float(ranks.min()), doc_id) for doc_id, ranks in self._ranks.items())
-        waves = groupby((pair for pair in best if pair[0] <= deepest), key=lambda pair: pair[0])
-        return [[doc_id for _, doc_id in wave] for _, wave in waves]
+    def waves(self) -> Iterator[list[str]]:
+        """The documents to ask about, some at a time; what is seen of one wave chooses the next.
+
+        A document is worth as many grades as rankings that show it have items open: in all of them one grade may settle
+        an item. The one that is worth most comes first, of equal ones that of the best rank. With it come those that
+        show in no ranking with it, so that none of a wave makes another needless, and are worth half as much or more.
+        """
+        ids, left = list(self._docs), np.ones(len(self._docs), bool)
+        while True:
+            still = [shown & is_open.any(axis=1, keepdims=True) for shown, _, is_open in self._open]
+            worth = left * sum((is_open.sum(axis=1) @ shown for shown, _, is_open in self._open), np.zeros(len(ids)))
+            wave, busy = list[int](), np.zeros(self._count, bool)
+            for place in np.argsort(-worth, kind="stable").tolist():
+                if not worth[place] or (wave and 2 * worth[place] < worth[wave[0]]):
+                    break
+                showing = np.any([shown[:, place] for shown in still], axis=0)
+                if not (busy & showing).any():
+                    busy |= showing
+                    wave.append(place)
+            if not wave:
+                return
+            left[wave] = False
+            yield [ids[place] for place in wave]
 
     def needs(self, doc_id: str, item_id: str) -> bool:
         """Whether a ranking that shows the document has the item open."""
-        ranks, place = self._ranks[doc_id], self._columns[item_id]
-        return any(bool(is_open[ranks <= cutoff, place].any()) for cutoff, _, is_open in self._open)
+        doc, item = self._docs[doc_id], self._columns[item_id]
+        return any(bool(is_open[shown[:, doc], item].any()) for shown, _, is_open in self._open)
 
     def see(self, doc_id: str, item_id: str, grade: float) -> None:
         """Takes a grade, which may settle its item for the rankings that show the document."""
-        if doc_id in self._ranks and item_id in self._columns:
-            ranks, place = self._ranks[doc_id], self._columns[item_id]
-            for cutoff, level, is_open in self._open:
+        if doc_id in self._docs and item_id in self._columns:
+            doc, item = self._docs[doc_id], self._columns[item_id]
+            for shown, level, is_open in self._open:
                 if grade >= level:
-                    is_open[ranks <= cutoff, place] = False
+                    is_open[shown[:, doc], item] = False
 
 
 def together(jobs: Sequence[Job[T]]) -> Job[list[T]]:

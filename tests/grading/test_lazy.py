@@ -253,6 +253,19 @@ def test_more_runs_levels_and_depth_ask_only_for_what_is_new() -> None:
     assert scores(board(world, whole, "alpha_nDCG(rel=4)@5")) == scores(board(world, full, "alpha_nDCG(rel=4)@5"))
 
 
+def test_a_passage_that_settles_more_goes_first_and_none_is_asked_in_vain() -> None:
+    world = World(3, queries=1, passages=7, runs=0)
+    # Two runs share s; the third one has passages of its own, which are asked about beside it.
+    first, second, shared, *others = world.docs["q0"]
+    world.rankings = {"one": {"q0": [first, shared]}, "two": {"q0": [second, shared]}, "three": {"q0": others[:2]}}
+    world.grades = {(doc, item): 5 if doc in (shared, others[1]) else 0 for doc, item in world.grades}
+    lazy, calls = grade(world, world.groups(), COVER)
+    assert calls == 3 * 5
+    asked = [passage.doc_id for passage in lazy[0].passages for entry in passage.exam_grades or () if entry.answers]
+    assert asked == [shared, *others[:2]]
+    assert board(world, lazy, COVER).exact
+
+
 def test_run_files_stand_for_the_rankings_of_the_records(tmp_path: Path) -> None:
     world = World(3)
     path = tmp_path / "one.run"
