@@ -21,8 +21,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
-from msgspec.structs import replace
-
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import begins_records
 from rubric_measures.base.plugins import named_groups
@@ -37,7 +35,7 @@ from rubric_measures.formats.grade_tables import (
 )
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS
 from rubric_measures.formats.tables import cells_of
-from rubric_measures.formats.trec import as_known, distinct_run_names, map_qrels, read_run, written_id
+from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
@@ -828,11 +826,7 @@ def read_runs(runs: Runs) -> list[Run]:
     """
     listed = run_list(runs)
     paths = [run for run in listed if isinstance(run, str)]
-    if not paths:
-        return [run for run in listed if isinstance(run, Run)]
-    found = list(map(read_run, paths))
-    names = distinct_run_names([run.run_id for run in found], paths)
-    return [replace(run, run_id=name) for run, name in zip(found, names, strict=True)]
+    return runs_of_files(paths) if paths else [run for run in listed if isinstance(run, Run)]
 
 
 def run_of(path: str, said: list[str] | None = None) -> Run:

@@ -38,13 +38,13 @@ from ir_datasets.indices import Docstore
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError
 from rubric_measures.base.files import begins_records, paused_collector
-from rubric_measures.corpora.pooling import by_query, runs_of_files
+from rubric_measures.corpora.pooling import by_query
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.documents import is_documents, read_documents
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
-from rubric_measures.formats.trec import runs_of_records
+from rubric_measures.formats.trec import runs_of_files, runs_of_records
 from rubric_measures.measures.grade_sets import GradeFilter, read_judgments
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records

@@ -22,7 +22,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name, paused_collector, run_of_file
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.corpora.pooling import by_query, pool, runs_of_files, texts_of
+from rubric_measures.corpora.pooling import by_query, pool, texts_of
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import (
     BY_FACET,
@@ -69,6 +69,7 @@ from rubric_measures.formats.support import (
 from rubric_measures.formats.trec import (
     read_passage_qrels,
     run_file,
+    runs_of_files,
     runs_of_records,
     spaced_ids,
     spaced_pairs,

@@ -15,7 +15,7 @@ from rubric_measures.base.errors import InputError, warn
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
 from rubric_measures.formats.queries import Limit
 from rubric_measures.formats.reports import Answer
-from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, spaced_form, spaced_ids, written_id
+from rubric_measures.formats.trec import as_known, spaced_form, spaced_ids, written_id
 from rubric_measures.records.models import (
     GradedPassage,
     Judgment,
@@ -30,13 +30,6 @@ from rubric_measures.types.entities import Gap, Qrel, Ranking, Run
 _LOG = logging.getLogger("rubric_measures")
 Missing = Literal["error", "skip"]
 T = TypeVar("T")
-
-
-def runs_of_files(paths: Sequence[str | os.PathLike[str]]) -> list[Run]:
-    """The runs of files; those that share a tag are called after their files, which is said."""
-    runs = list(map(read_run, paths))
-    names = distinct_run_names([run.run_id for run in runs], paths)
-    return [msgspec.structs.replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
 
 
 class _ScatteredError(Exception):

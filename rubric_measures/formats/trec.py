@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import unquote
 
+from msgspec.structs import replace
+
 from rubric_measures.base.errors import CONTROL, FormatError, InputError, warn
 from rubric_measures.base.files import (
     atomic_writer,
@@ -611,6 +613,13 @@ def distinct_run_names(
         if said is not None:
             said.append(text)
     return names
+
+
+def runs_of_files(paths: Sequence[str | os.PathLike[str]]) -> list[Run]:
+    """The runs of files; those that share a tag are called after their files, which is said."""
+    runs = list(map(read_run, paths))
+    names = distinct_run_names([run.run_id for run in runs], paths)
+    return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
 
 
 def write_qrels(path: str | os.PathLike[str], qrels: Iterable[tuple[str, str, float, str]]) -> None:

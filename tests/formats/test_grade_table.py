@@ -408,3 +408,15 @@ def test_a_table_of_several_judges_becomes_records_with_all_that_it_says(tmp_pat
     assert sorted(said) == sorted([*row[1:4], *row[4:]] for row in csv.reader(TWO_JUDGES.splitlines()[1:]))
     (tmp_path / "docs.jsonl").write_text('{"id": "d1", "text": "One."}\n')
     assert main([*arguments, "-o", str(output)]) == 2
+
+
+def test_texts_are_said_to_be_left_out_where_a_file_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    table = tmp_path / "labels.csv"
+    table.write_text("query_id,doc_id,label,reason\nq1,d1,2,Yes.\nq1,d2,0,No.\n", encoding="utf-8")
+    (tmp_path / "docs.tsv").write_text("d1\tOne.\nd2\tTwo.\n")
+    rubric_measures.pool(judgments=str(table), judged=True, collection=str(tmp_path / "docs.tsv"))
+    assert caplog.messages == []
+    assert main(["convert", str(table), "--to", "qrels", "-o", str(tmp_path / "qrels")]) == 0
+    assert "texts of items or reasons of 2 grades left out" in capsys.readouterr().err
