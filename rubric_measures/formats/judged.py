@@ -140,12 +140,10 @@ def _named_run(line: AssignmentLine, name: str) -> AssignmentLine:
     return line.replacing(run_id=run_id)
 
 
-def _has(head: Head, listed: str, *names: str) -> bool:
-    """Whether the first line has all names, and under `listed` objects that have the last of them."""
-    *outer, inner = names
-    found = head.row.get(listed)
-    objects = found if isinstance(found, list) else []
-    return all(name in head.row for name in outer) and any(isinstance(o, dict) and inner in o for o in objects)
+def _is_assigned(head: Head) -> bool:
+    """Whether the first object has nuggets, and one of these an assignment."""
+    found = head.row.get("nuggets")
+    return isinstance(found, list) and any(isinstance(one, dict) and "assignment" in one for one in found)
 
 
 def _is_records(head: Head) -> bool:
@@ -158,7 +156,7 @@ RECORDS = Format(
 )
 ASSIGNMENTS = RecordLines(
     kind="assignments", description="nuggetizer's assigned nuggets", what="assignments", type=AssignmentLine,
-    key=attrgetter("key"), named=_named_run, recognise=lambda head: _has(head, "nuggets", "assignment"),
+    key=attrgetter("key"), named=_named_run, recognise=_is_assigned,
 )  # fmt: skip
 GRADED = RecordLines(
     kind="graded answers", description="answers graded by rubrics of RAGDoll", what="graded answers",

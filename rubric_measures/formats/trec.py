@@ -714,7 +714,8 @@ def _is_run(head: Head) -> bool:
         from rubric_measures.formats.specs import RUN_TABLE
 
         # Grades may be called scores, but nobody ranks them.
-        return RUN_TABLE.recognise(head)
+        if RUN_TABLE.recognise(head):
+            return True
     if head.line.startswith(START):
         return True
     columns = _columns(head)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
-from rubric_measures.formats import columns
+from rubric_measures.formats import columns, detect_format
 from rubric_measures.formats.trec import (
     QueryQrels,
     checked_qrels,
@@ -410,6 +410,13 @@ def test_what_is_wrong_in_a_run_as_a_table_is_said(tmp_path: Path, text: str, pr
     (tmp_path / "run.csv").write_text(text)
     with pytest.raises(InputError, match=re.escape(f"run.csv{problem}")):
         read_run(tmp_path / "run.csv")
+
+
+def test_a_run_of_trec_is_told_whatever_its_tag_says(tmp_path: Path) -> None:
+    assert detect_format(_write(tmp_path, "q1 Q0 d1 1 0.5 rank-by-score\n")) == "run"
+    assert detect_format(_write(tmp_path, RUN_TABLE)) == "run"
+    # Without ranks the scores may be grades.
+    assert detect_format(_write(tmp_path, "qid,docno,score\nq1,a,1\n")) == "csv"
 
 
 def test_commands_take_runs_as_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
