@@ -149,7 +149,6 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
         # Another query each time, so every look is the first one at its queue.
         found[f"queue of a query, {order}"] = lambda n, order=order: get("/", order=order, query=f"q{n:02}"), 200
         found[f"check, {order}"] = lambda _, order=order: get("/check", order=order, **cell()), 200
-    found["queue, new sample"] = lambda n: get("/", order="audit", seed=str(n + 1)), 200
     found["bank"] = lambda n: get("/bank", query=f"q{n:02}"), 200
     for name in ("impact", "progress", "export"):
         found[name] = lambda _, name=name: get(f"/{name}"), 200

@@ -1,8 +1,8 @@
-"""The application: opened, served on this machine alone, its screens.
+"""The application: opened, and served on this machine alone.
 
 What keeps the page safe: checked Host headers, a token in the link, one in forms, strict headers.
 
-The other screens: progress, export, who works here; and the addresses of all screens.
+The addresses of all screens.
 
 Opening a review: records, bank and the state file of what assessors did, checked to belong together.
 
@@ -31,31 +31,20 @@ from rubric_measures.base.plugins import require
 from rubric_measures.measures.findings import of_wrapped, say
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
+from rubric_measures.review import screens
 from rubric_measures.review.bank_screens import bank, impact, post_bank, post_impact
-from rubric_measures.review.check_screens import check, post_decide, post_grade, post_note, post_undo, queue
 from rubric_measures.review.queues import load_material
-from rubric_measures.review.requests import (
+from rubric_measures.review.screens import (
     Asked,
     ScreenAnswer,
     assessor_link,
     checked_assessor,
     error_page,
-    local_path,
-    page,
     render,
     render_markdown,
 )
-from rubric_measures.review.session import (
-    FEW,
-    AssessorRow,
-    Exported,
-    Review,
-    agreement_rows,
-    export_review,
-    inside,
-    progress_rows,
-)
-from rubric_measures.review.store import ReviewStore, Snapshot, StateError
+from rubric_measures.review.session import Review
+from rubric_measures.review.store import ReviewStore, StateError
 from rubric_measures.types.entities import bank_hash
 
 HEADERS = {
@@ -106,118 +95,22 @@ def _in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def progress(review: Review, asked: Asked) -> ScreenAnswer:
-    """What everybody did, and how well they agree."""
-    snapshot = review.store.snapshot()
-    last = {event.assessor: event.time for event in review.store.events()}
-    return page(
-        "progress.html",
-        review,
-        asked,
-        title="Progress",
-        assessors=[
-            (row, {**_given(review, row.assessor), "last": last.get(row.assessor)}) for row in _rows(review, snapshot)
-        ],
-        agreements=agreement_rows(review.material, snapshot),
-        few=FEW,
-        adjudicator=review.adjudicator,
-    )
-
-
-def _rows(review: Review, snapshot: Snapshot) -> list[AssessorRow]:
-    """What everybody did; who has a link of their own stands there from the beginning."""
-    rows = {name: AssessorRow(name, 0, 0, 0, 0, 0) for name in review.link_names}
-    rows |= {row.assessor: row for row in progress_rows(snapshot, review.material.graded_by)}
-    return [rows[name] for name in sorted(rows)]
-
-
-def _given(review: Review, assessor: str) -> dict[str, object]:
-    """How many grades an assessor was given, in which queries, and the link that they work under."""
-    queries = review.assignments.get(assessor, ())
-    ranges = review.material.ranges
-    total = sum(len(ranges[one]) for one in queries if one in ranges) if queries else len(review.material.cells)
-    link = assessor_link(assessor, review.token) if assessor in review.link_names else ""
-    return {"total": total, "queries": review.spans(assessor), "link": link}
-
-
-def work_as(review: Review, asked: Asked) -> ScreenAnswer:
-    """The link of an assessor who was given queries, or of the adjudicator: this browser is theirs from now on.
-
-    Raises:
-        UnknownNameError: nobody of that name has a link.
-    """
-    name = checked_assessor(asked.get("name"))
-    if name not in review.link_names:
-        raise UnknownNameError("assessor with a link of their own", name, review.link_names)
-    return ScreenAnswer(redirect="/", assessor=name)
-
-
-def export(
-    review: Review, asked: Asked, folder: str = "review-export", made: Exported | None = None, problem: str = ""
-) -> ScreenAnswer:
-    """The form that writes files."""
-    return page(
-        "export.html",
-        review,
-        asked,
-        status=400 if problem else 200,
-        title="Export",
-        folder=folder,
-        made=made,
-        problem=problem,
-        command=_next_command(review, made) if made else "",
-    )
-
-
-def _next_command(review: Review, made: Exported) -> str:
-    """What to type next, where items wait for grades, or nothing is graded yet."""
-    if review.next_command is None or not (made.waiting or review.material.is_draft):
-        return ""
-    bank = next(path for path in made.paths if path.endswith("bank.jsonl"))
-    return review.next_command(review.material.path if review.material.is_draft else made.paths[0], bank)
-
-
-def post_export(review: Review, asked: Asked) -> ScreenAnswer:
-    """Writes the records with corrections, the bank and the audit trail into a folder of the project."""
-    name = asked.get("folder").strip()
-    try:
-        made = export_review(review.store, review.material, review.bank_path, inside(review.project, name))
-    except InputError as error:
-        return export(review, asked, name, problem=str(error))
-    return export(review, asked, name, made)
-
-
-def assessor(review: Review, asked: Asked) -> ScreenAnswer:
-    """The form that asks who works here."""
-    return page("assessor.html", review, asked, title="Who are you?", then=local_path(asked.get("then", "/")))
-
-
-def post_assessor(review: Review, asked: Asked) -> ScreenAnswer:
-    """Remembers who works here, in this browser."""
-    return ScreenAnswer(redirect=local_path(asked.get("then", "/")), assessor=checked_assessor(asked.get("person")))
-
-
-def guidelines(review: Review, asked: Asked) -> ScreenAnswer:
-    """The instructions for assessors, on a page of their own."""
-    return page("guidelines.html", review, asked, title="Guidelines", guidelines=review.guidelines)
-
-
 Screen = Callable[[Review, Asked], ScreenAnswer]
 # Address -> what answers.
 SCREENS: dict[str, dict[str, Screen]] = {
-    "/": {"GET": queue},
-    "/check": {"GET": check},
-    "/guidelines": {"GET": guidelines},
-    "/as": {"GET": work_as},
+    "/": {"GET": screens.queue},
+    "/check": {"GET": screens.check},
+    "/guidelines": {"GET": screens.guidelines},
+    "/as": {"GET": screens.work_as},
     "/bank": {"GET": bank, "POST": post_bank},
     "/impact": {"GET": impact, "POST": post_impact},
-    "/progress": {"GET": progress},
-    "/export": {"GET": export, "POST": post_export},
-    "/person": {"GET": assessor, "POST": post_assessor},
-    "/grade": {"POST": post_grade},
-    "/decide": {"POST": post_decide},
-    "/note": {"POST": post_note},
-    "/undo": {"POST": post_undo},
+    "/progress": {"GET": screens.progress},
+    "/export": {"GET": screens.export, "POST": screens.post_export},
+    "/person": {"GET": screens.assessor, "POST": screens.post_assessor},
+    "/grade": {"POST": screens.post_grade},
+    "/decide": {"POST": screens.post_decide},
+    "/note": {"POST": screens.post_note},
+    "/undo": {"POST": screens.post_undo},
 }
 
 DEFAULT_MEASURES = ("RubricCover@20", "RubricQrels(measure='nDCG@10')")

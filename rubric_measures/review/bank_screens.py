@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.review.check_screens import check_url, mark_words, state_of_grade
+from rubric_measures.review import screens
 from rubric_measures.review.queues import QueueChoice, words_of
-from rubric_measures.review.requests import DONE, Asked, ScreenAnswer, about, is_done, page
+from rubric_measures.review.screens import Asked, ScreenAnswer, check_url, is_done, page
 from rubric_measures.review.session import Review, changed_cells, impact_of
 from rubric_measures.review.store import EDITS, CellKey, ConflictError, Edit, Snapshot, StateError, state_of
 
@@ -83,10 +83,10 @@ def _item_page(
         is_graded = cell in review.material.numbers
         said = snapshot.grades.get(cell, {}).get(asked.assessor)
         before = asked.assessor in review.material.earlier(cell)
-        url = check_url(review, choice, cell) if is_graded else ""
-        passages.append((doc_id, passage.text, url, state_of_grade(said, before) if is_graded else ""))
+        url = check_url(choice, cell) if is_graded else ""
+        passages.append((doc_id, passage.text, url, screens.state_of_grade(said, before) if is_graded else ""))
     if review.material.is_draft:
-        passages.sort(key=lambda row: -sum(piece.marked for piece in mark_words(row[1], state.item.text)))
+        passages.sort(key=lambda row: -sum(piece.marked for piece in screens.mark_words(row[1], state.item.text)))
     return page(
         "bank_item.html",
         review,
@@ -113,12 +113,10 @@ def _typed(asked: Asked) -> dict[str, Any]:
 def _saved(review: Review, asked: Asked) -> tuple[str, str] | None:
     """What the assessor's edit with the number in the address was, as (kind, what it was about)."""
     number = asked.get("saved")
-    if not number:
-        return None
-    event = next((one for one in reversed(review.store.events()) if str(one.event_id) == number), None)
-    if event is None or event.assessor != asked.assessor or event.kind not in EDITS:
-        return None
-    return None if event.event_id in review.store.snapshot().undone else (DONE[event.kind], about(review, event))
+    for event in review.store.events(number):
+        if event.assessor == asked.assessor and event.kind in EDITS and not event.undone:
+            return screens.DONE[event.kind], screens.about(review, event)
+    return None
 
 
 def post_bank(review: Review, asked: Asked) -> ScreenAnswer:

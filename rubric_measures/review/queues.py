@@ -521,7 +521,6 @@ class QueueChoice:
     Attributes:
         order: of the grades.
         query_id: only this query; empty takes all.
-        seed: of the audit sample.
         size: of the audit sample.
         assessor: who asks, of the orders `decide` and `differ`; empty in others.
         queries: only these queries, where the assessor was given some; empty takes all.
@@ -530,7 +529,6 @@ class QueueChoice:
 
     order: Order = "disagreement"
     query_id: str = ""
-    seed: int = 0
     size: int = 100
     assessor: str = ""
     queries: tuple[str, ...] = ()
@@ -617,7 +615,7 @@ def make_queue(
         return _by_uncertainty(material, numbers)
     why = {"decide": "to decide", "differ": "assessors differ", "audit": "audit sample"}.get(choice.order, "")
     if choice.order == "audit":
-        numbers = _audit_sample(material, numbers, choice.seed, choice.size)
+        numbers = _audit_sample(material, numbers, choice.size)
     elif why:
         waits = choice.order == "decide"
         chosen = [
@@ -733,23 +731,12 @@ def _moved(query: QueryMaterial, rel: int, cutoff: int = 20) -> dict[tuple[str, 
     return counts
 
 
-def _audit_sample(material: Material, cells: NDArray[np.int64], seed: int, size: int) -> NDArray[np.int64]:
-    """A random sample of grades; the same for the same seed, whatever the file's order.
+def _audit_sample(material: Material, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """A random sample of grades; the same whatever the file's order.
 
-    Every grade has a random number made of its ids (64 bits of their SHA-256) and the seed, and the smallest `size`
-    are the sample: so a larger sample contains the smaller one.
+    Every grade has a random number made of its ids (`Material.digests`), and the smallest `size` are the sample: so a
+    larger sample contains the smaller one.
     """
-    numbers = _mixed(material.digests[cells] ^ _mixed(np.array([seed % (1 << 64)], dtype=np.uint64)))
+    numbers = material.digests[cells]
     chosen = np.argpartition(numbers, size)[:size] if size < len(numbers) else np.arange(len(numbers))
     return cells[chosen[np.argsort(numbers[chosen])]]
-
-
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finishing step of the generator splitmix64: every bit of the result depends on every bit of the number.
-
-    Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-    """
-    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))

@@ -583,7 +583,7 @@ def export_review(store: ReviewStore, material: Material, bank_path: str, folder
         raise InputError(f"{path_name(folder)}: cannot be made ({error.strerror or error})") from None
     # First, because it is how a later export knows the folder for one: also when this one is killed before its end.
     with atomic_writer(target / "audit.jsonl") as stream:
-        for line in _audit_lines(events, snapshot):
+        for line in _audit_lines(events):
             stream.write(line)
     if not material.is_draft:
         with atomic_writer(target / "grades.csv") as stream:
@@ -615,7 +615,7 @@ def _grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object
             yield tuple(inert(value) if isinstance(value, str) else value for value in row)
 
 
-def _audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
+def _audit_lines(events: Sequence[Event]) -> Iterator[str]:
     """One JSON line an event, oldest first; `undone` says whether it was taken back."""
     for event in events:
         line = {
@@ -624,7 +624,7 @@ def _audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
             "person": event.assessor,
             "kind": event.kind,
             "uid": event.uid,
-            "undone": event.event_id in snapshot.undone,
+            "undone": event.undone,
             "payload": dict(event.payload),
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"

@@ -1,12 +1,9 @@
-"""The state of a review: events, edits of the bank, their replay, the file they are kept in.
+"""The state of a review: tables in one SQLite file.
 
-What assessors did, as events, and what events add up to: grades of assessors and versions of items.
+Each action of an assessor is a row of `log`. What it made of a grade or of an item stands whole in a row of `grade` or
+of `version` that names it: the newest row that was not taken back is how things stand, so that an undo is one flag.
 
 What an edit of the bank does to the items, and the edited bank as entries of its file. Pure but for the snapshot.
-
-Adding events up, from nothing or to what is known already, and what an assessor can take back. Pure.
-
-The state of a review in one SQLite file: events are only ever added, each committed before anything is answered.
 """
 
 from __future__ import annotations
@@ -17,14 +14,13 @@ import secrets
 import sqlite3
 import threading
 import uuid
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from msgspec import structs
+from msgspec import MsgspecError, convert, structs
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
@@ -71,6 +67,7 @@ class Event:
             still to give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
         payload: what, by kind.
         uid: names the event wherever it goes.
+        undone: whether it was taken back.
     """
 
     event_id: int
@@ -78,7 +75,8 @@ class Event:
     time: str
     kind: str
     payload: Mapping[str, Any]
-    uid: str = ""
+    uid: str
+    undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,10 @@ class Version(NamedTuple):
         time: when.
         what: by what.
         item: what it then was.
-        waits: of the file's version: whether an earlier review edited it, and no grades were made anew since.
+        retired: whether it left the bank by it.
+        regrade: whether grades must be made anew: the text or the gold answers changed, in this review or an earlier
+            one, or the item is new.
+        position: where it stands among the items of the bank: behind those with a smaller one.
     """
 
     version: int
@@ -141,11 +142,12 @@ class Version(NamedTuple):
     time: str
     what: str
     item: RubricItem
-    waits: bool = False
+    retired: bool
+    regrade: bool
+    position: float
 
 
-@dataclass(frozen=True)
-class ItemState:
+class ItemState(NamedTuple):
     """An item with its history.
 
     Attributes:
@@ -153,8 +155,9 @@ class ItemState:
             item of another query has that id, the query stands before it.
         item: as it stands now.
         retired: whether it left the bank.
-        regrade: whether grades must be made anew: the text or the gold answers changed, in this review or an earlier
-            one, or the item is new.
+        regrade: whether grades must be made anew, see `Version`.
+        position: see `Version`.
+        version: the id of the event that made the current version; 0 for the version of the bank file.
         history: all versions, oldest first.
     """
 
@@ -162,6 +165,8 @@ class ItemState:
     item: RubricItem
     retired: bool
     regrade: bool
+    position: float
+    version: int
     history: tuple[Version, ...]
 
     @property
@@ -185,29 +190,28 @@ class ItemState:
         """Whether the item is in the bank and needs grades."""
         return self.regrade and not self.retired
 
-    @property
-    def version(self) -> int:
-        """The id of the event that made the current version; 0 for the version of the bank file."""
-        return self.history[-1].version
-
 
 @dataclass
 class Snapshot:
-    """What all events add up to.
+    """How things stand.
 
     Attributes:
         grades: cell -> assessor -> what the assessor says.
         items: key -> the item, in bank order; new items stand behind those that they come from.
-        undone: ids of events that were taken back.
         looked: (assessor, cell) of grades of which the assessor saw on the impact screen which way they went.
         last_id: the last event that is in the snapshot.
     """
 
     grades: dict[CellKey, dict[str, AssessorGrade]] = field(default_factory=dict)
     items: dict[str, ItemState] = field(default_factory=dict)
-    undone: frozenset[int] = frozenset()
     looked: frozenset[tuple[str, CellKey]] = frozenset()
     last_id: int = 0
+
+    def put(self, key: str, version: Version) -> None:
+        """Adds a version of an item to a snapshot that is being made."""
+        number, *_, item, retired, regrade, position = version
+        history = (*(self.items[key].history if key in self.items else ()), version)
+        self.items[key] = ItemState(key, item, retired, regrade, position, number, history)
 
     def bank(self, original: TestBank) -> TestBank:
         """The bank as it stands now."""
@@ -283,11 +287,6 @@ def item_of(payload: Mapping[str, Any]) -> RubricItem:
     )
 
 
-def _next(state: ItemState, event: Event, what: str, item: RubricItem, **changes: Any) -> ItemState:
-    version = Version(event.event_id, event.assessor, event.time, what, item)
-    return replace(state, item=item, history=(*state.history, version), **changes)
-
-
 def state_of(snapshot: Snapshot, key: str) -> ItemState:
     """The item with this key.
 
@@ -325,8 +324,8 @@ _WORDS = {
 }
 
 
-def apply_edit(snapshot: Snapshot, event: Event) -> None:
-    """Changes the items of a snapshot that is being made as an edit says; see `Event` for the kinds.
+def apply_edit(snapshot: Snapshot, event: Event) -> list[tuple[str, Version]]:
+    """The versions of items that an edit makes, each with the item's key; they are in the snapshot then, too.
 
     Raises:
         InputError: it speaks of an item that there is not, or makes one that there is.
@@ -334,15 +333,41 @@ def apply_edit(snapshot: Snapshot, event: Event) -> None:
     payload = event.payload
     keys = payload.get("keys") or ([payload["key"]] if "key" in payload else [])
     states = [state_of(snapshot, key) for key in keys]
+    made: list[tuple[str, Version]] = []
+
+    def put(key: str, what: str, item: RubricItem, retired: bool, regrade: bool, position: float) -> None:
+        version = Version(event.event_id, event.assessor, event.time, what, item, retired, regrade, position)
+        snapshot.put(key, version)
+        made.append((key, version))
+
     if event.kind == "item_edit":
-        snapshot.items[keys[0]] = _edited(snapshot, states[0], event)
-        return
-    made = new_items(snapshot, event.kind, payload)
-    taken, put = _WORDS[event.kind]
+        what, item = _edited(snapshot, states[0], payload)
+        regrade = _needs_grades(snapshot, item, states[0].history)
+        put(states[0].key, what, item, False, regrade, states[0].position)
+        return made
+    taken, given = _WORDS[event.kind]
+    new = new_items(snapshot, event.kind, payload)
     for state in states:
-        snapshot.items[state.key] = _next(state, event, taken, state.item, retired=True)
-    if made:
-        _insert(snapshot, event, made, keys[-1] if keys else None, put)
+        put(state.key, taken, state.item, True, state.regrade, state.position)
+    for item, position in zip(new, _positions(snapshot, keys[-1] if keys else None, len(new)), strict=True):
+        _refuse_twin(snapshot, item, "")
+        old = snapshot.first_at(item.query_id, item.item_id)
+        if old is None or (old.retired and old.item.item_id == item.item_id):
+            # An item that was retired with these words comes back.
+            key = old.key if old else snapshot.free_key(item)
+        else:
+            # The key belongs to an item that has other words by now.
+            key = f"{item.item_id}#{event.event_id}"
+        put(key, given, item, False, _needs_grades(snapshot, item), position)
+    return made
+
+
+def _positions(snapshot: Snapshot, behind: str | None, count: int) -> list[float]:
+    """Where new items stand: behind the one that they come from, and before the next one; or at the end."""
+    known = [state.position for state in snapshot.items.values()]
+    start = max(known, default=0.0) if behind is None else snapshot.items[behind].position
+    end = min((position for position in known if position > start), default=start + count + 1)
+    return [start + (end - start) * number / (count + 1) for number in range(1, count + 1)]
 
 
 def _joined(states: Sequence[ItemState]) -> dict[str, Any]:
@@ -363,18 +388,16 @@ def _fields(item: RubricItem) -> dict[str, Any]:
     }
 
 
-def _edited(snapshot: Snapshot, state: ItemState, event: Event) -> ItemState:
-    """A reworded item has a new id, because its grades were given to other words; a corrected one keeps its grades."""
-    payload = event.payload
+def _edited(snapshot: Snapshot, state: ItemState, payload: Mapping[str, Any]) -> tuple[str, RubricItem]:
+    """What changed, and the item: a reworded one has a new id, because its grades were given to other words; a
+    corrected one keeps its grades."""
     made = item_of({**_fields(state.item), **{name: payload[name] for name in _FIELDS if name in payload}})
-    reworded = made.text != state.item.text and not payload.get("same_meaning", False)
-    if not reworded:
-        made = structs.replace(made, item_id=state.item.item_id)
-    else:
+    if made.text != state.item.text and not payload.get("same_meaning", False):
         _refuse_twin(snapshot, made, state.key)
+    else:
+        made = structs.replace(made, item_id=state.item.item_id)
     names = [name for name in _FIELDS if getattr(made, name) != getattr(state.item, name)]
-    what = "changed " + ", ".join(name.replace("_", " ") for name in names) if names else "left as it was"
-    return _next(state, event, what, made, regrade=_needs_grades(snapshot, made, state.history))
+    return "changed " + ", ".join(name.replace("_", " ") for name in names) if names else "left as it was", made
 
 
 def _needs_grades(snapshot: Snapshot, item: RubricItem, history: Sequence[Version] = ()) -> bool:
@@ -385,7 +408,7 @@ def _needs_grades(snapshot: Snapshot, item: RubricItem, history: Sequence[Versio
     old = snapshot.first_at(item.query_id, item.item_id)
     return not any(
         one.version == 0
-        and not one.waits
+        and not one.regrade
         and (one.item.item_id, one.item.gold_answers) == (item.item_id, item.gold_answers)
         for one in (*(old.history if old else ()), *history)
     )
@@ -395,28 +418,6 @@ def _refuse_twin(snapshot: Snapshot, item: RubricItem, key: str) -> None:
     for state in snapshot.items.values():
         if state.key != key and state.place == (item.query_id, item.item_id) and not state.retired:
             raise InputError(f"query {item.query_id!r} has an item with this text already: {item.text!r}")
-
-
-def _insert(snapshot: Snapshot, event: Event, items: Sequence[RubricItem], behind: str | None, what: str) -> None:
-    """Puts new items behind the one that they come from; an item that was retired with these words comes back."""
-    made: dict[str, ItemState] = {}
-    for item in items:
-        _refuse_twin(snapshot, item, "")
-        if item.item_id in {state.item.item_id for state in made.values()}:
-            raise InputError(f"two items have the same text: {item.text!r}")
-        version = Version(event.event_id, event.assessor, event.time, what, item)
-        old = snapshot.first_at(item.query_id, item.item_id)
-        regrade = _needs_grades(snapshot, item)
-        if old is None or (old.retired and old.item.item_id == item.item_id):
-            key, history = old.key if old else snapshot.free_key(item), (*(old.history if old else ()), version)
-            snapshot.items.pop(key, None)
-        else:
-            # The key belongs to an item that has other words by now.
-            key, history = f"{item.item_id}#{event.event_id}", (version,)
-        made[key] = ItemState(key, item, False, regrade, history)
-    there = list(snapshot.items.items())
-    at = next((place for place, (key, _) in enumerate(there, 1) if key == behind), len(there))
-    snapshot.items = dict([*there[:at], *made.items(), *there[at:]])
 
 
 def edited_entries(
@@ -506,91 +507,6 @@ def _left(query_id: str, before: TestBank, now: TestBank, head: BankEntry | None
     return [item_id for item_id in dict.fromkeys(ids) if item_id not in there]
 
 
-def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str, str]] = frozenset()) -> Snapshot:
-    """Adds up events, oldest first; those that were undone count as never done.
-
-    `waiting` are (query_id, item_id) of the items of the bank's file that wait for grades anew since an earlier review.
-
-    Raises:
-        InputError: an event speaks of an item that there is not, or makes an item that there is.
-    """
-    events = list(events)
-    undone = frozenset(int(event.payload["event"]) for event in events if event.kind == "undo")
-    snapshot = Snapshot(undone=undone, last_id=events[-1].event_id if events else 0)
-    for item in bank:
-        waits = (item.query_id, item.item_id) in waiting
-        first = Version(0, "", "", "in the file", item, waits)
-        key = snapshot.free_key(item)
-        snapshot.items[key] = ItemState(key, item, False, waits, (first,))
-    for event in events:
-        if event.event_id in undone or event.kind == "undo":
-            continue
-        _apply(snapshot, event)
-    return snapshot
-
-
-def extend(
-    snapshot: Snapshot,
-    events: Sequence[Event],
-    bank: TestBank,
-    earlier: Sequence[Event] = (),
-    waiting: Collection[tuple[str, str]] = frozenset(),
-) -> Snapshot:
-    """What a snapshot becomes by later events; equal to adding up all events, and the snapshot stays as it is.
-
-    Only where something is taken back is everything added up again, from the `earlier` events that are in the snapshot.
-
-    Raises:
-        InputError: as `fold`.
-    """
-    if any(event.kind == "undo" for event in events):
-        return fold([*earlier, *events], bank, waiting)
-    last = events[-1].event_id if events else snapshot.last_id
-    made = Snapshot(dict(snapshot.grades), dict(snapshot.items), snapshot.undone, snapshot.looked, last)
-    for event in events:
-        _apply(made, event)
-    return made
-
-
-def _apply(snapshot: Snapshot, event: Event) -> None:
-    if event.kind in EDITS:
-        apply_edit(snapshot, event)
-    elif event.kind == "look":
-        snapshot.looked |= {(event.assessor, CellKey(*cell)) for cell in event.payload["cells"]}
-    else:
-        _grade(snapshot, event)
-
-
-def _grade(snapshot: Snapshot, event: Event) -> None:
-    say = event.payload
-    cell = cell_of(say)
-    before = snapshot.grades.get(cell, {}).get(event.assessor)
-    # A new one: other snapshots may hold the old one.
-    of_cell = snapshot.grades[cell] = dict(snapshot.grades.get(cell, {}))
-    grade = say.get("grade")
-    if event.kind == "note":
-        if before is not None:
-            of_cell[event.assessor] = replace(before, reason=str(say["note"]), event_id=event.event_id)
-        return
-    if event.kind == "grade":
-        is_blind = bool(say.get("blind", True)) and (event.assessor, cell) not in snapshot.looked
-        first, blind, began = _first(before, grade, is_blind, event.time)
-        agrees = grade is not None and grade == say.get("grader_grade")
-        final = grade if agrees or say.get("grader_grade") is None else None
-        decision = "agree" if agrees else ""
-        # A note without a new one stays beside the grade that was changed.
-        note = str(say.get("note", before.reason if before is not None else ""))
-        made = AssessorGrade(grade, first, blind, final, decision, note, event.event_id, event.time, began)
-    else:
-        made = before or AssessorGrade(None, None, False, None, "", "", 0, "")
-        made = replace(made, final=grade, decision=say["decision"], reason=say["reason"])
-        made = replace(made, event_id=event.event_id, time=event.time)
-    if before is not None and before.decision == ADJUDICATE != say.get("decision"):
-        # What was decided for all stays, whatever the adjudicator says as an assessor.
-        made = replace(made, final=before.final, decision=ADJUDICATE)
-    of_cell[event.assessor] = made
-
-
 def _first(before: AssessorGrade | None, grade: float | None, blind: bool, time: str) -> tuple[float | None, bool, str]:
     """The first grade, whether it was blind, and when: a grade that is changed later was given knowing the grader's."""
     if before is not None and before.first is not None:
@@ -606,40 +522,45 @@ class Undone(NamedTuple):
     undo: Event
 
 
-def last_action(events: Sequence[Event], snapshot: Snapshot, assessor: str) -> tuple[Event, str] | None:
-    """The newest thing that an assessor did and did not take back, and who holds it: the last one who changed the same
-    item since; empty if nobody."""
-    later: dict[str, str] = {}
-    for event in reversed(events):
-        if event.kind in ("undo", "look") or event.event_id in snapshot.undone:
-            continue
-        touched = _touched(event)
-        if event.assessor == assessor:
-            return event, next((later[one] for one in sorted(touched) if one in later), "")
-        for one in touched:
-            later.setdefault(one, event.assessor)
-    return None
-
-
-def _touched(event: Event) -> set[str]:
-    """The items or the cell that an event is about, as texts that can be compared."""
-    payload = event.payload
-    if event.kind in EDITS:
-        keys = {*payload.get("keys", ()), *([payload["key"]] if "key" in payload else ())}
-        return {f"item {key}" for key in keys | set(payload.get("made", ()))}
-    return {f"cell {event.assessor} {payload['query_id']} {payload['doc_id']} {payload['item_id']}"}
-
-
-_SCHEMA = """
-create table if not exists events (
-    event_id integer primary key autoincrement,
-    uid text not null unique,
-    person text not null,
-    time text not null,
-    kind text not null,
-    payload text not null
+# Of a file that this version can go on with; a file without it that has tables is something else.
+_FORM = 2
+_SCHEMA = f"""
+pragma user_version = {_FORM};
+create table if not exists setting (name text primary key, value text not null);
+create table if not exists log (
+    id integer primary key autoincrement, assessor text not null, time text not null, kind text not null,
+    payload text not null, uid text not null unique, undone integer not null default 0
 );
-create table if not exists settings (name text primary key, value text not null);
+create table if not exists grade (
+    assessor text not null, query_id text not null, doc_id text not null, item_id text not null,
+    grade, first, blind integer not null, final, decision text not null, reason text not null,
+    action integer primary key references log, time text not null, first_time text not null
+);
+create table if not exists version (
+    key text not null, action integer not null references log, what text not null, item text not null,
+    retired integer not null, regrade integer not null, position real not null
+);
+create table if not exists looked (
+    assessor text not null, query_id text not null, doc_id text not null, item_id text not null,
+    action integer not null references log
+);
+create index if not exists version_of_action on version (action);
+create index if not exists version_of_key on version (key);
+"""
+# What is read of the tables since an action, oldest first.
+_GRADES = """
+select g.* from grade g join log on log.id = g.action where not log.undone and log.id > ? order by log.id
+"""
+_VERSIONS = """
+select v.key, log.id, log.assessor, log.time, v.what, v.item, v.retired, v.regrade, v.position
+from version v join log on log.id = v.action where not log.undone and log.id > ? order by v.rowid
+"""
+_LOOKED = "select assessor, query_id, doc_id, item_id from looked where action > ?"
+# Who changed an item of an action since, last.
+_HOLDER = """
+select log.assessor from version v join log on log.id = v.action
+where log.id > ?1 and not log.undone and v.key in (select key from version where action = ?1)
+order by log.id desc limit 1
 """
 
 
@@ -664,7 +585,7 @@ class StateError(InputError):
 
 
 class ReviewStore:
-    """The events of one review.
+    """What assessors did in one review.
 
     Several processes and threads may use one file at a time. A process that dies loses nothing that was answered.
 
@@ -676,7 +597,7 @@ class ReviewStore:
         scale: the scale of the grades.
 
     Raises:
-        InputError: the file cannot be opened or is no state file.
+        InputError: the file cannot be opened, or is no state file of this version; it stays as it is.
         StateError: (of every method) it cannot be read or written now.
     """
 
@@ -689,31 +610,37 @@ class ReviewStore:
         scale: Scale = SELF_RATING,
     ) -> None:
         self.path = path_name(path)
-        self.bank = bank
-        self.waiting = waiting
         self.scale = scale
         self._lock = threading.RLock()
-        self._events: list[Event] = []
-        self._snapshot: Snapshot | None = None
-        try:
-            if self.path != ":memory:":
-                # Whoever reads the secrets in it may grade under any name.
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._connection = sqlite3.connect(
-                self.path, timeout=patience, check_same_thread=False, isolation_level=None
-            )
-        except (sqlite3.Error, OSError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            raise InputError(f"{self.path}: cannot be used as the state of a review ({why})") from None
-        try:
-            self._connection.execute("pragma journal_mode=wal")
-            self._connection.execute("pragma synchronous=full")
-            self._connection.executescript(_SCHEMA)
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            self._connection.close()
-            # SQLite quotes the damaged bytes of a schema, which are no text then.
-            why = "its schema is damaged" if isinstance(error, UnicodeDecodeError) else error
-            raise InputError(f"{self.path}: cannot be used as the state of a review ({why})") from None
+        self._known: Snapshot | None = None
+        self._original = Snapshot()
+        for number, item in enumerate(bank):
+            waits = (item.query_id, item.item_id) in waiting
+            first = Version(0, "", "", "in the file", item, False, waits, number)
+            self._original.put(self._original.free_key(item), first)
+        with ExitStack() as opened:
+            try:
+                if self.path != ":memory:":
+                    # Whoever reads the secrets in it may grade under any name.
+                    os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+                self._connection = file = sqlite3.connect(
+                    self.path, timeout=patience, check_same_thread=False, isolation_level=None
+                )
+                opened.callback(file.close)
+                (form,) = file.execute("pragma user_version").fetchone()
+                if form != _FORM and file.execute("select 1 from sqlite_master").fetchone():
+                    raise self._unusable("another version made it, or another program; name another state file")
+                file.execute("pragma journal_mode=wal")
+                file.execute("pragma synchronous=full")
+                file.executescript(_SCHEMA)
+            except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+                # SQLite quotes the damaged bytes of a schema, which are no text then.
+                why = "its schema is damaged" if isinstance(error, UnicodeDecodeError) else error
+                raise self._unusable(getattr(error, "strerror", None) or why) from None
+            opened.pop_all()
+
+    def _unusable(self, why: object) -> InputError:
+        return InputError(f"{self.path}: cannot be used as the state of a review ({why})", settings=("state",))
 
     def close(self) -> None:
         """Closes the file."""
@@ -721,32 +648,38 @@ class ReviewStore:
             self._connection.close()
 
     @contextmanager
-    def _mine(self, writes: bool = False) -> Iterator[None]:
-        """Hold the lock; with `writes`, in one transaction."""
+    def _turn(self, writes: bool = False) -> Iterator[sqlite3.Connection]:
+        """One transaction, alone among the threads; within another one it is a part of that."""
         with self._lock:
+            if self._connection.in_transaction:
+                yield self._connection
+                return
             try:
-                if writes:
-                    self._connection.execute("begin immediate")
-                yield
-                if writes:
-                    self._connection.execute("commit")
+                self._connection.execute("begin immediate" if writes else "begin")
+                yield self._connection
+                self._connection.execute("commit")
             except BaseException as error:
-                if writes and self._connection.in_transaction:
+                # What was read of rows that are gone now.
+                self._known = None
+                if isinstance(error, sqlite3.Error):
+                    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                    is_locked = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                    why = "another program keeps it locked" if is_locked else f"cannot be used now ({error})"
+                    error = StateError(f"{self.path}: {why}; try again in a moment")
+                raise error from None
+            finally:
+                if self._connection.in_transaction:
                     self._connection.execute("rollback")
-                if not isinstance(error, sqlite3.Error):
-                    raise
-                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-                is_locked = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-                why = "another program keeps it locked" if is_locked else f"cannot be used now ({error})"
-                raise StateError(f"{self.path}: {why}; try again in a moment") from None
+
+    def _setting(self, name: str, value: str) -> str:
+        """What the file has under a name; the value where it had nothing."""
+        with self._turn(writes=True) as file:
+            file.execute("insert or ignore into setting values (?, ?)", (name, value))
+            return str(file.execute("select value from setting where name = ?", (name,)).fetchone()[0])
 
     def secret(self, name: str) -> str:
         """A random text that stays the same for this file, so links, sessions and forms outlive the server."""
-        with self._mine():
-            made = secrets.token_urlsafe(24)
-            self._connection.execute("insert or ignore into settings values (?, ?)", (f"secret {name}", made))
-            query = "select value from settings where name = ?"
-            return str(self._connection.execute(query, (f"secret {name}",)).fetchone()[0])
+        return self._setting(f"secret {name}", secrets.token_urlsafe(24))
 
     def belong_to(self, **made_of: str) -> None:
         """Remembers what the review is of, and refuses to go on with something else.
@@ -754,66 +687,69 @@ class ReviewStore:
         Raises:
             InputError: the state was begun with another bank, or for another grader.
         """
-        with self._mine():
-            for name, value in made_of.items():
-                self._connection.execute("insert or ignore into settings values (?, ?)", (f"of {name}", value))
-                query = "select value from settings where name = ?"
-                (known,) = self._connection.execute(query, (f"of {name}",)).fetchone()
-                if known != value:
-                    raise InputError(
-                        f"{self.path}: belongs to a review of another {name} ({known}, not {value}); "
-                        "give that one, or another state file",
-                        settings=("state",),
-                    )
+        for name, value in made_of.items():
+            known = self._setting(f"of {name}", value)
+            if known != value:
+                raise InputError(
+                    f"{self.path}: belongs to a review of another {name} ({known}, not {value}); "
+                    "give that one, or another state file",
+                    settings=("state",),
+                )
 
-    def events(self) -> list[Event]:
-        """All events, oldest first."""
-        with self._mine():
-            self._load()
-            return list(self._events)
+    def events(self, number: int | str | None = None) -> list[Event]:
+        """All events, oldest first; or the one with this number, where there is one."""
+        query = "select id, assessor, time, kind, payload, uid, undone from log where ?1 is null or id = ?1 order by id"
+        with self._turn() as file:
+            return [
+                Event(one, assessor, time, kind, self._parsed(payload, dict[str, Any]), uid, bool(undone))
+                for one, assessor, time, kind, payload, uid, undone in file.execute(query, (number,))
+            ]
+
+    def _parsed(self, text: str, kind: Any) -> Any:
+        try:
+            return convert(parse_json(text, lenient=True), kind)
+        except (ValueError, TypeError, MsgspecError):
+            raise InputError(f"{self.path}: is damaged; go on with a copy of the file that is whole") from None
 
     def snapshot(self) -> Snapshot:
-        """What the events add up to now."""
-        with self._mine():
-            self._load()
-            if self._snapshot is None:
-                try:
-                    self._snapshot = fold(self._events, self.bank, self.waiting)
-                except (LookupError, TypeError, AttributeError):
-                    # Each event is checked before it is kept.
-                    raise self._damaged("one of the events") from None
-            elif self._snapshot.last_id != self._last_id():
-                known = bisect_right(self._events, self._snapshot.last_id, key=lambda event: event.event_id)
-                self._snapshot = self._extended(self._snapshot, self._events[known:], self._events[:known])
-            return self._snapshot
+        """How things stand now."""
+        with self._turn() as file:
+            known = self._known or self._original
+            query = "select coalesce(max(id), 0), coalesce(max(kind = 'undo'), 0) from log where id > ?"
+            last, undid = file.execute(query, (known.last_id,)).fetchone()
+            if not last and self._known is not None:
+                return self._known
+            if undid:
+                known = self._original
+            made = Snapshot(dict(known.grades), dict(known.items), known.looked, max(last, known.last_id))
+            since = (known.last_id,)
+            for assessor, query_id, doc_id, item_id, *said in file.execute(_GRADES, since):
+                cell = CellKey(query_id, doc_id, item_id)
+                # A new one: other snapshots may hold the old one.
+                made.grades[cell] = {**made.grades.get(cell, {}), assessor: AssessorGrade(*said)}
+            for key, version, by, time, what, text, retired, regrade, position in file.execute(_VERSIONS, since):
+                item = self._parsed(text, RubricItem)
+                made.put(key, Version(version, by, time, what, item, bool(retired), bool(regrade), position))
+            made.items = dict(sorted(made.items.items(), key=lambda pair: pair[1].position))
+            made.looked |= {(assessor, CellKey(*cell)) for assessor, *cell in file.execute(_LOOKED, since)}
+            self._known = made
+            return made
 
-    def _extended(self, snapshot: Snapshot, events: Sequence[Event], earlier: Sequence[Event]) -> Snapshot:
-        return extend(snapshot, events, self.bank, earlier, self.waiting)
+    def _log(self, assessor: str, kind: str, payload: Mapping[str, Any]) -> Event:
+        """Adds an action; within a turn."""
+        time, uid = datetime.now(UTC).isoformat(timespec="seconds"), uuid.uuid4().hex
+        query = "insert into log (assessor, time, kind, payload, uid) values (?, ?, ?, ?, ?)"
+        number = self._connection.execute(query, (assessor, time, kind, json.dumps(payload), uid)).lastrowid
+        return Event(int(number or 0), assessor, time, kind, payload, uid)
 
-    def _last_id(self) -> int:
-        return self._events[-1].event_id if self._events else 0
-
-    def _load(self) -> None:
-        rows = self._connection.execute(
-            "select event_id, person, time, kind, payload, uid from events where event_id > ? order by event_id",
-            (self._last_id(),),
-        ).fetchall()
-        self._events += [self._event(*row) for row in rows]
-
-    def _event(self, number: int, assessor: str, time: str, kind: str, text: str, uid: str) -> Event:
-        try:
-            payload = parse_json(text, lenient=True)
-            datetime.fromisoformat(time)
-        except (ValueError, TypeError):
-            payload = None
-        # SQLite keeps what it is given, whatever the column.
-        whole = all(isinstance(one, str) for one in (assessor, time, kind, uid)) and isinstance(payload, dict)
-        if not whole or not isinstance(payload.get("grade"), int | float | None):
-            raise self._damaged(f"event {number}")
-        return Event(number, assessor, time, kind, payload, uid)
-
-    def _damaged(self, what: str) -> InputError:
-        return InputError(f"{self.path}: {what} is damaged; go on with a copy of the file that is whole")
+    def _say(self, event: Event, before: AssessorGrade | None, said: AssessorGrade) -> Event:
+        """Adds what an assessor says of a cell now; within a turn."""
+        if before is not None and before.decision == ADJUDICATE != said.decision:
+            # What was decided for all stays, whatever the adjudicator says as an assessor.
+            said = replace(said, final=before.final, decision=ADJUDICATE)
+        row = (event.assessor, *cell_of(event.payload), *astuple(said))
+        self._connection.execute(f"insert into grade values ({', '.join('?' * len(row))})", row)
+        return event
 
     def grade(
         self,
@@ -824,11 +760,30 @@ class ReviewStore:
         blind: bool = True,
         note: str = "",
     ) -> Event:
-        """Keeps the grade that an assessor gives a cell, with the grader's at that time; None is undecided."""
+        """Keeps the grade that an assessor gives a cell, with the grader's at that time; None is undecided.
+
+        A note without a new one stays beside the grade that was changed.
+        """
         payload = {**cell._asdict(), "grade": self._checked(grade), "grader_grade": grader_grade, "blind": blind}
         if note.strip():
             payload["note"] = note.strip()
-        return self._write(assessor, "grade", lambda _: payload)
+        with self._turn(writes=True):
+            snapshot = self.snapshot()
+            event, before = self._log(assessor, "grade", payload), snapshot.grades.get(cell, {}).get(assessor)
+            is_blind = blind and (assessor, cell) not in snapshot.looked
+            first, is_blind, began = _first(before, grade, is_blind, event.time)
+            agrees = grade is not None and grade == grader_grade
+            final = grade if agrees or grader_grade is None else None
+            decision = "agree" if agrees else ""
+            reason = note.strip() or (before.reason if before is not None else "")
+            said = (grade, first, is_blind, final, decision, reason, event.event_id, event.time, began)
+            return self._say(event, before, AssessorGrade(*said))
+
+    def has_graded(self, assessor: str, cell: CellKey) -> bool:
+        """Whether an assessor ever gave a cell a grade, and so saw the grader's; also where it was taken back."""
+        query = "select 1 from grade where (assessor, query_id, doc_id, item_id) = (?, ?, ?, ?) and grade is not null"
+        with self._turn() as file:
+            return file.execute(query, (assessor, *cell)).fetchone() is not None
 
     def decide(self, assessor: str, cell: CellKey, decision: str, grade: float, reason: str) -> Event:
         """Keeps what an assessor does after seeing the grader's grade.
@@ -847,14 +802,14 @@ class ReviewStore:
         if decision not in ("accept", "override", ADJUDICATE):
             raise InputError(f"a decision is accept, override or {ADJUDICATE}, not {decision!r}")
         payload = {**cell._asdict(), "decision": decision, "grade": self._checked(grade), "reason": reason}
-
-        def check(snapshot: Snapshot) -> Mapping[str, Any]:
-            said = snapshot.grades.get(cell, {}).get(assessor)
-            if decision != ADJUDICATE and (said is None or said.grade is None):
+        with self._turn(writes=True):
+            before = self.snapshot().grades.get(cell, {}).get(assessor)
+            if decision != ADJUDICATE and (before is None or before.grade is None):
                 raise InputError("give your own grade before you decide about the grader's")
-            return payload
-
-        return self._write(assessor, "decide", check)
+            event = self._log(assessor, "decide", payload)
+            said = before or AssessorGrade(None, None, False, None, "", "", 0, "")
+            said = replace(said, final=grade, decision=decision, reason=reason)
+            return self._say(event, before, replace(said, event_id=event.event_id, time=event.time))
 
     def note(self, assessor: str, cell: CellKey, text: str) -> Event:
         """Keeps what an assessor writes beside a grade; it takes the place of what was written there.
@@ -862,17 +817,20 @@ class ReviewStore:
         Raises:
             InputError: the assessor gave no grade there.
         """
-
-        def check(snapshot: Snapshot) -> Mapping[str, Any]:
-            if assessor not in snapshot.grades.get(cell, {}):
+        with self._turn(writes=True):
+            before = self.snapshot().grades.get(cell, {}).get(assessor)
+            if before is None:
                 raise InputError("give a grade before you write a note beside it")
-            return {**cell._asdict(), "note": text.strip()}
-
-        return self._write(assessor, "note", check)
+            event = self._log(assessor, "note", {**cell._asdict(), "note": text.strip()})
+            return self._say(event, before, replace(before, reason=text.strip(), event_id=event.event_id))
 
     def look(self, assessor: str, cells: Sequence[CellKey]) -> Event:
         """Keeps that an assessor saw which way others' grades went: what they say of these later is not blind."""
-        return self._write(assessor, "look", lambda _: {"cells": [list(cell) for cell in cells]})
+        with self._turn(writes=True) as file:
+            event = self._log(assessor, "look", {"cells": [list(cell) for cell in cells]})
+            rows = [(assessor, *cell, event.event_id) for cell in cells]
+            file.executemany("insert into looked values (?, ?, ?, ?, ?)", rows)
+            return event
 
     def edit_all(self, assessor: str, edits: Sequence[Edit]) -> list[Event]:
         """Keeps edits of the bank, all or none: none where somebody changed one of the items after the editor saw it.
@@ -880,22 +838,24 @@ class ReviewStore:
         Args:
             assessor: who.
             edits: (kind, payload, expected) each: `item_add`, `item_edit`, `item_retire`, `item_split` or `item_merge`;
-                what, by kind, see `_bank_edits`; key -> the version that the editor saw, of every item that it touches.
+                what, by kind, see `apply_edit`; key -> the version that the editor saw, of every item that it touches.
 
         Raises:
             ConflictError: an item has another version by now.
             InputError: one of the edits makes no sense (no text, a text twice, no such item).
         """
-        with self._mine(writes=True):
-            snapshot, made = self.snapshot(), list[Event]()
+        with self._turn(writes=True) as file:
+            snapshot, events = replace(self.snapshot()), list[Event]()
+            snapshot.items = dict(snapshot.items)
             for kind, payload, expected in edits:
                 _check_versions(snapshot, kind, expected)
-                # So an undo knows what was built on.
-                whole = {**payload, "made": [item.item_id for item in new_items(snapshot, kind, payload)]}
-                made.append(self._event_of(assessor, kind, whole, len(made)))
-                # Refuses what cannot be added up, before it is kept.
-                snapshot = self._extended(snapshot, made[-1:], ())
-            return [self._insert(event) for event in made]
+                event = self._log(assessor, kind, payload)
+                for key, made in apply_edit(snapshot, event):
+                    item = json.dumps(structs.asdict(structs.replace(made.item, info=None)))
+                    row = (key, made.version, made.what, item, made.retired, made.regrade, made.position)
+                    file.execute("insert into version values (?, ?, ?, ?, ?, ?, ?)", row)
+                events.append(event)
+            return events
 
     def undo(self, assessor: str) -> Undone | None:
         """Takes back the newest thing that an assessor did; None where there is none.
@@ -903,37 +863,20 @@ class ReviewStore:
         Raises:
             InputError: others built on it.
         """
-        with self._mine(writes=True):
-            snapshot = self.snapshot()
-            found = last_action(self._events, snapshot, assessor)
-            if found is None:
+        query = "select max(id) from log where assessor = ? and not undone and kind not in ('undo', 'look')"
+        with self._turn(writes=True) as file:
+            (number,) = file.execute(query, (assessor,)).fetchone()
+            if number is None:
                 return None
-            event, held_by = found
-            if held_by:
-                raise InputError(f"it cannot be taken back: {held_by} changed the same item later")
-            undo = self._event_of(assessor, "undo", {"event": event.event_id})
-            try:
-                self._extended(snapshot, [undo], self._events)
-            except InputError as error:
-                raise InputError(f"it cannot be taken back: later changes build on it ({error})") from None
-            return Undone(event, self._insert(undo))
-
-    def _event_of(self, assessor: str, kind: str, payload: Mapping[str, Any], after: int = 0) -> Event:
-        """The next event, or the one so many behind it."""
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        return Event(self._last_id() + 1 + after, assessor, time, kind, payload, uuid.uuid4().hex)
-
-    def _insert(self, event: Event) -> Event:
-        cursor = self._connection.execute(
-            "insert into events (uid, person, time, kind, payload) values (?, ?, ?, ?, ?)",
-            (event.uid, event.assessor, event.time, event.kind, json.dumps(event.payload)),
-        )
-        return replace(event, event_id=int(cursor.lastrowid or 0))
-
-    def _write(self, assessor: str, kind: str, check: Callable[[Snapshot], Mapping[str, Any]]) -> Event:
-        """Checks and adds an event in one transaction: no other writer comes between the check and the event."""
-        with self._mine(writes=True):
-            return self._insert(self._event_of(assessor, kind, check(self.snapshot())))
+            holder = file.execute(_HOLDER, (number,)).fetchone()
+            if holder is not None:
+                raise InputError(f"it cannot be taken back: {holder[0]} changed the same item later")
+            file.execute("update log set undone = 1 where id = ?", (number,))
+            undo = self._log(assessor, "undo", {"event": number})
+            snapshot = self.snapshot()
+            if len(snapshot.live()) < sum(not state.retired for state in snapshot.items.values()):
+                raise InputError("it cannot be taken back: later changes build on it (two items would have one text)")
+            return Undone(self.events(number)[0], undo)
 
     def _checked(self, grade: float | None) -> float | None:
         if grade is not None and grade not in self.scale:

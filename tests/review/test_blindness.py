@@ -13,12 +13,12 @@ pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.review import app as screens
 from rubric_measures.review.queues import by_influence, load_material
-from rubric_measures.review.requests import Asked
+from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, export_review
-from rubric_measures.review.store import CellKey, ReviewStore, fold
+from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
+from tests.review.pages import screens
 
 Grades = dict[str, int]
 A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d2", "q1/b")
@@ -130,7 +130,7 @@ def test_who_looks_at_the_impact_first_grades_no_longer_blindly(tmp_path: Path) 
     assert not said[A]["bob"].blind and said[B]["bob"].blind
     done = review.store.undo("bob")
     assert done is not None and done.event.payload["item_id"] == "q1/a"
-    assert fold(review.store.events(), review.material.bank).looked == review.store.snapshot().looked == {("bob", A)}
+    assert review.store.snapshot().looked == {("bob", A)}
     # Cleo has chosen nothing.
     assert "that you have not given yet" in shown(review, "cleo", "impact")
 

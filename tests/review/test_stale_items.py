@@ -12,12 +12,12 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
-from rubric_measures.review import app as screens
 from rubric_measures.review.queues import ORDERS, QueueChoice, kept_cells, load_material, make_queue
-from rubric_measures.review.requests import Asked
+from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, export_review
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
+from tests.review.pages import screens
 
 
 @pytest.fixture

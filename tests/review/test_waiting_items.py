@@ -149,8 +149,8 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
 
 def test_the_screens_of_the_next_review_say_what_waits(graded: Path) -> None:
     pytest.importorskip("jinja2")
-    from rubric_measures.review import app as screens
-    from rubric_measures.review.requests import Asked
+    from rubric_measures.review.screens import Asked
+    from tests.review.pages import screens
 
     first = reviewed(
         graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})

@@ -1,29 +1,208 @@
-"""The screens of the queue and of one grade.
-
-Which words of a passage are marked: those with the stem of a content word of an item, in the item's language.
-
-The first screen (a card a queue, what it is for, how much is left), and a queue as a list.
-
-The screen that checks a passage with all its items, and what its forms do: grade, decide, note, take back.
+"""Screens: what they are asked, what they answer, and what their forms do, without anything of the web server in it.
 
 Every form answers with the address of what is to do next, so that the page needs no logic of its own, and works
-without its script too.
+without its script too. Here are the queues, the passage with its items, progress, export, and who works here.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+import tomllib
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import snowballstemmer
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.plugins import require
+from rubric_measures.measures.grade_sets import HUMAN
+from rubric_measures.pages.frame import environment
 from rubric_measures.review.queues import CellQueue, Order, QueueChoice, QueueEntry, waits_for, words_of
-from rubric_measures.review.requests import Asked, ScreenAnswer, error_page, is_done, page
-from rubric_measures.review.session import Review, audit_estimate, sample_precision
-from rubric_measures.review.store import ADJUDICATE, AssessorGrade, CellKey, Snapshot, cell_of
+from rubric_measures.review.session import (
+    FEW,
+    AssessorRow,
+    Exported,
+    Review,
+    agreement_rows,
+    audit_estimate,
+    export_review,
+    inside,
+    progress_rows,
+    sample_precision,
+)
+from rubric_measures.review.store import ADJUDICATE, AssessorGrade, CellKey, Event, Snapshot, cell_of
+
+
+def render(template: str, **values: Any) -> str:
+    """A template with values; whatever is in the values appears as text, never as markup, and as it is."""
+    return str(_environment().get_template(template).render(**values))
+
+
+@cache
+def _environment() -> Any:
+    return environment("rubric_measures.review").overlay(finalize=None)
+
+
+def render_markdown(text: str) -> str:
+    """Markdown (CommonMark with tables) as HTML; markup in the text stays text.
+
+    Raises:
+        MissingExtraError: the extra `review` is not installed.
+    """
+    markdown = require("markdown_it", "review")
+    # Pictures would come from elsewhere, which the page loads nothing from.
+    parser = markdown.MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    return str(parser.render(text))
+
+
+def is_done(said: AssessorGrade | None) -> bool:
+    """Whether an assessor has given a grade, so that the grader's may be shown."""
+    return said is not None and (said.grade is not None or said.final is not None)
+
+
+# What an assessor did, by kind of action.
+DONE = {
+    "grade": "graded",
+    "decide": "decided",
+    "note": "noted",
+    "item_add": "added",
+    "item_edit": "changed",
+    "item_retire": "retired",
+    "item_split": "split",
+    "item_merge": "merged",
+}
+
+
+def about(review: Review, event: Event) -> str:
+    """What an action of `DONE` was about."""
+    payload = event.payload
+    if "doc_id" in payload:
+        cell = cell_of(payload)
+        item = review.material.items.get((cell.query_id, cell.item_id))
+        return f"{cell.doc_id}: {words_of(review.store.snapshot(), cell, item.text if item else cell.item_id)}"
+    if "text" in payload:
+        return str(payload["text"])
+    states = review.store.snapshot().items
+    keys = payload.get("keys") or [payload.get("key")]
+    return "; ".join(states[key].item.text for key in keys if key in states)
+
+
+def taken_back(review: Review, assessor: str, number: str) -> tuple[str, str] | None:
+    """What an undo took back, as (what was done, to what); None where there is no such undo of the assessor's."""
+    for undo in review.store.events(number):
+        if undo.kind == "undo" and undo.assessor == assessor:
+            (event,) = review.store.events(undo.payload["event"])
+            return DONE[event.kind], about(review, event)
+    return None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request.
+
+    Attributes:
+        path: the path.
+        query: the fields of the address.
+        form: the fields of the form, each with all its values.
+        assessor: who asks.
+        form_token: what forms of the answer carry.
+    """
+
+    path: str
+    query: Mapping[str, str]
+    form: Mapping[str, Sequence[str]]
+    assessor: str
+    form_token: str
+
+    def get(self, name: str, default: str = "") -> str:
+        """A field of the form, or else of the address."""
+        values = self.form.get(name)
+        return values[0] if values else self.query.get(name, default)
+
+    def all(self, name: str) -> list[str]:
+        """All values of a field of the form."""
+        return list(self.form.get(name, ()))
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number.
+
+        Raises:
+            InputError: the field is none.
+        """
+        text = self.get(name) or str(default)
+        if not re.fullmatch("-?[0-9]{1,18}", text):
+            raise InputError(f"{name} must be a whole number, not {text!r}")
+        return int(text)
+
+
+@dataclass(frozen=True)
+class ScreenAnswer:
+    """What a screen answers.
+
+    Attributes:
+        content: the page.
+        status: the HTTP status.
+        redirect: where to go instead.
+        assessor: set where the browser shall remember who works there.
+    """
+
+    content: str = ""
+    status: int = 200
+    redirect: str = ""
+    assessor: str = ""
+
+
+def page(template: str, review: Review, asked: Asked, *, status: int = 200, **values: Any) -> ScreenAnswer:
+    """A page of the review, with what all of them have."""
+    deciding = QueueChoice("decide", assessor=asked.assessor)
+    to_decide = len(review.queue(deciding, review.store.snapshot())) if asked.assessor else 0
+    content = render(
+        template,
+        path=asked.path,
+        to_decide=to_decide,
+        assessor_name=asked.assessor,
+        form_token=asked.form_token,
+        grader=review.material.grader,
+        is_draft=review.material.is_draft,
+        taken_back=taken_back(review, asked.assessor, asked.get("undone")),
+        **values,
+    )
+    return ScreenAnswer(content, status)
+
+
+def error_page(review: Review, asked: Asked, text: str, status: int) -> ScreenAnswer:
+    """A page that says what is wrong."""
+    return page("error.html", review, asked, status=status, title="This did not work", text=text)
+
+
+def checked_assessor(name: str) -> str:
+    """A name that can stand in `human:NAME`: one line, at most 60 characters; without the `human:`, where it is said.
+
+    Raises:
+        InputError: it is empty, too long, or has characters that cannot be seen.
+    """
+    name = unicodedata.normalize("NFC", name.strip()).removeprefix(HUMAN).strip()
+    if not name or len(name) > 60 or any(unicodedata.category(char).startswith("C") for char in name):
+        raise InputError("a name has 1 to 60 visible characters")
+    return name
+
+
+def assessor_link(name: str, token: str) -> str:
+    """The path under which a browser becomes an assessor's."""
+    return "/as?" + urlencode({"name": name, "token": token}, quote_via=quote)
+
+
+def local_path(target: str) -> str:
+    """The target, where it is a page of this server; else the first page."""
+    is_local = target.startswith("/") and not target.startswith("//") and "\\" not in target
+    # A header holds printable ASCII; addresses of this server's pages are made of it.
+    return target if is_local and target.isascii() and target.isprintable() else "/"
+
 
 _WORD = re.compile(r"\w+")
 # Scripts that put no spaces between words: two characters that stand together count as a word.
@@ -35,40 +214,13 @@ _SCRIPTS = {
     "greek": re.compile("[\u0370-\u03ff]"),
     "hindi": re.compile("[\u0900-\u097f]"),
 }
-# Words of questions that say nothing about a topic and would mark half of a passage; by them a language is known.
-_COMMON_TEXTS = {
-    "english": """
-        a an and are as at be been by can could did do does for from had has have how if in into is it its many may more
-        most much of on or some such than that the their there these they this to was were what when where which who
-        whose why will with would
-        """,
-    "german": """
-        am an auf aus bei das dass dem den der des die durch ein eine einem einen einer es für hat ist im in kann man
-        mit nach nicht oder sich sind und unter vom von warum was welche welchen welcher welches wenn wer werden wie
-        wieso wird wo wurde wurden zu zum zur über
-        """,
-    "french": """
-        au aux avec ce ces cette comment dans de des du elle en est et il la le les leur mais on ou où par pour
-        pourquoi qu quand que quel quelle quelles quels qui quoi sa se ses son sont sur un une
-        """,
-    "spanish": """
-        al como con cual cuales cuando cuál cuáles cuándo cómo de del donde dónde el en es esta este la las lo los para
-        por que quien quién qué se son su sus un una y
-        """,
-    "italian": """
-        che chi come con cosa cui da dei del della delle di dove e gli i il in la le lo nel nella per perché quale quali
-        quando si sono su un una è
-        """,
-    "portuguese": """
-        a ao as com como da das de do dos e em na no o onde os para por porque quais qual quando que quem se são um uma
-        é
-        """,
-    "dutch": """
-        aan bij dat de die een en het hoe in is met naar of om op over te tot uit van voor waarom waar wanneer wat welke
-        wie wordt worden zijn
-        """,
-}
-_COMMON = {language: frozenset(text.split()) for language, text in _COMMON_TEXTS.items()}
+
+
+@cache
+def _common() -> dict[str, frozenset[str]]:
+    """language -> words of questions that say nothing about a topic, and by which a language is known."""
+    text = resources.files(__package__).joinpath("common_words.toml").read_text(encoding="utf-8")
+    return {language: frozenset(words.split()) for language, words in tomllib.loads(text).items()}
 
 
 class Piece(NamedTuple):
@@ -85,7 +237,7 @@ def _language(text: str) -> str:
             return language
     words = set(_WORD.findall(text.casefold()))
     # Of as many common words in two languages the first one counts.
-    return max(_COMMON, key=lambda language: len(words & _COMMON[language]))
+    return max(_common(), key=lambda language: len(words & _common()[language]))
 
 
 @lru_cache(maxsize=16)
@@ -111,7 +263,7 @@ def mark_words(passage: str, *sources: str) -> list[Piece]:
     ['pigment']
     """
     language = _language(" ".join(sources))
-    common = _COMMON.get(language, frozenset())
+    common = _common().get(language, frozenset())
     words = {word for source in sources for word in _WORD.findall(source.casefold()) if word not in common}
     wanted = {_stem(word, language) for word in words}
     pairs = {pair for source in sources for run in _UNSPACED.findall(source) for pair in _pairs(run)}
@@ -141,7 +293,7 @@ _MOST_BUTTONS = 21
 _ORDERS: dict[Order, tuple[str, str]] = {
     "decide": (
         "To decide",
-        "Grades of yours that differ from the grader's. Keep yours or accept the grader's: until then none counts.",
+        "Grades of yours that differ from the grader's. Keep yours, or accept the grader's.",
     ),
     "audit": (
         "Random audit sample",
@@ -175,30 +327,24 @@ def choice_of(review: Review, asked: Asked) -> QueueChoice:
     query_id = asked.get("query")
     if query_id and query_id not in review.material.queries:
         raise InputError(f"the records have no query {query_id!r}")
-    size = min(max(asked.number("size", review.audit), 1), 100_000)
-    return queue_choice(review, order, asked.assessor, query_id, asked.number("seed", 0), size)
+    return queue_choice(review, order, asked.assessor, query_id)
 
 
-def queue_choice(
-    review: Review, order: Order, assessor: str, query_id: str = "", seed: int = 0, size: int | None = None
-) -> QueueChoice:
+def queue_choice(review: Review, order: Order, assessor: str, query_id: str = "") -> QueueChoice:
     """The queue of an order, for an assessor."""
-    given = review.assignments.get(assessor, ())
     mine = assessor if order in ("decide", "differ") else ""
     judges = order == "differ" and bool(assessor) and assessor == review.adjudicator
-    return QueueChoice(order, query_id, seed, review.audit if size is None else size, mine, given, judges)
+    return QueueChoice(order, query_id, review.audit, mine, review.assignments.get(assessor, ()), judges)
 
 
-def choice_fields(review: Review, choice: QueueChoice) -> dict[str, str]:
-    """A choice as the fields of an address; what is as usual is left out."""
-    size = choice.size if choice.size != review.audit else 0
-    fields = {"order": choice.order, "query": choice.query_id, "seed": choice.seed, "size": size}
-    return {name: str(value) for name, value in fields.items() if value}
+def choice_fields(choice: QueueChoice) -> dict[str, str]:
+    """A choice as the fields of an address."""
+    return {"order": choice.order, **({"query": choice.query_id} if choice.query_id else {})}
 
 
-def check_url(review: Review, choice: QueueChoice, cell: CellKey, **more: str) -> str:
+def check_url(choice: QueueChoice, cell: CellKey, **more: str) -> str:
     """The address of a cell: `/check/QUERY/PASSAGE/ITEM`, in a queue."""
-    fields = {**choice_fields(review, choice), **more}
+    fields = {**choice_fields(choice), **more}
     # Browsers resolve these two as folders.
     if {".", ".."} & set(cell):
         return "/check?" + urlencode({**fields, "q": cell.query_id, "d": cell.doc_id, "i": cell.item_id})
@@ -252,8 +398,8 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
                 "purpose": purpose,
                 "note": _note(review, snapshot, choice, found, asked.assessor) if order == "audit" else "",
                 **progress_of(review, snapshot, choice, asked.assessor),
-                "start": check_url(review, choice, first) if first else "",
-                "url": "/?" + urlencode(choice_fields(review, choice)),
+                "start": check_url(choice, first) if first else "",
+                "url": "/?" + urlencode(choice_fields(choice)),
             }
         )
     # What there is nothing to do in stands last, and what only the adjudicator can do is their first.
@@ -298,7 +444,7 @@ def _listed(review: Review, asked: Asked) -> ScreenAnswer:
         said = snapshot.grades.get(entry.cell, {})
         rows.append(
             {
-                "url": check_url(review, choice, entry.cell),
+                "url": check_url(choice, entry.cell),
                 "cell": entry.cell,
                 "item": words_of(snapshot, entry.cell, row.item_text),
                 "why": _why(review, choice, entry),
@@ -307,7 +453,7 @@ def _listed(review: Review, asked: Asked) -> ScreenAnswer:
             }
         )
     first = next_open(review, snapshot, choice, asked.assessor, 0)
-    fields = urlencode(choice_fields(review, choice))
+    fields = urlencode(choice_fields(choice))
     return page(
         "queue.html",
         review,
@@ -322,7 +468,7 @@ def _listed(review: Review, asked: Asked) -> ScreenAnswer:
         orders=_NAMES,
         blind=review.blind,
         queries=_query_texts(review),
-        start=check_url(review, choice, first) if first else "",
+        start=check_url(choice, first) if first else "",
         page_url=f"/?{fields}",
     )
 
@@ -374,7 +520,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         ]
         if new:
             review.store.look(asked.assessor, new)
-        return ScreenAnswer(redirect=check_url(review, choice, cell))
+        return ScreenAnswer(redirect=check_url(choice, cell))
     found = review.queue(choice, snapshot)
     cells = _siblings(review, cell)
     deciding = _deciding(snapshot, asked.assessor, cells, cell)
@@ -409,12 +555,12 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         covers=review.material.scale.covers,
         place=place,
         total=len(found),
-        fields=choice_fields(review, choice),
-        up_url=check_url(review, choice, cells[at - 1]) if at else "",
-        down_url=check_url(review, choice, cells[at + 1]) if at + 1 < len(cells) else "",
-        next_url=check_url(review, choice, following) if following else "",
-        previous_url=check_url(review, choice, previous) if previous else "",
-        queue_url="/?" + urlencode(choice_fields(review, choice)),
+        fields=choice_fields(choice),
+        up_url=check_url(choice, cells[at - 1]) if at else "",
+        down_url=check_url(choice, cells[at + 1]) if at + 1 < len(cells) else "",
+        next_url=check_url(choice, following) if following else "",
+        previous_url=check_url(choice, previous) if previous else "",
+        queue_url="/?" + urlencode(choice_fields(choice)),
         guidelines=review.guidelines,
         progress=progress_of(review, snapshot, choice, asked.assessor),
     )
@@ -437,7 +583,7 @@ def _row(review: Review, asked: Asked, snapshot: Snapshot, choice: QueueChoice, 
         "cell": cell,
         "fields": {"q": cell.query_id, "d": cell.doc_id, "i": cell.item_id},
         "is_in": is_in,
-        "url": check_url(review, choice, cell),
+        "url": check_url(choice, cell),
         "item": words_of(snapshot, cell, row.item_text) or cell.item_id,
         "gold": item.gold_answers if item else (),
         "standing": review.left(snapshot).get((cell.query_id, cell.item_id), ""),
@@ -484,13 +630,13 @@ def _onward(review: Review, asked: Asked, choice: QueueChoice, cell: CellKey) ->
     for one in cells:
         is_open = asked.assessor not in snapshot.grades.get(one, {}) and one not in before
         if found.place(one) is not None and (choice.judges or is_open):
-            return check_url(review, choice, one)
+            return check_url(choice, one)
     for one in cells:
         if waits_for(snapshot.grades.get(one, {}), asked.assessor):
-            return check_url(review, choice, one, auto="1")
+            return check_url(choice, one, auto="1")
     place = _place(found, cells)
     following = next_open(review, snapshot, choice, asked.assessor, 0 if place is None else place + 1, cell)
-    return check_url(review, choice, following) if following else "/?" + urlencode({"finished": choice.order})
+    return check_url(choice, following) if following else "/?" + urlencode({"finished": choice.order})
 
 
 def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
@@ -499,13 +645,7 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
     row = review.material.grade(cell)
     grade = _asked_grade(review, asked)
     differ = queue_choice(review, "differ", asked.assessor)
-    seen = review.material.was_shown(asked.assessor, cell) or any(
-        event.kind == "grade"
-        and event.assessor == asked.assessor
-        and event.payload["grade"] is not None
-        and cell_of(event.payload) == cell
-        for event in review.store.events()
-    )
+    seen = review.material.was_shown(asked.assessor, cell) or review.store.has_graded(asked.assessor, cell)
     # The adjudicator may have looked at what assessors say.
     seen |= differ.judges and review.queue(differ, review.store.snapshot()).place(cell) is not None
     blind = review.blind and not seen
@@ -556,7 +696,7 @@ def post_note(review: Review, asked: Asked) -> ScreenAnswer:
     choice, cell = choice_of(review, asked), _cell(review, asked)
     review.material.grade(cell)
     review.store.note(asked.assessor, cell, asked.get("note"))
-    return ScreenAnswer(redirect=check_url(review, choice, cell))
+    return ScreenAnswer(redirect=check_url(choice, cell))
 
 
 def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
@@ -570,8 +710,104 @@ def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
         # What was decided for all is open again in the adjudicator's queue alone.
         was_decided = payload.get("decision") == ADJUDICATE
         choice = queue_choice(review, "differ", asked.assessor) if was_decided else choice_of(review, asked)
-        return ScreenAnswer(redirect=check_url(review, choice, cell, **undone))
+        return ScreenAnswer(redirect=check_url(choice, cell, **undone))
     key = str(payload.get("key") or next(iter(payload.get("keys", [])), ""))
     states = review.store.snapshot().items
     query_id = states[key].item.query_id if key in states else str(payload.get("query_id", ""))
     return ScreenAnswer(redirect="/bank?" + urlencode({"query": query_id, **undone}))
+
+
+def progress(review: Review, asked: Asked) -> ScreenAnswer:
+    """What everybody did, and how well they agree."""
+    snapshot = review.store.snapshot()
+    last = {event.assessor: event.time for event in review.store.events()}
+    return page(
+        "progress.html",
+        review,
+        asked,
+        title="Progress",
+        assessors=[
+            (row, {**_given(review, row.assessor), "last": last.get(row.assessor)}) for row in _rows(review, snapshot)
+        ],
+        agreements=agreement_rows(review.material, snapshot),
+        few=FEW,
+        adjudicator=review.adjudicator,
+    )
+
+
+def _rows(review: Review, snapshot: Snapshot) -> list[AssessorRow]:
+    """What everybody did; who has a link of their own stands there from the beginning."""
+    rows = {name: AssessorRow(name, 0, 0, 0, 0, 0) for name in review.link_names}
+    rows |= {row.assessor: row for row in progress_rows(snapshot, review.material.graded_by)}
+    return [rows[name] for name in sorted(rows)]
+
+
+def _given(review: Review, assessor: str) -> dict[str, object]:
+    """How many grades an assessor was given, in which queries, and the link that they work under."""
+    queries = review.assignments.get(assessor, ())
+    ranges = review.material.ranges
+    total = sum(len(ranges[one]) for one in queries if one in ranges) if queries else len(review.material.cells)
+    link = assessor_link(assessor, review.token) if assessor in review.link_names else ""
+    return {"total": total, "queries": review.spans(assessor), "link": link}
+
+
+def work_as(review: Review, asked: Asked) -> ScreenAnswer:
+    """The link of an assessor who was given queries, or of the adjudicator: this browser is theirs from now on.
+
+    Raises:
+        UnknownNameError: nobody of that name has a link.
+    """
+    name = checked_assessor(asked.get("name"))
+    if name not in review.link_names:
+        raise UnknownNameError("assessor with a link of their own", name, review.link_names)
+    return ScreenAnswer(redirect="/", assessor=name)
+
+
+def export(
+    review: Review, asked: Asked, folder: str = "review-export", made: Exported | None = None, problem: str = ""
+) -> ScreenAnswer:
+    """The form that writes files."""
+    return page(
+        "export.html",
+        review,
+        asked,
+        status=400 if problem else 200,
+        title="Export",
+        folder=folder,
+        made=made,
+        problem=problem,
+        command=_next_command(review, made) if made else "",
+    )
+
+
+def _next_command(review: Review, made: Exported) -> str:
+    """What to type next, where items wait for grades, or nothing is graded yet."""
+    if review.next_command is None or not (made.waiting or review.material.is_draft):
+        return ""
+    bank = next(path for path in made.paths if path.endswith("bank.jsonl"))
+    return review.next_command(review.material.path if review.material.is_draft else made.paths[0], bank)
+
+
+def post_export(review: Review, asked: Asked) -> ScreenAnswer:
+    """Writes the records with corrections, the bank and the audit trail into a folder of the project."""
+    name = asked.get("folder").strip()
+    try:
+        made = export_review(review.store, review.material, review.bank_path, inside(review.project, name))
+    except InputError as error:
+        return export(review, asked, name, problem=str(error))
+    return export(review, asked, name, made)
+
+
+def assessor(review: Review, asked: Asked) -> ScreenAnswer:
+    """The form that asks who works here."""
+    return page("assessor.html", review, asked, title="Who are you?", then=local_path(asked.get("then", "/")))
+
+
+def post_assessor(review: Review, asked: Asked) -> ScreenAnswer:
+    """Remembers who works here, in this browser."""
+    return ScreenAnswer(redirect=local_path(asked.get("then", "/")), assessor=checked_assessor(asked.get("person")))
+
+
+def guidelines(review: Review, asked: Asked) -> ScreenAnswer:
+    """The instructions for assessors, on a page of their own."""
+    return page("guidelines.html", review, asked, title="Guidelines", guidelines=review.guidelines)
