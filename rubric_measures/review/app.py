@@ -32,7 +32,6 @@ from rubric_measures.measures.findings import of_wrapped, say
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.review import screens
-from rubric_measures.review.bank_screens import bank, impact, post_bank, post_impact
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.screens import (
     Asked,
@@ -41,7 +40,6 @@ from rubric_measures.review.screens import (
     checked_assessor,
     error_page,
     render,
-    render_markdown,
 )
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore, StateError
@@ -102,8 +100,8 @@ SCREENS: dict[str, dict[str, Screen]] = {
     "/check": {"GET": screens.check},
     "/guidelines": {"GET": screens.guidelines},
     "/as": {"GET": screens.work_as},
-    "/bank": {"GET": bank, "POST": post_bank},
-    "/impact": {"GET": impact, "POST": post_impact},
+    "/bank": {"GET": screens.bank, "POST": screens.post_bank},
+    "/impact": {"GET": screens.impact, "POST": screens.post_impact},
     "/progress": {"GET": screens.progress},
     "/export": {"GET": screens.export, "POST": screens.post_export},
     "/person": {"GET": screens.assessor, "POST": screens.post_assessor},
@@ -191,6 +189,18 @@ def open_review(
         assignments,
         checked_assessor(adjudicator) if adjudicator else "",
     )
+
+
+def render_markdown(text: str) -> str:
+    """Markdown (CommonMark with tables) as HTML; markup in the text stays text.
+
+    Raises:
+        MissingExtraError: the extra `review` is not installed.
+    """
+    markdown = require("markdown_it", "review")
+    # Pictures would come from elsewhere, which the page loads nothing from.
+    parser = markdown.MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    return str(parser.render(text))
 
 
 def parse_assignments(texts: Sequence[str], queries: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -1,7 +1,5 @@
 """What is reviewed: grades and banks read in, stale items, the queues of an assessor.
 
-Which items of the bank's file count as they were graded, and which wait for grades anew. Pure.
-
 What there is to review: the passages, the items, and what every grader said, read once from graded records.
 
 In what order assessors check grades: disagreement, influence on the leaderboard, uncertainty, an audit, a query.
@@ -51,28 +49,10 @@ from rubric_measures.records.models import (
     items_of_set,
     stale_in,
 )
-from rubric_measures.review.store import AssessorGrade, CellKey, ItemState, Snapshot, adjudicated
+from rubric_measures.review.store import AssessorGrade, CellKey, Snapshot, adjudicated
 from rubric_measures.types.entities import RubricItem, TestBank, bank_content
 from rubric_measures.types.scales import HELD, SELF_RATING, Scale, known_scale
 from rubric_measures.verification.graders import by_machines
-
-
-def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
-    """(query_id, item_id) -> what was done to it, of the items of the file whose grades count no more, or wait.
-
-    Those are items that left the bank (retired, split, merged), and those that the impact screen lets wait for grades
-    anew: reworded ones, whose words have another id by now, and those with other gold answers. An item whose words were
-    only corrected counts as before. An item that was edited in an earlier review waits until its grades are made anew.
-    Words that an item left behind, and that were added again, have their grades again.
-    """
-    again = {state.place for state in snapshot.items.values() if not (state.original or state.retired or state.regrade)}
-    return {
-        (first.query_id, first.item_id): _what(state, first)
-        for state in snapshot.items.values()
-        if (first := state.original)
-        and (state.retired or state.regrade)
-        and (first.query_id, first.item_id) not in again
-    }
 
 
 def left_note(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) -> str:
@@ -89,24 +69,13 @@ def left_note(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) ->
         if said.stands is not None
     }
     given |= {(name, cell) for name, cells in earlier.items() for cell in cells}
-    left = left_items(snapshot)
-    count = sum((cell.query_id, cell.item_id) in left for _, cell in given)
+    count = sum((cell.query_id, cell.item_id) in snapshot.left for _, cell in given)
     if not count:
         return ""
     return (
         f"{count} grades of the export are of items that left the bank, or wait for grades anew (reworded, other gold "
         "answers): kept, and they do not count"
     )
-
-
-def _what(state: ItemState, first: RubricItem) -> str:
-    if state.retired:
-        return f"was {state.history[-1].what} since"
-    if state.item.item_id != first.item_id:
-        return "was reworded since"
-    if state.item.gold_answers != first.gold_answers:
-        return "has other gold answers since"
-    return "was changed in an earlier review, and its grades were not made anew since"
 
 
 def words_of(snapshot: Snapshot, cell: CellKey, otherwise: str) -> str:
@@ -533,6 +502,11 @@ class QueueChoice:
     assessor: str = ""
     queries: tuple[str, ...] = ()
     judges: bool = False
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The choice as the fields of an address."""
+        return {"order": self.order, **({"query": self.query_id} if self.query_id else {})}
 
 
 class QueueEntry(NamedTuple):

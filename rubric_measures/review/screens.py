@@ -1,16 +1,17 @@
 """Screens: what they are asked, what they answer, and what their forms do, without anything of the web server in it.
 
 Every form answers with the address of what is to do next, so that the page needs no logic of its own, and works
-without its script too. Here are the queues, the passage with its items, progress, export, and who works here.
+without its script too.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -19,10 +20,10 @@ from urllib.parse import quote, urlencode
 import snowballstemmer
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.plugins import require
+from rubric_measures.measures.checked import CheckedGrade
 from rubric_measures.measures.grade_sets import HUMAN
 from rubric_measures.pages.frame import environment
-from rubric_measures.review.queues import CellQueue, Order, QueueChoice, QueueEntry, waits_for, words_of
+from rubric_measures.review.queues import Order, QueueChoice, waits_for, words_of
 from rubric_measures.review.session import (
     FEW,
     AssessorRow,
@@ -30,12 +31,26 @@ from rubric_measures.review.session import (
     Review,
     agreement_rows,
     audit_estimate,
+    changed_cells,
     export_review,
+    impact_of,
     inside,
     progress_rows,
     sample_precision,
 )
-from rubric_measures.review.store import ADJUDICATE, AssessorGrade, CellKey, Event, Snapshot, cell_of
+from rubric_measures.review.store import (
+    ADJUDICATE,
+    AssessorGrade,
+    CellKey,
+    ConflictError,
+    Edit,
+    Event,
+    ItemState,
+    Snapshot,
+    StateError,
+    cell_of,
+    state_of,
+)
 
 
 def render(template: str, **values: Any) -> str:
@@ -46,18 +61,6 @@ def render(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Any:
     return environment("rubric_measures.review").overlay(finalize=None)
-
-
-def render_markdown(text: str) -> str:
-    """Markdown (CommonMark with tables) as HTML; markup in the text stays text.
-
-    Raises:
-        MissingExtraError: the extra `review` is not installed.
-    """
-    markdown = require("markdown_it", "review")
-    # Pictures would come from elsewhere, which the page loads nothing from.
-    parser = markdown.MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-    return str(parser.render(text))
 
 
 def is_done(said: AssessorGrade | None) -> bool:
@@ -90,15 +93,6 @@ def about(review: Review, event: Event) -> str:
     states = review.store.snapshot().items
     keys = payload.get("keys") or [payload.get("key")]
     return "; ".join(states[key].item.text for key in keys if key in states)
-
-
-def taken_back(review: Review, assessor: str, number: str) -> tuple[str, str] | None:
-    """What an undo took back, as (what was done, to what); None where there is no such undo of the assessor's."""
-    for undo in review.store.events(number):
-        if undo.kind == "undo" and undo.assessor == assessor:
-            (event,) = review.store.events(undo.payload["event"])
-            return DONE[event.kind], about(review, event)
-    return None
 
 
 @dataclass(frozen=True)
@@ -157,6 +151,15 @@ class ScreenAnswer:
     assessor: str = ""
 
 
+def action(review: Review, asked: Asked, field: str) -> tuple[str, str] | None:
+    """What the assessor's action with the number in the address was, or took back: what was done, and to what."""
+    for event in review.store.events(asked.get(field)):
+        if event.assessor == asked.assessor and event.kind != "look" and not event.undone:
+            (event,) = review.store.events(event.payload["event"]) if event.kind == "undo" else (event,)
+            return DONE[event.kind], about(review, event)
+    return None
+
+
 def page(template: str, review: Review, asked: Asked, *, status: int = 200, **values: Any) -> ScreenAnswer:
     """A page of the review, with what all of them have."""
     deciding = QueueChoice("decide", assessor=asked.assessor)
@@ -169,7 +172,7 @@ def page(template: str, review: Review, asked: Asked, *, status: int = 200, **va
         form_token=asked.form_token,
         grader=review.material.grader,
         is_draft=review.material.is_draft,
-        taken_back=taken_back(review, asked.assessor, asked.get("undone")),
+        taken_back=action(review, asked, "undone"),
         **values,
     )
     return ScreenAnswer(content, status)
@@ -311,7 +314,6 @@ _ORDERS: dict[Order, tuple[str, str]] = {
     "uncertainty": ("Grader least certain", "Where the grader gave its own grade the least probability."),
     "query": ("All grades, query by query", "To check whole queries, passage by passage."),
 }
-_NAMES = {order: name for order, (name, _) in _ORDERS.items()}
 
 
 def choice_of(review: Review, asked: Asked) -> QueueChoice:
@@ -337,148 +339,154 @@ def queue_choice(review: Review, order: Order, assessor: str, query_id: str = ""
     return QueueChoice(order, query_id, review.audit, mine, review.assignments.get(assessor, ()), judges)
 
 
-def choice_fields(choice: QueueChoice) -> dict[str, str]:
-    """A choice as the fields of an address."""
-    return {"order": choice.order, **({"query": choice.query_id} if choice.query_id else {})}
-
-
 def check_url(choice: QueueChoice, cell: CellKey, **more: str) -> str:
     """The address of a cell: `/check/QUERY/PASSAGE/ITEM`, in a queue."""
-    fields = {**choice_fields(choice), **more}
+    fields = {**choice.fields, **more}
     # Browsers resolve these two as folders.
     if {".", ".."} & set(cell):
         return "/check?" + urlencode({**fields, "q": cell.query_id, "d": cell.doc_id, "i": cell.item_id})
     return "/check/" + "/".join(quote(part, safe="") for part in cell) + "?" + urlencode(fields)
 
 
-def next_open(
-    review: Review, snapshot: Snapshot, choice: QueueChoice, assessor: str, after: int, leave: CellKey | None = None
-) -> CellKey | None:
-    """The next grade to check, from the place `after` on and then from the start; not of the passage that is left."""
-    queue = review.queue(choice, snapshot)
-    before = review.material.graded_by.get(assessor, frozenset())
-    for step in range(len(queue)):
-        cell = queue[(after + step) % len(queue)].cell
-        is_open = assessor not in snapshot.grades.get(cell, {}) and cell not in before
-        is_left = leave is not None and cell[:2] == leave[:2]
-        if not is_left and (is_open or choice.order in ("decide", "differ")):
-            return cell
-    return None
+class Desk:
+    """A queue as an assessor works through it.
 
+    Args:
+        review: the review.
+        choice: which queue.
+        assessor: who works.
+    """
 
-def progress_of(review: Review, snapshot: Snapshot, choice: QueueChoice, assessor: str) -> dict[str, Any]:
-    """How far an assessor is in a queue: done, of how many, and how much is left."""
-    queue = review.queue(choice, snapshot)
-    done = 0
-    if choice.order not in ("decide", "differ"):
-        # In this review or an earlier one.
-        before = review.material.graded_by.get(assessor, frozenset())
-        seen = before | {cell for cell, said in snapshot.grades.items() if assessor in said}
-        done = sum(queue.place(cell) is not None for cell in seen)
-    return {"done": done, "total": len(queue), "left": len(queue) - done}
+    def __init__(self, review: Review, choice: QueueChoice, assessor: str) -> None:
+        self.review, self.choice, self.assessor = review, choice, assessor
+        self.snapshot = review.store.snapshot()
+        self.queue = review.queue(choice, self.snapshot)
+        self.url = "/?" + urlencode(choice.fields)
+
+    def said(self, cell: CellKey) -> AssessorGrade | None:
+        """What the assessor says of a cell."""
+        return self.snapshot.grades.get(cell, {}).get(self.assessor)
+
+    def is_new(self, cell: CellKey) -> bool:
+        """Whether the assessor has no grade of a cell, in this review or an earlier one."""
+        return self.said(cell) is None and self.assessor not in self.review.material.earlier(cell)
+
+    def waits(self, cell: CellKey) -> bool:
+        """Whether the assessor has still to decide a cell."""
+        return waits_for(self.snapshot.grades.get(cell, {}), self.assessor)
+
+    def start(self, cells: Sequence[CellKey] = ()) -> str:
+        """The address of the next grade to check behind those of a passage, from the first on; empty where there is
+        none. It is of another passage."""
+        after = 0 if (place := self.place(cells)) is None else place + 1
+        for step in range(len(self.queue)):
+            cell = self.queue[(after + step) % len(self.queue)].cell
+            if cell not in cells and (self.choice.order in ("decide", "differ") or self.is_new(cell)):
+                return check_url(self.choice, cell)
+        return ""
+
+    def place(self, cells: Sequence[CellKey]) -> int | None:
+        """Where the first of a passage's grades stands; None where none is in the queue."""
+        return min((place for one in cells if (place := self.queue.place(one)) is not None), default=None)
+
+    def beside(self, cells: Sequence[CellKey], places: range) -> str:
+        """The address of the first of these places of the queue that is of another passage."""
+        found = (one for place in places if (one := self.queue[place].cell) not in cells)
+        return next((check_url(self.choice, one) for one in found), "")
+
+    def progress(self) -> dict[str, int]:
+        """How far the assessor is: done, of how many, and how much is left."""
+        done = 0
+        if self.choice.order not in ("decide", "differ"):
+            before = self.review.material.graded_by.get(self.assessor, frozenset())
+            seen = before | {cell for cell, said in self.snapshot.grades.items() if self.assessor in said}
+            done = sum(self.queue.place(cell) is not None for cell in seen)
+        return {"done": done, "total": len(self.queue), "left": len(self.queue) - done}
+
+    def onward(self, cell: CellKey) -> ScreenAnswer:
+        """From a grade to the next open item of the passage, then to what is to decide there, then on."""
+        cells = _siblings(self.review, cell)
+        at = cells.index(cell) + 1
+        around = cells[at:] + cells[:at]
+        for one in around:
+            if self.queue.place(one) is not None and (self.choice.judges or self.is_new(one)):
+                return ScreenAnswer(redirect=check_url(self.choice, one))
+        for one in filter(self.waits, around):
+            return ScreenAnswer(redirect=check_url(self.choice, one, auto="1"))
+        return ScreenAnswer(redirect=self.start(cells) or "/?" + urlencode({"finished": self.choice.order}))
 
 
 def queue(review: Review, asked: Asked) -> ScreenAnswer:
-    """The first screen: cards; with an order, that queue as a list."""
+    """The first screen: the queues; with an order, that queue as a list."""
     return _listed(review, asked) if asked.get("order") or asked.get("page") else _cards(review, asked)
 
 
 def _cards(review: Review, asked: Asked) -> ScreenAnswer:
-    snapshot = review.store.snapshot()
     query_id = choice_of(review, asked).query_id
     cards = []
     for order, (name, purpose) in _ORDERS.items():
-        choice = queue_choice(review, order, asked.assessor, query_id)
-        found = review.queue(choice, snapshot)
-        first = next_open(review, snapshot, choice, asked.assessor, 0)
-        cards.append(
-            {
-                "order": order,
-                "name": name,
-                "purpose": purpose,
-                "note": _note(review, snapshot, choice, found, asked.assessor) if order == "audit" else "",
-                **progress_of(review, snapshot, choice, asked.assessor),
-                "start": check_url(choice, first) if first else "",
-                "url": "/?" + urlencode(choice_fields(choice)),
-            }
-        )
+        desk = Desk(review, queue_choice(review, order, asked.assessor, query_id), asked.assessor)
+        said = {"order": order, "name": name, "purpose": purpose, "note": _note(desk) if order == "audit" else ""}
+        cards.append({**said, **desk.progress(), "start": desk.start(), "url": desk.url})
     # What there is nothing to do in stands last, and what only the adjudicator can do is their first.
     judges = bool(asked.assessor) and asked.assessor == review.adjudicator
     cards.sort(key=lambda card: (not card["start"], judges and card["order"] != "differ"))
-    finished = next((card for card in cards if card["order"] == asked.get("finished")), None)
     return page(
         "cards.html",
         review,
         asked,
         title="Check grades",
         cards=cards,
-        finished=finished,
+        finished=next((card for card in cards if card["order"] == asked.get("finished")), None),
         assigned=review.assignments.get(asked.assessor, ()),
         assigned_spans=review.spans(asked.assessor),
         query_id=query_id,
-        queries=_query_texts(review),
+        queries=review.material.queries,
     )
 
 
-def _note(review: Review, snapshot: Snapshot, choice: QueueChoice, found: CellQueue, assessor: str) -> str:
+def _note(desk: Desk) -> str:
     """What the audit sample says: the estimate where it is graded, and how precise it is or will be."""
-    cells = [entry.cell for entry in found]
-    everything = review.queue(QueueChoice("query", choice.query_id, queries=choice.queries), snapshot)
-    estimate = audit_estimate(review.material, snapshot, cells, assessor)
-    return estimate or sample_precision(len(cells), len(everything))
-
-
-def _query_texts(review: Review) -> dict[str, str]:
-    return {name: query.text for name, query in review.material.queries.items()}
+    cells = [entry.cell for entry in desk.queue]
+    everything = replace(desk.choice, order="query")
+    estimate = audit_estimate(desk.review.material, desk.snapshot, cells, desk.assessor)
+    return estimate or sample_precision(len(cells), len(desk.review.queue(everything, desk.snapshot)))
 
 
 def _listed(review: Review, asked: Asked) -> ScreenAnswer:
-    choice = choice_of(review, asked)
-    snapshot = review.store.snapshot()
-    found = review.queue(choice, snapshot)
-    before = review.material.graded_by.get(asked.assessor, frozenset())
+    desk = Desk(review, choice_of(review, asked), asked.assessor)
     number = max(asked.number("page", 1), 1)
     rows = []
-    for entry in found[(number - 1) * _PAGE : number * _PAGE]:
-        row = review.material.grade(entry.cell)
-        said = snapshot.grades.get(entry.cell, {})
+    for cell, why in desk.queue[(number - 1) * _PAGE : number * _PAGE]:
+        earlier = review.material.earlier(cell)
         rows.append(
             {
-                "url": check_url(choice, entry.cell),
-                "cell": entry.cell,
-                "item": words_of(snapshot, entry.cell, row.item_text),
-                "why": _why(review, choice, entry),
-                "state": state_of_grade(said.get(asked.assessor), entry.cell in before),
-                "assessors": len(said.keys() | review.material.earlier(entry.cell).keys()),
+                "url": check_url(desk.choice, cell),
+                "cell": cell,
+                "item": words_of(desk.snapshot, cell, review.material.grade(cell).item_text),
+                # How far graders lie apart would tell their grades (5 apart: 0 and 5), and those of the rows between.
+                "why": "graders disagree" if desk.choice.order == "disagreement" and review.blind else why,
+                "state": state_of_grade(desk.said(cell), asked.assessor in earlier),
+                "assessors": len(desk.snapshot.grades.get(cell, {}).keys() | earlier.keys()),
             }
         )
-    first = next_open(review, snapshot, choice, asked.assessor, 0)
-    fields = urlencode(choice_fields(choice))
     return page(
         "queue.html",
         review,
         asked,
-        title=_NAMES[choice.order],
-        purpose=_ORDERS[choice.order][1],
+        title=_ORDERS[desk.choice.order][0],
+        purpose=_ORDERS[desk.choice.order][1],
         rows=rows,
-        **progress_of(review, snapshot, choice, asked.assessor),
+        **desk.progress(),
         number=number,
-        pages=max(1, -(-len(found) // _PAGE)),
-        choice=choice,
-        orders=_NAMES,
+        pages=max(1, -(-len(desk.queue) // _PAGE)),
+        choice=desk.choice,
+        orders={order: name for order, (name, _) in _ORDERS.items()},
         blind=review.blind,
-        queries=_query_texts(review),
-        start=check_url(choice, first) if first else "",
-        page_url=f"/?{fields}",
+        queries=review.material.queries,
+        start=desk.start(),
+        page_url=desk.url,
     )
-
-
-def _why(review: Review, choice: QueueChoice, entry: QueueEntry) -> str:
-    """Why a grade stands in the queue.
-
-    How far graders lie apart would tell their grades (5 apart: 0 and 5), and of graded rows those of the rows between.
-    """
-    return "graders disagree" if choice.order == "disagreement" and review.blind else entry.why
 
 
 def state_of_grade(said: AssessorGrade | None, graded_before: bool) -> str:
@@ -490,13 +498,13 @@ def state_of_grade(said: AssessorGrade | None, graded_before: bool) -> str:
     return "to decide" if said.grade is not None else "undecided"
 
 
-def _cell(review: Review, asked: Asked) -> CellKey:
-    """The cell that a request names; of a passage alone, its first one."""
+def _asked_cell(review: Review, asked: Asked) -> tuple[CellKey, CheckedGrade]:
+    """The cell that a request names, and the grader's grade of it; of a passage alone, its first one."""
     cell = CellKey(asked.get("q"), asked.get("d"), asked.get("i"))
     query = review.material.queries.get(cell.query_id)
     if not cell.item_id and query is not None and cell.doc_id in query.passages:
-        return cell._replace(item_id=next(iter(query.passages[cell.doc_id].grades), ""))
-    return cell
+        cell = cell._replace(item_id=next(iter(query.passages[cell.doc_id].grades), ""))
+    return cell, review.material.grade(cell)
 
 
 def _siblings(review: Review, cell: CellKey) -> list[CellKey]:
@@ -509,32 +517,24 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
 
     Whoever comes from a page that shows the passage's grades has seen them: what they say of it is not blind.
     """
-    choice, cell = choice_of(review, asked), _cell(review, asked)
-    row = review.material.grade(cell)
-    snapshot = review.store.snapshot()
+    cell, row = _asked_cell(review, asked)
+    desk, cells = Desk(review, choice_of(review, asked), asked.assessor), _siblings(review, cell)
     if asked.get("seen"):
-        new = [
-            one
-            for one in _siblings(review, cell)
-            if asked.assessor not in snapshot.grades.get(one, {}) and (asked.assessor, one) not in snapshot.looked
-        ]
+        new = [one for one in cells if desk.said(one) is None and (asked.assessor, one) not in desk.snapshot.looked]
         if new:
             review.store.look(asked.assessor, new)
-        return ScreenAnswer(redirect=check_url(choice, cell))
-    found = review.queue(choice, snapshot)
-    cells = _siblings(review, cell)
-    deciding = _deciding(snapshot, asked.assessor, cells, cell)
-    rows = [_row(review, asked, snapshot, choice, one) for one in cells]
-    current = next(one for one in rows if one["cell"] == cell)
+        return ScreenAnswer(redirect=check_url(desk.choice, cell))
+    rows = [_row(desk, one) for one in cells]
+    at, place = cells.index(cell), desk.place(cells)
     # Where the page went to a graded item by itself, a digit typed ahead must not change that grade.
-    current["takes_keys"] = not (asked.get("auto") and current["said"] is not None)
-    place = _place(found, cells)
-    following = next_open(review, snapshot, choice, asked.assessor, 0 if place is None else place + 1, cell)
-    previous = None
+    rows[at]["takes_keys"] = not (asked.get("auto") and rows[at]["said"] is not None)
+    # What Enter and `a` decide about: this item, or the nearest one above that waits, or the first below.
+    waiting = [one for one in range(len(cells)) if desk.waits(cells[one])]
+    deciding = max((one for one in waiting if one <= at), default=min(waiting, default=-1))
+    following = desk.start(cells)
     if place is not None:
-        following = following or _beside(found, cell, range(place + 1, len(found)))
-        previous = _beside(found, cell, range(place - 1, -1, -1))
-    at = cells.index(cell)
+        following = following or desk.beside(cells, range(place + 1, len(desk.queue)))
+    scale, grades = review.material.scale, review.material.grade_names
     return page(
         "check.html",
         review,
@@ -542,115 +542,73 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         title="Check grades",
         cell=cell,
         rows=rows,
-        current=current,
-        deciding=deciding,
+        current=rows[at],
+        deciding=cells[deciding] if waiting else None,
         query_text=review.material.queries[cell.query_id].text,
-        pieces=mark_words(row.text, current["item"], *current["gold"], current["answer"]),
-        grades=review.material.grade_names,
-        own_names=bool(review.material.scale.names) or review.material.scale.highest - review.material.scale.lowest < 3,
+        pieces=mark_words(row.text, rows[at]["item"], *rows[at]["gold"], rows[at]["answer"]),
+        grades=grades,
+        own_names=bool(scale.names) or scale.highest - scale.lowest < 3,
         # More buttons than these nobody finds their way in.
-        is_typed=len(review.material.grade_names) > _MOST_BUTTONS,
+        is_typed=len(grades) > _MOST_BUTTONS,
         # The key that gives a grade: its digits, and - for the one below 0.
-        keys={grade: str(grade) if grade >= 0 else "-" for grade in review.material.grade_names},
-        covers=review.material.scale.covers,
+        keys={grade: str(grade) if grade >= 0 else "-" for grade in grades},
+        covers=scale.covers,
         place=place,
-        total=len(found),
-        fields=choice_fields(choice),
-        up_url=check_url(choice, cells[at - 1]) if at else "",
-        down_url=check_url(choice, cells[at + 1]) if at + 1 < len(cells) else "",
-        next_url=check_url(choice, following) if following else "",
-        previous_url=check_url(choice, previous) if previous else "",
-        queue_url="/?" + urlencode(choice_fields(choice)),
+        fields=desk.choice.fields,
+        up_url=rows[at - 1]["url"] if at else "",
+        down_url=rows[at + 1]["url"] if at + 1 < len(rows) else "",
+        next_url=following,
+        previous_url="" if place is None else desk.beside(cells, range(place - 1, -1, -1)),
+        queue_url=desk.url,
         guidelines=review.guidelines,
-        progress=progress_of(review, snapshot, choice, asked.assessor),
+        progress=desk.progress(),
     )
 
 
-def _row(review: Review, asked: Asked, snapshot: Snapshot, choice: QueueChoice, cell: CellKey) -> dict[str, Any]:
+def _row(desk: Desk, cell: CellKey) -> dict[str, Any]:
     """One item of the screen, as its assessor may see it."""
-    query = review.material.queries[cell.query_id]
-    row = review.material.grade(cell)
-    said = snapshot.grades.get(cell, {}).get(asked.assessor)
-    is_in = review.queue(choice, snapshot).place(cell) is not None
+    material, snapshot = desk.review.material, desk.snapshot
+    row, said, place = material.grade(cell), desk.said(cell), (cell.query_id, cell.item_id)
+    is_in = desk.queue.place(cell) is not None
     done = is_done(said)
     # Who decides for all has to see what all say.
-    judges = choice.judges and is_in
-    shown = done or judges or not review.blind
-    item = review.material.items.get((cell.query_id, cell.item_id))
-    others = query.others(cell.doc_id, cell.item_id) if shown else {}
+    judges = desk.choice.judges and is_in
+    shown = done or judges or not desk.review.blind
+    others = material.queries[cell.query_id].others(cell.doc_id, cell.item_id) if shown else {}
     assessors = snapshot.grades.get(cell, {}) if shown else {}
     return {
         "cell": cell,
         "fields": {"q": cell.query_id, "d": cell.doc_id, "i": cell.item_id},
         "is_in": is_in,
-        "url": check_url(choice, cell),
+        "url": check_url(desk.choice, cell),
         "item": words_of(snapshot, cell, row.item_text) or cell.item_id,
-        "gold": item.gold_answers if item else (),
-        "standing": review.left(snapshot).get((cell.query_id, cell.item_id), ""),
-        "before": asked.assessor in review.material.earlier(cell),
+        "gold": material.items[place].gold_answers if place in material.items else (),
+        "standing": snapshot.left.get(place, ""),
+        "before": desk.assessor in material.earlier(cell),
         "said": said,
         "done": done,
         "judges": judges,
         "adjudicated": snapshot.adjudicated(cell) if shown else None,
-        "waits": not judges and waits_for(snapshot.grades.get(cell, {}), asked.assessor),
+        "waits": not judges and desk.waits(cell),
         "row": row if shown else None,
         "answer": row.answer if shown else "",
-        "others": {name: grade for name, grade in others.items() if name != review.material.grader},
-        "assessors": {name: one for name, one in assessors.items() if name != asked.assessor},
+        "others": {name: grade for name, grade in others.items() if name != material.grader},
+        "assessors": {name: one for name, one in assessors.items() if name != desk.assessor},
         "takes_keys": False,
     }
 
 
-def _deciding(snapshot: Snapshot, assessor: str, cells: list[CellKey], cell: CellKey) -> CellKey | None:
-    """What Enter and `a` decide about: this item, or the nearest one above that waits, or the first below."""
-    waiting = [one for one in cells if waits_for(snapshot.grades.get(one, {}), assessor)]
-    at = cells.index(cell)
-    above = [one for one in waiting if cells.index(one) <= at]
-    return above[-1] if above else next(iter(waiting), None)
-
-
-def _place(queue: CellQueue, cells: list[CellKey]) -> int | None:
-    """Where the first of a passage's grades stands; None where none is in the queue."""
-    return min((place for one in cells if (place := queue.place(one)) is not None), default=None)
-
-
-def _beside(queue: CellQueue, cell: CellKey, places: range) -> CellKey | None:
-    """The first of these places of the queue that is of another passage."""
-    return next((one for place in places if (one := queue[place].cell)[:2] != cell[:2]), None)
-
-
-def _onward(review: Review, asked: Asked, choice: QueueChoice, cell: CellKey) -> str:
-    """Where to go from a grade: the next open item of the passage, then what is to decide there, then on."""
-    snapshot = review.store.snapshot()
-    found = review.queue(choice, snapshot)
-    cells = _siblings(review, cell)
-    at = cells.index(cell) + 1
-    cells = cells[at:] + cells[:at]
-    before = review.material.graded_by.get(asked.assessor, frozenset())
-    for one in cells:
-        is_open = asked.assessor not in snapshot.grades.get(one, {}) and one not in before
-        if found.place(one) is not None and (choice.judges or is_open):
-            return check_url(choice, one)
-    for one in cells:
-        if waits_for(snapshot.grades.get(one, {}), asked.assessor):
-            return check_url(choice, one, auto="1")
-    place = _place(found, cells)
-    following = next_open(review, snapshot, choice, asked.assessor, 0 if place is None else place + 1, cell)
-    return check_url(choice, following) if following else "/?" + urlencode({"finished": choice.order})
-
-
 def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
     """Keeps an assessor's own grade; an undecided assessor has seen nothing."""
-    choice, cell = choice_of(review, asked), _cell(review, asked)
-    row = review.material.grade(cell)
+    (cell, row), choice = _asked_cell(review, asked), choice_of(review, asked)
     grade = _asked_grade(review, asked)
-    differ = queue_choice(review, "differ", asked.assessor)
+    differ = Desk(review, queue_choice(review, "differ", asked.assessor), asked.assessor)
     seen = review.material.was_shown(asked.assessor, cell) or review.store.has_graded(asked.assessor, cell)
     # The adjudicator may have looked at what assessors say.
-    seen |= differ.judges and review.queue(differ, review.store.snapshot()).place(cell) is not None
+    seen |= differ.choice.judges and differ.queue.place(cell) is not None
     blind = review.blind and not seen
     review.store.grade(asked.assessor, cell, grade, row.grade, blind=blind, note=asked.get("note"))
-    return ScreenAnswer(redirect=_onward(review, asked, choice, cell))
+    return Desk(review, choice, asked.assessor).onward(cell)
 
 
 def _asked_grade(review: Review, asked: Asked) -> int | None:
@@ -665,38 +623,30 @@ def _asked_grade(review: Review, asked: Asked) -> int | None:
 
 def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
     """Accepts the grader's grade, or keeps the assessor's; of the adjudicator, decides for all."""
-    choice, cell = choice_of(review, asked), _cell(review, asked)
-    row = review.material.grade(cell)
-    if asked.get("decision") == ADJUDICATE:
-        return _adjudicate(review, asked, choice, cell)
-    said = review.store.snapshot().grades.get(cell, {}).get(asked.assessor)
-    decision = asked.get("decision")
-    grade = row.grade if decision == "accept" else (said.grade if said else None)
+    (cell, row), desk = _asked_cell(review, asked), Desk(review, choice_of(review, asked), asked.assessor)
+    decision, said, grade = asked.get("decision"), desk.said(cell), row.grade
+    reason = asked.get("reason") or (said.reason if said else "")
+    if decision == ADJUDICATE:
+        grade, reason = _asked_grade(review, asked), asked.get("note")
+        if not desk.choice.judges:
+            raise InputError("only the adjudicator decides what assessors differ on")
+        if grade is None or desk.queue.place(cell) is None:
+            raise InputError("assessors do not differ there, or it was decided already; the undo takes a decision back")
+    elif decision == "override":
+        grade = said.grade if said else None
+        if grade is not None and grade == row.grade:
+            raise InputError(f"there is nothing to keep: you and the grader both say {grade}")
     if grade is None:
         raise InputError("there is no grade to decide about; give your own grade first")
-    if decision == "override" and grade == row.grade:
-        raise InputError(f"there is nothing to keep: you and the grader both say {grade}")
-    reason = asked.get("reason") or (said.reason if said else "")
     review.store.decide(asked.assessor, cell, decision, grade, reason)
-    return ScreenAnswer(redirect=_onward(review, asked, choice, cell))
-
-
-def _adjudicate(review: Review, asked: Asked, choice: QueueChoice, cell: CellKey) -> ScreenAnswer:
-    grade = _asked_grade(review, asked)
-    if not choice.judges:
-        raise InputError("only the adjudicator decides what assessors differ on")
-    if grade is None or review.queue(choice, review.store.snapshot()).place(cell) is None:
-        raise InputError("assessors do not differ there, or it was decided already; the undo takes a decision back")
-    review.store.decide(asked.assessor, cell, ADJUDICATE, grade, asked.get("note"))
-    return ScreenAnswer(redirect=_onward(review, asked, choice, cell))
+    return Desk(review, desk.choice, asked.assessor).onward(cell)
 
 
 def post_note(review: Review, asked: Asked) -> ScreenAnswer:
     """Keeps what an assessor writes beside a grade that they have given."""
-    choice, cell = choice_of(review, asked), _cell(review, asked)
-    review.material.grade(cell)
+    cell, _ = _asked_cell(review, asked)
     review.store.note(asked.assessor, cell, asked.get("note"))
-    return ScreenAnswer(redirect=check_url(choice, cell))
+    return ScreenAnswer(redirect=check_url(choice_of(review, asked), cell))
 
 
 def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
@@ -718,37 +668,30 @@ def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
 
 
 def progress(review: Review, asked: Asked) -> ScreenAnswer:
-    """What everybody did, and how well they agree."""
-    snapshot = review.store.snapshot()
+    """What everybody did, and how well they agree; who has a link of their own stands there from the beginning."""
+    snapshot, material = review.store.snapshot(), review.material
     last = {event.assessor: event.time for event in review.store.events()}
+    rows = {name: AssessorRow(name, 0, 0, 0, 0, 0) for name in review.link_names}
+    rows |= {row.assessor: row for row in progress_rows(snapshot, material.graded_by)}
+    given = {}
+    for name in rows:
+        queries = review.assignments.get(name) or material.ranges
+        given[name] = {
+            "total": sum(len(material.ranges.get(one, ())) for one in queries),
+            "queries": review.spans(name),
+            "link": assessor_link(name, review.token) if name in review.link_names else "",
+            "last": last.get(name),
+        }
     return page(
         "progress.html",
         review,
         asked,
         title="Progress",
-        assessors=[
-            (row, {**_given(review, row.assessor), "last": last.get(row.assessor)}) for row in _rows(review, snapshot)
-        ],
-        agreements=agreement_rows(review.material, snapshot),
+        assessors=[(rows[name], given[name]) for name in sorted(rows)],
+        agreements=agreement_rows(material, snapshot),
         few=FEW,
         adjudicator=review.adjudicator,
     )
-
-
-def _rows(review: Review, snapshot: Snapshot) -> list[AssessorRow]:
-    """What everybody did; who has a link of their own stands there from the beginning."""
-    rows = {name: AssessorRow(name, 0, 0, 0, 0, 0) for name in review.link_names}
-    rows |= {row.assessor: row for row in progress_rows(snapshot, review.material.graded_by)}
-    return [rows[name] for name in sorted(rows)]
-
-
-def _given(review: Review, assessor: str) -> dict[str, object]:
-    """How many grades an assessor was given, in which queries, and the link that they work under."""
-    queries = review.assignments.get(assessor, ())
-    ranges = review.material.ranges
-    total = sum(len(ranges[one]) for one in queries if one in ranges) if queries else len(review.material.cells)
-    link = assessor_link(assessor, review.token) if assessor in review.link_names else ""
-    return {"total": total, "queries": review.spans(assessor), "link": link}
 
 
 def work_as(review: Review, asked: Asked) -> ScreenAnswer:
@@ -811,3 +754,225 @@ def post_assessor(review: Review, asked: Asked) -> ScreenAnswer:
 def guidelines(review: Review, asked: Asked) -> ScreenAnswer:
     """The instructions for assessors, on a page of their own."""
     return page("guidelines.html", review, asked, title="Guidelines", guidelines=review.guidelines)
+
+
+# Passages on an item's own page.
+_PASSAGES = 200
+
+
+def bank(
+    review: Review,
+    asked: Asked,
+    *,
+    status: int = 200,
+    conflict: Mapping[str, Any] | None = None,
+    problem: Mapping[str, str] | None = None,
+) -> ScreenAnswer:
+    """The items of one query as a table; with an item, that one with its passages and versions.
+
+    A conflict with another editor, or what is wrong with a field, is shown with what was typed.
+    """
+    snapshot = review.store.snapshot()
+    key = asked.get("item") or (asked.get("key") if problem else "")
+    query_id = asked.get("query") or next(iter(review.material.bank.items), "")
+    if key:
+        query_id = state_of(snapshot, key).item.query_id
+    if query_id not in review.material.bank.items:
+        raise InputError(f"the bank has no query {query_id!r}")
+    shared: dict[str, Any] = {
+        "status": status,
+        "query_id": query_id,
+        "fields": {"query": query_id},
+        "problem": problem,
+        "sent": asked,
+        # An item as it was typed is shown again where it was not taken.
+        "typed": {name: asked.get(name) for name in ("text", "importance", "weight")}
+        | {"gold_answers": asked.get("gold_answers").splitlines()},
+    }
+    if key and conflict is None:
+        return _item_page(review, asked, snapshot, state_of(snapshot, key), shared)
+    states = [state for state in snapshot.items.values() if state.item.query_id == query_id]
+    live = [state for state in states if not state.retired]
+    texts = review.material.bank.query_texts
+    return page(
+        "bank.html",
+        review,
+        asked,
+        title="Edit the bank",
+        queries={name: texts.get(name, "") for name in review.material.bank.items},
+        live=live,
+        retired=[state for state in states if state.retired],
+        facets=sorted({state.item.facet_id for state in live if state.item.facet_id}),
+        waiting=sum(state.waits for state in snapshot.items.values()),
+        conflict=conflict,
+        chosen=dict.fromkeys(value.rpartition("@")[0] for value in asked.all("merge")) if problem else {},
+        saved=action(review, asked, "saved"),
+        **shared,
+    )
+
+
+def _item_page(
+    review: Review, asked: Asked, snapshot: Snapshot, state: ItemState, shared: dict[str, Any]
+) -> ScreenAnswer:
+    """One item: its forms, its versions, and its passages, each with the way to its grade."""
+    query_id, item_id = state.place
+    query = review.material.queries.get(query_id)
+    passages = []
+    for doc_id, passage in (query.passages if query else {}).items():
+        cell, url, said = CellKey(query_id, doc_id, item_id), "", ""
+        if cell in review.material.numbers:
+            mine = snapshot.grades.get(cell, {}).get(asked.assessor)
+            said = state_of_grade(mine, asked.assessor in review.material.earlier(cell))
+            url = check_url(QueueChoice("query", query_id), cell)
+        passages.append((doc_id, passage.text, url, said))
+    if review.material.is_draft:
+        passages.sort(key=lambda row: -sum(piece.marked for piece in mark_words(row[1], state.item.text)))
+    shared |= {"state": state, "passages": passages[:_PASSAGES], "more": max(len(passages) - _PASSAGES, 0)}
+    return page("bank_item.html", review, asked, title="Edit an item", **shared)
+
+
+def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
+    """One edit, or the same of several items; where somebody was faster, both versions are shown, nothing is changed.
+
+    What is wrong with a field is said at the field, and what was typed stays.
+    """
+    edits: list[Edit] = []
+    try:
+        edits = _edits_of(review, asked, asked.get("edit"))
+        made = review.store.edit_all(asked.assessor, edits)
+    except StateError:
+        raise
+    except ConflictError as error:
+        states = review.store.snapshot().items
+        kind, payload, expected = next(one for one in edits if set(one[2]) & set(error.keys))
+        item = states[next(iter(expected))].item
+        # What the assessor typed is shown with what the other one did, and can be sent again; fields that the form
+        # lacks stay as they are.
+        conflict = {
+            "theirs": [states[key] for key in error.keys if key in states],
+            "live": [states[key] for key in expected if key in states and not states[key].retired],
+            "mine": {name: getattr(item, name) for name in ("importance", "weight", "gold_answers")} | dict(payload),
+            "kind": kind,
+        }
+        return bank(review, asked, status=409, conflict=conflict)
+    except InputError as error:
+        return bank(review, asked, status=400, problem={next(iter(error.settings), "text"): str(error)})
+    fields = {"query": asked.get("query"), "saved": str(made[-1].event_id)}
+    return ScreenAnswer(redirect="/bank?" + urlencode(fields) + "#items")
+
+
+def _edits_of(review: Review, asked: Asked, kind: str) -> list[Edit]:
+    """The edits that a form asks for, each with the versions that the editor saw."""
+    if kind == "item_add":
+        fields = _fields(asked)
+        facet = asked.get("facet").strip()
+        # New items are of the same kind as those of the query.
+        items = review.material.bank.items.get(asked.get("query")) or tuple(review.material.bank)
+        kind_of = items[0].kind if items else "question"
+        added = {"query_id": asked.get("query"), "facet_id": facet or None, "kind": kind_of, **fields}
+        if added["query_id"] not in review.material.bank.items:
+            raise InputError(f"the bank has no query {added['query_id']!r}")
+        return [(kind, added, {})]
+    chosen = _chosen(review, asked)
+    if kind == "item_merge":
+        if len(chosen) < 2:
+            raise InputError("choose at least two items to merge")
+        return [(kind, {"keys": list(chosen), "text": asked.get("text")}, chosen)]
+    if kind == "item_retire":
+        if not chosen:
+            raise InputError("choose the items to retire")
+        return [(kind, {"key": key}, {key: version}) for key, version in chosen.items()]
+    if len(chosen) != 1:
+        raise InputError("choose one item to split or edit")
+    key = next(iter(chosen))
+    if kind == "item_split":
+        parts = [line.strip() for line in (asked.get("texts") or asked.get("text")).splitlines() if line.strip()]
+        if len(parts) < 2:
+            raise InputError("a split needs at least two texts, one a line", settings=("texts",))
+        return [(kind, {"key": key, "texts": parts}, chosen)]
+    if kind == "item_edit":
+        return [(kind, {"key": key, **_fields(asked), "same_meaning": asked.get("same_meaning") == "yes"}, chosen)]
+    raise InputError(f"there is no edit {kind!r}")
+
+
+def _chosen(review: Review, asked: Asked) -> dict[str, int]:
+    """The items that a form is about, each with the version that the editor saw."""
+    parted = [value.rpartition("@") for value in asked.all("merge")]
+    chosen = {key: int(number) if number.isdigit() else -1 for key, _, number in parted}
+    if not parted and asked.get("key"):
+        chosen = {asked.get("key"): asked.number("version", -1)}
+    snapshot = review.store.snapshot()
+    if len({state_of(snapshot, key).item.query_id for key in chosen}) > 1:
+        raise InputError("items of different queries cannot be edited together")
+    return chosen
+
+
+def _fields(asked: Asked) -> dict[str, Any]:
+    """The fields of an item that the form has; those that it lacks stay as they are."""
+    fields: dict[str, Any] = {"text": asked.get("text").strip()}
+    if not fields["text"]:
+        raise InputError("an item needs a text")
+    if "importance" in asked.form:
+        fields["importance"] = asked.get("importance") or None
+        if fields["importance"] not in (None, "vital", "okay"):
+            problem = f"importance is vital, okay or nothing, not {asked.get('importance')!r}"
+            raise InputError(problem, settings=("importance",))
+    if "weight" in asked.form:
+        fields["weight"] = _weight(asked.get("weight").strip())
+    if "gold_answers" in asked.form:
+        answers = [line.strip() for line in asked.get("gold_answers").splitlines()]
+        fields["gold_answers"] = [answer for answer in answers if answer]
+    return fields
+
+
+def _weight(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not math.isfinite(weight):
+        raise InputError(f"a weight is a number, not {text!r}", settings=("weight",))
+    return weight
+
+
+def impact(review: Review, asked: Asked) -> ScreenAnswer:
+    """The leaderboards before and after, and the grades that assessors changed."""
+    snapshot = review.store.snapshot()
+    changed = changed_cells(review.material, snapshot)
+    # Whoever has not graded a cell yet shall do it blind: that it is here tells that assessors differ from the grader.
+    seen = [one for one in changed if not review.blind or is_done(snapshot.grades[one[0]].get(asked.assessor))]
+    return page(
+        "impact.html",
+        review,
+        asked,
+        title="Impact",
+        impacts=impact_of(review.material, review.measures, snapshot),
+        changed=[
+            (cell, words_of(snapshot, cell, review.material.grade(cell).item_text), old, new)
+            for cell, old, new in seen[:200]
+        ],
+        changed_more=max(len(seen) - 200, 0),
+        changed_hidden=len(changed) - len(seen),
+        # Nor are the scores and counts shown, unasked, that tell which way they went.
+        hidden=len(_hidden(review, asked)),
+    )
+
+
+def _hidden(review: Review, asked: Asked) -> list[CellKey]:
+    """Changed grades that the assessor has still to give blindly, and has not yet chosen to see the effect of."""
+    if not review.blind:
+        return []
+    snapshot = review.store.snapshot()
+    changed = [cell for cell, _, _ in changed_cells(review.material, snapshot)]
+    open_ones = [cell for cell in changed if not is_done(snapshot.grades[cell].get(asked.assessor))]
+    return [cell for cell in open_ones if (asked.assessor, cell) not in snapshot.looked]
+
+
+def post_impact(review: Review, asked: Asked) -> ScreenAnswer:
+    """Shows scores and counts all the same, and remembers that the assessor has seen them."""
+    cells = _hidden(review, asked)
+    if cells:
+        review.store.look(asked.assessor, cells)
+    return ScreenAnswer(redirect="/impact")

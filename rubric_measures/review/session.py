@@ -62,7 +62,6 @@ from rubric_measures.review.queues import (
     QueueEntry,
     by_influence,
     kept_cells,
-    left_items,
     left_note,
     make_queue,
     waits_for,
@@ -413,7 +412,7 @@ def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey,
 
     Grades of items that left the bank, or wait, are not among them: they change nothing.
     """
-    rows, left = [], left_items(snapshot)
+    rows, left = [], snapshot.left
     for cell in snapshot.grades:
         if snapshot.final(cell) is None or (cell.query_id, cell.item_id) in left:
             continue
@@ -463,9 +462,8 @@ class Review:
     token: str = ""
     next_command: Callable[[str, str], str] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    # The event after which what is kept was computed; what became of items that count no more; the queues without them.
-    _known: int = -1
-    _left: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    # The queues of a snapshot.
+    _of: Snapshot | None = None
     _queues: dict[QueueChoice, CellQueue] = field(default_factory=dict)
 
     @property
@@ -493,23 +491,14 @@ class Review:
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
         """The queue of a choice, without items that count no more."""
         with self._lock:
-            left = self.left(snapshot)
+            if self._of is not snapshot or len(self._queues) == _KEPT:
+                self._of, self._queues = snapshot, {}
             if choice not in self._queues:
                 influence = self._influence if choice.order == "influence" else None
-                kept = kept_cells(self.material, left)
+                kept = kept_cells(self.material, snapshot.left)
                 made = make_queue(self.material, choice, snapshot.grades, kept=kept, influence=influence)
-                if len(self._queues) == _KEPT:
-                    self._queues.clear()
                 self._queues[choice] = made
             return self._queues[choice]
-
-    def left(self, snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
-        """(query_id, item_id) -> what was done to it, of items whose grades count no more, or wait."""
-        with self._lock:
-            if self._known != snapshot.last_id:
-                self._known, self._left = snapshot.last_id, left_items(snapshot)
-                self._queues.clear()
-            return self._left
 
 
 _GRADE_COLUMNS = (

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from msgspec import MsgspecError, convert, structs
@@ -186,6 +187,20 @@ class ItemState(NamedTuple):
         return self.key if self.original is None else self.original.item_id
 
     @property
+    def gone(self) -> str:
+        """What was done to an item of the file whose grades count no more, or wait; empty of others."""
+        if self.retired:
+            return f"was {self.history[-1].what} since"
+        first = self.original
+        if first is None or not self.regrade:
+            return ""
+        if self.item.item_id != first.item_id:
+            return "was reworded since"
+        if self.item.gold_answers != first.gold_answers:
+            return "has other gold answers since"
+        return "was changed in an earlier review, and its grades were not made anew since"
+
+    @property
     def waits(self) -> bool:
         """Whether the item is in the bank and needs grades."""
         return self.regrade and not self.retired
@@ -233,6 +248,20 @@ class Snapshot:
     def free_key(self, item: RubricItem) -> str:
         """The key of an item that first appears: ids need only be unique in their query."""
         return item.item_id if item.item_id not in self.items else f"{item.query_id} {item.item_id}"
+
+    @cached_property
+    def left(self) -> dict[tuple[str, str], str]:
+        """(query_id, item_id) -> what was done to it, of the items of the file whose grades count no more, or wait.
+
+        Those are items that left the bank (retired, split, merged), and those that the impact screen lets wait for
+        grades anew: reworded ones, whose words have another id by now, and those with other gold answers. An item
+        whose words were only corrected counts as before. An item that was edited in an earlier review waits until its
+        grades are made anew. Words that an item left behind, and that were added again, have their grades again.
+        """
+        states = self.items.values()
+        again = {state.place for state in states if not (state.original or state.retired or state.regrade)}
+        found = {(one.query_id, one.item_id): state.gone for state in states if (one := state.original) and state.gone}
+        return {place: what for place, what in found.items() if place not in again}
 
     def live(self) -> dict[tuple[str, str], ItemState]:
         """(query_id, item_id) -> the items that are in the bank now."""

@@ -24,6 +24,7 @@ from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, g
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import load_graded, write_graded
+from rubric_measures.review import screens
 from rubric_measures.review.queues import QueueChoice, load_material, make_queue
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Impact, Review, changed_cells, export_review, impact_of, progress_rows
@@ -32,7 +33,6 @@ from rubric_measures.types.entities import item_content
 from rubric_measures.types.scales import SELF_RATING
 from tests import matrices
 from tests.example_records import BANK, grade_set, passage, write_lines
-from tests.review.pages import screens
 
 OVERRIDE = GradeFilter(assessors="override")
 

@@ -13,10 +13,10 @@ pytest.importorskip("jinja2")
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.records.models import load_graded
+from rubric_measures.review import screens
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, export_review, impact_of
 from rubric_measures.review.store import CellKey
-from tests.review.pages import screens
 from tests.review.test_page_agreement import make_files, open_review
 
 

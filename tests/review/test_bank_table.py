@@ -14,13 +14,13 @@ from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.review import screens
 from rubric_measures.review.app import open_review as open_review_of
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
-from tests.review.pages import screens
 from tests.review.test_blindness import ONE, open_review, shown
 
 

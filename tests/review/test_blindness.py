@@ -13,12 +13,12 @@ pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
 from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.review import screens
 from rubric_measures.review.queues import by_influence, load_material
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, export_review
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
-from tests.review.pages import screens
 
 Grades = dict[str, int]
 A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d2", "q1/b")

@@ -18,6 +18,7 @@ pytest.importorskip("jinja2")
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.records.models import load_graded
+from rubric_measures.review import screens
 from rubric_measures.review.app import parse_assignments
 from rubric_measures.review.queues import QueueChoice, load_material
 from rubric_measures.review.screens import Asked
@@ -31,7 +32,6 @@ from rubric_measures.review.session import (
 )
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import grade_set, passage, write_lines
-from tests.review.pages import screens
 
 ITEMS = "abcd"
 QUERIES = ("q1", "q2", "q3")

@@ -12,12 +12,12 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
+from rubric_measures.review import screens
 from rubric_measures.review.queues import ORDERS, QueueChoice, kept_cells, load_material, make_queue
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, export_review
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
-from tests.review.pages import screens
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def listed(review: Review, order: Any, size: int = 100) -> list[str]:
     queue = review.queue(choice, snapshot)
     entries = list(queue)
     assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
-    kept = kept_cells(review.material, review.left(snapshot))
+    kept = kept_cells(review.material, snapshot.left)
     made = make_queue(review.material, choice, snapshot.grades, kept=kept)
     assert entries == list(made)
     return sorted(entry.cell.item_id for entry in entries)

@@ -29,7 +29,6 @@ from rubric_measures.review.queues import (
     QueueChoice,
     QueueEntry,
     by_influence,
-    left_items,
     load_material,
     make_queue,
 )
@@ -255,7 +254,7 @@ def test_words_that_an_item_left_behind_have_their_grades_again(tmp_path: Path) 
             ("new?", True),
             (text, regrade),
         ]
-        assert set(left_items(snapshot)) == ({("q1", item_id)} if regrade else set())
+        assert set(snapshot.left) == ({("q1", item_id)} if regrade else set())
         (impact,) = impact_of(material, [RubricCover(rel=4) @ 1], snapshot)
         assert [row.after for row in impact.rows] == [None if regrade else 1.0]
         (entry,) = edited_entries(read_bank(bank), material.bank, snapshot)

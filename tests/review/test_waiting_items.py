@@ -14,7 +14,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.models import ItemGradeSet, grade_of_items, load_graded, provenance_of, write_graded
-from rubric_measures.review.queues import ORDERS, Material, QueueChoice, left_items, load_material
+from rubric_measures.review.queues import ORDERS, Material, QueueChoice, load_material
 from rubric_measures.review.session import Review, export_review, impact_of
 from rubric_measures.review.store import CellKey, ReviewStore
 from rubric_measures.types.entities import item_content
@@ -126,7 +126,7 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
         review = Review(material, store, measures, str(first[1]), first[0].parent)
         states = store.snapshot().items
         assert {key: state.regrade for key, state in states.items()} == {"q1/alpha": True, "q1/beta": False}
-        assert left_items(store.snapshot()) == {("q1", "q1/alpha"): CHANGED}
+        assert store.snapshot().left == {("q1", "q1/alpha"): CHANGED}
         for order in ORDERS:
             queue = review.queue(QueueChoice(order), store.snapshot())
             assert {entry.cell.item_id for entry in queue} <= {"q1/beta"}
@@ -140,7 +140,7 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
         for _ in range(3):
             store.undo("ada")
         store.edit_all("ada", [("item_retire", ALPHA, {"q1/alpha": 0})])
-        assert left_items(store.snapshot()) == {("q1", "q1/alpha"): "was retired since"}
+        assert store.snapshot().left == {("q1", "q1/alpha"): "was retired since"}
         store.undo("ada")
         assert store.snapshot().items["q1/alpha"].regrade
         made = export_review(store, material, str(first[1]), graded.parent / "again")
@@ -149,8 +149,8 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
 
 def test_the_screens_of_the_next_review_say_what_waits(graded: Path) -> None:
     pytest.importorskip("jinja2")
+    from rubric_measures.review import screens
     from rubric_measures.review.screens import Asked
-    from tests.review.pages import screens
 
     first = reviewed(
         graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
