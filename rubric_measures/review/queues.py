@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from msgspec.structs import replace
@@ -179,6 +179,7 @@ class Material:
         groups: the records as they were read.
         grader: the main grader: the one whose grades are checked and make the leaderboard; empty before grading.
         path: the records' file.
+        overriding: takes the main grader's grades, and assessors' in their place.
         waiting: (query_id, item_id) of items that an earlier review edited, and that wait for the main grader's grades.
         stale: these, and those of which another grader's grades are older than the edit.
         scale: the scale of the main grader's grades.
@@ -190,6 +191,7 @@ class Material:
     groups: Sequence[QueryPassages]
     grader: str
     path: str
+    overriding: GradeSetSelector
     waiting: frozenset[tuple[str, str]] = frozenset()
     stale: frozenset[tuple[str, str]] = frozenset()
     scale: Scale = SELF_RATING
@@ -254,6 +256,23 @@ class Material:
             row for query in self.queries.values() for one in query.passages.values() for row in one.grades.values()
         )
         return np.array([np.nan if row.confidence is None else row.confidence for row in rows], dtype=np.float64)
+
+    @cached_property
+    def influence(self) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+        """How much of the leaderboard turns on each grade in `cells`, how many runs it moves, and how many there are.
+
+        A grade moves the Rubric-Cover@20 of those runs that rank the passage and have no other passage in the cutoff
+        that covers the item. With n such runs of N, score = n (N − n) / |R_q|: the pairs of runs whose difference
+        changes if the grade falls on the other side of the level that covers, each by 1 / |R_q|. All runs alike
+        (n = N) move together: score 0.
+        """
+        runs = len({run for query in self.queries.values() for run in query.record.rankings})
+        scores, moved = np.zeros(len(self.cells)), np.zeros(len(self.cells), dtype=np.int64)
+        for query_id, query in self.queries.items():
+            for (doc_id, item_id), count in _moved(query, self.scale.covers).items():
+                number = self.numbers[CellKey(query_id, doc_id, item_id)]
+                moved[number], scores[number] = count, count * (runs - count) / len(query.record.grades.items)
+        return scores, moved, runs
 
     @cached_property
     def graded_by(self) -> dict[str, frozenset[CellKey]]:
@@ -365,10 +384,10 @@ def load_material(
         )
     overriding.note_assessors()
     if found is None:
-        return Material(the_bank, queries, groups, "", name)
+        return Material(the_bank, queries, groups, "", name, overriding)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grade_set}]"))
     waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
-    return Material(the_bank, queries, groups, grader, name, waiting, stale, scale, _blind(groups, queries))
+    return Material(the_bank, queries, groups, grader, name, overriding, waiting, stale, scale, _blind(groups, queries))
 
 
 def _blind(groups: Iterable[QueryPassages], queries: Mapping[str, QueryMaterial]) -> dict[str, dict[CellKey, float]]:
@@ -557,18 +576,16 @@ def make_queue(
     material: Material,
     choice: QueueChoice,
     assessors: Mapping[CellKey, Mapping[str, AssessorGrade]],
-    *,
     kept: NDArray[np.bool_] | None = None,
-    influence: Sequence[QueueEntry] | None = None,
 ) -> CellQueue:
-    """The queue of a choice.
+    """The queue of a choice: grades by a score, the highest first, and those of score 0 left out. Ties stand in file
+    order.
 
     Args:
         material: what is reviewed.
         choice: which queue.
-        assessors: what assessors say now; only the order of disagreement hangs on it.
+        assessors: what assessors say now; only the orders of disagreement and of decisions hang on it.
         kept: see `kept_cells`; None keeps all.
-        influence: see `by_influence`, where it is known already.
     """
     asked = [
         places
@@ -578,27 +595,52 @@ def make_queue(
     numbers = np.concatenate([np.arange(0), *(np.arange(places.start, places.stop) for places in asked)])
     if kept is not None:
         numbers = numbers[kept[numbers]]
-    if choice.order == "disagreement":
-        return _by_disagreement(material, numbers, assessors)
-    if choice.order == "influence":
-        known = by_influence(material) if influence is None else influence
-        moves = {material.numbers[entry.cell]: entry.why for entry in known}
-        found = np.array(list(moves), dtype=np.int64)
-        return CellQueue(material, found[np.isin(found, numbers)], moves.__getitem__)
-    if choice.order == "uncertainty":
-        return _by_uncertainty(material, numbers)
-    why = {"decide": "to decide", "differ": "assessors differ", "audit": "audit sample"}.get(choice.order, "")
+    scores, why = _scores(material, choice, assessors)
     if choice.order == "audit":
-        numbers = _audit_sample(material, numbers, choice.size)
-    elif why:
-        waits = choice.order == "decide"
-        chosen = [
-            material.numbers[cell]
-            for cell, said in assessors.items()
-            if (waits_for(said, choice.assessor) if waits else _is_split(material, cell, said, choice))
-        ]
-        numbers = numbers[np.isin(numbers, np.array(chosen, dtype=np.int64))]
-    return CellQueue(material, numbers, lambda _: why)
+        # Numbers made of ids: the sample is the same whatever the file's order, and a larger one contains it.
+        return CellQueue(material, numbers[np.argsort(scores[numbers])[: choice.size]], why)
+    if choice.order != "query":
+        ranks = np.argsort(-scores[numbers], kind="stable")
+        numbers = numbers[ranks[: np.count_nonzero(scores[numbers])]]
+    return CellQueue(material, numbers, why)
+
+
+def _scores(
+    material: Material, choice: QueueChoice, assessors: Mapping[CellKey, Mapping[str, AssessorGrade]]
+) -> tuple[NDArray[Any], Callable[[int], str]]:
+    """The score of each grade in `cells` in an order, and why the grade of a place has it.
+
+    By disagreement it is 2 where graders on one scale and assessors lie far apart (max − min ≥ `_far`), and 1 where
+    they differ. By certainty it falls with the probability of the most probable grade; grades without a distribution
+    have 0. What is most probable is not told: the assessor has still to give a grade.
+    """
+    cells = material.cells
+    if choice.order == "disagreement":
+
+        def differ(number: int) -> str:
+            grades = _all_grades(material, cells[number], assessors.get(cells[number], {}))
+            return f"{len(grades)} grades differ by {max(grades) - min(grades):.6g}"
+
+        spreads = material.spreads.copy()
+        for cell, said in assessors.items():
+            grades = _all_grades(material, cell, said)
+            spreads[material.numbers[cell]] = max(grades) - min(grades) if grades else 0
+        return (spreads > 0).astype(np.int8) + (spreads >= _far(material)), differ
+    if choice.order == "influence":
+        scores, moved, runs = material.influence
+        return scores, lambda number: f"moves {moved[number]} of {runs} runs"
+    if choice.order == "uncertainty":
+        known = np.nan_to_num(2 - material.confidences)
+        return known, lambda number: f"confidence {material.confidences[number]:.2f}"
+    if choice.order == "audit":
+        return material.digests, lambda _: "audit sample"
+    chosen = np.zeros(len(cells), dtype=np.int8)
+    for cell, said in assessors.items():
+        if choice.order == "decide":
+            chosen[material.numbers[cell]] = waits_for(said, choice.assessor)
+        elif choice.order == "differ":
+            chosen[material.numbers[cell]] = _is_split(material, cell, said, choice)
+    return chosen, lambda _: {"decide": "to decide", "differ": "assessors differ"}.get(choice.order, "")
 
 
 def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
@@ -627,66 +669,11 @@ def kept_cells(material: Material, left: Collection[tuple[str, str]]) -> NDArray
     return kept
 
 
-def _by_disagreement(
-    material: Material, numbers: NDArray[np.int64], assessors: Mapping[CellKey, Mapping[str, AssessorGrade]]
-) -> CellQueue:
-    """Grades on which graders differ, those that lie far apart first; those that agree are left out.
-
-    Far is max − min ≥ `_far`, over all graders on one scale and assessors' grades. Ties stand in file order.
-    """
-    far = _far(material)
-
-    def why(number: int) -> str:
-        cell = material.cells[number]
-        grades = _all_grades(material, cell, assessors.get(cell, {}))
-        return f"{len(grades)} grades differ by {max(grades) - min(grades):.6g}"
-
-    spreads = material.spreads.copy()
-    for cell, said in assessors.items():
-        grades = _all_grades(material, cell, said)
-        spreads[material.numbers[cell]] = max(grades) - min(grades) if grades else 0
-    spreads = spreads[numbers]
-    classes = (spreads > 0).astype(np.int8) + (spreads >= far)
-    chosen = np.argsort(-classes, kind="stable")[: np.count_nonzero(spreads)]
-    return CellQueue(material, numbers[chosen], why)
-
-
-def _by_uncertainty(material: Material, numbers: NDArray[np.int64]) -> CellQueue:
-    """Grades by the probability of the most probable grade, the least first; those without a distribution are left out.
-
-    Ties stand in file order. What is most probable is not told: the assessor has still to give a grade.
-    """
-    known = material.confidences[numbers]
-    order = np.argsort(known, kind="stable")[: np.count_nonzero(~np.isnan(known))]
-    return CellQueue(material, numbers[order], lambda number: f"confidence {material.confidences[number]:.2f}")
-
-
 def _all_grades(material: Material, cell: CellKey, said: Mapping[str, AssessorGrade]) -> Collection[float]:
     grades = material.queries[cell.query_id].others(cell.doc_id, cell.item_id)
     # Who graded it in an earlier review, too, has one grade: the later.
     grades |= {f"{HUMAN}{name}": one.final for name, one in said.items() if one.final is not None}
     return grades.values()
-
-
-def by_influence(material: Material) -> list[QueueEntry]:
-    """Grades by how much of the leaderboard turns on them, most first; those that move nothing are left out.
-
-    A grade moves the Rubric-Cover@20 of those runs that rank the passage and have no other passage in the cutoff
-    that covers the item. With n such runs of N, score = n (N − n) / |R_q|: the pairs of runs whose difference changes
-    if the grade falls on the other side of the level that covers, each by 1 / |R_q|. All runs alike (n = N) move
-    together: score 0.
-    """
-    runs = {run for query in material.queries.values() for run in query.record.rankings}
-    entries: list[tuple[float, QueueEntry]] = []
-    for query in material.queries.values():
-        moved = _moved(query, material.scale.covers)
-        size = len(query.record.grades.items)
-        for (doc_id, item_id), count in moved.items():
-            score = count * (len(runs) - count) / size
-            if score:
-                cell = CellKey(query.query_id, doc_id, item_id)
-                entries.append((-score, QueueEntry(cell, f"moves {count} of {len(runs)} runs")))
-    return [entry for _, entry in sorted(entries)]
 
 
 def _moved(query: QueryMaterial, rel: int, cutoff: int = 20) -> dict[tuple[str, str], int]:
@@ -703,14 +690,3 @@ def _moved(query: QueryMaterial, rel: int, cutoff: int = 20) -> dict[tuple[str, 
                 if of_items[column[item_id]]:
                     counts[doc_id, item_id] = counts.get((doc_id, item_id), 0) + 1
     return counts
-
-
-def _audit_sample(material: Material, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """A random sample of grades; the same whatever the file's order.
-
-    Every grade has a random number made of its ids (`Material.digests`), and the smallest `size` are the sample: so a
-    larger sample contains the smaller one.
-    """
-    numbers = material.digests[cells]
-    chosen = np.argpartition(numbers, size)[:size] if size < len(numbers) else np.arange(len(numbers))
-    return cells[chosen[np.argsort(numbers[chosen])]]

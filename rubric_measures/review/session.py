@@ -18,13 +18,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
-from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
@@ -40,7 +38,8 @@ from rubric_measures.measures.grade_sets import (
     is_adjudication,
     is_blind_set,
 )
-from rubric_measures.measures.grades import Grades, QueryGrades, build_query
+from rubric_measures.measures.grades import Grades, QueryGrades
+from rubric_measures.measures.loading import select_query
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.records.models import (
     TO_DECIDE,
@@ -57,17 +56,14 @@ from rubric_measures.review.queues import (
     ORDERS,
     CellQueue,
     Material,
-    QueryMaterial,
     QueueChoice,
-    QueueEntry,
-    by_influence,
     kept_cells,
     left_note,
     make_queue,
     waits_for,
 )
-from rubric_measures.review.store import ADJUDICATE, CellKey, Event, ItemState, ReviewStore, Snapshot, edited_entries
-from rubric_measures.types.entities import ItemKind, RubricItem, item_content
+from rubric_measures.review.store import ADJUDICATE, CellKey, Event, ReviewStore, Snapshot, edited_entries
+from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content
 from rubric_measures.verification.sections import wilson_interval
 
 # Below so many pairs κ and α say little, whatever they are.
@@ -226,10 +222,6 @@ def audit_estimate(material: Material, snapshot: Snapshot, cells: Sequence[CellK
     )
 
 
-# (doc_id, item_id) -> the one grade of assessors.
-_Places = Mapping[tuple[str, str], float]
-
-
 class ImpactRow(NamedTuple):
     """One run before and after; ranks count from 1, equal scores share the better rank, and no score has none."""
 
@@ -289,86 +281,45 @@ def impact_of(material: Material, measures: Sequence[Measure], snapshot: Snapsho
     before = {query_id: query.record.grades for query_id, query in material.queries.items()}
     for query_id, items in material.bank.items.items():
         before.setdefault(query_id, QueryGrades.empty(query_id, items))
-    after = dict(before)
-    finals = _finals(material, snapshot)
-    live: dict[str, list[ItemState]] = {query_id: [] for query_id in sorted(before)}
-    edited = set()
+    live: dict[str, list[RubricItem]] = {query_id: [] for query_id in sorted(before)}
+    waiting, touched = [], {cell.query_id for cell in snapshot.grades}
     for state in snapshot.items.values():
+        if state.waits:
+            waiting.append(state.item.item_id)
+        elif not state.retired:
+            live[state.item.query_id].append(state.item)
         if state.version or state.regrade:
-            edited.add(state.item.query_id)
-        if not state.retired:
-            live[state.item.query_id].append(state)
-    changed = known = items_after = without = 0
-    for query_id, states in live.items():
-        query = material.queries.get(query_id)
-        counted = _counted(states)
-        earlier = query.earlier_grades if query is not None else {}
-        given = finals.get(query_id, earlier)
-        changed += _differing(query, given, counted)
-        known += _differing(query, earlier, counted)
-        items_after += len(counted)
-        without += not counted
-        if not counted:
-            del after[query_id]
-        elif query_id in finals or query_id in edited:
-            after[query_id] = _regraded(material, query_id, given, states)
+            touched.add(state.item.query_id)
+    # As a leaderboard on the export says it, without the items that wait.
+    members = {query_id: tuple(items) for query_id, items in live.items()}
+    after = {query_id: grades for query_id, grades in before.items() if members[query_id]}
+    for query_id in touched & after.keys() - material.queries.keys():
+        after[query_id] = QueryGrades.empty(query_id, members[query_id])
+    bank = TestBank(members, material.bank.query_texts, material.bank.facet_texts)
+    for group in corrected_groups(material, snapshot):
+        if group.query_id in touched & after.keys():
+            after[group.query_id] = select_query(group, material.overriding, bank).grades
+    counted = {(item.query_id, item.item_id) for items in live.values() for item in items}
+    earlier = {
+        CellKey(query_id, *place): grade
+        for query_id, query in material.queries.items()
+        for place, grade in query.earlier_grades.items()
+    }
+    changed = known = 0
+    for cell in snapshot.grades.keys() | earlier.keys():
+        row = material.queries[cell.query_id].passages[cell.doc_id].grades.get(cell.item_id)
+        if (cell.query_id, cell.item_id) in counted:
+            graders = None if row is None else row.grade
+            final = snapshot.final(cell, material.earlier(cell), material.settled(cell))
+            changed += final is not None and final != graders
+            known += cell in earlier and earlier[cell] != graders
     old, new = (_means(material, run_ids, queries, measures) for queries in (before, after))
-    waiting = [state.item.item_id for states in live.values() for state in states if state.regrade]
+    without = len(before) - len(after)
     boards = {name: _rows(old[name], new[name]) for name in map(str, measures)}
     return [
-        Impact(name, rows, changed, len(material.bank), items_after, waiting, _tau(rows), known, without)
+        Impact(name, rows, changed, len(material.bank), len(counted), waiting, _tau(rows), known, without)
         for name, rows in boards.items()
     ]
-
-
-def _counted(states: Sequence[ItemState]) -> list[RubricItem]:
-    """The items that count: those that wait for grades do not."""
-    return [state.item for state in states if not state.regrade]
-
-
-def _finals(material: Material, snapshot: Snapshot) -> dict[str, dict[tuple[str, str], float]]:
-    """query_id -> assessors' grades, those of earlier reviews too, of the queries that were graded in this review."""
-    finals: dict[str, dict[tuple[str, str], float]] = {}
-    for cell in snapshot.grades:
-        final = snapshot.final(cell, material.earlier(cell), material.settled(cell))
-        if final is not None and snapshot.final(cell) is not None:
-            of_query = finals.setdefault(cell.query_id, dict(material.queries[cell.query_id].earlier_grades))
-            of_query[cell.doc_id, cell.item_id] = final
-    return finals
-
-
-def _differing(query: QueryMaterial | None, given: _Places, items: Collection[RubricItem]) -> int:
-    """How many of assessors' grades of some items are not the grader's."""
-    ids = {item.item_id for item in items}
-    rows = {} if query is None else {doc_id: passage.grades for doc_id, passage in query.passages.items()}
-    return sum(
-        (row := rows[doc_id].get(item_id)) is None or row.grade != grade
-        for (doc_id, item_id), grade in given.items()
-        if item_id in ids
-    )
-
-
-def _regraded(material: Material, query_id: str, given: _Places, states: Sequence[ItemState]) -> QueryGrades:
-    """The grades of one query with assessors' grades in the place of the grader's, over the bank as it is now."""
-    query = material.queries.get(query_id)
-    # None where grading failed.
-    rows = {
-        (doc_id, item_id): row.grade
-        for doc_id, passage in (query.passages.items() if query else ())
-        for item_id, row in passage.grades.items()
-    }
-    # A passage without a grade or failure of an item of the bank is one that the grader did not grade: assessors'
-    # grades have no place there, and it is no judged passage.
-    ids = {state.item.item_id for state in states}
-    docs = {doc_id for doc_id, item_id in rows if item_id in ids}
-    rows = {place: grade for place, grade in {**rows, **given}.items() if place[0] in docs}
-    graded: dict[str, dict[str, float]] = {doc_id: {} for doc_id in docs}
-    for (doc_id, item_id), grade in rows.items():
-        if grade is not None:
-            graded[doc_id][item_id] = grade
-    lost = [place for place, grade in rows.items() if grade is None]
-    compiled, _ = build_query(query_id, _counted(states), failed=lost, graded=graded, scale=material.scale)
-    return compiled if query is None else replace(compiled, answers=query.record.grades.answers)
 
 
 def _means(
@@ -484,20 +435,14 @@ class Review:
         # Says what is wrong with the measures.
         impact_of(self.material, self.measures, self.store.snapshot())
 
-    @cached_property
-    def _influence(self) -> list[QueueEntry]:
-        return by_influence(self.material)
-
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
         """The queue of a choice, without items that count no more."""
         with self._lock:
             if self._of is not snapshot or len(self._queues) == _KEPT:
                 self._of, self._queues = snapshot, {}
             if choice not in self._queues:
-                influence = self._influence if choice.order == "influence" else None
                 kept = kept_cells(self.material, snapshot.left)
-                made = make_queue(self.material, choice, snapshot.grades, kept=kept, influence=influence)
-                self._queues[choice] = made
+                self._queues[choice] = make_queue(self.material, choice, snapshot.grades, kept)
             return self._queues[choice]
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("jinja2")
 from rubric_measures import RubricCover
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.review import screens
-from rubric_measures.review.queues import by_influence, load_material
+from rubric_measures.review.queues import QueueChoice, load_material, make_queue
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, export_review
 from rubric_measures.review.store import CellKey, ReviewStore
@@ -170,7 +170,7 @@ def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path, plac
             ({**model, item_id: number} if at == place else model, other) for at, (model, other) in enumerate(ONE)
         ]
         review = open_review(tmp_path / str(number), grades)
-        entries = [entry for entry in by_influence(review.material) if entry.cell == cell]
+        entries = [entry for entry in make_queue(review.material, QueueChoice("influence"), {}) if entry.cell == cell]
         page = shown(review, "bob", "", order="influence")
         assert "For grades that are as blind as can be, take the random audit sample" in page
         address = f"/check/q1/d{place + 1}/{item_id.replace('/', '%2F')}?"

@@ -28,7 +28,6 @@ from rubric_measures.review.queues import (
     Material,
     QueueChoice,
     QueueEntry,
-    by_influence,
     load_material,
     make_queue,
 )
@@ -477,7 +476,7 @@ def test_influence_counts_pairs_of_runs_that_a_grade_moves(material: Material) -
     # (d2, a): not covered by two (a cover would move it); one has a from d1: 1 * 1 / 4.
     # (d1, b): one has b from d2, so a second cover moves nothing. (d2, b): only cover in both: 2 * 0 = 0.
     # (d1, c): uncovered, moves one only: 1/4. (d2, c): moves both: 0. (d3, q2/a): moves one only: 1 * 1 / 1.
-    assert [entry.cell for entry in by_influence(material)] == [
+    assert [entry.cell for entry in make_queue(material, QueueChoice("influence"), {})] == [
         CellKey("q2", "d3", "q2/a"),
         A,
         CellKey("q1", "d1", "q1/c"),
@@ -491,7 +490,8 @@ def test_influence_passes_over_ranks_without_a_record(tmp_path: Path) -> None:
     lines[0][1].append(passage("q1", "d4", [grade_set({"q1/a": 0})], {"two": 2}))
     write_lines(tmp_path / "graded.jsonl", lines)
     write_lines(tmp_path / "bank.jsonl", BANK)
-    found = by_influence(load_material(tmp_path / "graded.jsonl", tmp_path / "bank.jsonl"))
+    material = load_material(tmp_path / "graded.jsonl", tmp_path / "bank.jsonl")
+    found = make_queue(material, QueueChoice("influence"), {})
     # Each grade decides one run of two.
     assert [(entry.cell.doc_id, entry.why) for entry in found] == [
         ("d2", "moves 1 of 2 runs"),
