@@ -39,7 +39,7 @@ from rubric_measures.analysis.resampling import (
     seeded,
     weighted_means,
 )
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.types.scales import LARGEST_SCORE
 
 
@@ -327,7 +327,7 @@ def _two_arrays(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, Flo
 def undefined_reason(base: str, x: FloatArray, y: FloatArray) -> str:
     """Why a coefficient of these two lists is undefined; empty when the formula does not say."""
     if len(x) < 2:
-        return f"{len(x)} run{'' if len(x) == 1 else 's'} in common; a correlation needs two"
+        return f"{counted(len(x), 'run')} in common; a correlation needs two"
     if np.ptp(x) == 0:
         return "all runs are tied in the first leaderboard"
     if base == "tau_ap" and len(np.unique(x)) < len(x):
@@ -656,7 +656,7 @@ def correlate_over_runs(
         chosen = top_k(x, k)
         x, y = x[chosen], y[chosen]
     runs = len(x)
-    reason = _NO_COPIES.get(base, f"{runs} runs only; an interval needs three" if runs < 3 else "")
+    reason = _NO_COPIES.get(base, f"{counted(runs, 'run')} only; an interval needs three" if runs < 3 else "")
     if reason:
         return CoefficientInterval(point, Interval(point.value, None, None, draws.level, runs, 0, reason), "run")
 
@@ -743,6 +743,6 @@ def pooled_tau(
         top, left, right = (((counts @ matrix) * counts).sum(axis=1) for matrix in (both, untied_x, untied_y))
         return ratio(top, np.sqrt(left * right))
 
-    counted = int((~missing).any(axis=1).sum())
+    known = int((~missing).any(axis=1).sum())
     (interval,) = Resample(queries, draws).draw(statistic).intervals("symmetric", (-1.0, 1.0))
-    return QueryTau(interval, counted, queries - counted)
+    return QueryTau(interval, known, queries - known)

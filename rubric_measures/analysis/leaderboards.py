@@ -49,7 +49,7 @@ from rubric_measures.analysis.resampling import (
     score_table,
     weighted_means,
 )
-from rubric_measures.base.errors import InputError, MeasureError, warn
+from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain, ranged
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.programs import score_workbench, workbench_filter
@@ -322,8 +322,8 @@ def correlate_leaderboards(
     extra = tuple(sorted(other.means.keys() - official.means.keys()))
     if strict and missing:
         raise InputError(
-            f"{other.name}: {len(missing)} runs of the official leaderboard are missing ({', '.join(missing[:5])}); "
-            "the Rubric workbench's rules need all of them",
+            f"{other.name}: of the official leaderboard {counted(len(missing), 'run')} missing "
+            f"({', '.join(missing[:5])}); the Rubric workbench's rules need all of them",
             settings=("compat",),
         )
     if not runs:

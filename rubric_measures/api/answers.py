@@ -290,7 +290,7 @@ def made_bank(
         made = found.bank
     without = [query_id for query_id in missing if not made.items.get(query_id)]
     if without:
-        text = f"no item could be made for {len(without)} queries (such as {short(missing[without[0]])})"
+        text = f"no item could be made for {counted(len(without), 'query')} (such as {short(missing[without[0]])})"
         raise InputError(f"{text}; name a bank, or make it from something else", settings=_BANK)
     kinds = {item.kind for item in kept} | {item.kind for item in made}
     if len(kinds) > 1:
@@ -328,7 +328,7 @@ def of_asked(bank: TestBank, asked: Questions) -> TestBank:
     """The bank of the questions that were asked; others in it are left out, and counted."""
     lacking = [query_id for query_id in asked.texts if query_id not in bank.items]
     if lacking:
-        text = f"the bank has no items for {len(lacking)} queries (such as {short(asked.texts[lacking[0]])})"
+        text = f"the bank has no items for {counted(len(lacking), 'query')} (such as {short(asked.texts[lacking[0]])})"
         raise InputError(f"{text}; queries are found by their ids, or by their texts", settings=("bank", "columns"))
     items = {query_id: bank.items[query_id] for query_id in asked.texts}
     return TestBank(items, bank.query_texts, bank.facet_texts, bank.edited)

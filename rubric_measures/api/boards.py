@@ -493,7 +493,8 @@ class Gates:
                 continue
             lost = sorted((ours[query] - kept[other][query], query) for query in found.queries)
             said = _queries([(query, f"{change:+.3g}") for change, query in lost if change < 0])
-            p = "" if pair.p_adjusted is None else f" (p = {pair.p_adjusted:.2g}, {len(found.queries)} queries)"
+            queries = counted(len(found.queries), "query")
+            p = "" if pair.p_adjusted is None else f" (p = {pair.p_adjusted:.2g}, {queries})"
             yield f"{measure} of {run} is {drop:.4f} below {other} of {name}{p}; lost: {said}"
 
 

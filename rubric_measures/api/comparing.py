@@ -370,7 +370,9 @@ class Correlations(Reported):
     groups: Sequence[Sequence[int]] | None = None
 
     def __repr__(self) -> str:
-        return f"<Correlations of {len(self.results) + len(self.grid)} leaderboards with {self.official.name}>"
+        return (
+            f"<Correlations of {counted(len(self.results) + len(self.grid), 'leaderboard')} with {self.official.name}>"
+        )
 
     def report(self, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""

@@ -423,7 +423,7 @@ def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], seed: int, output:
         )
         missing |= {model: quota for model, quota in quotas.items() if quota and model not in wrote}
     for model, count in missing.items():
-        _LOG.warning("%s: %d queries fewer than its quota; give it more passages", model, count)
+        _LOG.warning("%s: %s fewer than its quota; give it more passages", model, counted(count, "query"))
     if not queries:
         raise GradingError("no call led to a query; nothing was written")
     if output is not None:

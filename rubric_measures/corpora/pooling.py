@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.errors import InputError, counted, warn
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
 from rubric_measures.formats.queries import Limit
 from rubric_measures.formats.reports import Answer
@@ -219,7 +219,8 @@ def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
         strangers = pooled.difference(asked)
         order = [query_id for query_id in asked if query_id in pooled]
         if strangers:
-            _LOG.warning("%d queries of the runs are unknown and left out (such as %s)", len(strangers), min(strangers))
+            text = "unknown and left out: %s of the runs (such as %s)"
+            _LOG.warning(text, counted(len(strangers), "query"), min(strangers))
         warn("%d of %d queries have no passages", len(asked) - len(order), len(asked))
     if not order:
         raise InputError("the pool is empty: no run retrieves anything for the queries", settings=("queries",))

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, get_args
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from rubric_measures.base.errors import FormatError, InputError, warn
+from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import Head, PathName, given, head_of
@@ -297,7 +297,8 @@ def _query_texts(
                 facet_texts.setdefault((query_id, facet_id), entry.query_text)
     for queries, what in ((list(differing), "two texts; the first is kept"), (without, _WITHOUT_TEXT)):
         if queries and says:
-            _LOG.warning("%s: %d queries (such as %s) have %s", name or "test bank", len(queries), queries[0], what)
+            of = f"{counted(len(queries), 'query')} (such as {queries[0]}) {'has' if len(queries) == 1 else 'have'}"
+            _LOG.warning("%s: %s %s", name or "test bank", of, what)
     return texts
 
 
@@ -399,7 +400,7 @@ _SAID: Mapping[str, str] = {
 
 
 def losses(before: TestBank, after: TestBank) -> str:
-    """How many items of a bank lost what in another kind of file, in words: "ids of 2 items, weights of 1 items".
+    """How many items of a bank lost what in another kind of file, in words: "ids of 2 items, weights of 1 item".
 
     Items are compared in order, query by query; what is said of a query as well.
 
@@ -407,20 +408,20 @@ def losses(before: TestBank, after: TestBank) -> str:
         before: the bank.
         after: what another file holds of it.
     """
-    counts = Counter({"%d items": 0, **{f"{said} of %d items": 0 for said in _SAID.values()}})
+    counts = Counter({("", "item"): 0, **{(f"{said} of ", "item"): 0 for said in _SAID.values()}})
     for query_id, items in before.items.items():
         found = after.items.get(query_id, ())
-        counts["%d items"] += abs(len(items) - len(found))
+        counts["", "item"] += abs(len(items) - len(found))
         for old, new in zip(items, found, strict=False):
             pairs = {said: (_unmarked(old, to), _unmarked(new, to)) for to, said in _SAID.items()}
-            counts.update(f"{said} of %d items" for said, (had, has) in pairs.items() if had and had != has)
-        counts["texts of %d queries"] += before.query_texts.get(query_id) != after.query_texts.get(query_id)
+            counts.update((f"{said} of ", "item") for said, (had, has) in pairs.items() if had and had != has)
+        counts["texts of ", "query"] += before.query_texts.get(query_id) != after.query_texts.get(query_id)
         said = after.further.get(query_id, {})
         further = before.further.get(query_id, {})
-        counts.update(f"{to.replace('%', '%%')} of %d queries" for to in further if said.get(to) != further[to])
+        counts.update((f"{to} of ", "query") for to in further if said.get(to) != further[to])
     kept = {(key[0], one) for key, one in after.facet_texts.items()}
-    counts["texts of %d facets"] = len({(key[0], one) for key, one in before.facet_texts.items()} - kept)
-    return ", ".join(said % count for said, count in counts.items() if count)
+    counts["texts of ", "facet"] = len({(key[0], one) for key, one in before.facet_texts.items()} - kept)
+    return ", ".join(what + counted(count, of) for (what, of), count in counts.items() if count)
 
 
 def _unmarked(item: RubricItem, to: str) -> Any:

@@ -33,7 +33,7 @@ from urllib.parse import unquote
 
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import CONTROL, FormatError, InputError, warn
+from rubric_measures.base.errors import CONTROL, FormatError, InputError, counted, warn
 from rubric_measures.base.files import (
     atomic_writer,
     decode_text,
@@ -519,7 +519,7 @@ def _read_rankings(
         run_id, taken = _read(path, regular, lambda text: taken_of(*checked_rankings(text, name, notes, indexes)))
     disagreements = [count for _, count in taken.values() if count]
     if disagreements:
-        where = f"{len(disagreements)} queries ({sum(disagreements)} places)"
+        where = f"{counted(len(disagreements), 'query')} ({counted(sum(disagreements), 'place')})"
         notes.append(partial(_said, f"{name}: the rank column disagrees with the scores in {where}; the scores count"))
     return run_id, {query_id: result for query_id, (result, _) in taken.items()}, sum(disagreements), notes
 

@@ -78,8 +78,9 @@ def of_wrapped(measures: Iterable[Measure]) -> list[Note]:
 
 def without_items(queries: Collection[str]) -> list[Note]:
     """How many queries have no items: there is no denominator, so they have no score."""
-    text = "%d queries have no items, so they have no score and are in no mean (such as %s)"
-    return [Note(text % (len(queries), min(queries)), tuple(sorted(queries)))] if queries else []
+    has, it_has, is_in = ("has", "it has", "is") if len(queries) == 1 else ("have", "they have", "are")
+    text = f"{counted(len(queries), 'query')} {has} no items, so {it_has} no score and {is_in} in no mean (such as %s)"
+    return [Note(text % min(queries), tuple(sorted(queries)))] if queries else []
 
 
 def of_queries(

@@ -555,7 +555,7 @@ def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iter
             settings=("bank",),
         )
     if whole:
-        _LOG.warning("%d queries have no facets and stay whole (such as %s)", len(whole), min(whole))
+        _LOG.warning("without facets, and whole: %s (such as %s)", counted(len(whole), "query"), min(whole))
 
 
 def build_query(

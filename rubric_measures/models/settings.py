@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, Self, TypedDict
 
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, warn
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, warn
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Tally
 from rubric_measures.models.running import LocalRunner, Price, RunStats, checked_price
@@ -87,7 +87,7 @@ def note_limit(stats: RunStats, *, is_kept: bool = True) -> bool:
     if stats.limited_queries:
         names = sorted(stats.limited_queries)
         listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
-        _LOG.warning("%s for %d queries (%s)", stats.query_limit, len(names), listed)
+        _LOG.warning("%s for %s (%s)", stats.query_limit, counted(len(names), "query"), listed)
     if stats.limit:
         again = "raise it and run again" if stats.limit.startswith("the limit") else "run again to go on"
         how = f"{again}: finished calls are in the cache" if is_kept else "name a cache to go on later"

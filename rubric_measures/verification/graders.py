@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.formats.grade_tables import GRADES, GradeRow, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
     HUMAN,
@@ -496,7 +496,7 @@ def build_canaries(
         missing["item-text"] += not chosen
         built.append(QueryPassages(query_id, passages))
     if any(missing.values()):
-        said = ", ".join(f"{kind} for {count} queries" for kind, count in sorted(missing.items()) if count)
+        said = ", ".join(f"{kind} for {counted(count, 'query')}" for kind, count in sorted(missing.items()) if count)
         logging.getLogger("rubric_measures").warning("canary cases that could not be made: %s", said)
     return built
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.errors import InputError, counted, warn
 from rubric_measures.measures.checked import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.measures.findings import say, without_items
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
@@ -269,8 +269,8 @@ def _item_report(
     silent = {query_id for query_id, items in in_bank.items() if items} - set(report.queries)
     if silent:
         warn(
-            f"{len(silent)} queries of the bank have no passages in {source.name}, so their "
-            f"{sum(len(in_bank[query_id]) for query_id in silent)} items are in no statistics (such as {min(silent)})"
+            f"no passages in {source.name} for {counted(len(silent), 'query')} of the bank (such as {min(silent)}); "
+            f"in no statistics: {counted(sum(len(in_bank[query_id]) for query_id in silent), 'item')}"
         )
     say(without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)}))
     return report

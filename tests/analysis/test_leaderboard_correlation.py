@@ -41,7 +41,7 @@ def test_runs_are_joined_and_the_missing_named() -> None:
     assert (result.runs, result.missing, result.extra) == (("a", "b", "c"), ("d", "lost"), ("new",))
     assert result.value("kendall") == 1.0
     assert {one.unit for one in result.coefficients} == {"run"}
-    with pytest.raises(InputError, match=r"2 runs of the official leaderboard are missing \(d, lost\)"):
+    with pytest.raises(InputError, match=r"of the official leaderboard 2 runs missing \(d, lost\)"):
         correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.9, "c": 0.7, "b": 0.8}), strict=True)
     with pytest.raises(InputError, match="no run of the official"):
         correlate_leaderboards(OFFICIAL, RunScores("m", {"x": 0.9}))

@@ -110,7 +110,7 @@ def test_a_bank_is_found_by_ids_or_by_texts(tmp_path: Path) -> None:
     assert means(rubric_measures.evaluate_answers(ROWS, model="lexical", bank=bank)) == {"good": 1, "half": 1}
     with_ids = [{**row, "query_id": "sky", "question": "Blue sky?"} for row in ROWS]
     assert means(rubric_measures.evaluate_answers(with_ids, model="lexical", bank=bank)) == {"good": 1, "half": 1}
-    with pytest.raises(InputError, match="no items for 1 queries"):
+    with pytest.raises(InputError, match="no items for 1 query"):
         rubric_measures.evaluate_answers([{**ROWS[0], "question": "Why?"}], model="lexical", bank=bank)
 
 

@@ -79,4 +79,4 @@ def test_groups_are_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "groups.pdf").read_bytes().startswith(b"%PDF")
     # With a baseline the differences to it are drawn.
     rubric_measures.compare(values, baseline="a", rounds=9).plot(tmp_path / "differences.svg")
-    assert ">Differences to a over 6 queries: mean and 95 %" in (tmp_path / "differences.svg").read_text()
+    assert ">minus that of a: mean and 95 % interval (max-t),<" in (tmp_path / "differences.svg").read_text()

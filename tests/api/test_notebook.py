@@ -135,7 +135,7 @@ def test_boards_are_correlated_and_labels_compared() -> None:
     board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
     found = rubric_measures.correlate({"alpha": 2, "beta": 1}, board, measures=COVER, rounds=0)
     assert found.found[0].value("kendall") == 1
-    assert repr(found) == "<Correlations of 1 leaderboards with official>"
+    assert repr(found) == "<Correlations of 1 leaderboard with official>"
     assert "kendall" in str(found)
     result = rubric_measures.agreement("graded.jsonl.gz", "qrels.txt", rounds=0)
     assert repr(result) == "<SourceAgreement of graded.jsonl.gz and qrels.txt on 3 pairs>"

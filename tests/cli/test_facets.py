@@ -191,7 +191,7 @@ def test_queries_without_facets_are_counted_beside_those_with_some(
     # q has the facet f, r and s have none.
     Path("items.qrels").write_text("q q/f/1 d 3\nr r/1 d 2\ns s/1 d 1\n")
     Path("a.run").write_text("q Q0 d 1 1 a\nr Q0 d 1 1 a\ns Q0 d 1 1 a\n")
-    note = "rubric_measures: warning: 2 queries have no facets and stay whole (such as r)\n"
+    note = "rubric_measures: warning: without facets, and whole: 2 queries (such as r)\n"
     assert main(["qrels", "items.qrels", "--per", "facet"]) == 0
     assert capsys.readouterr() == ("q/f 0 d 3\nr 0 d 2\ns 0 d 1\n", note)
     assert main(["evaluate", "items.qrels", "a.run", "RubricCover(rel=2)", "--facets"]) == 0

@@ -178,7 +178,7 @@ def test_runs_are_read_once_for_both_sides(
         Path(f"{name}.run").write_text("q1 Q0 d1 1 1 tag\nq1 Q0 d2 2 2 tag\n")
     measures = ["RubricCover(rel=1)@1", "P@1"]
     board = rubric_measures.score("items.qrels", ["a.run", "b.run"], measures, qrels="qrels.txt")
-    disagrees = "the rank column disagrees with the scores in 1 queries (1 places); the scores count"
+    disagrees = "the rank column disagrees with the scores in 1 query (1 place); the scores count"
     tags = "2 runs share the tag tag; runs that share a tag are called after their files"
     lines = [f"a.run: {disagrees}", f"b.run: {disagrees}", tags]
     assert [line for line in caplog.messages if "disagrees" in line or "share the tag" in line] == lines

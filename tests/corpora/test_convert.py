@@ -394,15 +394,15 @@ def test_what_a_form_of_nuggets_cannot_hold_is_said(tmp_path: Path, capsys: pyte
     nuggets = [{"text": name, "importance": "vital"} for name in "ab"]
     assert converted(tmp_path, bank, "nuggets")["nuggets"] == nuggets
     # The ids q1/a and q1/b are not those that the texts give; the item that comes twice is said once.
-    lost = "nuggets cannot hold all of the bank: ids of 2 items, gold answers of 1 items, weights of 2 items\n"
+    lost = "nuggets cannot hold all of the bank: ids of 2 items, gold answers of 1 item, weights of 2 items\n"
     said = capsys.readouterr().err
     assert said.count(lost) == said.count("1 items come twice") == 1
     assert [one["weight"] for one in converted(tmp_path, bank, "rubrics")["rubrics"]] == [3, 1]
-    assert "ids of 2 items, gold answers of 1 items, importance of 2 items\n" in capsys.readouterr().err
+    assert "ids of 2 items, gold answers of 1 item, importance of 2 items\n" in capsys.readouterr().err
     # Over the bank, too; and nothing is said where nothing is lost.
     criteria = {"qid": "q1", "rubrics": [{"criterion": "a", "weight": 3.0}]}
     assert converted(tmp_path, criteria, "nuggets")["nuggets"] == [{"text": "a"}]
-    assert "nuggets cannot hold all of the bank: weights of 1 items\n" in capsys.readouterr().err
+    assert "nuggets cannot hold all of the bank: weights of 1 item\n" in capsys.readouterr().err
     converted(tmp_path, NUGGETS, "nugget-bank")
     assert capsys.readouterr().err == ""
 

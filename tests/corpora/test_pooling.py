@@ -94,7 +94,7 @@ def test_queries_choose_and_order(caplog: pytest.LogCaptureFixture) -> None:
         groups = list(pool([BM25], 1, TEXTS, queries=["q9", "q2"]))
     assert [group.query_id for group in groups] == ["q2"]
     assert caplog.messages == [
-        "1 queries of the runs are unknown and left out (such as q1)",
+        "unknown and left out: 1 query of the runs (such as q1)",
         "1 of 2 queries have no passages",
     ]
 

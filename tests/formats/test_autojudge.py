@@ -180,7 +180,7 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         convert_files([tmp_path / "bank.jsonl"], tmp_path / "again.jsonl", to="nugget-bank")
     # Version 3 has no place for who made the bank.
-    assert "nugget-bank cannot hold all of the bank: metadata of 1 queries" in caplog.text
+    assert "nugget-bank cannot hold all of the bank: metadata of 1 query" in caplog.text
     _write(tmp_path, [LISTS])
     convert_files([tmp_path / "banks.jsonl"], tmp_path / "bank2.jsonl", to="bank")
     convert_files([tmp_path / "bank2.jsonl"], tmp_path / "lists.jsonl", to="nugget-lists")

@@ -189,7 +189,7 @@ def test_texts_that_differ_by_facet(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert bank.query_texts == {}
     assert bank.facet_texts == {("p", "a"): "why do leaves fall", ("p", "b"): "when do leaves fall"}
     assert caplog.messages[0].endswith(
-        "1 queries (such as p) have a text for each facet and none of their own, which prompts that show the query need"
+        "1 query (such as p) has a text for each facet and none of their own, which prompts that show the query need"
     )
     # A line of the query itself says its text.
     own = {"query_id": "p", "query_text": "leaves", "items": []}
@@ -201,9 +201,7 @@ def test_texts_that_differ_by_facet(tmp_path: Path, caplog: pytest.LogCaptureFix
 def test_two_titles_of_a_query(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     bank = load_bank(write_lines(tmp_path / "b.jsonl", LINES[0], {**LINES[0], "query_text": "hair", "items": []}))
     assert bank.query_texts == {"q1": "skin"}
-    assert [
-        line for line in caplog.messages if line.endswith("1 queries (such as q1) have two texts; the first is kept")
-    ]
+    assert [line for line in caplog.messages if line.endswith("1 query (such as q1) has two texts; the first is kept")]
 
 
 def test_nothing_to_write(tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ def test_many_runs_are_read_as_if_one_by_one(
     assert watched == paths[:4]
     said = [message.replace(str(tmp_path), "") for message in caplog.messages]
     assert said == [
-        "/a: the rank column disagrees with the scores in 1 queries (1 places); the scores count",
+        "/a: the rank column disagrees with the scores in 1 query (1 place); the scores count",
         "/b: the last line has no line end; is the file complete?",
         "/c: has no tag column; the run is called c",
     ]

@@ -80,9 +80,7 @@ def test_a_bank_keeps_its_collection(tmp_path: Path, other: str) -> None:
 def test_a_table_says_what_it_leaves_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "100%.jsonl", BANK | {"agreed %": "87"})
     assert main(["convert", str(path), "-o", str(tmp_path / "bank.csv")]) == 0
-    said = (
-        "bank:csv cannot hold all of the bank: test_collection of 1 queries, info of 1 queries, agreed % of 1 queries\n"
-    )
+    said = "bank:csv cannot hold all of the bank: test_collection of 1 query, info of 1 query, agreed % of 1 query\n"
     assert capsys.readouterr().err.endswith(said)
 
 
@@ -100,7 +98,7 @@ def test_what_facets_say_differently_is_counted(tmp_path: Path, capsys: pytest.C
     # Each loss is said once.
     assert main(["convert", str(path), "-o", str(tmp_path / "bank.csv")]) == 0
     said = capsys.readouterr().err
-    assert "info of 1 items, dom of 1 queries, status of 1 queries, task_id of 1 queries" in said
+    assert "info of 1 item, dom of 1 query, status of 1 query, task_id of 1 query" in said
     assert "z of" not in said
 
 
@@ -108,7 +106,7 @@ def test_a_status_from_elsewhere_makes_no_failed_task(tmp_path: Path, capsys: py
     criterion = {"criterion": "Says it.", "weight": 5, "axis": "explicit"}
     path = write(tmp_path / "rubrics.jsonl", {"qid": "q1", "status": "draft", "rubrics": [criterion]})
     assert through(path, "ragdoll:rubric")["status"] == "completed"
-    assert "status of 1 queries" in capsys.readouterr().err
+    assert "status of 1 query" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("ways", [("nuggets",), ("bank", "nuggets"), ("nugget-bank", "nuggets")])

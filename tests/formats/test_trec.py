@@ -110,7 +110,7 @@ def test_ranks_that_disagree_are_counted_and_said_once(tmp_path: Path, caplog: p
     # q1: rank 2 scores above rank 1; q2 gives both documents rank 1, which says nothing.
     assert run.rank_disagreements == 1
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
-        "the rank column disagrees with the scores in 1 queries (1 places); the scores count"
+        "the rank column disagrees with the scores in 1 query (1 place); the scores count"
     ]
 
 
@@ -387,7 +387,7 @@ def test_a_run_as_a_table_is_that_of_trec(tmp_path: Path, caplog: pytest.LogCapt
         # The ranks of q1 say the opposite.
         assert run.rank_disagreements == 1
     assert {record.getMessage().partition(": ")[2] for record in caplog.records} == {
-        "the rank column disagrees with the scores in 1 queries (1 places); the scores count"
+        "the rank column disagrees with the scores in 1 query (1 place); the scores count"
     }
     assert dict(map_runs([str(path) for path in paths[:1]], lambda _, one: len(one.scores))) == {
         "bm25": {"q1": 2, "q2": 1}

@@ -74,7 +74,7 @@ def test_the_cases(files: tuple[Path, Path]) -> None:
 def test_cases_that_cannot_be_made_are_said(files: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
     built = build_canaries(load_graded(files[0])[:1], load_bank(files[1]))
     assert {passage.paragraph["canary"] for passage in built[0].passages} == set(CANARY_KINDS) - {"other-query"}
-    assert "other-query for 1 queries" in caplog.text
+    assert "other-query for 1 query" in caplog.text
 
 
 def test_what_counts_as_fooled() -> None:
