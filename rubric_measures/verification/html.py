@@ -81,12 +81,23 @@ _HEADS = {
     "tau_high": "Greatest τ",
     "rate": "Share fooled",
 }
+# Tables of what is to do, of which the page says how much there is where it has no lists.
+_TO_DO = ("bank-suggestions", "bank-ends", "bank-pairs", "duplicate-items", "disagreements")
 # Columns with texts of items, and those with their ids.
 _ITEMS = {"item": "item_id", "first": "first_item_id", "second": "second_item_id", "with": "with_item_id"}
 # What a reader looks for first.
 _FIRST = ("what", "item", "item_id", "text", "first", "second", "case", "run")
 _CORRELATIONS = ("r_judgment", "r_leaderboard")
 _CELL = ("doc_id", "item_id")
+# What the first page lists, of which analysis, in which columns.
+_LISTS = {
+    "fooled": ("", ("case", "grade", "query_id", "item_id", "grader", "answer", "text")),
+    "spurious": ("bad_question", ("item", "query_id", "spurious", "relevant", *_CELL)),
+    "never": ("bad_question", ("item", "query_id", "passages_graded", *_CELL)),
+    "against": ("", ("item", "query_id", *_CORRELATIONS, *_CELL)),
+    "uncovered": ("uncovered_passages", ("text", "query_id", "judgment", "best_grade", "doc_id")),
+    "doubtful": ("verify_grading", ("item", "text", "query_id", "grade", "why", *_CELL)),
+}
 
 
 @dataclass
@@ -234,6 +245,7 @@ class _Blocks:
         self._asked = replace(settings, reports=[name for name in settings.reports if name != "grid_display"])
         self._places: dict[str, _Placed] = {}
         self._texts = {} if bank is None else {one.item_id: one.text for of in bank.items.values() for one in of}
+        self._queries = {} if bank is None else bank.query_texts
         self._blocks = environment(_PACKAGE).get_template("blocks.html").module
         # Of each kind what is worth a look, and of how many there are such things; rows are (key, cells).
         self._found: dict[str, list[tuple[tuple[float, ...], list[Cell]]]] = {}
@@ -336,20 +348,14 @@ class _Blocks:
         for section in sections:
             if section.kind == "items":
                 self._look_at_items(section)
-        reports = set(self._settings.reports)
-        for kind, is_asked, columns in (
-            ("spurious", "bad_question" in reports, ["item", "query_id", "spurious", "relevant", *_CELL]),
-            ("never", "bad_question" in reports, ["item", "query_id", "passages_graded", *_CELL]),
-            ("against", "against" in self._found, ["item", "query_id", *_CORRELATIONS, *_CELL]),
-            ("uncovered", "uncovered_passages" in reports, ["text", "query_id", "judgment", "best_grade", "doc_id"]),
-            ("doubtful", "verify_grading" in reports, ["item", "text", "query_id", "grade", "why", *_CELL]),
-        ):
+            elif section.kind == "fooled":
+                self._found["fooled"] = [((-place,), [*row]) for place, row in enumerate(section.rows)]
+        for kind, (report, columns) in _LISTS.items():
             rows = self._found.get(kind, [])
-            if is_asked:
+            if report in self._settings.reports or kind in self._found:
                 worst = heapq.nlargest(_LISTED, enumerate(rows), key=lambda row: (row[1][0], -row[0]))
                 says = f"{len(worst)} of {len(rows):,}, the worst first" if len(worst) < len(rows) else str(len(rows))
                 self._lists.append(Section(kind, says, columns, [cells for _, (_, cells) in worst]))
-        self._lists += [replace(one, rows=one.rows[:_LISTED]) for one in sections if one.kind == "fooled"]
 
     def _look_at_items(self, section: Section) -> None:
         """The items that correlate negatively with the judgments, or with the other items over the runs."""
@@ -364,13 +370,14 @@ class _Blocks:
 
     def start(self, tables: Sequence[_Placed]) -> str:
         """Three numbers, what to look at, and where the tables are."""
-        counts = {one.kind: len(self._found.get(one.kind, one.rows)) for one in self._lists}
-        order = sorted(counts, key=("fooled", "never", "uncovered", "doubtful").__contains__, reverse=True)
         totals = {one: f"{total:,}" for one, total in self._totals.items() if total}
-        numbers = [(f"{counts[one]:,}", totals.get(one, ""), _NAMES[one], f"#{one}") for one in order]
-        numbers += [(f"{one.count:,}", "", one.name, one.href()) for one in tables]
+        listed = sorted((one.kind for one in self._lists), key=(*totals, "fooled").__contains__, reverse=True)
+        counts = {one: f"{len(self._found.get(one, ())):,}" for one in listed}
+        numbers = [(count, totals.get(one, ""), _NAMES[one], f"#{one}") for one, count in counts.items()]
+        others = [_NAMES.get(kind, readable(kind)) for kind in _TO_DO]
+        numbers += [(f"{one.count:,}", "", one.name, one.href()) for one in tables if one.name in others]
         lists = [self._table(one, one.kind) for one in self._lists]
-        note = self._review.note if self._review is not None else ""
+        note = self._review.note if self._review is not None and self._places else ""
         return self._blocks.start(numbers[:3], lists, note, tables)  # type: ignore[no-any-return]
 
     def tables(self, sections: Sequence[Section]) -> list[_Placed]:
@@ -401,6 +408,7 @@ class _Blocks:
         shown = [place for place, column in enumerate(columns) if column not in ids]
         shown.sort(key=lambda place: _FIRST.index(columns[place]) if columns[place] in _FIRST else len(_FIRST))
         has_review = self._review is not None and "doc_id" in columns and section.kind != "passages"
+        has_review = has_review and bool(self._places)
         rows = []
         for number_of, row in enumerate(section.rows):
             said = {**section.about, **dict(zip(columns, row, strict=True))}
@@ -434,7 +442,8 @@ class _Blocks:
         place = self._places.get(str(said.get("query_id")), _NOWHERE)
         value = cell.value if isinstance(cell, Marked) else cell
         if column == "query_id":
-            return PageCell(place.name or str(value), "words", place.href(), name=str(value))
+            query = place.name or self._queries.get(str(value)) or str(value)
+            return PageCell(query, "words", place.href(), name=str(value))
         if (id_of := _ITEMS.get(column, column)) in said and id_of.endswith("item_id"):
             item_id = str(said[id_of])
             text = (value if column in _ITEMS else None) or self._texts.get(item_id) or place.items.get(item_id)
