@@ -348,7 +348,7 @@ def check_url(choice: QueueChoice, cell: CellKey, **more: str) -> str:
     return "/check/" + "/".join(quote(part, safe="") for part in cell) + "?" + urlencode(fields)
 
 
-class Desk:
+class Seat:
     """A queue as an assessor works through it.
 
     Args:
@@ -425,9 +425,9 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
     query_id = choice_of(review, asked).query_id
     cards = []
     for order, (name, purpose) in _ORDERS.items():
-        desk = Desk(review, queue_choice(review, order, asked.assessor, query_id), asked.assessor)
-        said = {"order": order, "name": name, "purpose": purpose, "note": _note(desk) if order == "audit" else ""}
-        cards.append({**said, **desk.progress(), "start": desk.start(), "url": desk.url})
+        seat = Seat(review, queue_choice(review, order, asked.assessor, query_id), asked.assessor)
+        said = {"order": order, "name": name, "purpose": purpose, "note": _note(seat) if order == "audit" else ""}
+        cards.append({**said, **seat.progress(), "start": seat.start(), "url": seat.url})
     # What there is nothing to do in stands last, and what only the adjudicator can do is their first.
     judges = bool(asked.assessor) and asked.assessor == review.adjudicator
     cards.sort(key=lambda card: (not card["start"], judges and card["order"] != "differ"))
@@ -445,47 +445,47 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
     )
 
 
-def _note(desk: Desk) -> str:
+def _note(seat: Seat) -> str:
     """What the audit sample says: the estimate where it is graded, and how precise it is or will be."""
-    cells = [entry.cell for entry in desk.queue]
-    everything = replace(desk.choice, order="query")
-    estimate = audit_estimate(desk.review.material, desk.snapshot, cells, desk.assessor)
-    return estimate or sample_precision(len(cells), len(desk.review.queue(everything, desk.snapshot)))
+    cells = [entry.cell for entry in seat.queue]
+    everything = replace(seat.choice, order="query")
+    estimate = audit_estimate(seat.review.material, seat.snapshot, cells, seat.assessor)
+    return estimate or sample_precision(len(cells), len(seat.review.queue(everything, seat.snapshot)))
 
 
 def _listed(review: Review, asked: Asked) -> ScreenAnswer:
-    desk = Desk(review, choice_of(review, asked), asked.assessor)
+    seat = Seat(review, choice_of(review, asked), asked.assessor)
     number = max(asked.number("page", 1), 1)
     rows = []
-    for cell, why in desk.queue[(number - 1) * _PAGE : number * _PAGE]:
+    for cell, why in seat.queue[(number - 1) * _PAGE : number * _PAGE]:
         earlier = review.material.earlier(cell)
         rows.append(
             {
-                "url": check_url(desk.choice, cell),
+                "url": check_url(seat.choice, cell),
                 "cell": cell,
-                "item": words_of(desk.snapshot, cell, review.material.grade(cell).item_text),
+                "item": words_of(seat.snapshot, cell, review.material.grade(cell).item_text),
                 # How far graders lie apart would tell their grades (5 apart: 0 and 5), and those of the rows between.
-                "why": "graders disagree" if desk.choice.order == "disagreement" and review.blind else why,
-                "state": state_of_grade(desk.said(cell), asked.assessor in earlier),
-                "assessors": len(desk.snapshot.grades.get(cell, {}).keys() | earlier.keys()),
+                "why": "graders disagree" if seat.choice.order == "disagreement" and review.blind else why,
+                "state": state_of_grade(seat.said(cell), asked.assessor in earlier),
+                "assessors": len(seat.snapshot.grades.get(cell, {}).keys() | earlier.keys()),
             }
         )
     return page(
         "queue.html",
         review,
         asked,
-        title=_ORDERS[desk.choice.order][0],
-        purpose=_ORDERS[desk.choice.order][1],
+        title=_ORDERS[seat.choice.order][0],
+        purpose=_ORDERS[seat.choice.order][1],
         rows=rows,
-        **desk.progress(),
+        **seat.progress(),
         number=number,
-        pages=max(1, -(-len(desk.queue) // _PAGE)),
-        choice=desk.choice,
+        pages=max(1, -(-len(seat.queue) // _PAGE)),
+        choice=seat.choice,
         orders={order: name for order, (name, _) in _ORDERS.items()},
         blind=review.blind,
         queries=review.material.queries,
-        start=desk.start(),
-        page_url=desk.url,
+        start=seat.start(),
+        page_url=seat.url,
     )
 
 
@@ -518,22 +518,22 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
     Whoever comes from a page that shows the passage's grades has seen them: what they say of it is not blind.
     """
     cell, row = _asked_cell(review, asked)
-    desk, cells = Desk(review, choice_of(review, asked), asked.assessor), _siblings(review, cell)
+    seat, cells = Seat(review, choice_of(review, asked), asked.assessor), _siblings(review, cell)
     if asked.get("seen"):
-        new = [one for one in cells if desk.said(one) is None and (asked.assessor, one) not in desk.snapshot.looked]
+        new = [one for one in cells if seat.said(one) is None and (asked.assessor, one) not in seat.snapshot.looked]
         if new:
             review.store.look(asked.assessor, new)
-        return ScreenAnswer(redirect=check_url(desk.choice, cell))
-    rows = [_row(desk, one) for one in cells]
-    at, place = cells.index(cell), desk.place(cells)
+        return ScreenAnswer(redirect=check_url(seat.choice, cell))
+    rows = [_row(seat, one) for one in cells]
+    at, place = cells.index(cell), seat.place(cells)
     # Where the page went to a graded item by itself, a digit typed ahead must not change that grade.
     rows[at]["takes_keys"] = not (asked.get("auto") and rows[at]["said"] is not None)
     # What Enter and `a` decide about: this item, or the nearest one above that waits, or the first below.
-    waiting = [one for one in range(len(cells)) if desk.waits(cells[one])]
+    waiting = [one for one in range(len(cells)) if seat.waits(cells[one])]
     deciding = max((one for one in waiting if one <= at), default=min(waiting, default=-1))
-    following = desk.start(cells)
+    following = seat.start(cells)
     if place is not None:
-        following = following or desk.beside(cells, range(place + 1, len(desk.queue)))
+        following = following or seat.beside(cells, range(place + 1, len(seat.queue)))
     scale, grades = review.material.scale, review.material.grade_names
     return page(
         "check.html",
@@ -554,46 +554,46 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         keys={grade: str(grade) if grade >= 0 else "-" for grade in grades},
         covers=scale.covers,
         place=place,
-        fields=desk.choice.fields,
+        fields=seat.choice.fields,
         up_url=rows[at - 1]["url"] if at else "",
         down_url=rows[at + 1]["url"] if at + 1 < len(rows) else "",
         next_url=following,
-        previous_url="" if place is None else desk.beside(cells, range(place - 1, -1, -1)),
-        queue_url=desk.url,
+        previous_url="" if place is None else seat.beside(cells, range(place - 1, -1, -1)),
+        queue_url=seat.url,
         guidelines=review.guidelines,
-        progress=desk.progress(),
+        progress=seat.progress(),
     )
 
 
-def _row(desk: Desk, cell: CellKey) -> dict[str, Any]:
+def _row(seat: Seat, cell: CellKey) -> dict[str, Any]:
     """One item of the screen, as its assessor may see it."""
-    material, snapshot = desk.review.material, desk.snapshot
-    row, said, place = material.grade(cell), desk.said(cell), (cell.query_id, cell.item_id)
-    is_in = desk.queue.place(cell) is not None
+    material, snapshot = seat.review.material, seat.snapshot
+    row, said, place = material.grade(cell), seat.said(cell), (cell.query_id, cell.item_id)
+    is_in = seat.queue.place(cell) is not None
     done = is_done(said)
     # Who decides for all has to see what all say.
-    judges = desk.choice.judges and is_in
-    shown = done or judges or not desk.review.blind
+    judges = seat.choice.judges and is_in
+    shown = done or judges or not seat.review.blind
     others = material.queries[cell.query_id].others(cell.doc_id, cell.item_id) if shown else {}
     assessors = snapshot.grades.get(cell, {}) if shown else {}
     return {
         "cell": cell,
         "fields": {"q": cell.query_id, "d": cell.doc_id, "i": cell.item_id},
         "is_in": is_in,
-        "url": check_url(desk.choice, cell),
+        "url": check_url(seat.choice, cell),
         "item": words_of(snapshot, cell, row.item_text) or cell.item_id,
         "gold": material.items[place].gold_answers if place in material.items else (),
         "standing": snapshot.left.get(place, ""),
-        "before": desk.assessor in material.earlier(cell),
+        "before": seat.assessor in material.earlier(cell),
         "said": said,
         "done": done,
         "judges": judges,
         "adjudicated": snapshot.adjudicated(cell) if shown else None,
-        "waits": not judges and desk.waits(cell),
+        "waits": not judges and seat.waits(cell),
         "row": row if shown else None,
         "answer": row.answer if shown else "",
         "others": {name: grade for name, grade in others.items() if name != material.grader},
-        "assessors": {name: one for name, one in assessors.items() if name != desk.assessor},
+        "assessors": {name: one for name, one in assessors.items() if name != seat.assessor},
         "takes_keys": False,
     }
 
@@ -602,13 +602,13 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
     """Keeps an assessor's own grade; an undecided assessor has seen nothing."""
     (cell, row), choice = _asked_cell(review, asked), choice_of(review, asked)
     grade = _asked_grade(review, asked)
-    differ = Desk(review, queue_choice(review, "differ", asked.assessor), asked.assessor)
+    differ = Seat(review, queue_choice(review, "differ", asked.assessor), asked.assessor)
     seen = review.material.was_shown(asked.assessor, cell) or review.store.has_graded(asked.assessor, cell)
     # The adjudicator may have looked at what assessors say.
     seen |= differ.choice.judges and differ.queue.place(cell) is not None
     blind = review.blind and not seen
     review.store.grade(asked.assessor, cell, grade, row.grade, blind=blind, note=asked.get("note"))
-    return Desk(review, choice, asked.assessor).onward(cell)
+    return Seat(review, choice, asked.assessor).onward(cell)
 
 
 def _asked_grade(review: Review, asked: Asked) -> int | None:
@@ -623,14 +623,14 @@ def _asked_grade(review: Review, asked: Asked) -> int | None:
 
 def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
     """Accepts the grader's grade, or keeps the assessor's; of the adjudicator, decides for all."""
-    (cell, row), desk = _asked_cell(review, asked), Desk(review, choice_of(review, asked), asked.assessor)
-    decision, said, grade = asked.get("decision"), desk.said(cell), row.grade
+    (cell, row), seat = _asked_cell(review, asked), Seat(review, choice_of(review, asked), asked.assessor)
+    decision, said, grade = asked.get("decision"), seat.said(cell), row.grade
     reason = asked.get("reason") or (said.reason if said else "")
     if decision == ADJUDICATE:
         grade, reason = _asked_grade(review, asked), asked.get("note")
-        if not desk.choice.judges:
+        if not seat.choice.judges:
             raise InputError("only the adjudicator decides what assessors differ on")
-        if grade is None or desk.queue.place(cell) is None:
+        if grade is None or seat.queue.place(cell) is None:
             raise InputError("assessors do not differ there, or it was decided already; the undo takes a decision back")
     elif decision == "override":
         grade = said.grade if said else None
@@ -639,7 +639,7 @@ def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
     if grade is None:
         raise InputError("there is no grade to decide about; give your own grade first")
     review.store.decide(asked.assessor, cell, decision, grade, reason)
-    return Desk(review, desk.choice, asked.assessor).onward(cell)
+    return Seat(review, seat.choice, asked.assessor).onward(cell)
 
 
 def post_note(review: Review, asked: Asked) -> ScreenAnswer:
