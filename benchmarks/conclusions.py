@@ -1,8 +1,8 @@
 """Conclusions by simulation: what the defaults cover and how often they err, beside what they say.
 
 python -m benchmarks.conclusions                     everything
-python -m benchmarks.conclusions families            one part: means, families, letters, more, outlook, tau, pick or
-                                                     calibration
+python -m benchmarks.conclusions families            one part: means, families, letters, more, outlook, tau,
+                                                     symmetric, pick or calibration
 python -m benchmarks.conclusions --repeats 10 tau    fewer simulations
 """
 
@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 
 from rubric_measures.analysis.calibration import Anchor, RunGrades, calibrated_runs
 from rubric_measures.analysis.comparison import Comparison, compare_runs
-from rubric_measures.analysis.correlation import correlate_over_queries, kendall_batch, noise_free_tau
+from rubric_measures.analysis.correlation import (
+    correlate_over_queries,
+    drawn_over_queries,
+    kendall_batch,
+    noise_free_tau,
+)
 from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
 from rubric_measures.analysis.resampling import CORRECTIONS, Draws, mean_intervals, paired_family
 from rubric_measures.games.ratings import EloSettings
@@ -201,6 +206,32 @@ def tau_without_noise(simulations: int) -> None:
               f"{simulations - len(symmetric)} |", flush=True)  # fmt: skip
 
 
+def symmetric_intervals(simulations: int) -> None:
+    """How often the symmetric interval of τ holds the τ of noise-free means, by how reliable the means are."""
+    print(f"\nSymmetric intervals of τ, nominal 95 %, {simulations} simulations, 200 rounds\n")
+    reliabilities = (0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97)
+    print(f"| runs | queries | reliability {' | '.join(map(str, reliabilities))} |")
+    print(f"|---|---|{'---|' * len(reliabilities)}")
+    generator = np.random.default_rng(3)
+    for runs in (10, 30, 63):
+        for queries in (25, 53):
+            shares = []
+            for reliability in reliabilities:
+                spread, hits = np.sqrt(reliability / (1 - reliability) / queries), 0
+                for seed in range(simulations):
+                    x = generator.normal(size=runs)
+                    y = 0.9 * x + np.sqrt(1 - 0.81) * generator.normal(size=runs)
+                    e, f = generator.normal(size=(2, queries, runs))
+                    f = 0.3 * e + np.sqrt(1 - 0.09) * f
+                    hard = generator.normal(size=(queries, 1))
+                    truth = float(kendall_batch(x[None], y[None])[0])
+                    sides = spread * x + e + hard, spread * y + f + hard
+                    (one,) = drawn_over_queries(*sides, "kendall", Draws(200, seed))[1].intervals("symmetric", (-1, 1))
+                    hits += one.low is not None and one.high is not None and one.low <= truth <= one.high
+                shares.append(f"{hits / simulations:.2f}")
+            print(f"| {runs} | {queries} | {' | '.join(shares)} |", flush=True)
+
+
 def picks(simulations: int) -> None:
     """What the best cell of a grid has on its own queries and on others, against its τ without noise."""
     print(f"\nThe best of a grid of 20 cells by τ, 20 runs, 50 queries, {simulations} simulations\n")
@@ -274,6 +305,7 @@ PARTS = {
     "more": more_queries,
     "outlook": outlooks,
     "tau": tau_without_noise,
+    "symmetric": symmetric_intervals,
     "pick": picks,
     "calibration": calibrations,
 }
