@@ -289,7 +289,7 @@ def grade(
         model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, or a backend of your own.
         measures: what the grades are for: RubricCover, NuggetV, NuggetW, NuggetA or WeightedCover. A grade is asked for
             only while it can change one of them, so the board by these is the same, to the last digit, as with all
-            grades. Passages are asked about by their best rank, those of one rank together. A pair that no run needs is
+            grades. The passages that may settle most are asked about first. A pair that no run needs is
             never asked; records and manifest say for which measures and runs the others were. Boards say which measures
             are exact, and what others lie between. Another time, further measures, levels or runs ask only for what is
             new. Empty asks for all grades.

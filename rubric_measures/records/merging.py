@@ -160,8 +160,13 @@ class _Merger(NamedTuple):
             if alike and name == ITEM_CONTENTS:
                 for item_id in mine.keys() & theirs.keys():
                     self.either(name, f"what item {item_id!r} said when it was graded", mine[item_id], theirs[item_id])
-            elif not alike or name != "provenance" or {**mine, **bare} != {**theirs, **bare}:
+            elif not alike:
                 self.conflict(name, mine, theirs)
+            elif name != "provenance" or {**mine, **bare} != {**theirs, **bare}:
+                apart = (one for one in {**mine, **theirs} if mine.get(one) != theirs.get(one))
+                # Another bank changes the signature, too.
+                field = min(apart, key=lambda one: (one in bare, one != "bank"))
+                self.conflict(f"{name} ({field})", mine.get(field), theirs.get(field))
             # What describes a grader in full stands in one of its entries only.
             changed[name] = {**theirs, **mine}
             said = changed[name].pop(ASKED_FOR, ())

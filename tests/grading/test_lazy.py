@@ -510,7 +510,7 @@ def test_files_of_some_and_of_all_grades_are_merged(tmp_path: Path, capsys: pyte
         graded = merged(*names)
         found = board(world, graded, "nRubricCover(rel=4)@9")
         assert found.inexact is None and scores(found) == scores(board(world, made["all"], "nRubricCover(rel=4)@9"))
-    # Another bank's grades stay apart, and say so.
+    # Grades of another bank are no part of these.
     other = TestBank.from_items([replace(one, text=f"{one.text}!") for one in world.items], world.bank.query_texts)
     anew = rubric_measures.grade(
         world.groups(), other, model=world.model(), prompt=RATING, measures=COVER, retries=0, runs=None
@@ -518,3 +518,4 @@ def test_files_of_some_and_of_all_grades_are_merged(tmp_path: Path, capsys: pyte
     write_graded(tmp_path / "other.jsonl", anew)
     capsys.readouterr()
     assert main(["convert", str(tmp_path / "one.jsonl"), str(tmp_path / "other.jsonl"), "-o", str(tmp_path / "x")]) == 2
+    assert re.search(r"passage 'q0d\d+': provenance \(bank\) is '\w{16}' in one file and", capsys.readouterr().err)
