@@ -206,8 +206,9 @@ _ALMOST = 0.87  # `seeds` is almost `seed` (0.89), `top_probs` is not `top_logpr
 
 
 def _settings_of(maker: type) -> set[str]:
-    """The arguments with a default of a class of backends, those of the classes above it included."""
-    return {
+    """The settings of a class of backends: those that it declares, and arguments with a default, of all its classes."""
+    declared = getattr(maker, "settings_class", None)
+    return set(declared.__dataclass_fields__ if declared else ()) | {
         name
         for one in maker.__mro__
         if "__init__" in vars(one)

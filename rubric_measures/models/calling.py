@@ -11,19 +11,21 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import os
 import queue
 import random
+import re
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any
+from typing import Any, Literal
 
-from rubric_measures.base.errors import BackendError, RejectedError
+from rubric_measures.base.errors import BackendError, InputError, RejectedError
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.wire import Endpoint, Trouble, path_of, retry_after
+from rubric_measures.models.wire import STRUCTURED_MODES, Endpoint, Trouble, path_of, retry_after
 
 _SPAN = 0.5  # seconds that a window takes at least
 _FEW, _OVERLOAD = 0.15, 0.7  # shares of rejections
@@ -183,14 +185,35 @@ _GIVE_UP_AFTER_REJECTED = 100  # calls that the endpoint called wrong before any
 
 
 @dataclass(frozen=True)
-class CallPolicy:
-    """When to try again and when to stop; the settings of `OpenAICompatible` of the same names."""
+class EndpointSettings:
+    """The settings of `OpenAICompatible`, which says what they mean."""
 
+    endpoint_name: str = ""
+    api: Literal["chat", "completions"] = "chat"
+    structured: str = "off"
     concurrency: int = 64
     timeout: float = 300.0
     attempts: int = 6
     patience: float = 600.0
     backoff: float = 0.5
+    context_tokens: int | None = None
+    thinking_tokens: int | None = None
+    batch: str | os.PathLike[str] | None = None
+    poll: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.endpoint_name and not re.fullmatch(r"[\w.-]+", self.endpoint_name):
+            text = f"endpoint name {self.endpoint_name!r}: expected letters, digits, '.', '_' and '-'"
+            raise InputError(text, settings=("endpoint_name",))
+        modes = (*STRUCTURED_MODES, "auto", *(f"{mode}+logprobs" for mode in STRUCTURED_MODES))
+        for name, known in (("api", ("chat", "completions")), ("structured", modes)):
+            if (value := getattr(self, name)) not in known:
+                raise InputError(f"{name} is {value!r}; expected one of {', '.join(known)}")
+        for name in ("concurrency", "attempts", "timeout"):
+            if (value := getattr(self, name)) <= 0:
+                raise InputError(f"{name} is {value}; expected more than 0")
+        if self.thinking_tokens is not None and self.thinking_tokens < 0:
+            raise InputError(f"thinking_tokens is {self.thinking_tokens}; expected 0 or more")
 
     def wait_before(self, attempt: int) -> float:
         """The seconds before another attempt: exponential, at most 30, of which the upper half is drawn at random."""
@@ -221,7 +244,7 @@ class Engine:
     `make_client` gives the client of the endpoint, inside of the loop.
     """
 
-    def __init__(self, endpoint: Endpoint, make_client: Callable[[], Any], policy: CallPolicy) -> None:
+    def __init__(self, endpoint: Endpoint, make_client: Callable[[], Any], policy: EndpointSettings) -> None:
         self._endpoint, self._known = endpoint, endpoint.known
         self._make_client = make_client
         self._policy = policy

@@ -12,16 +12,16 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from rubric_measures.base.errors import BackendError, InputError
 from rubric_measures.base.plugins import require
 from rubric_measures.models.base import ENDPOINT_MARK, Reply, Request
 from rubric_measures.models.batches import BatchRun
-from rubric_measures.models.calling import CallPolicy, Engine
+from rubric_measures.models.calling import EndpointSettings, Engine
 from rubric_measures.models.wire import STRUCTURED_MODES, Endpoint, Known
 from rubric_measures.types.scales import Message
 
@@ -72,46 +72,14 @@ class OpenAICompatible:
     """
 
     _kind = "openai"
+    settings_class = EndpointSettings
 
-    def __init__(
-        self,
-        name: str,
-        base_url: str | None = None,
-        *,
-        endpoint_name: str = "",
-        api: Literal["chat", "completions"] = "chat",
-        structured: str = "off",
-        concurrency: int = 64,
-        timeout: float = 300.0,
-        attempts: int = 6,
-        patience: float = 600.0,
-        backoff: float = 0.5,
-        context_tokens: int | None = None,
-        thinking_tokens: int | None = None,
-        batch: str | os.PathLike[str] | None = None,
-        poll: float = 5.0,
-    ) -> None:
+    def __init__(self, name: str, base_url: str | None = None, **settings: Any) -> None:
         self._require()
         self._name = name
         self._given = _endpoint(base_url) if base_url else ""
-        if endpoint_name and not re.fullmatch(r"[\w.-]+", endpoint_name):
-            raise InputError(
-                f"endpoint name {endpoint_name!r}: expected letters, digits, '.', '_' and '-'",
-                settings=("endpoint_name",),
-            )
-        self._endpoint_name = endpoint_name
-        self._api = _one_of("api", api, ("chat", "completions"))
-        modes = [*STRUCTURED_MODES, "auto", *(f"{mode}+logprobs" for mode in STRUCTURED_MODES)]
-        self._structured = _one_of("structured", structured, modes)
-        for setting, value in (("concurrency", concurrency), ("attempts", attempts), ("timeout", timeout)):
-            if value <= 0:
-                raise InputError(f"{setting} is {value}; expected more than 0")
-        self._policy = CallPolicy(concurrency, timeout, attempts, patience, backoff)
-        self._context_tokens = context_tokens
-        if thinking_tokens is not None and thinking_tokens < 0:
-            raise InputError(f"thinking_tokens is {thinking_tokens}; expected 0 or more")
-        self._known = Known(thinking_tokens)
-        self._batch, self._poll = batch, poll
+        self._settings = EndpointSettings(**settings)
+        self._known = Known(self._settings.thinking_tokens)
 
     def _require(self) -> None:
         client = require("openai", "openai")
@@ -122,12 +90,13 @@ class OpenAICompatible:
     @property
     def model(self) -> str:
         """`openai:NAME`, or `openai:NAME@endpoint:ENDPOINT_NAME`; of LiteLLM with `litellm:` in front."""
-        return f"{self._kind}:{self._name}{ENDPOINT_MARK if self._endpoint_name else ''}{self._endpoint_name}"
+        name = self._settings.endpoint_name
+        return f"{self._kind}:{self._name}{name and f'{ENDPOINT_MARK}{name}'}"
 
     @property
     def in_batches(self) -> bool:
         """Whether requests are sent as files, and answered within a day."""
-        return self._batch is not None
+        return self._settings.batch is not None
 
     @property
     def settings_here(self) -> Mapping[str, object]:
@@ -148,12 +117,12 @@ class OpenAICompatible:
     @property
     def options(self) -> Mapping[str, object]:
         """The kind of API and of constraint, as they were given."""
-        return MappingProxyType({"api": self._api, "structured": self._structured})
+        return MappingProxyType({"api": self._settings.api, "structured": self._settings.structured})
 
     @property
     def context_tokens(self) -> int | None:
         """What was given; endpoints have no common way to say it."""
-        return self._context_tokens
+        return self._settings.context_tokens
 
     def count_tokens(self, text: str) -> int:
         """An estimate: a token for four characters, for two of other alphabets, for one of scripts without spaces."""
@@ -176,8 +145,8 @@ class OpenAICompatible:
         first = next(iterator, None)
         if first is None:
             return
-        if self._batch is not None:
-            answered = self._in_batches(itertools.chain([first], iterator), self._batch)
+        if self._settings.batch is not None:
+            answered = self._in_batches(itertools.chain([first], iterator), self._settings.batch)
         else:
             answered = self._one_by_one(first, iterator)
         for request, reply in answered:
@@ -216,12 +185,12 @@ class OpenAICompatible:
         import openai
 
         url = self._url
-        with openai.OpenAI(api_key=api_key(url), base_url=url, max_retries=5, timeout=self._policy.timeout) as client:
-            yield from BatchRun(self._endpoint, client, state, self._poll).complete(requests)
+        with openai.OpenAI(api_key=api_key(url), base_url=url, max_retries=5, timeout=self._settings.timeout) as client:
+            yield from BatchRun(self._endpoint, client, state, self._settings.poll).complete(requests)
 
     def _one_by_one(self, first: Request, iterator: Iterator[Request]) -> Iterator[tuple[Request, Reply]]:
-        window = _LOOK_AHEAD * self._policy.concurrency
-        engine = Engine(self._endpoint, self._client, self._policy)
+        window = _LOOK_AHEAD * self._settings.concurrency
+        engine = Engine(self._endpoint, self._client, self._settings)
         try:
             engine.submit([first])
             outstanding, exhausted = 1, False
@@ -242,7 +211,7 @@ class OpenAICompatible:
     def _client(self) -> Any:
         import openai
 
-        policy = self._policy
+        policy = self._settings
         seconds = policy.timeout + 5  # the engine measures the whole call, the client each step of it
         limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
             max_connections=None, max_keepalive_connections=policy.concurrency
@@ -269,7 +238,7 @@ class OpenAICompatible:
             Request(
                 self.model,
                 question,
-                {"api": self._api, "structured": mode, "temperature": 0, "max_tokens": 32},
+                {"api": self._settings.api, "structured": mode, "temperature": 0, "max_tokens": 32},
                 _PROBE_LABELS,
             )
             for mode in modes
@@ -347,12 +316,6 @@ def api_key(url: str) -> str:
     return key or "none"
 
 
-def _one_of(name: str, value: str, known: Sequence[str]) -> Any:
-    if value not in known:
-        raise InputError(f"{name} is {value!r}; expected one of {', '.join(known)}")
-    return value
-
-
 _NOWHERE = "https://litellm"  # stands in messages where the library knows the URL of the provider
 
 
@@ -384,7 +347,7 @@ class LiteLLM(OpenAICompatible):
         require("litellm", "litellm")
 
     def _client(self) -> _Client:
-        return _Client(self._base_url, self._policy.timeout + 5)
+        return _Client(self._base_url, self._settings.timeout + 5)
 
     def _secrets(self) -> tuple[str, ...]:
         return tuple(value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN")))
