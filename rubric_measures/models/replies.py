@@ -201,17 +201,6 @@ def encoded(reply: Reply) -> str:
     return f"{{{','.join(fields)}}}"
 
 
-def model_counts(connection: sqlite3.Connection) -> list[ModelCount]:
-    """How many replies and tokens each model has, in order of the models' names."""
-    rows = connection.execute(
-        "SELECT model, count(*), sum(json_extract(reply, '$.status') IS 'truncated'), "
-        "sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
-        "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(size) "
-        f"FROM {_READABLE} GROUP BY model ORDER BY model"
-    )
-    return [ModelCount(*row) for row in rows]
-
-
 _LOG = logging.getLogger("rubric_measures")
 
 _APPLICATION_ID = 0x52_4D_43_31  # "RMC1": tells our files from other SQLite files
@@ -235,6 +224,12 @@ _SCHEMA = (
     reply TEXT -- NULL where there is none, or another call was answered first, or it was pruned
 )""",
     "CREATE INDEX calls_by_key ON calls (key)",
+)
+_COUNTS = (
+    "SELECT model, count(*), sum(json_extract(reply, '$.status') IS 'truncated'), "
+    "sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
+    "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(size) "
+    f"FROM {_READABLE} GROUP BY model ORDER BY model"
 )
 _ASK = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, 1, 0, 0, NULL, ?, ?, NULL)"
 _FILL = (
@@ -411,13 +406,15 @@ class ReplyCache:
             text = "SELECT key, reply FROM calls WHERE key IN (%s) AND reply IS NOT NULL"
             return {key.hex(): self._decode(key, reply) for key, reply in self._of_keys(text, keys)}
 
+    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """What a look at the file finds; nothing where there is none."""
+        with self._using:
+            return self._connection.execute(statement, values).fetchall() if self._is_there() else []
+
     def absent(self, keys: Iterable[str]) -> list[str]:
         """Those of the keys (hex) that have no reply."""
-        with self._using:
-            if not self._is_there():
-                return list(keys)
-            found = "SELECT EXISTS (SELECT 1 FROM calls WHERE key = ? AND reply IS NOT NULL)"
-            return [key for key in keys if not self._connection.execute(found, (bytes.fromhex(key),)).fetchone()[0]]
+        text = "SELECT 1 FROM calls WHERE key = ? AND reply IS NOT NULL LIMIT 1"
+        return [key for key in keys if not self._rows(text, bytes.fromhex(key))]
 
     def get(self, key: str) -> Reply | None:
         """The stored reply of one key, or None."""
@@ -473,24 +470,16 @@ class ReplyCache:
         return FormatError(f"the reply of key {key.hex()} is damaged; prune it or name another file", path=self.path)
 
     def __len__(self) -> int:
-        if not self._is_there():
-            return 0
-        with self._using:
-            count: int = self._connection.execute("SELECT count(*) FROM calls WHERE reply IS NOT NULL").fetchone()[0]
-            return count
+        return sum(count for (count,) in self._rows("SELECT count(*) FROM calls WHERE reply IS NOT NULL"))
 
     def entries(self, model: str | None = None) -> Iterator[CacheEntry]:
         """All stored replies (of one model), in the order in which they were asked for."""
         last = 0
-        while self._is_there():
-            with self._using:
-                rows = self._connection.execute(
-                    "SELECT rowid, key, model, messages, replicate, reply FROM calls WHERE rowid > ? "
-                    "AND reply IS NOT NULL AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000",
-                    (last, model, model),
-                ).fetchall()
-            if not rows:
-                return
+        statement = (
+            "SELECT rowid, key, model, messages, replicate, reply FROM calls WHERE rowid > ? "
+            "AND reply IS NOT NULL AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000"
+        )
+        while rows := self._rows(statement, last, model, model):
             for row in rows:
                 last = row[0]
                 if tuple(map(type, row[1:])) != _TYPES:
@@ -504,24 +493,20 @@ class ReplyCache:
 
         Calls with a price and without are rows of their own. Calls that a living process is making are not in it yet.
         """
-        with self._using:
-            if not self._is_there():
-                return []
-            rows = self._connection.execute(
-                "SELECT day, model, count(*), sum(failed), sum(prompt_tokens), sum(completion_tokens), sum(cost) "
-                "FROM calls WHERE day IS NOT NULL AND (owner IS NULL OR until < ?) "
-                "GROUP BY day, model, cost IS NOT NULL ORDER BY day, model, cost IS NOT NULL",
-                (time.time(),),
-            )
-            found = [LedgerRow(*row) for row in rows]
-            # Limits are held against these sums, so a file that was damaged must not have them at any value.
-            try:
-                is_damaged = any(str(date.fromisoformat(row.day)) != row.day for row in found)
-            except (TypeError, ValueError):
-                is_damaged = True
-            if is_damaged or not all(isinstance(number, int) for row in found for number in row[2:6]):
-                raise sqlite3.DatabaseError("the ledger is damaged")
-            return found
+        text = (
+            "SELECT day, model, count(*), sum(failed), sum(prompt_tokens), sum(completion_tokens), sum(cost) "
+            "FROM calls WHERE day IS NOT NULL AND (owner IS NULL OR until < ?) "
+            "GROUP BY day, model, cost IS NOT NULL ORDER BY day, model, cost IS NOT NULL"
+        )
+        found = [LedgerRow(*row) for row in self._rows(text, time.time())]
+        # Limits are held against these sums, so a file that was damaged must not have them at any value.
+        try:
+            is_damaged = any(str(date.fromisoformat(row.day)) != row.day for row in found)
+        except (TypeError, ValueError):
+            is_damaged = True
+        if is_damaged or not all(isinstance(number, int) for row in found for number in row[2:6]):
+            raise InputError(f"{self.path}: the reply cache cannot be used (the ledger is damaged)")
+        return found
 
     def paid(self, after: int, by_query: bool) -> tuple[int, list[Spent], list[Spent]]:
         """What was paid, from a row on.
@@ -633,10 +618,7 @@ class ReplyCache:
 
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""
-        if not self._is_there():
-            return []
-        with self._using:
-            return model_counts(self._connection)
+        return [ModelCount(*row) for row in self._rows(_COUNTS)]
 
     def file_bytes(self) -> int:
         """The size of the file and its log on disk."""
