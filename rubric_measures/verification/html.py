@@ -244,7 +244,9 @@ class _Blocks:
         # The table of passages takes the place of the grid.
         self._asked = replace(settings, reports=[name for name in settings.reports if name != "grid_display"])
         self._places: dict[str, _Placed] = {}
-        self._texts = {} if bank is None else {one.item_id: one.text for of in bank.items.values() for one in of}
+        # Queries may call their items alike.
+        items = () if bank is None else (one for of_query in bank.items.values() for one in of_query)
+        self._texts = {(one.query_id, one.item_id): one.text for one in items}
         self._queries = {} if bank is None else bank.query_texts
         self._blocks = environment(_PACKAGE).get_template("blocks.html").module
         # Of each kind what is worth a look, and of how many there are such things; rows are (key, cells).
@@ -321,7 +323,8 @@ class _Blocks:
         missed = uncovered_passages(query, settings.min_judgment, level) if "uncovered_passages" in reports else []
         for one in missed:
             self._add("uncovered", (one.judgment,), [one.text, query_id, one.judgment, one.best_grade, one.doc_id])
-        self._totals["uncovered"] += sum((one.judgment or -1) >= settings.min_judgment for one in query.passages)
+        judgments = [one.judgment for one in query.passages if one.judgment is not None]
+        self._totals["uncovered"] += sum(judgment >= settings.min_judgment for judgment in judgments)
         covers = settings.min_rating or (query.scale.covers if query.scale is not None else None)
         for grade in query.rows() if "verify_grading" in reports else ():
             self._totals["doubtful"] += 1
@@ -446,8 +449,9 @@ class _Blocks:
             return PageCell(query, "words", place.href(), name=str(value))
         if (id_of := _ITEMS.get(column, column)) in said and id_of.endswith("item_id"):
             item_id = str(said[id_of])
-            text = (value if column in _ITEMS else None) or self._texts.get(item_id) or place.items.get(item_id)
-            return PageCell(str(text or said[id_of] or "–"), "words", place.item_href(item_id), name=item_id)
+            known = self._texts.get((str(said.get("query_id")), item_id)) or place.items.get(item_id)
+            text = (value if column in _ITEMS else None) or known or said[id_of] or "–"
+            return PageCell(str(text), "words", place.item_href(item_id), name=item_id)
         if isinstance(value, Undefined):
             return PageCell(f"– ({value.reason})", "none")
         if isinstance(value, str):
@@ -457,8 +461,9 @@ class _Blocks:
         if section.scale is not None and (isinstance(cell, Marked) or column == "grade"):
             covers = isinstance(cell, Marked) and cell.bold
             return PageCell(plain_number(value), shade(value, section.scale) + (" covers" if covers else ""))
-        is_count = isinstance(value, int) or column in ("judgment", "best_grade", "grade", "relevant")
-        return PageCell(plain_number(value) if is_count else number(value).replace("-", "−"), "number")
+        if isinstance(value, int) or column in ("judgment", "best_grade", "grade", "relevant"):
+            return PageCell(str(value) if isinstance(value, int) else plain_number(value), "number")
+        return PageCell(number(value).replace("-", "−"), "number")
 
     def _text(self, section: Section, column: str, value: str, place: _Placed, said: Mapping[str, Any]) -> PageCell:
         """A text; one of a passage leads to all of it, or opens to it."""

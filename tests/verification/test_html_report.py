@@ -123,6 +123,22 @@ def test_items_are_shown_by_their_texts(tmp_path: Path) -> None:
         assert "What is a?" in cells and not [cell for cell in cells if cell.startswith("q1/")]
 
 
+def test_queries_may_call_their_items_alike(tmp_path: Path) -> None:
+    grades = [grade_set({"1": 5}), grade_set({"1": 0}, llm="other")]
+    records = [[query, [passage(query, "d1", grades, judgment=1)]] for query in ("q1", "q2")]
+    banks = [
+        {"query_id": query, "items": [{"query_id": query, "question_id": "1", "question_text": f"What of {query}?"}]}
+        for query in ("q1", "q2")
+    ]
+    graded, bank = write_lines(tmp_path / "graded.jsonl", records), write_lines(tmp_path / "bank.jsonl", banks)
+    report = tmp_path / "report.html"
+    assert main(["verify", str(graded), "--bank", str(bank), "--grader-statistics", "-o", str(report)]) == 0
+    reader = Reader(report.read_text(encoding="utf-8"))
+    # Of disagreements only the ids are known.
+    first, second = (reader.cells.index(f"What of {query}?") for query in ("q1", "q2"))
+    assert (reader.cells[first + 2], reader.cells[second + 2]) == ("q1", "q2")
+
+
 def test_lists_say_the_worst_and_lead_to_it(tmp_path: Path) -> None:
     sets = {
         "d1": ({"q1/a": 5, "q1/b": 0}, 0),  # not relevant, and a covers it
