@@ -186,7 +186,7 @@ class Unsettled:
         best = [(min(of[doc_id] for of in places if doc_id in of), doc_id) for doc_id in {*chain(*places)}]
         self._docs = {doc_id: place for place, (_, doc_id) in enumerate(sorted(best))}
         ranks = np.array([[of.get(doc_id, np.inf) for doc_id in self._docs] for of in places])
-        self._columns, self._count = {item.item_id: place for place, item in enumerate(items)}, len(rankings)
+        self._columns = {item.item_id: place for place, item in enumerate(items)}
         bank = QueryGrades.empty("", items)
         # Cutoff, the grade that settles an item, and which items the rankings have open: once for equal measures.
         kinds = {(one.cutoff or sys.maxsize, one.settled_by or 0, one.needed.which): 0 for one in computations}
@@ -206,16 +206,14 @@ class Unsettled:
         """
         ids, left = list(self._docs), np.ones(len(self._docs), bool)
         while True:
-            still = [shown & is_open.any(axis=1, keepdims=True) for shown, _, is_open in self._open]
-            worth = left * sum((is_open.sum(axis=1) @ shown for shown, _, is_open in self._open), np.zeros(len(ids)))
-            wave, busy = list[int](), np.zeros(self._count, bool)
-            for place in np.argsort(-worth, kind="stable").tolist():
-                if not worth[place] or (wave and 2 * worth[place] < worth[wave[0]]):
-                    break
-                showing = np.any([shown[:, place] for shown in still], axis=0)
-                if not (busy & showing).any():
-                    busy |= showing
-                    wave.append(place)
+            opened = [(shown, is_open.sum(axis=1)) for shown, _, is_open in self._open]
+            worth = left * sum((count @ shown for shown, count in opened), np.zeros(len(ids)))
+            showing = np.any([shown & (count > 0)[:, None] for shown, count in opened], axis=0)
+            may = (worth > 0) & (2 * worth >= worth.max(initial=0))
+            wave: list[int] = []
+            while may.any():
+                wave.append(int(np.argmax(worth * may)))
+                may &= ~showing[showing[:, wave[-1]]].any(axis=0)
             if not wave:
                 return
             left[wave] = False
