@@ -97,7 +97,9 @@ def mean_intervals(board: Leaderboard, draws: Draws = USUAL_DRAWS) -> dict[str, 
         run -> measure -> interval; `units` is the number of queries in the mean.
     """
     names = [(run, measure) for run in board.values if run not in BELOW for measure in board.measures]
-    table, _ = score_table([board.values[run][measure] for run, measure in names])
+    # Of a run without a mean single queries say nothing, see `Leaderboard.scored`.
+    known = [board.values[run][of] if board.cells[run][of].mean is not None else {} for run, of in names]
+    table, _ = score_table(known)
     result: dict[str, dict[str, Interval]] = {}
     for (run, measure), interval in zip(names, intervals_of_means(table, draws), strict=True):
         result.setdefault(run, {})[measure] = interval

@@ -19,6 +19,8 @@ from ir_measures import ScoredDoc
 from msgspec.structs import replace
 
 import rubric_measures
+from rubric_measures.analysis.board_reports import mean_intervals
+from rubric_measures.analysis.resampling import Draws
 from rubric_measures.api import bundle, check_bundle, write_qrels
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Leaderboard
@@ -474,6 +476,11 @@ def test_runs_without_a_score_are_said_where_a_board_is_read(
     unknown = sum(row["RubricCover(rel=4)@9"].mean is None for row in found.cells.values())
     path = tmp_path / "board.json"
     path.write_text(found.render("json"), encoding="utf-8")
+    # Queries of such a run that need no further grade give it no interval.
+    partial = [run for run in found.values if found.scored(run, "RubricCover(rel=4)@9") == {}]
+    known = mean_intervals(found, Draws(50))
+    assert len(partial) == unknown and {known[run]["RubricCover(rel=4)@9"].low for run in partial} == {None}
+    assert known["run0"]["RubricCover(rel=4)@9"].low is not None
     # Nothing is concluded of runs without a score, and which these are is said first.
     assert main(["compare", str(path)]) == 1
     out, err = capsys.readouterr()
