@@ -280,6 +280,7 @@ def board_page(
         scores=report.scores(intervals),
         order=sorted(range(len(listed)), key=lambda place: (report.difference(listed[place].query_id), place)),
         signature=board.signature,
+        importance=importance,
     )
 
 
@@ -482,10 +483,6 @@ class _BoardReport:
             if query.answers.get(run, "").strip():
                 said.setdefault(query.answers[run], []).append(run)
         return [(some(runs), re.split(r"\n\s*\n", answer)) for answer, runs in said.items()]
-
-    def importance(self, item: RubricItem) -> str:
-        """See `importance`."""
-        return importance(item)
 
 
 def _ends(interval: Interval) -> tuple[float, ...]:
