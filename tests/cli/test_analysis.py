@@ -650,7 +650,7 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
         in (call(capsys, *command, "--plot", tmp_path / "board.svg", "--plot-kind", "differences")[2])
     )
     call(capsys, *command, "--plot", tmp_path / "board.svg", "--plot-kind", "differences", "--baseline", "good")
-    assert "Differences to good over 4 queries" in (tmp_path / "board.svg").read_text()
+    assert "minus that of good" in (tmp_path / "board.svg").read_text()
 
 
 def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
