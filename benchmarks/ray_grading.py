@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import multiprocessing
 import os
 import random
@@ -22,7 +23,6 @@ from typing import Any
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.ray_runner import RayRunner, RaySettings, ray_backend
-from rubric_measures.models.ray_workers import BackendSpec
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.types.scales import Message
@@ -180,12 +180,12 @@ def speedup(passages: int, rounds: int) -> None:
             print(f"| one and two plain processes, round {number + 1} | | | {alone[0]:.2f}, {alone[1]:.2f} | | |")
             rates = []
             for actors in (1, 2):
-                _, spec, settings = ray_backend(
+                _, _, settings = ray_backend(
                     f"hf:{folder}", options, RaySettings(actors=actors, gpus_per_actor=0, batch_size=4)
                 )
-                spec = dataclasses.replace(spec, make=make_signed)
+                make = functools.partial(make_signed, f"hf:{folder}", **options)
                 with ReplyCache(":memory:") as cache:
-                    runner = RayRunner(spec.build(), cache, spec=spec, settings=settings)
+                    runner = RayRunner(make(), cache, make=make, settings=settings)
                     measured = measure(runner, actors, passages, 24, 40, number)
                 rates.append(measured.rate)
                 print(measured.row(f"{actors} actors, round {number + 1}"), flush=True)
@@ -204,7 +204,7 @@ def overhead(blocks: int) -> None:
             runner = RayRunner(
                 Instant(),
                 ReplyCache(f"{folder}/{batch}"),
-                spec=BackendSpec("instant", {}, make_instant),
+                make=functools.partial(make_instant, "instant"),
                 settings=RaySettings(actors=1, gpus_per_actor=0, batch_size=batch),
             )
             measured = measure(runner, 1, count * batch, 0, 60, 1)

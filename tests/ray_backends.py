@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +111,9 @@ def drive(folder: str, options: dict[str, Any], arguments: list[str], before_ray
 
     from rubric_measures.cli import main
     from rubric_measures.models import ray_runner
-    from rubric_measures.models.ray_workers import BackendSpec
 
-    spec = BackendSpec(folder, options, make_diary)
-    ray_runner.ray_backend = lambda model, _, settings: (spec.build(), spec, settings)
+    make = partial(make_diary, folder, **options)
+    ray_runner.ray_backend = lambda model, _, settings: (make(), make, settings)
     begin = ray.init
 
     def init(*args: Any, **kwargs: Any) -> Any:

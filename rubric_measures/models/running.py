@@ -345,6 +345,7 @@ T = TypeVar("T")
 # A job yields requests and is sent their replies in the same order, as often as it likes; then it returns its result.
 # So a style that retries, verifies or cuts a passage into chunks is a plain function that reads from top to bottom.
 Job = Generator[Sequence[Request], Sequence[Reply], T]
+Complete = Callable[[Iterable[Request]], Iterator[tuple[Request, Reply]]]  # as a backend has it
 _BLOCK = 256  # requests that are looked up in the cache together
 _LEASED = 64  # calls that are taken together, before they are made
 _LOOK_SECONDS = 0.2  # between two looks at what other processes have made
@@ -493,11 +494,6 @@ class RunState(Generic[K, T]):
                 # An unknown cost is not 0: the limit could not be held.
                 self.stats.limit = self.stats.limit or UNKNOWN_COST
             self._answer(request, kept)
-
-    def settle_block(self, answered: Sequence[tuple[Request, Reply]]) -> None:
-        """Settles a block of replies."""
-        for request, reply in answered:
-            self.settle(request, reply)
 
     def _is_stopped(self) -> bool:
         if self.runner.stop is not None and self.runner.stop.is_set():
@@ -826,13 +822,16 @@ class LocalRunner:
             Exception: what the iterable of jobs or a job raised, once every call under way is finished and kept.
         """
         run = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
-        try:
-            yield from self._ask(run)
-        finally:
-            run.account.close()
+        with contextlib.closing(run.account), self.calling() as complete:
+            yield from self._ask(run, complete)
 
-    def _ask(self, run: RunState[K, T]) -> Iterator[tuple[K, T]]:
-        """Makes the calls of a run: all in which runners differ; see `run`."""
+    @contextlib.contextmanager
+    def calling(self) -> Iterator[Complete]:
+        """What makes the calls of one run: all in which runners differ."""
+        yield self.backend.complete
+
+    @staticmethod
+    def _ask(run: RunState[K, T], complete: Complete) -> Iterator[tuple[K, T]]:
         while True:
             request = run.next_miss()
             yield from run.take_done()
@@ -845,7 +844,7 @@ class LocalRunner:
                 run.wait_for_others()
                 continue
             try:
-                for asked, reply in self.backend.complete(run.feed(request)):
+                for asked, reply in complete(run.feed(request)):
                     run.settle(asked, reply)
                     yield from run.take_done()
             except RejectedError as error:
@@ -853,5 +852,5 @@ class LocalRunner:
                 run.give_up(str(error))
             if run.handed:
                 raise GradingError(
-                    f"{self.backend.model}: {len(run.handed)} requests were not answered; run the command again"
+                    f"{run.runner.backend.model}: {len(run.handed)} requests were not answered; run the command again"
                 )

@@ -240,8 +240,8 @@ class CallSettings:
             raise InputError("actors make their model themselves: name it, as a plug-in if it is your own")
         from rubric_measures.models.ray_runner import RayRunner, ray_backend
 
-        backend, spec, settings = ray_backend(self.model, self._options(), settings)
-        return backend, partial(RayRunner, backend, spec=spec, settings=settings)
+        backend, make, settings = ray_backend(self.model, self._options(), settings)
+        return backend, partial(RayRunner, backend, make=make, settings=settings)
 
     def runner_over(self, cache: Any = None, **more: Any) -> LocalRunner:
         """A runner over a cache that is open; `more` are `progress` and `stop` (see `LocalRunner`)."""

@@ -26,7 +26,7 @@ LATE = re.compile(r"rubric_measures(\.\w+)+(:\S+)?$")
 GROUPS = {"formats", "measures", "models", "prompts", "review"}
 MAKING = {"prompts", "models", "grading"}
 USING = {"measures", "boards", "analysis", "pages", "games", "verification"}
-ALL_LINES, ALL_MODULES = 40_010, 139
+ALL_LINES, ALL_MODULES = 39_706, 138
 # A module has at least so many code lines, and at most so many.
 LEAST, MOST = 100, 700
 # Smaller for a reason: what every command imports before it knows its files, and doors of other programs.
@@ -210,7 +210,7 @@ def test_ray_is_named_by_its_runner_alone() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             named |= {path.stem for name in names if name.partition(".")[0] == "ray"}
-    assert named == {"ray_workers"}
+    assert named == {"ray_runner"}
 
 
 def test_no_two_things_have_one_class_name() -> None:
