@@ -11,6 +11,7 @@ A table of answers to grades, scores and a report: what the command `answers` do
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import re
@@ -27,6 +28,7 @@ from rubric_measures.api.evaluating import evidence, write_report
 from rubric_measures.api.grading import grade, sentence_bank
 from rubric_measures.api.loading import Bank, File, GradedRecords, bank_of, file_path, is_file, load
 from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, score
+from rubric_measures.api.versions import AnswerVersion, compare_versions, paired_runs, read_version, settings_of
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.words import sentence_ends
@@ -45,6 +47,7 @@ from rubric_measures.types.entities import RubricItem, Signature, TestBank, make
 if TYPE_CHECKING:
     import pandas
 
+    from rubric_measures.analysis.facts import FactDiff
     from rubric_measures.api.boards import Gates
     from rubric_measures.api.generating import CallPlan
     from rubric_measures.measures.grades import Grades, OnFailed
@@ -96,6 +99,23 @@ def _named_by_file(tables: Sequence[AnswerTable]) -> list[tuple[str, AnswerTable
             table = AnswerTable(table.name, tuple(rows), table.columns, table.unused)
         named.append((stem, table))
     return named
+
+
+def _runs_in(tables: Sequence[tuple[str, AnswerTable]]) -> list[str]:
+    """The runs of tables, in their order."""
+    return list(dict.fromkeys(row.run_id or name for name, table in tables for row in table.rows))
+
+
+def _renamed(
+    tables: Sequence[tuple[str, AnswerTable]], taken: Sequence[str]
+) -> tuple[list[tuple[str, AnswerTable]], dict[str, str]]:
+    """The tables with names of runs that are not taken, and those names by the ones that stand in the tables."""
+    names = {run: f"{run} before" if run in taken else run for run in _runs_in(tables)}
+    made = []
+    for stem, table in tables:
+        rows = tuple(row._replace(run_id=names[row.run_id or stem]) for row in table.rows)
+        made.append((stem, AnswerTable(table.name, rows, table.columns, table.unused)))
+    return made, names
 
 
 @dataclass
@@ -407,10 +427,13 @@ class EvaluatedAnswers:
         grades: the grades behind them.
         bank: the test bank: what a good answer to each question has to say.
         records: the graded answers, with their texts and the grader's replies.
-        runs: the systems that answered; the board also has their contexts, where these were graded.
+        runs: the systems that answered; the board also has those that they are compared with, and contexts, where
+            these were graded.
         folder: where all of it was written; None where nothing was.
         page: the report there.
         plan: of a dry run, what would be called; then the board is empty.
+        diff: what became of each fact, where the answers were compared with others.
+        asking: how grades were asked for, as arguments of `grade`.
     """
 
     board: Board
@@ -421,6 +444,8 @@ class EvaluatedAnswers:
     folder: Path | None = None
     page: Path | None = None
     plan: GradingPlan | None = None
+    diff: FactDiff | None = None
+    asking: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def is_complete(self) -> bool:
@@ -445,6 +470,49 @@ class EvaluatedAnswers:
         if run not in self.board.cells:
             raise UnknownNameError("run", run, self.runs)
         return {query.query_id: lacking for query in self.evidence if (lacking := query.missed(run))}
+
+    @property
+    def _version(self) -> AnswerVersion:
+        name = "" if self.folder is None else self.folder.name
+        return AnswerVersion(name, self.board, self.evidence, self.runs, settings_of(self.records))
+
+    def against(
+        self, other: EvaluatedAnswers | str | os.PathLike[str], run: str | None = None, *, confirm: int = 0
+    ) -> FactDiff:
+        """What these answers gained and lost against others, fact by fact, and whether their score is another.
+
+        One run on each side are compared; of several, those of the same name. A question without an answer loses its
+        facts. A fact whose grade failed is unsure, and counts the same for both.
+
+        Args:
+            other: the answers before: an evaluation, or the folder that one wrote.
+            run: the only run of these answers that is compared.
+            confirm: grade what changed again so many times, on both sides and without a cache: a change counts where
+                all grades agree, and is unsure elsewhere. Limits on calls and costs hold for each time.
+
+        Raises:
+            InputError: the others were graded with another bank, grader or prompt, or have no such runs.
+            UnknownNameError: there is no such run.
+        """
+        before = other._version if isinstance(other, EvaluatedAnswers) else read_version(other)
+        pairs, left_out = paired_runs(before.runs, self.runs, run)
+        return compare_versions(before, self._version, pairs, left_out, confirm=confirm, asking=self.asking)
+
+    def assert_not_worse(
+        self, other: EvaluatedAnswers | str | os.PathLike[str], run: str | None = None, *, confirm: int = 0
+    ) -> None:
+        """Fails a test whose answers are worse than others by the first measure, with the facts that they lost.
+
+        Worse is the whole interval of the paired difference below 0. Arguments and what is raised: see `against`.
+
+        Raises:
+            AssertionError: a run is worse.
+        """
+        __tracebackhide__ = True
+
+        diff = self.against(other, run, confirm=confirm)
+        if diff.worse:
+            raise AssertionError(str(diff))
 
     def assert_at_least(self, measure: str, least: float, run: str | None = None) -> None:
         """Fails a test whose answers score too low, with the items that they miss.
@@ -500,7 +568,9 @@ def evaluate_answers(
     items_per_call: int | Literal["all"] | None = None,
     on_failed: OnFailed | None = None,
     title: str = "Answers",
-    baseline: str | None = None,
+    against: AnswerSource | EvaluatedAnswers | None = None,
+    run: str | None = None,
+    confirm: int = 0,
     notes: Sequence[str] = (),
     review: str | None = None,
     gates: Gates | None = None,
@@ -546,7 +616,11 @@ def evaluate_answers(
             does, where no prompt is named; else each by itself.
         on_failed: how a failed grade counts, see `load`.
         title: the heading of the report.
-        baseline: the run that others are compared with in the report, see `write_report`.
+        against: what the answers are compared with, fact by fact (`diff` of the result, and in the report): the folder
+            of an earlier evaluation, whose bank is used where none is given, or that evaluation; another table, which
+            is graded in the same call; or the name of a run of `answers`. See `EvaluatedAnswers.against`.
+        run: the only run that is compared; None for all.
+        confirm: how often facts that changed are graded again, see `EvaluatedAnswers.against`.
         notes: further lines below the heading of the report.
         review: the address of the review page of these grades and bank, see `write_report`.
         gates: what the board has to pass (`read_gates`): one on a measure that it will not have is refused before a
@@ -567,7 +641,7 @@ def evaluate_answers(
     plan = None if measures is None else Plan(rubric_measures_of(parse_measures(measures)))
     if gates is not None:
         likely = plan.measures if plan is not None else parse_measures([*OF_NUGGETS, *OF_CRITERIA, *OF_ANSWERS])
-        gates.refuse_others(likely, is_sure=plan is not None)
+        gates.refuse_others(likely)
     of_citations = {isinstance(measure, SupportMeasure) for measure in (() if plan is None else plan.measures)}
     if len(of_citations) > 1:
         raise MeasureError(
@@ -577,15 +651,40 @@ def evaluate_answers(
     others = {"bank": bank is not None, "bank_from": bank_from is not None, "contexts": contexts}
     if True in of_citations and (named := [name for name, is_given in others.items() if is_given]):
         raise InputError("citations are judged by the contexts that they name; leave the setting out", settings=named)
+    if against is None and confirm:
+        raise InputError("changes are graded again, and there is nothing to compare with; name it",
+                         settings=("confirm", "against"))  # fmt: skip
+    if True in of_citations and against is not None:
+        raise InputError("facts are compared, and citations are none; leave one out", settings=("against", "measures"))
+    before: AnswerVersion | None = None
+    if isinstance(against, EvaluatedAnswers):
+        before = against._version
+    elif isinstance(against, str | os.PathLike) and Path(against).is_dir():
+        before = read_version(against)
+        bank = Path(against) / "bank.csv" if bank is None and bank_from is None else bank
     folder = None if output is None else Path(output) if dry_run else _folder(output)
     tables = answer_tables_of(answers, columns, systems)
+    runs = _runs_in(tables)
+    if run is not None and run not in runs:
+        raise UnknownNameError("run", run, runs, settings=("run",))
+    compared: tuple[dict[str, str], list[str]] = {}, []
+    earlier: list[tuple[str, AnswerTable]] = []
+    if before is not None:
+        compared = paired_runs(before.runs, runs, run)
+    elif isinstance(against, str) and against in runs and not Path(against).exists():
+        compared = {one: against for one in runs if one != against and run in (None, one)}, []
+        if not compared[0]:
+            text = f"{against} is the only run that is left to be compared with {against}"
+            raise InputError(text, settings=("against", "run"))
+    elif against is not None:
+        earlier, names = _renamed(answer_tables_of(against, columns, systems), runs)
+        pairs, left_out = paired_runs(names, runs, run)
+        compared = {one: names[other] for one, other in pairs.items()}, left_out
     known = given_bank(bank, bank_from, folder)
-    asked = asked_in(tables, known)
-    if baseline is not None and baseline not in asked.runs:
-        raise UnknownNameError("run", baseline, asked.runs, settings=("baseline",))
+    asked = asked_in([*tables, *earlier], known)
     if folder is not None:
         calls.setdefault("cache", folder / "replies.sqlite")
-    shown: Mapping[str, Any] = {"title": title, "baseline": baseline, "notes": notes, "review": review}
+    shown: Mapping[str, Any] = {"title": title, "notes": notes, "review": review}
     is_free = True not in of_citations and not prompt and model.partition(":")[0] in ("openai", "litellm")
     asking: Any = {
         "model": model,
@@ -608,7 +707,8 @@ def evaluate_answers(
         if dry_run:
             return _planned(records.plan, TestBank({}), asked)
         sentences = sentence_bank(records, asked.texts)
-        return _scored(records, sentences, measures, on_failed, asked, folder, "support", shown)
+        made = _evaluated(records, sentences, measures, on_failed, runs, folder, asking)
+        return _written(made, "support", shown)
     used = known if bank is not None else made_bank(asked, known, bank_from, model, progress, calls, dry_run)
     if isinstance(used, GradingPlan):
         return _planned(used, TestBank({}), asked)
@@ -628,7 +728,12 @@ def evaluate_answers(
     records = grade(_pooled(asked, contexts), of_these, output=output, **asking)
     if dry_run:
         return _planned(records.plan, of_these, asked)
-    return _scored(records, of_these, measures, on_failed, asked, folder, "", shown)
+    made = _evaluated(records, of_these, measures, on_failed, runs, folder, asking)
+    if compared[0]:
+        now = made._version
+        how: Any = {"confirm": confirm, "asking": made.asking}
+        made = dataclasses.replace(made, diff=compare_versions(before or now, now, *compared, **how))
+    return _written(made, "", shown)
 
 
 def _planned(plan: GradingPlan | None, bank: TestBank, asked: Questions) -> EvaluatedAnswers:
@@ -639,29 +744,37 @@ def _planned(plan: GradingPlan | None, bank: TestBank, asked: Questions) -> Eval
     )
 
 
-def _scored(
+def _evaluated(
     records: GradedRecords,
     bank: TestBank,
     measures: Measures | None,
     on_failed: OnFailed | None,
-    asked: Questions,
+    runs: Sequence[str],
     folder: Path | None,
-    kind: str,
-    shown: Mapping[str, Any],
+    asking: Mapping[str, Any],
 ) -> EvaluatedAnswers:
-    """Scores the records, and writes board and report."""
-
+    """Scores the records."""
     grades = load(records, bank, on_failed=on_failed)
     board = score(grades, None, measures, overall=False, notes=False)
     # Which answers are missing was said of the table, and who asks here knows what is scored.
     replace(board, missing={}, wrapped=()).log_notes()
-    page = None
-    if folder is not None:
-        with atomic_writer(folder / f"{kind or 'board'}.json") as stream:
-            stream.write(board.render("json", -1))
-        page = folder / f"{kind or 'index'}.html"
-        write_report(page, board, grades, **shown)
-    return EvaluatedAnswers(board, grades, bank, records, tuple(asked.runs), folder, page)
+    asked = {name: value for name, value in asking.items() if name != "progress"}
+    return EvaluatedAnswers(board, grades, bank, records, tuple(runs), folder, asking=asked)
+
+
+def _written(made: EvaluatedAnswers, kind: str, shown: Mapping[str, Any]) -> EvaluatedAnswers:
+    """Writes board and report, where there is a folder."""
+    if made.folder is None:
+        return made
+    with atomic_writer(made.folder / f"{kind or 'board'}.json") as stream:
+        stream.write(made.board.render("json", -1))
+    page = made.folder / f"{kind or 'index'}.html"
+    # Queries on which the others lose most come first, where they are on this board.
+    before = {run.before for run in (made.diff.runs if made.diff is not None else ())}
+    if len(before) == 1 and before <= made.board.cells.keys():
+        shown = {**shown, "baseline": before.pop()}
+    write_report(page, made.board, made.grades, **shown, against=made.diff)
+    return dataclasses.replace(made, page=page)
 
 
 def _scale_of(prompt: str | Sequence[str], usual: Sequence[str]) -> Scale | None:

@@ -2,7 +2,7 @@
 
 Checking a leaderboard file: was it made from these grades, this bank, these runs, with these settings?
 
-Gates on a board: limits, and a kept board that it may not be worse than.
+Gates on a board: limits under which means may not fall.
 
 An evaluation as a folder that a stranger can check: board, grades, bank, runs and what else belongs to it.
 
@@ -40,12 +40,12 @@ from rubric_measures.api.loading import (
     run_list,
 )
 from rubric_measures.api.scoring import Board, Compat, in_units, score, units
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Report, Table, columns
 from rubric_measures.boards.board import BELOW, ROUNDED, AskedBoard, BoardInputs, Leaderboard, board_content
-from rubric_measures.formats.leaderboards import OWN_FORMAT, read_leaderboard
+from rubric_measures.formats.leaderboards import OWN_FORMAT
 from rubric_measures.measures.grades import OnFailed, check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import Run, Signature, TestBank, canonical_json
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
     from rubric_measures.api.comparing import Comparisons, Correlations
     from rubric_measures.boards.scoring import LeaderboardChecks
-    from rubric_measures.formats.leaderboards import LeaderboardTable
     from rubric_measures.measures.grades import Grades
     from rubric_measures.records.models import GradedPassage, QueryPassages
 
@@ -376,7 +375,6 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
 
 # How many queries a line names.
 _NAMED = 5
-_SAID = {"bank": "bank", "grades": "grader", "graders": "settings of the grader"}
 
 
 @dataclass(frozen=True)
@@ -385,28 +383,14 @@ class Gates:
 
     Attributes:
         limits: measure -> the least mean.
-        name: the file of the kept board; empty for none.
-        kept: what it says about how it was made.
-        table: its scores.
-        baseline: its run with which all are compared; empty where each is with the run of its name.
-        by: how much lower a mean may be; None goes by the paired test.
-        alpha: the significance level of the test.
+        run: the run that has to pass; None for all.
     """
 
     limits: Mapping[str, float] = field(default_factory=dict)
-    name: str = ""
-    kept: KeptBoard | None = None
-    table: LeaderboardTable | None = None
-    baseline: str = ""
-    by: float | None = None
-    alpha: float = 0.05
+    run: str | None = None
 
-    def refuse_others(self, measures: Sequence[Measure], *, is_sure: bool = True) -> None:
-        """Refuses limits on measures that a board will not have, and a kept board without its first one.
-
-        Args:
-            measures: those of the board; where it is not sure, all that it may have.
-            is_sure: whether it is.
+    def refuse_others(self, measures: Sequence[Measure]) -> None:
+        """Refuses limits on measures that a board will not have.
 
         Raises:
             UnknownNameError: there is one.
@@ -415,37 +399,23 @@ class Gates:
         for name in self.limits:
             if not {measure.NAME for measure in parse_measures(name)} <= names:
                 raise UnknownNameError("measure", name, map(str, measures), settings=("fail_under", "measures"))
-        if self.kept is not None and is_sure:
-            column_named(str(measures[0]), self.kept.measures)
 
     def failed(self, board: Leaderboard, runs: Sequence[str] | None = None) -> list[str]:
         """What a board fails, a line each, with how much it lacks and on which queries; empty where it passes.
 
         Args:
-            board: the scores; with a kept board its first measure counts.
-            runs: the runs that have to pass; None for all.
+            board: the scores.
+            runs: the runs that have to pass, where the gates name none; None for all.
 
         Raises:
-            InputError: a run has no run to be compared with, or shares no query with it.
             UnknownNameError: there is no such measure or run.
         """
-        if not self.limits and self.kept is None:
-            return []
         there = [run for run in board.ranking() if run not in BELOW]
-        for run in runs or ():
+        chosen = [self.run] if self.run is not None else there if runs is None else list(runs)
+        for run in chosen:
             if run not in there:
-                raise UnknownNameError("run", run, there)
-        chosen = there if runs is None else list(runs)
-        lines = list(self._under(board, chosen))
-        if self.kept is None or self.table is None:
-            return lines
-        now = board.signature.settings
-        different = [_SAID[name] for name in _SAID if self.kept.settings.get(name) != now.get(name)]
-        if different:
-            warn(f"{self.name} was scored with another {' and other '.join(different)}: the difference may be theirs")
-        measure = board.measures[0]
-        values = self.table.per_query(column_named(measure, self.kept.measures))
-        return [*lines, *self._worse(board, values, measure, chosen)]
+                raise UnknownNameError("run", run, there, settings=("run",))
+        return list(self._under(board, chosen)) if self.limits else []
 
     def _under(self, board: Leaderboard, runs: Sequence[str]) -> Iterator[str]:
         """A line for each run and measure whose mean is under its limit, or that has none."""
@@ -461,75 +431,23 @@ class Gates:
                     said = _queries([(query, f"{value:.3g}") for value, query in scored if value < least])
                     yield f"{measure} of {run} is {mean:.4f}, {least - mean:.4f} under {least:g}; lowest: {said}"
 
-    def _worse(
-        self, board: Leaderboard, kept: Mapping[str, Mapping[str, float]], measure: str, runs: Sequence[str]
-    ) -> Iterator[str]:
-        """A line for each run that is worse than its baseline by one measure, over the queries that both have.
 
-        Worse is lower and told apart by a two-sided paired t-test; with `by`, lower by more than that, whatever the
-        test.
-        """
-        from rubric_measures.analysis.comparison import compare_runs
-
-        name = Path(self.name).name
-        if self.by is not None and not self.by >= 0:
-            raise InputError(f"a mean may be lower by 0 or more, not by {self.by:g}", settings=("by",))
-        if self.baseline and self.baseline not in kept:
-            raise UnknownNameError("run", self.baseline, kept, where=name, settings=("fail_if_worse_than",))
-        for run in runs:
-            other = self.baseline or (run if run in kept else next(iter(kept)) if len(kept) == 1 else None)
-            if other is None:
-                text = f"{name} has no run {run} to compare with; name one of {', '.join(kept)}"
-                raise InputError(text, settings=("fail_if_worse_than",))
-            ours = board.scored(run, measure)
-            # Two names that are never the same.
-            both = {f"{run} now": ours, f"{other} before": kept[other]}
-            found = compare_runs(
-                both, measure, baseline=f"{other} before", procedure="none", alpha=self.alpha, rounds=1
-            )
-            [pair] = found.pairs
-            drop = -pair.test.mean_difference
-            if drop <= 0 or not (pair.significant if self.by is None else drop > self.by + 1e-12):
-                continue
-            lost = sorted((ours[query] - kept[other][query], query) for query in found.queries)
-            said = _queries([(query, f"{change:+.3g}") for change, query in lost if change < 0])
-            queries = counted(len(found.queries), "query")
-            p = "" if pair.p_adjusted is None else f" (p = {pair.p_adjusted:.2g}, {queries})"
-            yield f"{measure} of {run} is {drop:.4f} below {other} of {name}{p}; lost: {said}"
-
-
-def read_gates(
-    fail_under: Iterable[str] | Mapping[str, float] = (),
-    fail_if_worse_than: str | os.PathLike[str] | None = None,
-    *,
-    by: float | None = None,
-    alpha: float = 0.05,
-) -> Gates:
-    """The gates, with the kept board read: a board that is written later may take its place.
+def read_gates(fail_under: Iterable[str] | Mapping[str, float] = (), run: str | None = None) -> Gates:
+    """The gates.
 
     Args:
         fail_under: the least means: `NuggetV=0.7`, or measure -> number.
-        fail_if_worse_than: a board as JSON, with `:RUN` behind it where all runs are compared with that one; else each
-            is with the run of its name, or with the only one. Worse is lower and told apart by a paired t-test over the
-            queries that both have.
-        by: worse is lower by more than this, whatever the test.
-        alpha: the significance level.
+        run: the run that has to pass; None for all.
 
     Raises:
-        InputError: a limit is no limit, or there is nothing to be worse than.
-        FormatError: the file is no board.
+        InputError: a limit is no limit, or one that no mean can reach.
     """
     limits = fail_under if isinstance(fail_under, Mapping) else dict(map(parsed_limit, fail_under or ()))
-    if fail_if_worse_than is None:
-        if by is not None:
-            text = "how much worse is too much is said, and not worse than what; name a kept board"
-            raise InputError(text, settings=("by", "fail_if_worse_than"))
-        return Gates(limits)
-    path, baseline = os.fspath(fail_if_worse_than), ""
-    if not Path(path).exists() and ":" in path:
-        path, _, baseline = path.rpartition(":")
-
-    return Gates(limits, path, read_board(path), read_leaderboard(path), baseline, by, alpha)
+    for name, least in limits.items():
+        if least > 1 and all(map(is_supported, parse_measures(name))):
+            text = f"limit {name}={least:g}: {name} is 1 at most; write {least / 100:g} for {least:g} %"
+            raise InputError(text if least <= 100 else text.partition(";")[0], settings=("fail_under",))
+    return Gates(limits, run)
 
 
 def parsed_limit(text: str) -> tuple[str, float]:

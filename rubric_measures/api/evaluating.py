@@ -77,6 +77,7 @@ from rubric_measures.pages.board_page import QueryEvidence, board_page, evidence
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.facts import FactDiff
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.corpora.run_checks import Finding
     from rubric_measures.formats.support import ArgueReport
@@ -518,6 +519,7 @@ def write_report(
     level: float = 0.95,
     notes: Sequence[str] = (),
     review: str | None = None,
+    against: FactDiff | None = None,
 ) -> None:
     """Writes a board with its evidence as one HTML file that needs no network.
 
@@ -535,6 +537,7 @@ def write_report(
         notes: further lines below the heading.
         review: the address of the review page of these grades, as `http://127.0.0.1:8642`: each grade leads to its
             place there. None for no links.
+        against: what became of each fact since other answers, see `EvaluatedAnswers.against`.
 
     Raises:
         InputError: the grades have no texts beside them, scores are not of whole queries, or the file cannot be
@@ -542,7 +545,8 @@ def write_report(
         UnknownNameError: there is no such baseline.
     """
     shown = evidence(board, grades, runs)
-    parts = board_page(board, shown, title=title, baseline=baseline, level=level, notes=notes, review=review)
+    about: Any = {"title": title, "baseline": baseline, "notes": notes, "review": review, "against": against}
+    parts = board_page(board, shown, level=level, **about)
     with atomic_writer(path) as stream:
         stream.writelines(parts)
 

@@ -330,15 +330,15 @@ def _tsv(report: Report) -> Iterator[str]:
 _MARKUP = re.compile(r"[\\`*\[\]<>|#~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
 
 
-def _markdown_text(text: str) -> str:
+def markdown_text(text: str) -> str:
     """The text as a cell: nothing in it is a border or markup."""
     return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def _markdown_cell(cell: Cell, column: Column) -> str:
     if isinstance(cell, Marked) and cell.bold:
-        return f"**{_markdown_text(_shown(cell.value, column))}**"
-    return _markdown_text(_shown(cell, column))
+        return f"**{markdown_text(_shown(cell.value, column))}**"
+    return markdown_text(_shown(cell, column))
 
 
 def _markdown(report: Report) -> Iterator[str]:
@@ -346,7 +346,7 @@ def _markdown(report: Report) -> Iterator[str]:
         table = whole.seen_by("people")
         yield "\n" * (index > 0)
         if table.title:
-            yield f"### {_markdown_text(escaped(table.title))}\n\n"
+            yield f"### {markdown_text(escaped(table.title))}\n\n"
         grid = _grid(table, _markdown_cell)
         # Cells that the aligned text shortens are too long to pad.
         widths = [
@@ -357,7 +357,7 @@ def _markdown(report: Report) -> Iterator[str]:
                 for column, width in zip(table.columns, widths, strict=True)]  # fmt: skip
         head, *rows = _aligned(grid, table, widths)
         yield from (f"| {' | '.join(row)} |\n" for row in (head, rule, *rows))
-        yield from (f"\n{_markdown_text(note)}\n" for note in _notes(table))
+        yield from (f"\n{markdown_text(note)}\n" for note in _notes(table))
 
 
 _TEX = {char: f"\\{char}" for char in "&%$#_{}"}

@@ -345,23 +345,18 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     add_test_options(parser)
 
 
-def add_gate_options(parser: argparse.ArgumentParser, with_alpha: bool = True) -> None:
+def add_gate_options(parser: argparse.ArgumentParser, which: str = "the run that has to pass") -> None:
     """Adds the limits below which scores may not fall; the command ends with status 3 where one does."""
     add = parser.add_argument_group("gates: the exit status is 3 where one is not passed").add_argument
     add("--fail-under", metavar="MEASURE=N", nargs="+", action="extend", default=[], help="the least mean, of each run")
-    add(
-        "--fail-if-worse-than", metavar="BOARD.json[:RUN]",
-        help="a kept board; each run is compared with RUN, else with the run of its name, by the first measure: it may "
-        "not be lower, as a paired test over the queries of both tells",
-    )  # fmt: skip
-    add("--by", type=float, metavar="N", help="worse is lower by more than N, whatever the test")
-    if with_alpha:
-        add("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
+    add("--run", metavar="NAME", help=f"{which} (default: each)")
 
 
-def gates_of(options: argparse.Namespace) -> Gates:
+def gates_of(options: argparse.Namespace, is_compared: bool = False) -> Gates:
     """The gates that the options name; before anything is computed or written."""
-    return api.read_gates(options.fail_under, options.fail_if_worse_than, by=options.by, alpha=options.alpha)
+    if options.run and not options.fail_under and not is_compared:
+        raise InputError("--run names the run that has to pass, and nothing is to be passed; add --fail-under")
+    return api.read_gates(options.fail_under, options.run)
 
 
 def gated(gates: Gates, board: Board, status: int, runs: Sequence[str] | None = None) -> int:

@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 _EXAMPLE = """examples:
   rubric_measures answers results.csv --model openai:gpt-4o -o report
   rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o -o report
-  rubric_measures answers both.csv --systems prod candidate --baseline prod --model openai:gpt-4o -o report
+  rubric_measures answers new.csv --against main --model openai:gpt-4o -o new --confirm 2 --fail-if-worse
+  rubric_measures answers both.csv --systems prod candidate --against prod --model openai:gpt-4o -o report
   rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical -o report
 
 A row is an answer. The column names of ragas, deepeval, promptfoo and Hugging Face datasets are known. Several files
@@ -75,7 +76,6 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: what fits the bank")
     add("--title", default="Answers", help="the heading of the report")
     add_review_option(parser)
-    add("--baseline", metavar="RUN", help="in the report: queries on which others lose most against it come first")
     add("--contexts", action="store_true", help="grade the retrieved contexts, too, as runs of their own")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file")
     add(
@@ -97,18 +97,31 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
     add_endpoint_options(calls)
     add_limit_options(calls, "FOLDER/replies.sqlite", "--dry-run and --max-cost; see `grade`")
     calls("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
-    add_gate_options(parser)
+    versions = parser.add_argument_group("what changed").add_argument
+    versions(
+        "--against", metavar="BEFORE",
+        help="the answers before: a FOLDER of this command, whose bank is used; a table, graded in the same call; or a "
+        "run of ANSWERS. Facts that were gained and lost are named",
+    )  # fmt: skip
+    versions("--confirm", type=int, default=0, metavar="N", help="grade facts that changed N times again (default 0)")
+    versions("--fail-if-worse", action="store_true", help="exit status 3 where the whole interval is below 0")
+    versions("--format", dest="output_format", choices=("text", "markdown"), default="text",
+        help="markdown is a comment for a pull request (default text)")  # fmt: skip
+    add_gate_options(parser, "the run that has to pass, and is compared")
 
 
 def run_answers(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
+    from rubric_measures.analysis.facts import COMMENT
     from rubric_measures.api import evaluate_answers
     from rubric_measures.formats.answers import parsed_columns
     from rubric_measures.measures.measure import parse_measures
     from rubric_measures.measures.support import SupportMeasure
 
-    gates = gates_of(options)
-    left_out = ("fail_under", "fail_if_worse_than", "by", "alpha", "review_address")
+    gates = gates_of(options, bool(options.against))
+    if options.fail_if_worse and options.against is None:
+        raise InputError("--fail-if-worse: worse than what? Name it with --against")
+    left_out = ("fail_under", "fail_if_worse", "output_format", "review_address")
     given = {name: value for name, value in vars(options).items() if value is not None and name not in left_out}
     given["columns"] = parsed_columns(options.columns) if options.columns else None
     kept = [str(Path(options.output) / name) for name in ("graded.jsonl.gz", "bank.csv")]
@@ -119,9 +132,17 @@ def run_answers(options: argparse.Namespace) -> int:
     if made.plan is not None:
         print(made.plan)
         return 0
-    print(made.board)
-    print(f"\nreport: {made.page}")
-    return gated(gates, made.board, 0 if made.is_complete else 1, made.runs)
+    status = 0 if made.is_complete else 1
+    if options.output_format == "markdown":
+        board = made.board.render("markdown")
+        sys.stdout.write(board if made.diff is None else f"{made.diff.markdown(COMMENT - len(board))}\n{board}")
+    else:
+        print(*[made.board, *([] if made.diff is None else [made.diff]), f"report: {made.page}"], sep="\n\n")
+    status = gated(gates, made.board, status, made.runs)
+    worse = made.diff.worse if made.diff is not None and options.fail_if_worse else []
+    for run in worse:
+        logging.getLogger("rubric_measures").error("%s", str(run).replace("\n", "; "))
+    return 3 if worse else status
 
 
 _CACHE_EXAMPLE = """examples:

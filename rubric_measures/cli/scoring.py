@@ -369,7 +369,7 @@ def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
     )
     argue.add_argument("--scores", metavar="FILE", help="write scores and counts there, in its own form")
     add_report_options(parser)
-    add_gate_options(parser, with_alpha=False)
+    add_gate_options(parser)
     add_grade_options(parser)
     parser.epilog = """examples:
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' --format text
@@ -384,9 +384,7 @@ def run_leaderboard(options: argparse.Namespace) -> int:
         return _argue(options)
     if options.weights or options.scores:
         raise InputError("--weights and --scores are of judged reports; add --argue, or leave them out")
-    # A board that is written later may take the place of the kept one.
-    has_gates = options.fail_under or options.fail_if_worse_than or options.by is not None
-    gates = gates_of(options) if has_gates else None
+    gates = gates_of(options) if options.fail_under or options.run else None
     review = None if options.report is None else _check_report(options)
     if options.output != "-" or options.plot is not None:
         keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
@@ -454,7 +452,7 @@ def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
 
 # What scores of grades can be told, and scores of judged reports cannot.
 _OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat",
-            "fail_under", "fail_if_worse_than", "report")  # fmt: skip
+            "fail_under", "run", "report")  # fmt: skip
 
 
 def _argue(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rubric_measures.analysis.board_reports import mean_intervals
 from rubric_measures.analysis.resampling import Draws, Interval
@@ -24,6 +24,9 @@ from rubric_measures.pages.frame import PageCell, ReviewAddress, page, plain_num
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
 from rubric_measures.types.scales import Scale, covering_level
+
+if TYPE_CHECKING:
+    from rubric_measures.analysis.facts import FactDiff
 
 # The longest stretch of a passage that is shown as its sentence, in characters.
 _LONGEST = 400
@@ -244,6 +247,7 @@ def board_page(
     level: float = 0.95,
     notes: Sequence[str] = (),
     review: str | None = None,
+    against: FactDiff | None = None,
 ) -> Iterator[str]:
     """The page, in parts.
 
@@ -256,6 +260,7 @@ def board_page(
         level: the nominal coverage of intervals (BCa, over queries), in (0, 1).
         notes: further lines below the heading.
         review: the address of the review page to which each grade leads; None for no links.
+        against: what became of each fact since other answers.
 
     Raises:
         InputError: there is no run, or no query.
@@ -276,6 +281,8 @@ def board_page(
         report=report,
         level=f"{level:.0%}",
         plots=[report.dots(name, intervals, level) for name in board.measures],
+        versions=[] if against is None else [*report.versions(against)],
+        left_out=() if against is None else against.left_out,
         findings=[one for one in report.findings() if one[2]],
         scores=report.scores(intervals),
         order=sorted(range(len(listed)), key=lambda place: (report.difference(listed[place].query_id), place)),
@@ -404,6 +411,24 @@ class _BoardReport:
         yield f"{facts} that separate runs", "Some runs cover them, others do not.", lines
         yield "Failed grades", "They are no numbers: scores count them as the signature says (on_failed).", failed
         yield "Empty and missing answers", "They score 0.", silent
+
+    def versions(self, against: FactDiff) -> Iterator[tuple[list[str], list[tuple[str, list[Any]]]]]:
+        """Of each run that is compared with another: what is said of it, and its facts by what became of them, as lines
+        of findings.
+        """
+        from rubric_measures.analysis.facts import STATES
+
+        places = {
+            (query.query_id, item.item_id): f"#i{place}-{number}"
+            for place, query in enumerate(self.queries)
+            for number, item in enumerate(query.items)
+        }
+        for run in against.runs:
+            lines: dict[str, list[Any]] = {state: [] for state in STATES}
+            for fact in run.facts:
+                link = places.get((fact.query_id, fact.item.item_id), "")
+                lines[fact.state].append((link, fact.item.text, importance(fact.item), fact.question))
+            yield str(run).split("\n"), [(state, of_state) for state, of_state in lines.items() if of_state]
 
     def legend(self) -> tuple[list[tuple[str, str]], str]:
         """The grades of the first query with their colours, and from which one on an item is covered."""

@@ -35,27 +35,46 @@ def test_gates(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--fail-under", "NuggetV=0.5", "NuggetV(strict=True)=0") == 3
     [line] = [line for line in capsys.readouterr().err.splitlines() if "error" in line and "of fluent" in line]
     assert "fluent-but-empty is 0.0000, 0.5000 under 0.5; lowest: q01 0, q02 0" in line
-    shutil.copy("report/board.json", "main.json")
-    assert run("--fail-if-worse-than", "main.json") == 0
-    assert run("--fail-if-worse-than", "main.json:thorough") == 3
-    assert "below thorough of main.json (p = " in capsys.readouterr().err
+    assert run("--fail-under", "NuggetV=0.5", "--run", "thorough") == 0
     assert (
         main([*["leaderboard", "report/graded.jsonl.gz", "--bank", "report/bank.csv"], "--fail-under", "NuggetV=0.5"])
         == 3
     )
-    # The board that is compared with may be the one that is replaced.
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_version_that_lost_facts_is_worse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    assert run("--against", "report", "--fail-if-worse") == 0
+    capsys.readouterr()
+    # An interval that holds 0 is no failure, and is not called one that tells anything.
+    assert run("--against", "thorough", "--run", "concise", "--fail-if-worse") == 0
+    out = capsys.readouterr().out
+    assert "thorough → concise  -0.111 [-0.370, +0.148]   1 fact gained, 6 lost\n" in out
+    assert "concise against thorough: not known: 9 queries tell differences above 0.259 only" in out
     rows = list(csv.DictReader(Path("results.csv").read_text(encoding="utf-8").splitlines()))
     with Path("results.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, rows[0])
         writer.writeheader()
         writer.writerows({**row, "answer": "" if row["system"] == "thorough" else row["answer"]} for row in rows)
-    assert run("--fail-if-worse-than", "report/board.json") == 3
-    assert "of thorough is 0.9889 below thorough of board.json (p = " in capsys.readouterr().err
-    # Another bank is said.
+    arguments = ["--against", "report", "--fail-if-worse", "--confirm", "2", "--format", "markdown"]
+    assert main(["answers", "results.csv", "--model", "lexical", "-o", "now", *arguments]) == 3
+    out, err = capsys.readouterr()
+    [line] = [line for line in err.splitlines() if "error" in line]
+    assert "thorough of report → thorough  -0.989 [" in line and "0 facts gained, 43 lost, 1 missed by both" in line
+    assert "**NuggetV(rel=4,partial_rel=3)  thorough of report → thorough" in out
+    assert re.search(r"^\| thorough +\| lost +\| Chlorophyll", out, re.MULTILINE)
+    assert "Facts lost (43)" in Path("now/index.html").read_text(encoding="utf-8")
+    # Another bank is no number.
     bank = Path("report/bank.csv")
     bank.write_text("\n".join(bank.read_text(encoding="utf-8").split("\n")[:-2]) + "\n", encoding="utf-8")
-    assert run("--fail-if-worse-than", "main.json", "--by", "1") == 0
-    assert "main.json was scored with another bank" in capsys.readouterr().err
+    shutil.copy(bank, "fewer.csv")
+    assert (
+        main(["answers", "results.csv", "--model", "lexical", "-o", "other", "--against", "now", "--bank", "fewer.csv"])
+        == 2
+    )
+    out, err = capsys.readouterr()
+    assert (out, "not comparable: another bank; 1 question (such as q09) had other facts before" in err) == ("", True)
 
 
 @pytest.mark.usefixtures("folder")
@@ -149,8 +168,12 @@ def test_what_contexts_support_is_scored(folder: Path, capsys: pytest.CaptureFix
     ("arguments", "said"),
     [
         (["--fail-under", "NuggetV"], "expected MEASURE=NUMBER, as in NuggetV=0.7 (--fail-under)"),
-        (["--fail-if-worse-than", "none.json"], "none.json"),
-        (["--by", "0.02"], "--fail-if-worse-than"),
+        (["--fail-under", "NuggetV=70"], "NuggetV is 1 at most; write 0.7 for 70 % (--fail-under)"),
+        (["--fail-under", "NuggetV=.7", "--run", "fluent"], "unknown run 'fluent'"),
+        (["--run", "thorough"], "add --fail-under"),
+        (["--against", "none"], "none"),
+        (["--fail-if-worse"], "Name it with --against"),
+        (["--confirm", "2"], "there is nothing to compare with; name it (--confirm, --against)"),
         (["--columns", "ask"], "expected query=COLUMN"),
         (["--columns", "query=ask"], "has no column 'ask'; it has question, system, answer, reference (--columns)"),
         (["--bank", "none.csv"], "none.csv"),
@@ -235,12 +258,7 @@ def test_gates_on_measures_that_there_are_not_are_refused_before_a_call(
     with model(tmp_path, says("5", "Answer")) as server:
         assert main([*command, *endpoint(server), "--fail-under", "NuggetA=.99"]) == 2
         assert "unknown measure 'NuggetA': did you mean NuggetV? (--fail-under" in capsys.readouterr().err
-        kept = tmp_path / "kept.json"
-        assert main([*command, *endpoint(server), "-m", "NuggetA", "--fail-under", "NuggetA=.1"]) == 0
-        shutil.copy(tmp_path / "report" / "board.json", kept)
         before = server.stats()["calls"]
-        assert main([*command, *endpoint(server), "--cache", "other", "--fail-if-worse-than", str(kept)]) == 2
-        assert "unknown measure 'NuggetV'" in capsys.readouterr().err
         # Also before a model makes the bank.
         made = [*command[:2], "-o", str(tmp_path / "other"), *endpoint(server), "--bank-from", "questions"]
         assert main([*made, "--fail-under", "Nuget=.9"]) == 2

@@ -40,10 +40,14 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("answers")
 def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = set[str]()
     for block in blocks("sh"):
         for line in block.strip().split("\n"):
             assert main(shlex.split(line)[1:]) in (0, 1), line
-            assert capsys.readouterr().out.startswith("run")
+            printed = capsys.readouterr().out
+            assert printed.startswith("**Nugget" if "markdown" in line else "run")
+            shown |= {part for part in blocks("text") if part in printed}
+    assert len(shown) == 1
     listed = {name for row in re.findall(r"^\| `([\w.]+)` \|", PAGE, re.MULTILINE) for name in [row]}
     assert listed >= {path.name for path in Path("report").iterdir() if not path.name.endswith(".manifest.json")}
 
@@ -53,10 +57,9 @@ def test_the_job_of_github_actions(capsys: pytest.CaptureFixture[str]) -> None:
     [job] = blocks("yaml")
     [command] = re.findall(r"rubric_measures (answers .*?)\n +env:", job, re.DOTALL)
     arguments = shlex.split(command.replace("openai:gpt-4o", "lexical"))
-    # What the branch `main` left: its board, and the bank that was made and edited.
+    arguments = arguments[: arguments.index(">")]
+    # What the branch `main` left.
     assert main(["answers", "results.csv", "--model", "lexical", "-o", "main"]) == 0
-    shutil.copy("main/board.json", "main-board.json")
-    shutil.copy("main/bank.csv", "bank.csv")
     # One of the three answers nothing.
     assert main(arguments) == 3
     assert "of fluent-but-empty is 0.0000, 0.7000 under 0.7" in capsys.readouterr().err

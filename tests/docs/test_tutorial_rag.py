@@ -22,7 +22,7 @@ def test_from_a_table_to_a_gate(
     for line in re.findall(r"^(?:rubric_measures|cp) .*$", PAGE, re.MULTILINE):
         program, *arguments = shlex.split(line)
         if program == "cp":
-            shutil.copy(*arguments)
+            shutil.copytree(*arguments[1:]) if arguments[0] == "-r" else shutil.copy(*arguments)
             continue
         assert main(arguments) == 0, (line, capsys.readouterr().err)
         captured = capsys.readouterr()
