@@ -26,7 +26,6 @@ from rubric_measures.pages.frame import environment
 from rubric_measures.review.queues import Order, QueueChoice, waits_for, words_of
 from rubric_measures.review.session import (
     FEW,
-    AssessorRow,
     Exported,
     Review,
     agreement_rows,
@@ -121,17 +120,6 @@ class Asked:
     def all(self, name: str) -> list[str]:
         """All values of a field of the form."""
         return list(self.form.get(name, ()))
-
-    def number(self, name: str, default: int) -> int:
-        """A whole number.
-
-        Raises:
-            InputError: the field is none.
-        """
-        text = self.get(name) or str(default)
-        if not re.fullmatch("-?[0-9]{1,18}", text):
-            raise InputError(f"{name} must be a whole number, not {text!r}")
-        return int(text)
 
 
 @dataclass(frozen=True)
@@ -290,7 +278,6 @@ def _cut(passage: str, spans: list[tuple[int, int]]) -> list[Piece]:
     return [piece for piece in (*pieces, Piece(passage[last:], False)) if piece.text]
 
 
-_PAGE = 50
 _MOST_BUTTONS = 21
 # What each queue is called and what it is for, in the order of the first screen.
 _ORDERS: dict[Order, tuple[str, str]] = {
@@ -418,7 +405,7 @@ class Seat:
 
 def queue(review: Review, asked: Asked) -> ScreenAnswer:
     """The first screen: the queues; with an order, that queue as a list."""
-    return _listed(review, asked) if asked.get("order") or asked.get("page") else _cards(review, asked)
+    return _listed(review, asked) if asked.get("order") else _cards(review, asked)
 
 
 def _cards(review: Review, asked: Asked) -> ScreenAnswer:
@@ -455,9 +442,8 @@ def _note(seat: Seat) -> str:
 
 def _listed(review: Review, asked: Asked) -> ScreenAnswer:
     seat = Seat(review, choice_of(review, asked), asked.assessor)
-    number = max(asked.number("page", 1), 1)
     rows = []
-    for cell, why in seat.queue[(number - 1) * _PAGE : number * _PAGE]:
+    for cell, why in seat.queue[:_LISTED]:
         earlier = review.material.earlier(cell)
         rows.append(
             {
@@ -478,14 +464,12 @@ def _listed(review: Review, asked: Asked) -> ScreenAnswer:
         purpose=_ORDERS[seat.choice.order][1],
         rows=rows,
         **seat.progress(),
-        number=number,
-        pages=max(1, -(-len(seat.queue) // _PAGE)),
+        more=max(len(seat.queue) - _LISTED, 0),
         choice=seat.choice,
         orders={order: name for order, (name, _) in _ORDERS.items()},
         blind=review.blind,
         queries=review.material.queries,
         start=seat.start(),
-        page_url=seat.url,
     )
 
 
@@ -671,23 +655,22 @@ def progress(review: Review, asked: Asked) -> ScreenAnswer:
     """What everybody did, and how well they agree; who has a link of their own stands there from the beginning."""
     snapshot, material = review.store.snapshot(), review.material
     last = {event.assessor: event.time for event in review.store.events()}
-    rows = {name: AssessorRow(name, 0, 0, 0, 0, 0) for name in review.link_names}
-    rows |= {row.assessor: row for row in progress_rows(snapshot, material.graded_by)}
-    given = {}
-    for name in rows:
-        queries = review.assignments.get(name) or material.ranges
-        given[name] = {
+    rows = []
+    for row in progress_rows(snapshot, material.graded_by, review.link_names):
+        name, queries = row.assessor, review.assignments.get(row.assessor) or material.ranges
+        given = {
             "total": sum(len(material.ranges.get(one, ())) for one in queries),
             "queries": review.spans(name),
             "link": assessor_link(name, review.token) if name in review.link_names else "",
             "last": last.get(name),
         }
+        rows.append((row, given))
     return page(
         "progress.html",
         review,
         asked,
         title="Progress",
-        assessors=[(rows[name], given[name]) for name in sorted(rows)],
+        assessors=rows,
         agreements=agreement_rows(material, snapshot),
         few=FEW,
         adjudicator=review.adjudicator,
@@ -756,8 +739,8 @@ def guidelines(review: Review, asked: Asked) -> ScreenAnswer:
     return page("guidelines.html", review, asked, title="Guidelines", guidelines=review.guidelines)
 
 
-# Passages on an item's own page.
-_PASSAGES = 200
+# What is listed of a queue, or of the passages of an item.
+_LISTED = 200
 
 
 def bank(
@@ -827,7 +810,7 @@ def _item_page(
         passages.append((doc_id, passage.text, url, said))
     if review.material.is_draft:
         passages.sort(key=lambda row: -sum(piece.marked for piece in mark_words(row[1], state.item.text)))
-    shared |= {"state": state, "passages": passages[:_PASSAGES], "more": max(len(passages) - _PASSAGES, 0)}
+    shared |= {"state": state, "passages": passages[:_LISTED], "more": max(len(passages) - _LISTED, 0)}
     return page("bank_item.html", review, asked, title="Edit an item", **shared)
 
 
@@ -897,10 +880,9 @@ def _edits_of(review: Review, asked: Asked, kind: str) -> list[Edit]:
 
 def _chosen(review: Review, asked: Asked) -> dict[str, int]:
     """The items that a form is about, each with the version that the editor saw."""
-    parted = [value.rpartition("@") for value in asked.all("merge")]
-    chosen = {key: int(number) if number.isdigit() else -1 for key, _, number in parted}
-    if not parted and asked.get("key"):
-        chosen = {asked.get("key"): asked.number("version", -1)}
+    values = asked.all("merge") or ([f"{asked.get('key')}@{asked.get('version')}"] if asked.get("key") else [])
+    parted = [value.rpartition("@") for value in values]
+    chosen = {key: int(number) if number.isdecimal() else -1 for key, _, number in parted}
     snapshot = review.store.snapshot()
     if len({state_of(snapshot, key).item.query_id for key in chosen}) > 1:
         raise InputError("items of different queries cannot be edited together")

@@ -118,17 +118,20 @@ class AgreementRow(NamedTuple):
     intervals: Mapping[str, tuple[float, float]] = {}
 
 
-def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]] | None = None) -> list[AssessorRow]:
+def progress_rows(
+    snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]] | None = None, names: Collection[str] = ()
+) -> list[AssessorRow]:
     """One row an assessor, by name.
 
     Args:
         snapshot: what assessors did.
         earlier: assessor -> the grades that the records have of them.
+        names: of those who have a row in any case.
     """
     before = {assessor: len(cells) for assessor, cells in (earlier or {}).items()}
     said = [(assessor, one, all_of) for all_of in snapshot.grades.values() for assessor, one in all_of.items()]
     rows = []
-    for assessor in sorted({assessor for assessor, *_ in said} | before.keys()):
+    for assessor in sorted({assessor for assessor, *_ in said} | before.keys() | set(names)):
         mine = [one for name, one, _ in said if name == assessor]
         undecided = sum(one.grade is None and one.final is None for one in mine)
         waiting = sum(name == assessor and waits_for(all_of, name) for name, _, all_of in said)
