@@ -199,7 +199,6 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
     add("--scale", metavar="SCALE", help="the scale of the grades where the file says another: 0-3:2 (2 covers)")
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="measures of the impact screen")
     add("--show-grades", action="store_true", help="show the grader's grade at once; such grades are not blind ones")
-    add("--audit", metavar="N", type=int, default=100, help="grades in the random audit sample (default 100)")
     add("--guidelines", metavar="FILE", help="instructions for assessors, in Markdown; the key g shows them")
     add(
         "--assign",
@@ -210,6 +209,19 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
         help="queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the bank; commas between)",
     )
     add("--adjudicator", metavar="NAME", default="", help="who decides what assessors differ on; it counts for all")
+    audit = parser.add_argument_group("the audit").add_argument
+    audit("--audit", metavar="N", type=int, default=50, help="passages, five items of each (default 50)")
+    audit(
+        "--settle",
+        metavar="RUN",
+        nargs=2,
+        action="append",
+        default=[],
+        help="two runs whose difference it is to settle; it says when it did",
+    )
+    audit("--level", type=float, default=0.95, help="how sure all that is settled is (default .95)")
+    audit("--smallest", metavar="D", type=float, help="a difference that does not matter")
+    audit("-k", "--cutoff", type=int, default=20, help="how many passages of a run count (default 20)")
     server = parser.add_argument_group("server")
     server.add_argument("--port", type=int, default=REVIEW_PORT, help=f"default {REVIEW_PORT}; 0 takes a free one")
     server.add_argument("--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this machine only")
@@ -220,6 +232,7 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--export", metavar="FOLDER", help="write records with corrections, bank and audit trail")
     parser.epilog = """examples:
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --assessor ada
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --settle hybrid bm25
   rubric_measures review passages.jsonl.gz --bank draft.csv --assessor ada
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/"""
 
@@ -228,8 +241,6 @@ def run_review(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.review.app import check_bind, open_review, serve
 
-    if options.audit < 1:
-        raise InputError(f"--audit {options.audit}: a sample has 1 grade or more")
     hosts = check_bind(options.bind, options.allow_remote, options.host_name)
     with paused_collector():
         review = open_review(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import json
 import logging
 import os
 import secrets
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
 
+from rubric_measures.analysis.audits import AuditPlan
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.plugins import require
@@ -32,6 +34,7 @@ from rubric_measures.measures.findings import of_wrapped, say
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.review import screens
+from rubric_measures.review.audit import draw
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.screens import (
     Asked,
@@ -125,7 +128,11 @@ def open_review(
     wanted: GradeFilter | None = None,
     assessor: str = "",
     blind: bool = True,
-    audit: int = 100,
+    audit: int = 50,
+    settle: Sequence[Sequence[str]] = (),
+    level: float = 0.95,
+    smallest: float | None = None,
+    cutoff: int = 20,
     guidelines: str | os.PathLike[str] | None = None,
     assign: Sequence[str] = (),
     adjudicator: str = "",
@@ -141,7 +148,12 @@ def open_review(
         wanted: the grades that are reviewed; the first grader of the file if None.
         assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
-        audit: how many grades the random audit sample has.
+        audit: how many passages the audit has, five items of each.
+        settle: pairs of runs whose difference the audit is to settle; it asks then only for passages that matter to it.
+            What is said here and in the next three stays for the whole audit.
+        level: with what probability all that an audit calls settled is right, however often one looks.
+        smallest: a difference below it does not matter: such runs are settled, too.
+        cutoff: how many passages of a run count.
         guidelines: a file of instructions for assessors, in Markdown; None for none.
         assign: `NAME=QUERIES` of each assessor who works on some queries only, see `parse_assignments`.
         adjudicator: who decides what assessors differ on.
@@ -157,6 +169,7 @@ def open_review(
     material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
     if not measures and any(query.record.grades.answers for query in material.queries.values()):
         asked = parse_measures(_OF_CITATIONS)
+    plan = AuditPlan([(one, other) for one, other in settle], audit, level, smallest, cutoff)
     instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""
     assignments = parse_assignments(assign, list(material.bank.items))
     path = state or f"{graded}.review.sqlite"
@@ -164,6 +177,10 @@ def open_review(
     store = ReviewStore(path, material.bank, waiting=material.waiting, scale=material.scale)
     try:
         store.belong_to(bank=bank_hash(material.bank), grader=material.grader)
+        if settle:
+            draw(material, plan, (), ())
+            # Whoever chose another plan after a look would settle what chance brought.
+            store.belong_to(audit=json.dumps([*settle, audit, level, smallest, cutoff]))
         lost = sum(cell not in material.numbers for cell in store.snapshot().grades)
         if lost:
             raise InputError(
@@ -184,7 +201,7 @@ def open_review(
         project,
         name,
         blind,
-        audit,
+        plan,
         instructions,
         assignments,
         checked_assessor(adjudicator) if adjudicator else "",

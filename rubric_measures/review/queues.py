@@ -7,7 +7,6 @@ In what order assessors check grades: disagreement, influence on the leaderboard
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -300,14 +299,6 @@ class Material:
         return assessor in known or cell in self.blind.get(assessor, ())
 
     @cached_property
-    def digests(self) -> NDArray[np.uint64]:
-        """A number for each grade in `cells`: the first 64 bits of the SHA-256 of its ids."""
-        found = bytearray()
-        for cell in self.cells:
-            found += hashlib.sha256("\0".join(cell).encode("utf-8", "surrogatepass")).digest()[:8]
-        return np.frombuffer(bytes(found), dtype=">u8").astype(np.uint64)
-
-    @cached_property
     def items(self) -> dict[tuple[str, str], RubricItem]:
         """(query_id, item_id) -> the item."""
         return {(item.query_id, item.item_id): item for item in self.bank}
@@ -509,7 +500,6 @@ class QueueChoice:
     Attributes:
         order: of the grades.
         query_id: only this query; empty takes all.
-        size: of the audit sample.
         assessor: who asks, of the orders `decide` and `differ`; empty in others.
         queries: only these queries, where the assessor was given some; empty takes all.
         judges: of the order `differ`: the assessor is the adjudicator, who decides what others differ on.
@@ -517,7 +507,6 @@ class QueueChoice:
 
     order: Order = "disagreement"
     query_id: str = ""
-    size: int = 100
     assessor: str = ""
     queries: tuple[str, ...] = ()
     judges: bool = False
@@ -577,6 +566,7 @@ def make_queue(
     choice: QueueChoice,
     assessors: Mapping[CellKey, Mapping[str, AssessorGrade]],
     kept: NDArray[np.bool_] | None = None,
+    audit: Sequence[CellKey] = (),
 ) -> CellQueue:
     """The queue of a choice: grades by a score, the highest first, and those of score 0 left out. Ties stand in file
     order.
@@ -586,6 +576,7 @@ def make_queue(
         choice: which queue.
         assessors: what assessors say now; only the orders of disagreement and of decisions hang on it.
         kept: see `kept_cells`; None keeps all.
+        audit: what an audit asks, in its order.
     """
     asked = [
         places
@@ -595,10 +586,10 @@ def make_queue(
     numbers = np.concatenate([np.arange(0), *(np.arange(places.start, places.stop) for places in asked)])
     if kept is not None:
         numbers = numbers[kept[numbers]]
-    scores, why = _scores(material, choice, assessors)
     if choice.order == "audit":
-        # Numbers made of ids: the sample is the same whatever the file's order, and a larger one contains it.
-        return CellQueue(material, numbers[np.argsort(scores[numbers])[: choice.size]], why)
+        drawn = np.array([material.numbers[cell] for cell in audit], dtype=np.int64)
+        return CellQueue(material, drawn[np.isin(drawn, numbers)], lambda _: "audit")
+    scores, why = _scores(material, choice, assessors)
     if choice.order != "query":
         ranks = np.argsort(-scores[numbers], kind="stable")
         numbers = numbers[ranks[: np.count_nonzero(scores[numbers])]]
@@ -632,8 +623,6 @@ def _scores(
     if choice.order == "uncertainty":
         known = np.nan_to_num(2 - material.confidences)
         return known, lambda number: f"confidence {material.confidences[number]:.2f}"
-    if choice.order == "audit":
-        return material.digests, lambda _: "audit sample"
     chosen = np.zeros(len(cells), dtype=np.int8)
     for cell, said in assessors.items():
         if choice.order == "decide":

@@ -11,7 +11,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -23,19 +23,18 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.measures.checked import CheckedGrade
 from rubric_measures.measures.grade_sets import HUMAN
 from rubric_measures.pages.frame import environment
+from rubric_measures.review.audit import note_of
 from rubric_measures.review.queues import Order, QueueChoice, waits_for, words_of
 from rubric_measures.review.session import (
     FEW,
     Exported,
     Review,
     agreement_rows,
-    audit_estimate,
     changed_cells,
     export_review,
     impact_of,
     inside,
     progress_rows,
-    sample_precision,
 )
 from rubric_measures.review.store import (
     ADJUDICATE,
@@ -286,8 +285,8 @@ _ORDERS: dict[Order, tuple[str, str]] = {
         "Grades of yours that differ from the grader's. Keep yours, or accept the grader's.",
     ),
     "audit": (
-        "Random audit sample",
-        "For an unbiased estimate of how often the grader is right: every grade has the same chance to be in it.",
+        "Audit",
+        "Passages at random, some items of each: how often the grader is right, and whether runs really differ.",
     ),
     "influence": (
         "Most influential on the leaderboard",
@@ -323,7 +322,7 @@ def queue_choice(review: Review, order: Order, assessor: str, query_id: str = ""
     """The queue of an order, for an assessor."""
     mine = assessor if order in ("decide", "differ") else ""
     judges = order == "differ" and bool(assessor) and assessor == review.adjudicator
-    return QueueChoice(order, query_id, review.audit, mine, review.assignments.get(assessor, ()), judges)
+    return QueueChoice(order, query_id, mine, review.assignments.get(assessor, ()), judges)
 
 
 def check_url(choice: QueueChoice, cell: CellKey, **more: str) -> str:
@@ -413,8 +412,9 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
     cards = []
     for order, (name, purpose) in _ORDERS.items():
         seat = Seat(review, queue_choice(review, order, asked.assessor, query_id), asked.assessor)
-        said = {"order": order, "name": name, "purpose": purpose, "note": _note(seat) if order == "audit" else ""}
+        said = {"order": order, "name": name, "purpose": purpose}
         cards.append({**said, **seat.progress(), "start": seat.start(), "url": seat.url})
+    snapshot = review.store.snapshot()
     # What there is nothing to do in stands last, and what only the adjudicator can do is their first.
     judges = bool(asked.assessor) and asked.assessor == review.adjudicator
     cards.sort(key=lambda card: (not card["start"], judges and card["order"] != "differ"))
@@ -424,20 +424,13 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
         asked,
         title="Check grades",
         cards=cards,
+        note=None if review.material.is_draft else note_of(review.material, review.audit(snapshot), snapshot.grades),
         finished=next((card for card in cards if card["order"] == asked.get("finished")), None),
         assigned=review.assignments.get(asked.assessor, ()),
         assigned_spans=review.spans(asked.assessor),
         query_id=query_id,
         queries=review.material.queries,
     )
-
-
-def _note(seat: Seat) -> str:
-    """What the audit sample says: the estimate where it is graded, and how precise it is or will be."""
-    cells = [entry.cell for entry in seat.queue]
-    everything = replace(seat.choice, order="query")
-    estimate = audit_estimate(seat.review.material, seat.snapshot, cells, seat.assessor)
-    return estimate or sample_precision(len(cells), len(seat.review.queue(everything, seat.snapshot)))
 
 
 def _listed(review: Review, asked: Asked) -> ScreenAnswer:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
+from rubric_measures.analysis.audits import Audit, AuditPlan
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
@@ -52,6 +53,7 @@ from rubric_measures.records.models import (
     to_decide,
     write_graded,
 )
+from rubric_measures.review.audit import cells_of, draw, shown_cells
 from rubric_measures.review.queues import (
     ORDERS,
     CellQueue,
@@ -64,7 +66,6 @@ from rubric_measures.review.queues import (
 )
 from rubric_measures.review.store import ADJUDICATE, CellKey, Event, ReviewStore, Snapshot, edited_entries
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content
-from rubric_measures.verification.sections import wilson_interval
 
 # Below so many pairs κ and α say little, whatever they are.
 FEW = 20
@@ -188,40 +189,6 @@ def _agreement(name: str, other: str, a: Mapping[CellKey, float], b: Mapping[Cel
     }
     return AgreementRow(
         name, other, one.pairs, one.exact_match, one.kappa, one.quadratic_kappa, one.alpha_ordinal, ends
-    )
-
-
-def sample_precision(size: int, population: int) -> str:
-    """How precise the estimate of a random sample will be: half the 95 % interval where a half agrees, its widest."""
-    if not size:
-        return ""
-    if size >= population:
-        return f"All {population} grades are in it: their agreement is counted, not estimated."
-    low, high = wilson_interval(size // 2, size)
-    return f"{size} of {population} grades: agreement will be known to ±{50 * (high - low):.0f} percentage points."
-
-
-def audit_estimate(material: Material, snapshot: Snapshot, cells: Sequence[CellKey], assessor: str) -> str:
-    """How often the grader gives the grade of an assessor who graded a whole random sample; empty while they have not.
-
-    Only first, blind grades count. What was left undecided, or failed, is no pair, and counted.
-    """
-    said = [snapshot.grades.get(cell, {}).get(assessor) for cell in cells]
-    if not cells or None in said:
-        return ""
-    pairs = [
-        (one.first, grade)
-        for cell, one in zip(cells, said, strict=True)
-        if one is not None and one.blind and None not in (one.first, grade := material.grade(cell).grade)
-    ]
-    if not pairs:
-        return ""
-    same = sum(mine == grade for mine, grade in pairs)
-    low, high = wilson_interval(same, len(pairs))
-    more = f"; {len(cells) - len(pairs)} were not blind, undecided or failed" if len(pairs) < len(cells) else ""
-    return (
-        f"The grader gave your grade to {same} of {len(pairs)} ({100 * same / len(pairs):.0f} %; of all grades "
-        f"{100 * low:.0f} to {100 * high:.0f} %, at 95 % confidence{more})."
     )
 
 
@@ -394,7 +361,7 @@ class Review:
         project: the folder that the page may write to.
         default_assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
-        audit: how many grades the random audit sample has.
+        plan: of the audit.
         guidelines: instructions for assessors, as HTML; empty where there are none.
         assignments: assessor -> the queries that they were given; others work on all.
         adjudicator: who decides what assessors differ on; empty where nobody does.
@@ -409,7 +376,7 @@ class Review:
     project: Path
     default_assessor: str = ""
     blind: bool = True
-    audit: int = 100
+    plan: AuditPlan = field(default_factory=lambda: AuditPlan([], 50))
     guidelines: str = ""
     assignments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     adjudicator: str = ""
@@ -419,6 +386,8 @@ class Review:
     # The queues of a snapshot.
     _of: Snapshot | None = None
     _queues: dict[QueueChoice, CellQueue] = field(default_factory=dict)
+    # What the audit was drawn without, and the audit.
+    _drawn: tuple[object, Audit] | None = None
 
     @property
     def link_names(self) -> list[str]:
@@ -445,8 +414,17 @@ class Review:
                 self._of, self._queues = snapshot, {}
             if choice not in self._queues:
                 kept = kept_cells(self.material, snapshot.left)
-                self._queues[choice] = make_queue(self.material, choice, snapshot.grades, kept)
+                audit = cells_of(self.audit(snapshot)) if choice.order == "audit" else ()
+                self._queues[choice] = make_queue(self.material, choice, snapshot.grades, kept, audit)
             return self._queues[choice]
+
+    def audit(self, snapshot: Snapshot) -> Audit:
+        """The audit of the grades that count, and that can still be given blindly."""
+        with self._lock:
+            without = frozenset(snapshot.left), shown_cells(self.material, snapshot.grades)
+            if self._drawn is None or self._drawn[0] != without:
+                self._drawn = without, draw(self.material, self.plan, *without)
+            return self._drawn[1]
 
 
 _GRADE_COLUMNS = (

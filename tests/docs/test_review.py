@@ -34,7 +34,7 @@ def test_the_commands_of_the_page(
     assert main(["convert", "questions.jsonl", "-o", "draft.csv"]) == 0
     written: dict[str, str] = {}
     shown = commands("docs/review.md")
-    assert [name for name, *_ in shown].count("review") == 5
+    assert [name for name, *_ in shown].count("review") == 6
     for command in shown:
         capsys.readouterr()
         if command[0] == "review" and "--export" not in command:

@@ -172,7 +172,7 @@ def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path, plac
         review = open_review(tmp_path / str(number), grades)
         entries = [entry for entry in make_queue(review.material, QueueChoice("influence"), {}) if entry.cell == cell]
         page = shown(review, "bob", "", order="influence")
-        assert "For grades that are as blind as can be, take the random audit sample" in page
+        assert "For grades that are as blind as can be, take the audit" in page
         address = f"/check/q1/d{place + 1}/{item_id.replace('/', '%2F')}?"
         rows = [row for row in re.findall(r"<tr>.*?</tr>", page) if address in row]
         assert len(entries) == len(rows) == 1

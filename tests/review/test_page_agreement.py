@@ -25,10 +25,8 @@ from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import (
     Review,
     agreement_rows,
-    audit_estimate,
     export_review,
     impact_of,
-    sample_precision,
 )
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import grade_set, passage, write_lines
@@ -227,24 +225,6 @@ def test_what_is_to_decide_is_counted_everywhere_and_leads_back(tmp_path: Path) 
                 ).redirect
             )
         assert "0 to decide" in screens.progress(review, Asked("/progress", {}, {}, "ada", "t")).content
-
-
-def test_an_audit_sample_says_its_precision_and_its_estimate(tmp_path: Path) -> None:
-    graded, bank = make_files(tmp_path)
-    review = open_review(graded, bank, tmp_path / "state.sqlite")
-    # Wilson at 50 of 100: 0.5 ± 1.96 √(0.25/100 + 1.96²/40000) / (1 + 1.96²/100) = 0.5 ± 0.096.
-    assert sample_precision(100, 3390).endswith("±10 percentage points.")
-    assert "not estimated" in sample_precision(12, 12)
-    with closing(review.store):
-        cells = [entry.cell for entry in review.queue(QueueChoice("audit", size=10), review.store.snapshot())]
-        for number, cell in enumerate(cells):
-            assert audit_estimate(review.material, review.store.snapshot(), cells, "ada") == ""
-            grade = review.material.grade(cell).grade
-            review.store.grade("ada", cell, None if number == 9 else grade if number < 6 else (grade or 0) ^ 1, grade)
-        # 6 of 9 agree, one is undecided: Wilson gives 0.354 to 0.879.
-        said = audit_estimate(review.material, review.store.snapshot(), cells, "ada")
-        assert "6 of 9 (67 %; of all grades 35 to 88 %" in said and "1 were not blind" in said
-        assert audit_estimate(review.material, review.store.snapshot(), cells, "bob") == ""
 
 
 _GRADERS = """

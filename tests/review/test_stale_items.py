@@ -12,7 +12,9 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
+from rubric_measures.analysis.audits import AuditPlan
 from rubric_measures.review import screens
+from rubric_measures.review.audit import cells_of
 from rubric_measures.review.queues import ORDERS, QueueChoice, kept_cells, load_material, make_queue
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, export_review
@@ -44,15 +46,16 @@ def review(tmp_path: Path) -> Iterator[Review]:
     store.close()
 
 
-def listed(review: Review, order: Any, size: int = 100) -> list[str]:
+def listed(review: Review, order: Any) -> list[str]:
     """The item of each entry; the queue that is kept and one that is made anew are the same."""
     snapshot = review.store.snapshot()
-    choice = QueueChoice(order, size=size)
+    choice = QueueChoice(order)
     queue = review.queue(choice, snapshot)
     entries = list(queue)
     assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
     kept = kept_cells(review.material, snapshot.left)
-    made = make_queue(review.material, choice, snapshot.grades, kept=kept)
+    audit = cells_of(review.audit(snapshot))
+    made = make_queue(review.material, choice, snapshot.grades, kept=kept, audit=audit)
     assert entries == list(made)
     return sorted(entry.cell.item_id for entry in entries)
 
@@ -89,11 +92,11 @@ def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) 
 
 
 def test_an_audit_sample_is_filled_up_from_the_items_that_count(review: Review) -> None:
-    before = listed(review, "audit", 6)
-    assert len(before) == 6
+    review.plan = AuditPlan([], 3, items=2)
+    assert len(listed(review, "audit")) == 6
     review.store.edit_all("ada", [("item_merge", {"keys": ["q1/a", "q1/b"], "text": "both?"}, {"q1/a": 0, "q1/b": 0})])
-    # Six grades are left: two items on three passages.
-    assert listed(review, "audit", 6) == ["q1/c"] * 3 + ["q1/d"] * 3
+    # Two items are left on three passages.
+    assert listed(review, "audit") == ["q1/c"] * 3 + ["q1/d"] * 3
 
 
 def test_screens_have_the_words_of_now(review: Review) -> None:

@@ -420,11 +420,6 @@ def test_queues(material: Material, store: ReviewStore) -> None:
     found = make_queue(material, QueueChoice(), assessors)
     assert [entry.cell for entry in found] == [A, B, cell]
 
-    def sample(size: int) -> list[QueueEntry]:
-        return list(make_queue(material, QueueChoice("audit", size=size), {}))
-
-    assert sample(3) == sample(5)[:3] and len(sample(5)) == 5
-    assert {entry.cell for entry in sample(100)} == set(material.cells)
     assert {entry.cell.query_id for entry in make_queue(material, QueueChoice("query", "q2"), {})} == {"q2"}
 
 
@@ -460,10 +455,10 @@ def test_the_queue_of_a_query_is_the_part_of_the_whole_queue(tmp_path: Path) -> 
     write_lines(tmp_path / "b.jsonl", bank)
     material = load_material(tmp_path / "g.jsonl", tmp_path / "b.jsonl")
     for order in ORDERS:
-        whole = make_queue(material, QueueChoice(order, size=1000), {})
+        whole = make_queue(material, QueueChoice(order), {}, audit=material.cells)
         assert whole and [whole[at] for at in range(-len(whole), 0)] == list(whole) == whole[:]
         for query_id in material.queries:
-            part = make_queue(material, QueueChoice(order, query_id, size=1000), {})
+            part = make_queue(material, QueueChoice(order, query_id), {}, audit=material.cells)
             assert list(part) == [entry for entry in whole if entry.cell.query_id == query_id]
             assert [part.place(entry.cell) for entry in part] == list(range(len(part)))
             assert all(part.place(cell) is None for cell in material.cells if cell not in {one.cell for one in part})

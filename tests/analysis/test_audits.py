@@ -1,0 +1,250 @@
+"""Audits: what is drawn, what a difference of runs is after checks, and that looking at it often does no harm."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from rubric_measures.analysis.audits import (
+    AuditPlan,
+    Drawn,
+    PairAudit,
+    draw_audit,
+    flat_bound,
+    make_audit,
+    sentence,
+)
+from rubric_measures.base.errors import InputError
+
+QUERIES, PASSAGES, ITEMS = 30, 8, 6
+PAIR = ("new", "old")
+Truth = dict[tuple[str, str, str], bool]
+Labels = dict[tuple[str, str], dict[str, bool]]
+
+
+def make_grades(seed: int, agreement: float = 0.8) -> tuple[Truth, Labels]:
+    """What assessors would say of all passages, and a grader that is so often right."""
+    generator = np.random.default_rng(seed)
+    truth = {
+        (f"q{q}", f"d{d}", f"i{i}"): bool(generator.random() < 0.3)
+        for q, d, i in itertools.product(range(QUERIES), range(PASSAGES), range(ITEMS))
+    }
+    labels: Labels = {}
+    for (query_id, doc_id, item_id), covers in truth.items():
+        said = covers is bool(generator.random() < agreement)
+        labels.setdefault((query_id, doc_id), {})[item_id] = said
+    return truth, labels
+
+
+def make_rankings(seed: int) -> dict[str, dict[str, list[str]]]:
+    """Two runs that show four passages of each query."""
+    generator = np.random.default_rng(seed)
+    return {
+        run: {f"q{q}": [f"d{d}" for d in generator.permutation(PASSAGES)[:4]] for q in range(QUERIES)} for run in PAIR
+    }
+
+
+def audited(
+    plan: AuditPlan, truth: Truth, labels: Labels, rankings: dict[str, dict[str, list[str]]]
+) -> tuple[PairAudit, list[tuple[int, float]], Sequence[Drawn]]:
+    audit = make_audit(plan, labels, rankings)
+    return audit.pair(0), audit.corrections(0, truth), audit.drawn
+
+
+def true_difference(truth: Truth, rankings: dict[str, dict[str, list[str]]]) -> float:
+    """The difference of the mean shares of items that shown passages cover, by assessors."""
+    means = [
+        np.mean(
+            [
+                truth[query_id, doc_id, f"i{i}"]
+                for query_id, docs in of_run.items()
+                for doc_id in docs
+                for i in range(ITEMS)
+            ]
+        )
+        for of_run in rankings.values()
+    ]
+    return float(means[0] - means[1])
+
+
+def test_a_larger_audit_begins_with_the_smaller_one_whatever_the_order_of_the_file() -> None:
+    _, labels = make_grades(1)
+    backwards = dict(reversed(labels.items()))
+    assert draw_audit(labels, 7) == draw_audit(backwards, 7) != draw_audit(labels, 8)
+    first = draw_audit(labels, 7)[:QUERIES]
+    assert len({one.query_id for one in first}) == QUERIES, "a passage of every query in turn"
+
+
+@pytest.mark.parametrize("items", [1, 2, 5, 6, 20])
+def test_drawn_items_stand_for_all_items_and_for_both_labels(items: int) -> None:
+    _, labels = make_grades(2)
+    for one in draw_audit(labels, 3, items):
+        said = labels[one.place]
+        assert len(one.items) == min(items, ITEMS)
+        assert sum(one.items.values()) == pytest.approx(ITEMS)
+        if items > 1:
+            assert {said[item_id] for item_id in one.items} == set(said.values())
+
+
+def test_all_checked_is_what_assessors_say_whatever_the_grader_says() -> None:
+    truth, labels = make_grades(3, agreement=0.6)
+    rankings = make_rankings(3)
+    audit, checked, drawn = audited(AuditPlan([PAIR], 10_000, items=ITEMS), truth, labels, rankings)
+    found = audit.settled(checked)
+    assert found.checked == len(drawn) == audit.planned
+    assert found.estimate == pytest.approx(true_difference(truth, rankings), abs=1e-12)
+    assert found.grader != pytest.approx(found.estimate, abs=1e-3)
+
+
+@pytest.mark.parametrize("items", [1, 3, 5])
+def test_corrected_differences_are_right_on_average(items: int) -> None:
+    truth, labels = make_grades(4, agreement=0.7)
+    rankings = make_rankings(4)
+    found = []
+    for seed in range(150):
+        audit, checked, _ = audited(AuditPlan([PAIR], 60, items=items, seed=seed), truth, labels, rankings)
+        found.append(audit.settled(checked).estimate)
+    estimates = np.array(found, dtype=float)
+    error = estimates.std() / np.sqrt(len(estimates))
+    assert abs(estimates.mean() - true_difference(truth, rankings)) < 3.5 * error
+
+
+def test_a_grader_that_flatters_one_run_is_found_out() -> None:
+    truth, labels = make_grades(5, agreement=1.0)
+    rankings = make_rankings(5)
+    for query_id, docs in rankings["new"].items():
+        for doc_id in set(docs) - set(rankings["old"][query_id]):
+            labels[query_id, doc_id] = dict.fromkeys(labels[query_id, doc_id], True)
+    audit, checked, _ = audited(AuditPlan([PAIR], 100), truth, labels, rankings)
+    found = audit.settled(checked)
+    assert found.grader > 0.2
+    assert found.low is not None and found.high is not None
+    assert found.low < true_difference(truth, rankings) < found.high < found.grader
+
+
+def test_a_perfect_grader_leaves_only_the_queries_to_doubt() -> None:
+    truth, labels = make_grades(6, agreement=1.0)
+    audit, checked, _ = audited(AuditPlan([PAIR], 100), truth, labels, make_rankings(6))
+    found = audit.settled(checked)
+    assert found.estimate == pytest.approx(found.grader)
+    assert (found.verdict, found.more, found.queries) == ("open", None, True)
+    assert sentence(found) == "more checks will not settle new against old: ask more queries"
+
+
+def test_one_passage_that_is_not_wholly_checked_ends_what_counts() -> None:
+    truth, labels = make_grades(7)
+    rankings = make_rankings(7)
+    _, whole, drawn = audited(AuditPlan([PAIR], 50), truth, labels, rankings)
+    item_id = next(iter(drawn[20].items))
+    audit, checked, _ = audited(
+        AuditPlan([PAIR], 50),
+        {cell: said for cell, said in truth.items() if cell != (*drawn[20].place, item_id)},
+        labels,
+        rankings,
+    )
+    assert checked == whole[:20]
+    assert audit.settled(checked).checked == 20
+
+
+def test_nothing_is_said_before_ten_queries() -> None:
+    truth, labels = make_grades(8)
+    audit, checked, _ = audited(AuditPlan([PAIR], 50), truth, labels, make_rankings(8))
+    found = audit.settled(checked[:9])
+    assert (found.estimate, found.low, found.verdict) == (None, None, "open")
+    assert sentence(found) == "new against old: not yet known, 9 passages checked"
+    assert audit.settled(checked[:10]).estimate is not None
+
+
+def test_differences_that_do_not_matter_are_settled_too() -> None:
+    truth, labels = make_grades(9, agreement=1.0)
+    rankings = make_rankings(9)
+    rankings["old"] = {query_id: docs[:] for query_id, docs in rankings["new"].items()}
+    rankings["old"]["q0"] = [f"d{d}" for d in range(PASSAGES)][:4]
+    audit, checked, _ = audited(AuditPlan([PAIR], 100, smallest=0.05), truth, labels, rankings)
+    found = audit.settled(checked)
+    assert found.verdict == "same"
+    assert sentence(found).startswith("new and old differ by at most .0")
+
+
+def test_more_pairs_have_wider_intervals() -> None:
+    truth, labels = make_grades(10)
+    rankings = make_rankings(10)
+    one, checked, _ = audited(AuditPlan([PAIR], 60), truth, labels, rankings)
+    several, _, _ = audited(AuditPlan([PAIR, ("old", "new")], 60), truth, labels, rankings)
+    single, shared = one.settled(checked), several.settled(checked)
+    assert single.low is not None and shared.low is not None and shared.low < single.low
+
+
+def test_the_interval_is_widest_at_first_and_of_usual_size_at_the_end() -> None:
+    truth, labels = make_grades(11)
+    audit, checked, _ = audited(AuditPlan([PAIR], 80), truth, labels, make_rankings(11))
+    ends = [audit.settled(checked[:size]) for size in (20, 40, 80)]
+    widths = [one.high - one.low for one in ends if one.high is not None and one.low is not None]
+    assert widths[0] > 1.5 * widths[1] > 1.5 * widths[2]
+
+
+def test_two_equal_runs_are_seldom_settled_though_each_passage_is_looked_at() -> None:
+    settled = 0
+    for seed in range(60):
+        truth, labels = make_grades(100 + seed, agreement=0.75)
+        audit, checked, _ = audited(AuditPlan([PAIR], 60, seed=seed), truth, labels, make_rankings(200 + seed))
+        settled += any(audit.settled(checked[:size]).verdict != "open" for size in range(10, 61))
+    # 5 % is 3 of 60; nine or more have a chance of .001.
+    assert settled <= 8
+
+
+def test_what_an_audit_can_settle_is_known_before() -> None:
+    truth, labels = make_grades(12, agreement=0.85)
+    audit = make_audit(AuditPlan([PAIR], 80), labels, make_rankings(12))
+    expected, (found,) = audit.expected_reach(0), audit.settled(truth)
+    assert expected is not None and found.low is not None and found.high is not None
+    assert expected == pytest.approx((found.high - found.low) / 2, rel=0.3)
+    assert make_audit(AuditPlan([PAIR], 5), labels, make_rankings(12)).expected_reach(0) is None
+
+
+def test_the_share_of_right_grades_is_right_on_average_and_knows_passages() -> None:
+    """Errors that come a passage at a time say less than as many independent ones."""
+    truth, labels = make_grades(13, agreement=0.8)
+    right = {cell: covers is labels[cell[:2]][cell[2]] for cell, covers in truth.items()}
+    whole = sum(right.values()) / len(right)
+    found = [make_audit(AuditPlan([], 40, seed=seed), labels, {}).share(right) for seed in range(100)]
+    shares = np.array([one[0] for one in found if one is not None])
+    assert abs(shares.mean() - whole) < 3.5 * shares.std() / 10
+    generator = np.random.default_rng(1)
+    bad = {place: bool(generator.random() < 0.2) for place in labels}
+    by_passage = {cell: not bad[cell[:2]] for cell in truth}
+    sizes = [make_audit(AuditPlan([], 40), labels, {}).share(holds) for holds in (right, by_passage)]
+    assert sizes[0] is not None and sizes[1] is not None
+    assert sizes[1][1] < 60 < sizes[0][1]
+    assert make_audit(AuditPlan([], 40), labels, {}).share(dict.fromkeys(truth, True)) == (1.0, 40.0)
+
+
+@pytest.mark.parametrize(("level", "bound"), [(0.95, 2.2414), (0.99, 2.8070), (0.9, 1.9600), (0.5, 1.1490)])
+def test_the_flat_bound_is_that_of_brownian_motion(level: float, bound: float) -> None:
+    assert flat_bound(level) == pytest.approx(bound, abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"pairs": [("a", "a")]}, "a: a pair is two runs"),
+        ({"passages": 0}, "1 passage"),
+        ({"cutoff": 0}, "1 rank"),
+        ({"level": 1.0}, "level"),
+        ({"smallest": 2.0}, "between 0 and 1"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        AuditPlan(**{"pairs": [PAIR], "passages": 10, **settings})  # type: ignore[arg-type]
+
+
+def test_a_run_that_is_not_there_is_named_with_those_that_are() -> None:
+    _, labels = make_grades(1)
+    with pytest.raises(InputError, match="no run newest has passages here; there are new, old"):
+        make_audit(AuditPlan([("newest", "old")], 9), labels, make_rankings(1))
+    with pytest.raises(InputError, match="one item"):
+        draw_audit(labels, 1, 0)

@@ -1,0 +1,145 @@
+"""The audit on the page: passages with five items, how often the grader is right, and runs that it settles."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jinja2")
+
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.review import screens
+from rubric_measures.review.app import open_review
+from rubric_measures.review.queues import QueueChoice
+from rubric_measures.review.screens import Asked
+from rubric_measures.review.session import Review
+from rubric_measures.review.store import CellKey
+from tests.example_records import grade_set, passage, write_lines
+
+QUERIES = [f"q{number:02}" for number in range(1, 21)]
+ITEMS = "abcdefgh"
+
+
+def make_files(folder: Path, seed: int = 1) -> tuple[str, str]:
+    """20 queries, six passages of eight items each; `old` shows d1 to d3, `new` d3 to d6: better ones."""
+    chance = np.random.default_rng(seed)
+    records = []
+    for query_id in QUERIES:
+        passages = []
+        for number in range(1, 7):
+            likely = 0.7 if number > 3 else 0.3
+            grades = {f"{query_id}/{one}": (5 if chance.random() < likely else 1) for one in ITEMS}
+            ranks = {**({"old": number} if number <= 3 else {}), **({"new": number} if number >= 3 else {})}
+            passages.append(passage(query_id, f"{query_id}-d{number}", [grade_set(grades)], ranks))
+        records.append([query_id, passages])
+    write_lines(folder / "graded.jsonl", records)
+    items = [
+        {
+            "query_id": query_id,
+            "query_text": f"What of {query_id}?",
+            "items": [
+                {"query_id": query_id, "question_id": f"{query_id}/{one}", "question_text": f"{one}?"} for one in ITEMS
+            ],
+        }
+        for query_id in QUERIES
+    ]
+    write_lines(folder / "bank.jsonl", items)
+    return str(folder / "graded.jsonl"), str(folder / "bank.jsonl")
+
+
+def asked_cells(review: Review) -> list[CellKey]:
+    return [entry.cell for entry in review.queue(QueueChoice("audit"), review.store.snapshot())]
+
+
+def card(review: Review) -> str:
+    """What the card of the audit says."""
+    page = str(screens.queue(review, Asked("/", {}, {}, "ada", "token")).content)
+    found = re.search(r'data-order="audit">(.*?)</section>', page, re.S)
+    assert found is not None
+    return " ".join(re.sub(r"<[^>]*>", " ", found[1]).split())
+
+
+def give(review: Review, cells: list[CellKey], says: Callable[[CellKey, float], float | None]) -> None:
+    for cell in cells:
+        grade = review.material.grade(cell).grade
+        assert grade is not None
+        review.store.grade("ada", cell, says(cell, grade), grade)
+
+
+def test_an_audit_asks_five_items_of_passages_of_every_query_in_turn(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path)
+    with closing((review := open_review(graded, bank, audit=30)).store):
+        cells = asked_cells(review)
+        by_passage = [list(found) for _, found in itertools.groupby(cells, lambda cell: cell[:2])]
+        assert [len(found) for found in by_passage] == [5] * 30
+        assert {found[0].query_id for found in by_passage[:20]} == set(QUERIES)
+        # As many that the grader covers as not, where there are.
+        for found in by_passage:
+            drawn = sum(review.material.grade(cell).grade == 5 for cell in found)
+            rows = review.material.queries[found[0].query_id].passages[found[0].doc_id].grades.values()
+            covered = sum(row.grade == 5 for row in rows)
+            assert min(2, covered) <= drawn <= 5 - min(2, len(ITEMS) - covered)
+        assert "30 passages, about 35 minutes: how often the grader is right will be known to ±" in card(review)
+
+
+def test_the_card_says_how_often_the_grader_is_right(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path)
+    with closing((review := open_review(graded, bank, audit=40)).store):
+        cells = asked_cells(review)
+        chance = np.random.default_rng(2)
+        give(review, cells, lambda _, grade: grade if chance.random() < 0.8 else 6 - grade)
+        said = re.search(r"40 of 40 passages checked\. .* to (\d+) % of all \((\d+) to (\d+) %, at 95 %", card(review))
+        assert said is not None
+        share, low, high = map(int, said.groups())
+        assert 70 <= share <= 90 and low < share < high and 8 < high - low < 25
+
+
+def test_pairs_of_runs_are_settled_by_blind_grades(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path)
+    with closing((review := open_review(graded, bank, audit=60, settle=[("new", "old")])).store):
+        cells = asked_cells(review)
+        assert re.search(r"new against old: differences above 0\.(09|1\d) will be settled, if the grader", card(review))
+        give(review, cells[:45], lambda _, grade: grade)
+        assert "new against old: not yet known, 9 passages checked" in card(review)
+        give(review, cells[45:], lambda _, grade: grade)
+        assert re.search(r"new beats old by \.\d\d to \.\d\d: settled", card(review))
+
+
+def test_a_grader_that_flatters_a_run_settles_nothing_for_it(tmp_path: Path) -> None:
+    """Assessors find as much in all passages: the grader's lead of .4 goes."""
+    graded, bank = make_files(tmp_path)
+    with closing((review := open_review(graded, bank, audit=100, settle=[("new", "old")])).store):
+        chance = np.random.default_rng(3)
+        give(review, asked_cells(review), lambda _, grade: 5 if chance.random() < 0.3 else 1)
+        assert "settled" not in card(review).replace("will not settle", "")
+
+
+def test_what_was_seen_is_asked_no_more_and_what_is_undecided_holds_back(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path)
+    with closing((review := open_review(graded, bank, audit=40)).store):
+        first, *_ = cells = asked_cells(review)
+        review.store.look("ada", [first])
+        give(review, [first], lambda _, grade: grade)
+        now = asked_cells(review)
+        assert first not in now and len(now) == len(cells)
+        give(review, now[:20], lambda _, grade: grade)
+        give(review, now[20:21], lambda _, grade: None)
+        give(review, now[21:40], lambda _, grade: grade)
+        assert "4 of 40 passages checked" in card(review)
+
+
+def test_the_plan_of_an_audit_stays(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path)
+    open_review(graded, bank, settle=[("new", "old")]).store.close()
+    open_review(graded, bank, settle=[("new", "old")]).store.close()
+    with pytest.raises(InputError, match="another audit"):
+        open_review(graded, bank, settle=[("new", "old")], level=0.8)
+    with pytest.raises(InputError, match="no run newer has passages here; there are new, old"):
+        open_review(graded, bank, state=str(tmp_path / "other.sqlite"), settle=[("newer", "old")])
