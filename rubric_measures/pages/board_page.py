@@ -87,6 +87,10 @@ class QueryEvidence:
         grade = self.cells[item_id][run].grade
         return grade is not None and grade >= self.level
 
+    def covered(self, run: str) -> int:
+        """How many items a run covers."""
+        return sum(self.is_covered(item.item_id, run) for item in self.items)
+
     def missed(self, run: str) -> list[RubricItem]:
         """The items that a run was graded for and does not cover, vital ones first."""
         lacking = [
@@ -379,7 +383,10 @@ class _BoardReport:
         several = len(self.runs) > 1
         # With what they are sorted by.
         nobody, separating, failed, silent = [], [], [], []
+        # A run that covers nothing separates no facts, and a question that it does not answer stands elsewhere.
+        empty = {run for run in self.runs if not any(query.covered(run) for query in self.queries)}
         for place, query in enumerate(self.queries):
+            speaking = [run for run in self.runs if run not in empty and not _silence(query, run)]
             for number, item in enumerate(query.items):
                 cells = query.cells[item.item_id]
                 covering = [run for run in self.runs if query.is_covered(item.item_id, run)]
@@ -392,9 +399,9 @@ class _BoardReport:
                 elif owner and cells[owner].status == "missing":
                     continue  # nobody judged it, and scores leave it out
                 elif not covering:
-                    nobody.append((item.importance != "vital", (link, item.text, said, owner or "")))
-                elif several and not owner and len(covering) < len(self.runs):
-                    lacking = [run for run in self.runs if run not in covering]
+                    whose = "" if several else query.text or query.query_id
+                    nobody.append((item.importance != "vital", (link, item.text, said, owner or whose)))
+                elif not owner and (lacking := [run for run in speaking if run not in covering]):
                     # What the best runs lack comes first, and then what splits the runs most evenly.
                     key = (self.runs.index(lacking[0]), abs(len(covering) - len(lacking)))
                     separating.append((key, (link, item.text, f"{said} only in {some(covering)}".strip(), "")))
@@ -402,15 +409,19 @@ class _BoardReport:
             silent += [(f"#q{place}", name, "", f"{run}: {why}") for run in self.runs if (why := _silence(query, run))]
         what = "No run covers them" if several else "They are not covered"
         facts = "Facts" if all(item.kind == "nugget" for query in self.queries for item in query.items) else "Items"
-        heading, says = f"{facts} that nobody has", f"{what}: missing in the answers, or wrong in the bank."
+        heading = f"{facts} that nobody has ({len(nobody)})"
+        says = f"{what}: missing in the answers, or wrong in the bank."
         if self.is_of_sentences:
-            heading = "Sentences without full support"
+            heading = f"Sentences without full support ({len(nobody)})"
             says = "They cite nothing, or what they cite first supports them in part or not at all."
+        elif not several:
+            heading = f"{len(nobody)} of {self.items} {facts.lower()} missed"
         yield heading, says, [line for _, line in sorted(nobody, key=lambda one: one[0])]
         lines = [line for _, line in sorted(separating, key=lambda one: one[0])]
-        yield f"{facts} that separate runs", "Some runs cover them, others do not.", lines
-        yield "Failed grades", "They are no numbers: scores count them as the signature says (on_failed).", failed
-        yield "Empty and missing answers", "They score 0.", silent
+        yield f"{facts} that separate runs ({len(lines)})", "Some runs cover them, others do not.", lines
+        says = "They are no numbers: scores count them as the signature says (on_failed)."
+        yield f"Failed grades ({len(failed)})", says, failed
+        yield f"Empty and missing answers ({len(silent)})", "They score 0.", silent
 
     def versions(self, against: FactDiff) -> Iterator[tuple[list[str], list[tuple[str, list[Any]]]]]:
         """Of each run that is compared with another: what is said of it, and its facts by what became of them, as lines
