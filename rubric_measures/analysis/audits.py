@@ -35,7 +35,7 @@ Truth = Mapping[tuple[str, str, str], bool]
 """(query_id, doc_id, item_id) -> what assessors found."""
 
 
-class Drawn(NamedTuple):
+class DrawnPassage(NamedTuple):
     """A passage that an audit draws.
 
     Attributes:
@@ -59,7 +59,7 @@ def _number(seed: int, *ids: str) -> bytes:
     return hashlib.sha256("\0".join((str(seed), *ids)).encode("utf-8", "surrogatepass")).digest()
 
 
-def draw_audit(labels: Labels, seed: int, items: int = 5, size: int | None = None) -> list[Drawn]:
+def draw_audit(labels: Labels, seed: int, items: int = 5, size: int | None = None) -> list[DrawnPassage]:
     """The passages that an audit draws, in their order; a smaller audit is the beginning of a larger one.
 
     First stage: a passage of every query in turn, at random within the query. Second stage: items at random, those that
@@ -85,7 +85,7 @@ def draw_audit(labels: Labels, seed: int, items: int = 5, size: int | None = Non
             of_query.setdefault(place[0], []).append(place)
     turns = [(turn, place) for places in of_query.values() for turn, place in enumerate(places)]
     turns.sort(key=lambda one: (one[0], _number(seed, *one[1])))
-    return [Drawn(*place, _drawn_items(place, labels[place], seed, items)) for _, place in turns[:size]]
+    return [DrawnPassage(*place, _drawn_items(place, labels[place], seed, items)) for _, place in turns[:size]]
 
 
 def _drawn_items(place: Place, labels: Mapping[str, bool], seed: int, items: int) -> dict[str, float]:
@@ -333,7 +333,7 @@ class Audit:
 
     plan: AuditPlan
     labels: Labels
-    drawn: Sequence[Drawn]
+    drawn: Sequence[DrawnPassage]
     weights: Sequence[Mapping[str, Mapping[str, float]]]
 
     def pair(self, number: int) -> PairAudit:
@@ -348,7 +348,7 @@ class Audit:
         left = np.array([float(sizes[query_id]) for query_id, _ in weights])
         return PairAudit(self.plan, self.plan.pairs[number], np.array(model), left)
 
-    def checked(self, truth: Truth) -> list[Drawn]:
+    def checked(self, truth: Truth) -> list[DrawnPassage]:
         """The passages that count: all before the first that is not wholly checked.
 
         Whoever skips the hard ones would else choose what counts.

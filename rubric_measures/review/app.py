@@ -34,7 +34,6 @@ from rubric_measures.measures.findings import of_wrapped, say
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.review import screens
-from rubric_measures.review.audit import draw
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.screens import (
     Asked,
@@ -44,7 +43,7 @@ from rubric_measures.review.screens import (
     error_page,
     render,
 )
-from rubric_measures.review.session import Review
+from rubric_measures.review.session import Review, draw
 from rubric_measures.review.store import ReviewStore, StateError
 from rubric_measures.types.entities import bank_hash
 

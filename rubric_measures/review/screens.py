@@ -23,7 +23,6 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.measures.checked import CheckedGrade
 from rubric_measures.measures.grade_sets import HUMAN
 from rubric_measures.pages.frame import environment
-from rubric_measures.review.audit import note_of
 from rubric_measures.review.queues import Order, QueueChoice, waits_for, words_of
 from rubric_measures.review.session import (
     FEW,
@@ -34,6 +33,7 @@ from rubric_measures.review.session import (
     export_review,
     impact_of,
     inside,
+    note_of,
     progress_rows,
 )
 from rubric_measures.review.store import (

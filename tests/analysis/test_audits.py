@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.analysis.audits import (
     AuditPlan,
-    Drawn,
+    DrawnPassage,
     PairAudit,
     draw_audit,
     flat_bound,
@@ -49,7 +49,7 @@ def make_rankings(seed: int) -> dict[str, dict[str, list[str]]]:
 
 def audited(
     plan: AuditPlan, truth: Truth, labels: Labels, rankings: dict[str, dict[str, list[str]]]
-) -> tuple[PairAudit, list[tuple[int, float]], Sequence[Drawn]]:
+) -> tuple[PairAudit, list[tuple[int, float]], Sequence[DrawnPassage]]:
     audit = make_audit(plan, labels, rankings)
     return audit.pair(0), audit.corrections(0, truth), audit.drawn
 

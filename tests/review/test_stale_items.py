@@ -14,10 +14,9 @@ pytest.importorskip("jinja2")
 from rubric_measures import RubricCover
 from rubric_measures.analysis.audits import AuditPlan
 from rubric_measures.review import screens
-from rubric_measures.review.audit import cells_of
 from rubric_measures.review.queues import ORDERS, QueueChoice, kept_cells, load_material, make_queue
 from rubric_measures.review.screens import Asked
-from rubric_measures.review.session import Review, export_review
+from rubric_measures.review.session import Review, cells_of, export_review
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
 
