@@ -101,7 +101,7 @@ class ReviewAddress(NamedTuple):
     @property
     def note(self) -> str:
         """What a page with such links says of them."""
-        return f"Links called review work while this runs: {self.command}"
+        return f"Links called review work while this runs, once you opened the link that it prints: {self.command}"
 
     def link(self, query_id: str, doc_id: str, item_id: str) -> str:
         """The address of one cell, which is told that its grade was seen here."""

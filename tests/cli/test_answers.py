@@ -120,7 +120,11 @@ def test_the_report_leads_into_the_review_of_its_grades(capsys: pytest.CaptureFi
     try:
         assert process.stderr is not None
         [address] = re.findall(r"http://\S+", process.stderr.readline())
-        with httpx.Client(base_url=address, follow_redirects=True) as client:
+        base, _, token = address.partition("?")
+        with httpx.Client(base_url=base, follow_redirects=True) as client:
+            # Whoever did not open the printed link is told to.
+            assert "the token that the server printed" in client.get(f"/{min(links)}?seen=1").text
+            assert client.get(f"/?{token}").status_code == 200
             for link in sorted(links)[::20]:
                 answer = client.get(f"/{link}?seen=1")
                 assert answer.status_code == 200 and "aria-current" in answer.text, link

@@ -28,7 +28,9 @@ def commands(capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
     for line in re.findall(r"^rubric_measures .*$", PAGE, re.MULTILINE):
         words = shlex.split(line)[1:]
         files = [found for word in words for found in (sorted(map(str, Path().glob(word))) or [word])]
-        assert main(files) == 0, (line, capsys.readouterr().err)
+        # The example has nine queries, and of fewer than ten `power` tells nothing.
+        ends = (0, 1) if words[0] == "power" else (0,)
+        assert main(files) in ends, (line, capsys.readouterr().err)
         yield capsys.readouterr().out
 
 
