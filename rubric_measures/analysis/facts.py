@@ -54,10 +54,12 @@ class Side(NamedTuple):
     Attributes:
         name: what it is called.
         grades: question -> item -> grade, None where it failed. A question that was not answered is not in it.
+        retrieval: (question, item) -> whether a fact that it misses was retrieved, in words.
     """
 
     name: str
     grades: Mapping[str, Mapping[str, float | None]]
+    retrieval: Mapping[tuple[str, str], str] = {}
 
     def covers(self, query_id: str, item_id: str, level: float) -> bool | None:
         """Whether it has a fact; None where that is not known."""
@@ -78,6 +80,7 @@ class Fact(NamedTuple):
             failed, or grading again did not find the same.
         before: its grade in the first version; None where there is none.
         after: its grade in the second one.
+        retrieval: `retrieved, not said` or `not retrieved`, where the second version misses it and that is known.
     """
 
     query_id: str
@@ -86,6 +89,7 @@ class Fact(NamedTuple):
     state: FactState
     before: float | None
     after: float | None
+    retrieval: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,12 +171,13 @@ class FactDiff(Reported):
             Column("question", is_left=True, width=40),
             *(Column(name, is_left=True, only="programs") for name in ("query_id", "item_id")),
             *(Column(name, -1) for name in ("before", "after")),
+            Column("contexts", is_left=True, only="" if any(fact.retrieval for _, fact in rows) else "programs"),
         ]
 
         def cells(run: RunDiff, fact: Fact) -> list[Cell]:
             item = fact.item
             said = [run.after, fact.state, _cut(item.text), item.importance or "", _cut(fact.question)]
-            return [*said, fact.query_id, item.item_id, fact.before, fact.after]
+            return [*said, fact.query_id, item.item_id, fact.before, fact.after, fact.retrieval]
 
         return Table(heads, [cells(*row) for row in rows])
 
@@ -251,8 +256,9 @@ def _facts(
                 state = "covered by both" if has else "missed by both"
             else:
                 state = "gained" if has else "lost"
-            grades = (side.grades.get(query_id, {}).get(item.item_id) for side in (before, after))
-            yield Fact(query_id, question.text, item, state, *grades)
+            old, new = (side.grades.get(query_id, {}).get(item.item_id) for side in (before, after))
+            retrieval = after.retrieval.get((query_id, item.item_id), "")
+            yield Fact(query_id, question.text, item, state, old, new, retrieval)
 
 
 def _scores(

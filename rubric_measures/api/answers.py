@@ -427,13 +427,14 @@ class EvaluatedAnswers:
         grades: the grades behind them.
         bank: the test bank: what a good answer to each question has to say.
         records: the graded answers, with their texts and the grader's replies.
-        runs: the systems that answered; the board also has those that they are compared with, and contexts, where
-            these were graded.
+        runs: the systems that answered; the board also has those that they are compared with.
         folder: where all of it was written; None where nothing was.
         page: the report there.
         plan: of a dry run, what would be called; then the board is empty.
         diff: what became of each fact, where the answers were compared with others.
         asking: how grades were asked for, as arguments of `grade`.
+        retrieved: (query, item, run) of an item that a run misses -> whether a retrieved context has it, where contexts
+            were graded.
     """
 
     board: Board
@@ -446,6 +447,7 @@ class EvaluatedAnswers:
     plan: GradingPlan | None = None
     diff: FactDiff | None = None
     asking: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    retrieved: Mapping[tuple[str, str, str], bool] = field(default_factory=dict, repr=False)
 
     @property
     def is_complete(self) -> bool:
@@ -459,7 +461,7 @@ class EvaluatedAnswers:
     def evidence(self) -> Sequence[QueryEvidence]:
         """What stands behind the grades, query by query: which run has which item, and why."""
 
-        return evidence(self.board, self.grades)
+        return [query.with_retrieved(self.retrieved) for query in evidence(self.board, self.grades)]
 
     def missed(self, run: str) -> dict[str, list[RubricItem]]:
         """The items that a run was graded for and does not cover, by query, vital ones first.
@@ -544,9 +546,9 @@ class EvaluatedAnswers:
         for query in shown[:_SHOWN_QUERIES]:
             lines.append(f"  {run} misses of {query.text or query.query_id}")
             for item in query.missed(run):
-                grade = query.cells[item.item_id][run].grade
-                said = ", ".join([*([item.importance] if item.importance else []), f"grade {grade:g}"])
-                lines.append(f"    - {item.text} ({said})")
+                found = query.cells[item.item_id][run]
+                said = filter(None, (item.importance, f"grade {found.grade:g}", found.retrieval))
+                lines.append(f"    - {item.text} ({', '.join(said)})")
         if len(shown) > _SHOWN_QUERIES:
             lines.append(f"  and items of {len(shown) - _SHOWN_QUERIES} more queries")
         return lines
@@ -607,8 +609,8 @@ def evaluate_answers(
             weights, else NuggetA. With measures of citations (`SupportPrecision`, …) the sentences of the answers are
             judged by the contexts that they cite, `[1]` being the first of the row; there is no bank then, and the
             folder has `support.html`, `support.jsonl.gz` and `support.json`.
-        contexts: grade the retrieved contexts, too, as runs of their own (`NAME contexts`): whether what an answer
-            lacks was retrieved.
+        contexts: grade the retrieved contexts, too, for the items that answers miss: whether each was retrieved
+            (`retrieved` of the result, and in the report). They are no runs of the board.
         prompt: see `grade`.
         explain: ask for a reason with each grade of an item. None asks models behind endpoints, where no prompt is
             named.
@@ -682,6 +684,9 @@ def evaluate_answers(
         compared = {one: names[other] for one, other in pairs.items()}, left_out
     known = given_bank(bank, bank_from, folder)
     asked = asked_in([*tables, *earlier], known)
+    if contexts and not any(row.contexts for _, row in asked.answers.values()):
+        text = "there are no retrieved contexts to grade; name their column, or leave that out"
+        raise InputError(text, settings=("contexts", "columns"))
     if folder is not None:
         calls.setdefault("cache", folder / "replies.sqlite")
     shown: Mapping[str, Any] = {"title": title, "notes": notes, "review": review}
@@ -727,8 +732,12 @@ def evaluate_answers(
     output = None if folder is None else folder / "graded.jsonl.gz"
     records = grade(_pooled(asked, contexts), of_these, output=output, **asking)
     if dry_run:
+        if contexts:
+            tell("grading contexts comes on top: its calls follow from what the answers miss")
         return _planned(records.plan, of_these, asked)
     made = _evaluated(records, of_these, measures, on_failed, runs, folder, asking)
+    if contexts:
+        made = dataclasses.replace(made, retrieved=_retrieved(made, asked, asking))
     if compared[0]:
         now = made._version
         how: Any = {"confirm": confirm, "asking": made.asking}
@@ -773,7 +782,7 @@ def _written(made: EvaluatedAnswers, kind: str, shown: Mapping[str, Any]) -> Eva
     before = {run.before for run in (made.diff.runs if made.diff is not None else ())}
     if len(before) == 1 and before <= made.board.cells.keys():
         shown = {**shown, "baseline": before.pop()}
-    write_report(page, made.board, made.grades, **shown, against=made.diff)
+    write_report(page, made.board, made.grades, **shown, against=made.diff, retrieved=made.retrieved)
     return dataclasses.replace(made, page=page)
 
 
@@ -803,23 +812,63 @@ def _folder(output: str | os.PathLike[str]) -> Path:
 
 
 def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:
-    """The answers as passages; with contexts also these, as rankings of runs of their own."""
-
+    """The answers as passages."""
     answers = [Answer(query_id, run_id, row.answer) for (query_id, run_id), (_, row) in asked.answers.items()]
-    retrieved = {key: row.contexts for key, (_, row) in asked.answers.items() if row.contexts}
-    runs, docs = [], dict[str, str]()
-    if contexts:
-        if not retrieved:
-            text = "there are no retrieved contexts to grade; name their column, or leave that out"
-            raise InputError(text, settings=("contexts", "columns"))
-        of_run: dict[str, list[tuple[str, str, float]]] = {}
-        for (query_id, run_id), texts in retrieved.items():
-            for rank, text in enumerate(dict.fromkeys(texts), 1):
+    if not contexts and (count := sum(bool(row.contexts) for _, row in asked.answers.values())):
+        tell(f"retrieved contexts of {counted(count, 'answer')} are not graded; they can be", settings=("contexts",))
+    return list(pool([], 1, {}, answers=answers, queries=asked.texts, max_words=None))
+
+
+def _retrieved(made: EvaluatedAnswers, asked: Questions, asking: Mapping[str, Any]) -> dict[tuple[str, str, str], bool]:
+    """Whether the contexts have what answers miss; nothing is said where that is not known.
+
+    Contexts are graded for the items that some answer to their question misses, and for no others.
+    """
+    missed: dict[tuple[str, str], list[RubricItem]] = {}
+    docs: dict[str, str] = {}
+    rows: dict[str, list[tuple[str, str, float]]] = {}
+    for query in made.evidence:
+        for run in made.runs:
+            _, row = asked.answers.get((query.query_id, run), ("", None))
+            lacking = [
+                item
+                for item in query.items
+                if not query.is_covered(item.item_id, run)
+                and query.cells[item.item_id][run].status in ("graded", "missing")
+            ]
+            if row is None or not row.contexts or not lacking:
+                continue
+            missed[query.query_id, run] = lacking
+            for rank, text in enumerate(dict.fromkeys(row.contexts), 1):
                 doc_id = f"context/{answer_doc_id(text)}"
                 docs[doc_id] = text
-                of_run.setdefault(f"{run_id} contexts", []).append((query_id, doc_id, 1 / rank))
-        runs = [make_run(name, rows) for name, rows in of_run.items()]
-    elif retrieved:
-        tell(f"retrieved contexts of {len(retrieved)} answers are not graded; they can be", settings=("contexts",))
-    depth = max((len(texts) for texts in retrieved.values()), default=1)
-    return list(pool(runs, depth, docs, answers=answers, queries=asked.texts, max_words=None))
+                rows.setdefault(run, []).append((query.query_id, doc_id, 1 / rank))
+    if not missed:
+        return {}
+    wanted = {(query_id, item.item_id) for (query_id, _), items in missed.items() for item in items}
+    items = {
+        query_id: kept
+        for query_id, of_query in made.bank.items.items()
+        if (kept := tuple(item for item in of_query if (query_id, item.item_id) in wanted))
+    }
+    bank = TestBank(items, made.bank.query_texts, made.bank.facet_texts)
+    runs = [make_run(run, of_run) for run, of_run in rows.items()]
+    groups = pool(runs, len(docs), docs, queries={one: asked.texts[one] for one in items}, max_words=None)
+    output = None if made.folder is None else made.folder / "contexts.jsonl.gz"
+    graded = load(grade(list(groups), bank, output=output, **asking), bank).queries
+    levels = {query.query_id: query.level for query in made.evidence}
+    found: dict[tuple[str, str, str], bool] = {}
+    for run, of_run in rows.items():
+        for query_id in dict.fromkeys(query_id for query_id, _, _ in of_run):
+            of_query = graded[query_id]
+            places = {item.item_id: place for place, item in enumerate(of_query.items)}
+            at = [of_query.docs[doc_id] for one, doc_id, _ in of_run if one == query_id]
+            for item in missed[query_id, run]:
+                grades = of_query.grades[at, places[item.item_id]]
+                if (has := bool((grades >= levels[query_id]).any())) or of_query.valid[at, places[item.item_id]].all():
+                    found[query_id, item.item_id, run] = has
+    for run in rows:
+        told = [has for (_, _, one), has in found.items() if one == run]
+        _LOG.info("%s: of %s that it misses, %d were retrieved and not said, %d were not retrieved",
+                  run, counted(len(told), "fact"), sum(told), len(told) - sum(told))  # fmt: skip
+    return found

@@ -520,6 +520,7 @@ def write_report(
     notes: Sequence[str] = (),
     review: str | None = None,
     against: FactDiff | None = None,
+    retrieved: Mapping[tuple[str, str, str], bool] | None = None,
 ) -> None:
     """Writes a board with its evidence as one HTML file that needs no network.
 
@@ -538,13 +539,14 @@ def write_report(
         review: the address of the review page of these grades, as `http://127.0.0.1:8642`: each grade leads to its
             place there. None for no links.
         against: what became of each fact since other answers, see `EvaluatedAnswers.against`.
+        retrieved: see `EvaluatedAnswers.retrieved`.
 
     Raises:
         InputError: the grades have no texts beside them, scores are not of whole queries, or the file cannot be
             written.
         UnknownNameError: there is no such baseline.
     """
-    shown = evidence(board, grades, runs)
+    shown = [query.with_retrieved(retrieved or {}) for query in evidence(board, grades, runs)]
     about: Any = {"title": title, "baseline": baseline, "notes": notes, "review": review, "against": against}
     parts = board_page(board, shown, level=level, **about)
     with atomic_writer(path) as stream:

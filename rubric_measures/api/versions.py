@@ -204,6 +204,12 @@ def _side(queries: Mapping[str, QueryEvidence], run: str, name: str) -> Side:
             for query_id, query in queries.items()
             if query.answers.get(run, "").strip()
         },
+        {
+            (query_id, item_id): said
+            for query_id, query in queries.items()
+            for item_id, cells in query.cells.items()
+            if run in cells and (said := cells[run].retrieval)
+        },
     )
 
 

@@ -76,7 +76,7 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: what fits the bank")
     add("--title", default="Answers", help="the heading of the report")
     add_review_option(parser)
-    add("--contexts", action="store_true", help="grade the retrieved contexts, too, as runs of their own")
+    add("--contexts", action="store_true", help="say of each fact that is missed whether it was retrieved")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file")
     add(
         "--explain", action=argparse.BooleanOptionalAction,

@@ -46,6 +46,8 @@ class Evidence(NamedTuple):
         sentence: its sentence that shares most content words with the item.
         reason: why the grader gave the grade, where it was asked for that.
         lacks: the content words of the item that the passage does not have, as they stand in the item.
+        retrieved: of an item that an answer misses, whether what was retrieved for it has the item; None where that is
+            not known.
     """
 
     grade: float | None
@@ -54,6 +56,12 @@ class Evidence(NamedTuple):
     sentence: str = ""
     reason: str = ""
     lacks: tuple[str, ...] = ()
+    retrieved: bool | None = None
+
+    @property
+    def retrieval(self) -> str:
+        """The same in words; empty where it is not known."""
+        return "" if self.retrieved is None else "retrieved, not said" if self.retrieved else "not retrieved"
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,26 @@ class QueryEvidence:
     def covered(self, run: str) -> int:
         """How many items a run covers."""
         return sum(self.is_covered(item.item_id, run) for item in self.items)
+
+    def with_retrieved(self, known: Mapping[tuple[str, str, str], bool]) -> QueryEvidence:
+        """The same, with what is known of (query, item, run): whether contexts have what an answer misses."""
+        cells = {
+            item_id: {
+                run: found._replace(retrieved=known.get((self.query_id, item_id, run)))
+                for run, found in of_item.items()
+            }
+            for item_id, of_item in self.cells.items()
+        }
+        return replace(self, cells=cells)
+
+    def retrieval(self, item_id: str, runs: Sequence[str]) -> str:
+        """Whether what these runs miss was retrieved, in words."""
+        found: dict[str, list[str]] = {}
+        for run in runs:
+            if said := self.cells[item_id][run].retrieval:
+                found.setdefault(said, []).append(run)
+        several = len(self.cells[item_id]) > 1
+        return "; ".join(f"{some(of)}: {said}" if several else said for said, of in found.items())
 
     def missed(self, run: str) -> list[RubricItem]:
         """The items that a run was graded for and does not cover, vital ones first."""
@@ -399,12 +427,14 @@ class _BoardReport:
                 elif owner and cells[owner].status == "missing":
                     continue  # nobody judged it, and scores leave it out
                 elif not covering:
-                    whose = "" if several else query.text or query.query_id
-                    nobody.append((item.importance != "vital", (link, item.text, said, owner or whose)))
+                    whose = owner or ("" if several else query.text or query.query_id)
+                    remark = ", ".join(filter(None, (said, query.retrieval(item.item_id, self.runs))))
+                    nobody.append((item.importance != "vital", (link, item.text, remark, whose)))
                 elif not owner and (lacking := [run for run in speaking if run not in covering]):
                     # What the best runs lack comes first, and then what splits the runs most evenly.
                     key = (self.runs.index(lacking[0]), abs(len(covering) - len(lacking)))
-                    separating.append((key, (link, item.text, f"{said} only in {some(covering)}".strip(), "")))
+                    remark = f"{said} only in {some(covering)}".strip()
+                    separating.append((key, (link, item.text, remark, query.retrieval(item.item_id, lacking))))
             name = query.text or query.query_id
             silent += [(f"#q{place}", name, "", f"{run}: {why}") for run in self.runs if (why := _silence(query, run))]
         what = "No run covers them" if several else "They are not covered"
@@ -438,7 +468,8 @@ class _BoardReport:
             lines: dict[str, list[Any]] = {state: [] for state in STATES}
             for fact in run.facts:
                 link = places.get((fact.query_id, fact.item.item_id), "")
-                lines[fact.state].append((link, fact.item.text, importance(fact.item), fact.question))
+                remark = ", ".join(filter(None, (importance(fact.item), fact.retrieval)))
+                lines[fact.state].append((link, fact.item.text, remark, fact.question))
             yield str(run).split("\n"), [(state, of_state) for state, of_state in lines.items() if of_state]
 
     def legend(self) -> tuple[list[tuple[str, str]], str]:
@@ -505,6 +536,7 @@ class _BoardReport:
                 "start": "" if is_covered else "Nearest:",
                 "is_nowhere": lacks and not found.sentence,
                 "reason": found.reason if found.grade is not None else "",
+                "retrieval": found.retrieval,
                 "lacks": ", ".join(lacks) if item.kind == "nugget" else "",
                 "doc_id": found.doc_id if found.grade is not None and is_apart else "",
                 "review": ReviewAddress(self.review, "").link(query.query_id, found.doc_id, item.item_id)

@@ -157,10 +157,32 @@ def test_ids_of_rows_are_no_ids_of_questions() -> None:
     assert means(result) == {"good": 1, "half": 0.5}
 
 
-def test_contexts_show_whether_what_is_missing_was_retrieved() -> None:
-    rows = [{**WITH_REFERENCE[1], "contexts": ["Air is thin.", "Our eyes see little violet."]}]
-    result = rubric_measures.evaluate_answers(rows, model="lexical", contexts=True)
-    assert means(result) == {"half": 0.5, "half contexts": 0.5}
+def test_contexts_show_whether_what_is_missing_was_retrieved(tmp_path: Path) -> None:
+    contexts = ["Air is thin.", "Our eyes see little violet."]
+    more = {"question": "How tall is it?", "reference": "It is tall. It is wide."}
+    rows = [
+        {**WITH_REFERENCE[1], "contexts": contexts},
+        {**more, "system": "half", "answer": "It is tall.", "contexts": ["Nothing."]},
+        # Nothing is missed here, and nothing was retrieved there.
+        {**WITH_REFERENCE[0], "contexts": contexts},
+        {**more, "system": "good", "answer": "It is tall.", "contexts": []},
+    ]
+    result = rubric_measures.evaluate_answers(rows, model="lexical", contexts=True, output=tmp_path)
+    assert means(result) == {"half": 0.5, "good": 0.75}
+    names = {item.item_id: item.text for item in result.bank}
+    assert {(names[item], run): has for (_, item, run), has in result.retrieved.items()} == {
+        ("Our eyes see little violet.", "half"): True,
+        ("It is wide.", "half"): False,
+    }
+    graded = rubric_measures.load(tmp_path / "contexts.jsonl.gz").queries
+    # Two contexts for one fact, and one for one.
+    assert [query.grades.shape for query in graded.values()] == [(2, 1), (1, 1)]
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "retrieved, not said" in page and "half: not retrieved" in page and "Empty and missing answers" not in page
+    with pytest.raises(AssertionError, match=r"Our eyes see little violet. \(vital, grade \d, retrieved, not said\)"):
+        result.assert_at_least("NuggetV", 1, "half")
+    before = rubric_measures.evaluate_answers([{**one, "answer": REFERENCE} for one in rows[:1]], model="lexical")
+    assert "retrieved, not said" in str(result.against(before, "half"))
     with pytest.raises(InputError, match="no retrieved contexts"):
         rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", contexts=True)
 
