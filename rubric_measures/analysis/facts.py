@@ -186,11 +186,12 @@ class FactDiff(Reported):
         facts = "".join(render(self.report(), "text")).rstrip("\n")
         return "\n".join([*lines, *self.left_out, *(["", facts] if facts else [])])
 
-    def markdown(self, most: int = COMMENT) -> str:
+    def markdown(self, most: int = COMMENT, *, beside: int = 0) -> str:
         """A comment for a pull request: what is said of each run, and the facts, lost ones first.
 
         Args:
             most: fewer characters than this; facts for which there is no room are counted.
+            beside: characters of the comment that stand beside this.
         """
         heads = []
         for run in self.runs:
@@ -199,7 +200,7 @@ class FactDiff(Reported):
         heads += [f"{markdown_text(line)}\n" for line in self.left_out]
         rows = "".join(render(self.report(), "markdown")).rstrip("\n").split("\n")
         # Two lines are the head of the table.
-        room, kept = most - sum(len(line) + 1 for line in heads) - 100, 0
+        room, kept = most - beside - sum(len(line) + 1 for line in heads) - 100, 0
         while kept < len(rows) and (room := room - len(rows[kept]) - 1) > 0:
             kept += 1
         cut = len(rows) - kept

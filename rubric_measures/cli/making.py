@@ -112,7 +112,6 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_answers(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
-    from rubric_measures.analysis.facts import COMMENT
     from rubric_measures.api import evaluate_answers
     from rubric_measures.formats.answers import parsed_columns
     from rubric_measures.measures.measure import parse_measures
@@ -135,7 +134,7 @@ def run_answers(options: argparse.Namespace) -> int:
     status = 0 if made.is_complete else 1
     if options.output_format == "markdown":
         board = made.board.render("markdown")
-        sys.stdout.write(board if made.diff is None else f"{made.diff.markdown(COMMENT - len(board))}\n{board}")
+        sys.stdout.write(board if made.diff is None else f"{made.diff.markdown(beside=len(board))}\n{board}")
     else:
         print(*[made.board, *([] if made.diff is None else [made.diff]), f"report: {made.page}"], sep="\n\n")
     status = gated(gates, made.board, status, made.runs)
