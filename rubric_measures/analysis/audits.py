@@ -100,7 +100,7 @@ def _drawn_items(place: Place, labels: Mapping[str, bool], seed: int, items: int
         for stratum, size in zip(strata, (few, min(items - few, len(strata[-1]))), strict=False)
         for item in stratum[:size]
     }
-    return {item: stands[item] for item in at_random if item in stands}
+    return {item: stands[item] for item in labels if item in stands}
 
 
 @functools.cache
@@ -213,8 +213,9 @@ class Settled(NamedTuple):
         high: upper end.
         verdict: `better`, `worse`, `same` (closer than the smallest difference) or `open`.
         more: how many passages more will probably settle it; 0 where it is settled, None where the planned ones will
-            not, or nobody can say yet.
-        queries: whether only more queries could settle it: the audit's own error is too small to matter.
+            not.
+        needs: what could settle it then, from half of the planned passages on: `passages`, or `queries` where the
+            audit's own error is too small to matter; empty else.
     """
 
     pair: tuple[str, str]
@@ -225,7 +226,7 @@ class Settled(NamedTuple):
     high: float | None
     verdict: str
     more: int | None
-    queries: bool
+    needs: str = ""
 
 
 def _powered(model: FloatArray, found: FloatArray, seen: NDArray[np.bool_]) -> tuple[float, float]:
@@ -285,7 +286,7 @@ class PairAudit:
         seen = (counts > 0) | (self.sizes == 0)
         grader = float(self.model.mean())
         if not checked or seen.sum() < _FIRST_LOOK:
-            return Settled(self.pair, len(checked), grader, None, None, None, "open", None, False)
+            return Settled(self.pair, len(checked), grader, None, None, None, "open", None)
         scaled = values * self.sizes[places]
         corrections = np.bincount(places, scaled, minlength=len(self.model)) / np.maximum(counts, 1)
         estimate, error = _powered(self.model, self.model + corrections, seen)
@@ -293,9 +294,9 @@ class PairAudit:
         audit = float(scaled.var() * left[seen].mean() / seen.sum())
         reach = self._reach(int(seen.sum())) * error / math.sqrt(len(checked) / self.planned)
         verdict = self._verdict(estimate, reach)
-        more, queries = (0, False) if verdict != "open" else self._outlook(estimate, error, audit, len(checked))
+        more, needs = (0, "") if verdict != "open" else self._outlook(estimate, error, audit, len(checked))
         return Settled(
-            self.pair, len(checked), grader, estimate, estimate - reach, estimate + reach, verdict, more, queries
+            self.pair, len(checked), grader, estimate, estimate - reach, estimate + reach, verdict, more, needs
         )
 
     def _reach(self, queries: int) -> float:
@@ -310,14 +311,16 @@ class PairAudit:
             return "better" if estimate > 0.0 else "worse"
         return "same" if self.plan.smallest is not None and abs(estimate) + reach < self.plan.smallest else "open"
 
-    def _outlook(self, estimate: float, error: float, audit: float, checked: int) -> tuple[int | None, bool]:
-        """How many more passages settle it if the estimate stays, and whether only more queries can."""
+    def _outlook(self, estimate: float, error: float, audit: float, checked: int) -> tuple[int | None, str]:
+        """How many more passages settle it if the estimate stays, or what else could."""
         reach, rest = self._reach(len(self.model)), max(error**2 - audit, 0.0)
         for there in range(checked + 1, self.planned + 1):
             wide = math.sqrt((rest + audit * checked / there) * self.planned / there)
             if self._verdict(estimate, reach * wide) != "open":
-                return there - checked, False
-        return None, self._verdict(estimate, reach * math.sqrt(rest)) == "open"
+                return there - checked, ""
+        if 2 * checked < self.planned:
+            return None, ""
+        return None, "queries" if self._verdict(estimate, reach * math.sqrt(rest)) == "open" else "passages"
 
 
 @dataclass(frozen=True)
@@ -461,7 +464,7 @@ def sentence(one: Settled, minutes: float | None = None) -> str:
         one: what was found.
         minutes: how long a passage takes; None where nobody knows yet.
 
-    >>> sentence(Settled(("a", "b"), 60, 0.1, 0.12, 0.05, 0.19, "better", 0, False))
+    >>> sentence(Settled(("a", "b"), 60, 0.1, 0.12, 0.05, 0.19, "better", 0))
     'a beats b by .05 to .19: settled'
     """
     first, second = one.pair
@@ -476,9 +479,15 @@ def sentence(one: Settled, minutes: float | None = None) -> str:
     if one.more is not None:
         work = counted(one.more, "passage") if minutes is None else counted(max(1, round(one.more * minutes)), "minute")
         return f"{work} more will probably settle {first} against {second}"
-    if one.queries:
+    if one.needs == "queries":
         return f"more checks will not settle {first} against {second}: ask more queries"
-    return f"the planned checks will not settle {first} against {second}: plan a larger audit"
+    if one.needs:
+        return f"the planned checks will not settle {first} against {second}: plan a larger audit"
+    return f"{first} against {second}: between {_signed(one.low)} and {_signed(one.high)}, not settled"
+
+
+def _signed(value: float) -> str:
+    return ("−" if value < 0 else "+") + _places(abs(value))
 
 
 def _places(value: float) -> str:

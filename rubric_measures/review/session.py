@@ -310,7 +310,7 @@ def _right(audit: Audit, same: Truth, checked: int) -> str:
     share, size = found
     low, high = wilson_interval(share * size, size)
     return (
-        f"{done}. The grader gives the assessors' grade to {100 * share:.0f} % of all "
+        f"{done}. The grader gives the assessors' grade in {100 * share:.0f} % of all cases "
         f"({100 * low:.0f} to {100 * high:.0f} %, at 95 % confidence)."
     )
 

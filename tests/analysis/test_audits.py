@@ -130,8 +130,11 @@ def test_a_perfect_grader_leaves_only_the_queries_to_doubt() -> None:
     audit, checked, _ = audited(AuditPlan([PAIR], 100), truth, labels, make_rankings(6))
     found = audit.settled(checked)
     assert found.estimate == pytest.approx(found.grader)
-    assert (found.verdict, found.more, found.queries) == ("open", None, True)
+    assert (found.verdict, found.more, found.needs) == ("open", None, "queries")
     assert sentence(found) == "more checks will not settle new against old: ask more queries"
+    # That is not said before half of them are checked.
+    early = sentence(audit.settled(checked[:30]))
+    assert early.startswith("new against old: between −.") and early.endswith(", not settled")
 
 
 def test_one_passage_that_is_not_wholly_checked_ends_what_counts() -> None:

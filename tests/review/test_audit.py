@@ -95,7 +95,9 @@ def test_the_card_says_how_often_the_grader_is_right(tmp_path: Path) -> None:
         cells = asked_cells(review)
         chance = np.random.default_rng(2)
         give(review, cells, lambda _, grade: grade if chance.random() < 0.8 else 6 - grade)
-        said = re.search(r"40 of 40 passages checked\. .* to (\d+) % of all \((\d+) to (\d+) %, at 95 %", card(review))
+        said = re.search(
+            r"40 of 40 passages checked\. .* in (\d+) % of all cases \((\d+) to (\d+) %, at 95 %", card(review)
+        )
         assert said is not None
         share, low, high = map(int, said.groups())
         assert 70 <= share <= 90 and low < share < high and 8 < high - low < 25
