@@ -326,6 +326,8 @@ def correlate_leaderboards(
             f"({', '.join(missing[:5])}); the Rubric workbench's rules need all of them",
             settings=("compat",),
         )
+    if not other.means:
+        raise InputError(f"{other.name}: no run has a score; a leaderboard of it says why")
     if not runs:
         raise InputError(
             f"no run of the official leaderboard is in {other.name}: it has {', '.join(sorted(other.means)[:3])}, …; "

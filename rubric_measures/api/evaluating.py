@@ -387,7 +387,8 @@ def convert(
         source: the format of the input; told by content if None.
         add_run: run files whose rankings are added to records.
         add_qrels: judgments that are added to records.
-        collection: the texts, for records made of qrels or runs: a source as in `pool`, or several files.
+        collection: the texts, for records made of item qrels or tables of grades: a source as in `pool`, or several
+            files.
         bank: the test bank, where grades become something else.
         label: how item grades become a label, `max` or `count`.
         rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that

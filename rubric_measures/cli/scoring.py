@@ -214,9 +214,9 @@ def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--add-qrels", metavar="QRELS", action="append", default=[], help="add judgments to records")
     parser.add_argument(
         "--collection", "-c", metavar="SOURCE", action="append",
-        help="the texts, for records made of qrels or runs; repeat it for several files of documents",
+        help="the texts, for records made of item qrels or a table of grades; repeat it for several files of documents",
     )  # fmt: skip
-    parser.add_argument("--depth", "-k", type=int, help="documents of each ranking (default: all; 20 for --to records)")
+    parser.add_argument("--depth", "-k", type=int, help="documents of each ranking (default: all)")
     parser.add_argument(
         "--run", metavar="NAME", help="write this run, of several in the records; the name of the run in requests"
     )

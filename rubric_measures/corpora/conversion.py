@@ -22,7 +22,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name, paused_collector, run_of_file
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.corpora.pooling import by_query, pool, texts_of
+from rubric_measures.corpora.pooling import by_query, texts_of
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import (
     BY_FACET,
@@ -201,7 +201,7 @@ class Options:
     """What conversions may need besides the files.
 
     Attributes:
-        collection: where texts come from, for records made of qrels or runs.
+        collection: where texts come from, for records made of item qrels or of a table of grades.
         bank: the test bank of grades.
         wanted: which grade set of records counts.
         label: how item grades become a label, `max` or `count`.
@@ -532,12 +532,6 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[BankEn
     return bank_entries(TestBank(kept))
 
 
-def _answers_to_records(answers: Sequence[Answer], _: Options) -> list[QueryPassages]:
-    documents = sum(len(answer.documents) for answer in answers)
-    warn("%d texts of documents left out; records of answers hold the answers alone", documents)
-    return list(pool(answers=answers))
-
-
 def _reports_to_answers(reports: Sequence[CitedReport], _: Options) -> list[Answer]:
     grades = sum(len(report.item_grades()) for report in reports)
     warn("%d grades of evaldata.nugget_grades left out; the format item-qrels takes them", grades, settings=("to",))
@@ -563,9 +557,6 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "assignments"): _records_to_judged(NUGGETIZER),
     ("item qrels", "qrels"): _qrels("passage", lambda rows, options: build_grades(rows, options.bank)),
     ("item qrels", "records"): _item_qrels_to_records,
-    ("qrels", "records"): lambda rows, options: list(pool(docs=_docs(options), judgments=rows, judged=True)),
-    ("runs", "records"): lambda runs, said: list(pool(runs, 20 if said.depth is None else said.depth, _docs(said))),
-    ("answers", "records"): _answers_to_records,
     ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,
@@ -656,6 +647,8 @@ def read_entries(path: PathName) -> list[BankEntry]:
         raise FormatError(problem, path=error.path, line=error.line, field=error.field) from None
 
 
+# What becomes passages to grade in one place, with the texts of a collection: `pool`.
+_POOLED = ("runs", "qrels", "answers", "reports")
 # Kinds that hold one grade set of records.
 _OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "support labels", "graded answers")
 
@@ -770,6 +763,8 @@ def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: b
     """Refuses files (path, format, kind) that cannot become the format `to`; the user told their format, or did not."""
     for path, name, kind in inputs:
         if not targets_of(kind, [FORMATS[to].kind]):
+            if FORMATS[to].kind == "records" and kind in _POOLED:
+                raise InputError(f"{path_name(path)}: {name} cannot become {to}; `pool` makes passages of {kind}")
             ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
             told = "" if is_told else "; its content told its format"
             if not is_told and name == "queries" and FORMATS[to].kind == "bank":

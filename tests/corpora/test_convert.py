@@ -176,16 +176,10 @@ def test_added_runs_that_share_a_tag_are_called_after_their_files(
 
 
 @pytest.mark.parametrize("depth", ["0", "-1"])
-@pytest.mark.parametrize(
-    "arguments", [["records.jsonl.gz", "--add-run", "one.run"], ["one.run", "--to", "records", "-c", "docs.jsonl"]]
-)
+@pytest.mark.parametrize("arguments", [["records.jsonl.gz", "--add-run", "one.run"]])
 def test_a_depth_without_documents_is_refused(
     files: Path, arguments: list[str], depth: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if "-c" in arguments:
-        (files / "coll").mkdir()
-        (files / "docs.jsonl").rename(files / "coll" / "docs.jsonl")
-        arguments = [*arguments[:-1], "coll"]
     assert run(files, *arguments, "-k", depth, "-o", str(files / "out.jsonl")) == 2
     assert f"of depth {depth}" in capsys.readouterr().err
     assert not (files / "out.jsonl").exists()
@@ -255,14 +249,15 @@ def test_item_qrels_and_back(files: Path) -> None:
     assert again.read_text() == "q1 0 d1 4\nq1 0 d2 2\n"
 
 
-def test_qrels_runs_and_answers_to_records(files: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("labels.qrels", "qrels"), ("one.run", "runs"), ("answers.jsonl", "reports")],
+)
+def test_passages_are_made_by_pool_alone(files: Path, name: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = files / "out.jsonl"
-    assert run(files, "labels.qrels", "--to", "records", "-c", "docs.jsonl", "-o", str(out)) == 0
-    assert [[one.relevance for one in found.judgments] for found in load_graded(out)[0].passages] == [[1], [2]]
-    assert run(files, "one.run", "--to", "records", "-c", "docs.jsonl", "-o", str(out)) == 0
-    assert [found.doc_id for found in load_graded(out)[0].passages] == ["d2", "d1"]
-    assert run(files, "answers.jsonl", "--to", "records", "-o", str(out)) == 0
-    assert [found.text for found in load_graded(out)[0].passages] == ["An answer."]
+    assert run(files, name, "--to", "records", "-c", "docs.jsonl", "-o", str(out)) == 2
+    assert f"cannot become records; `pool` makes passages of {told}\n" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_records_to_runs(files: Path) -> None:
@@ -441,19 +436,16 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
         "note": "x",
         "empty": None,
     }
-    converted(tmp_path, report, "records")
+    converted(tmp_path, report, "answers")
     said = "left out, as such files have no place for it: confidence of 1 row, note of 1 row, use_starter_kit of 1 row"
-    assert said in (told := capsys.readouterr().err)
-    assert "1 texts of documents left out; records of answers hold the answers alone" in told
+    assert said in capsys.readouterr().err
     # What stays what it is loses nothing.
     assert converted(tmp_path, report, "reports") == report
     assert capsys.readouterr().err == ""
 
 
-def test_reports_to_records(tmp_path: Path) -> None:
+def test_reports_to_answers(tmp_path: Path) -> None:
     assert converted(tmp_path, REPORT, "answers") == {"query_id": "q1", "run_id": "gpt", "text": "An answer."}
-    query_id, (found,) = converted(tmp_path, REPORT, "records")
-    assert (query_id, found["text"], found["paragraph_data"]["rankings"][0]["method"]) == ("q1", "An answer.", "gpt")
 
 
 def test_assignments_to_records_and_back(tmp_path: Path) -> None:
@@ -494,7 +486,7 @@ def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) 
         (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
         (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; it can become: bank, "),
         (["bank.jsonl", "--to", "run"], "bank.jsonl: bank cannot become run; it can become: bank, "),
-        (["labels.qrels", "--to", "records"], "name a collection"),
+        (["items.qrels", "--to", "records"], "name a collection"),
         (["items.qrels", "--from", "qrels"], "judges items"),
         (["records.jsonl.gz", "--to", "run"], "a run file holds one run, not 2 (s1, s2, …)"),
         (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
@@ -617,7 +609,7 @@ def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.Capt
     assert main(["convert", str(source), "--to", "item-qrels", "-o", str(out)]) == 0
     assert out.read_text().split() == ["7", "7/x", "B", "3"]
     assert "1 entries of evaldata.nugget_grades left out" in capsys.readouterr().err
-    assert main(["convert", str(source), "--to", "records", "-o", str(out)]) == 0
+    assert main(["convert", str(source), "--to", "answers", "-o", str(out)]) == 0
     assert (
         "2 grades of evaldata.nugget_grades left out; the format item-qrels takes them (--to)"
         in capsys.readouterr().err

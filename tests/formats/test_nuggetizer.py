@@ -18,7 +18,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import NUGGETS, bank_entries, bank_of_entries, read_rows, written_rows
 from rubric_measures.formats.judged import ASSIGNMENTS as LINES
 from rubric_measures.formats.judged import NUGGETIZER, REQUESTS, bank_of_judged, lines_of_grades, records_of_judged
-from rubric_measures.records.models import grade_of_items, load_graded
+from rubric_measures.records.models import grade_of_items
 from rubric_measures.types.entities import make_item_id
 
 ASSIGNMENTS = [
@@ -152,9 +152,9 @@ def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pyt
     # Answers without labels take the same ways.
     answers = [{"query_id": row["qid"], "run_id": row["run_id"], "text": row["answer_text"]} for row in rows]
     reports = rubric_measures.convert(_write(tmp_path, answers, "answers.jsonl"), "reports.jsonl", to="reports")
-    records = rubric_measures.convert(reports, "records.jsonl", to="records")
+    records = rubric_measures.pool(reports, output="records.jsonl")
     assert len(_rows(rubric_measures.convert(reports, "again.jsonl", to="answers"))) == len(rows)
-    passages = [passage for group in load_graded(records) for passage in group.passages]
+    passages = [passage for group in records for passage in group.passages]
     assert [passage.doc_id for passage in passages if not passage.text] == ["b/q2/1"]
 
 

@@ -178,7 +178,7 @@ def test_item_qrels_become_records_again(folder: Path, capsys: pytest.CaptureFix
     assert main([*map(str, ["leaderboard", folder / "again.jsonl", folder / "alpha.run", "-m", MEASURES[0]])]) == 0
     again = capsys.readouterr().out
     assert again == printed(folder, capsys, "leaderboard", "graded.jsonl.gz", "alpha.run", "-m", MEASURES[0])
-    printed(folder, capsys, "convert", "assessors.qrels", "--to", "records", "-c", "docs.jsonl", "-o", "new.jsonl")
+    printed(folder, capsys, "pool", "--judgments", "assessors.qrels", "--judged", "-c", "docs.jsonl", "-o", "new.jsonl")
 
 
 def test_nuggets_are_made_of_documents_that_qrels_judge(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ _CONVERT = {
     "topics.trec": "queries",
     "plain-bank.csv": "bank nuggets",
     "grades.csv": "item-qrels csv",
-    "questions.tsv": "answers records",
+    "questions.tsv": "answers",
     "rubrics.jsonl": "rubrics bank",
     "argue.jsonl": "argue",
     "support.jsonl": "support-labels bank ragdoll:support",
@@ -114,8 +114,8 @@ def _conversions() -> list[str]:
         "convert {graded.jsonl} {graded2.jsonl} -o out/converted",
         "convert {graded.jsonl} --add-run {fusion.run} --add-qrels {qrels.txt} -o out/converted",
         "convert {graded.jsonl} --to item-qrels --bank {questions.jsonl} -o out/converted",
-        "convert {bm25.run} --to records -c {collection/} -o out/converted",
-        "convert {qrels.txt} --to records -c {collection/} -o out/converted",
+        "pool {bm25.run} -c {docs.jsonl} -o out/converted",
+        "pool --judgments {qrels.txt} --judged -c {docs.jsonl} -o out/converted",
     ]
     return lines
 
