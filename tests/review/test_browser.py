@@ -187,9 +187,9 @@ def test_fifteen_items_stand_on_one_screen(tmp_path: Path) -> None:
         names = [one.text for one in ada.driver.find_elements(By.CSS_SELECTOR, "#current .segments button")]
         assert names == ["0 not at all", *map(str, range(1, 10)), "10 completely"]
         # A line opens its item, and j and k go there, too.
+        other = ada.find("#items li.brief").get_attribute("data-item")
         ada.find("#items li.brief a").click()
-        ada.wait_for("edit item")
-        other = ada.find("#current").get_attribute("data-item")
+        ada.find(f"#current[data-item='{other}']")
         ada.press_keys("j", "k", "3")
         ada.wait_for("yours 3")
         assert "yours 3" in ada.find(f"[data-item='{other}'].brief").text and not violations(ada)
