@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
@@ -456,6 +457,10 @@ class EvaluatedAnswers:
 
     def __str__(self) -> str:
         return str(self.board if self.plan is None else self.plan)
+
+    def _repr_html_(self) -> str:
+        shown = "" if self.diff is None else self.diff._repr_html_()
+        return self.board._repr_html_() + shown if self.plan is None else f"<pre>{escape(str(self.plan))}</pre>"
 
     @cached_property
     def evidence(self) -> Sequence[QueryEvidence]:

@@ -51,6 +51,8 @@ from rubric_measures.measures.measure import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from rubric_measures.analysis.comparison import Comparison, Design
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
     from rubric_measures.analysis.resampling import Correction
@@ -134,11 +136,15 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
                     "no p-value of %s: %s", counted(count, "pair"), reason or "so few queries or rounds decide nothing"
                 )
 
-    def plot(self, path: str | os.PathLike[str]) -> None:
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draws the ranking of the runs with the groups that cannot be told apart, or the differences to the baseline.
 
         Args:
-            path: the figure to write: .pdf, .svg or .png; further measures are `NAME-2.svg` and so on.
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png; further
+                measures are `NAME-2.svg` and so on.
+
+        Returns:
+            the figure, which a notebook shows.
 
         Raises:
             InputError: another ending, or the file cannot be written.
@@ -147,7 +153,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         from rubric_measures.pages.plots import plot_critical_difference, plot_differences
         from rubric_measures.pages.style import save_figures
 
-        save_figures(
+        return save_figures(
             (
                 plot_critical_difference(one) if one.baseline is None else plot_differences(one)
                 for one in self.by_measure.values()
@@ -454,7 +460,7 @@ class Correlations(Reported):
                 said.append(Note(text, (least,), False))
         return [*said, *dict.fromkeys(note for cell in self.grid for note in cell.notes)]
 
-    def plot(self, path: str | os.PathLike[str], kind: PlotKind = "ranks") -> None:
+    def plot(self, path: str | os.PathLike[str] | None = None, kind: PlotKind = "ranks") -> Figure:
         """Draws ranks against official ranks, or scores against official ones.
 
         - `ranks`: a panel a leaderboard, with τ and the names of the runs that move most.
@@ -462,8 +468,11 @@ class Correlations(Reported):
           small point a query and run.
 
         Args:
-            path: the figure to write: .pdf, .svg or .png.
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
             kind: what is drawn.
+
+        Returns:
+            the figure, which a notebook shows.
 
         Raises:
             InputError: there is no leaderboard file to draw, or too many columns.
@@ -485,8 +494,8 @@ class Correlations(Reported):
         if kind == "ranks":
             queries = len({query for values in official.queries.values() for query in values})
             others = {name: one.means for name, one in named.items()}
-            save_figures([plot_ranks(official.means, others, first, queries)], path)
-            return
+            return save_figures([plot_ranks(official.means, others, first, queries)], path)
+            return None
         if len(named) > 1:
             raise InputError(f"a figure of kind {kind} shows one column; choose it", settings=("measures",))
         name, column = next(iter(named.items()))
@@ -495,7 +504,7 @@ class Correlations(Reported):
         tables = [self._table(one, runs) for one in (official, column)]
         x, y = tables if all(tables) else sides
         errors = (self.errors[first], next(found for label, found in self.errors.items() if label != first))
-        save_figures([plot_scatter(runs, x, y, (first, name), errors)], path)
+        return save_figures([plot_scatter(runs, x, y, (first, name), errors)], path)
 
     def _table(self, scores: RunScores, runs: Sequence[str]) -> list[list[float]]:
         """(queries, runs) scores, NaN where one is missing; empty where there are none by query."""

@@ -53,6 +53,8 @@ from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, covering_level
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
     from rubric_measures.analysis.label_sources import AgreementTable
     from rubric_measures.analysis.leaderboards import RunScores
@@ -116,15 +118,18 @@ class LabelAgreement(SourceAgreement):
             count = self.query_kappa.undefined
             yield Note(f"kappa is undefined on {count} queries (one label throughout)", is_warning=False)
 
-    def plot(self, path: str | os.PathLike[str], kind: AgreementPlot = "bland-altman") -> None:
+    def plot(self, path: str | os.PathLike[str] | None = None, kind: AgreementPlot = "bland-altman") -> Figure:
         """Draws the labels of the first two sources.
 
         - `bland-altman`: differences against means, with the bias and the limits of agreement.
         - `confusion`: how many documents have which two labels.
 
         Args:
-            path: the figure to write: .pdf, .svg or .png.
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
             kind: what is drawn.
+
+        Returns:
+            the figure, which a notebook shows.
 
         Raises:
             InputError: another ending, or the file cannot be written.
@@ -135,9 +140,8 @@ class LabelAgreement(SourceAgreement):
 
         names = (self.names[0], self.names[1])
         if kind == "confusion":
-            save_figures([plot_confusion(self.agreement, names)], path)
-        else:
-            save_figures([plot_bland_altman(*self.aligned, names)], path)
+            return save_figures([plot_confusion(self.agreement, names)], path)
+        return save_figures([plot_bland_altman(*self.aligned, names)], path)
 
 
 def agreement(

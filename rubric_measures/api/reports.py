@@ -150,16 +150,17 @@ class PlotSettings:
 
 def plot_board(
     board: Leaderboard,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None,
     kind: BoardPlot,
     settings: PlotSettings,
     grades: Gradable | None = None,
     runs: Runs | None = None,
-) -> None:
-    """Writes a picture of a board, see `Board.plot`."""
+) -> Figure:
+    """Draws a board, see `Board.plot`."""
     from rubric_measures.pages.style import check_figure_path, save_figures
 
-    check_figure_path(path)
+    if path is not None:
+        check_figure_path(path)
     if kind not in _KINDS:
         raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
     if kind == "differences" and settings.baseline is None:
@@ -171,7 +172,7 @@ def plot_board(
         pages = _differences(board, settings)
     else:
         pages = _dots(board, settings)
-    save_figures(pages, path)
+    return save_figures(pages, path)
 
 
 def _runs_of(board: Leaderboard) -> list[str]:

@@ -22,12 +22,14 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, tell
 from rubric_measures.base.files import paused_collector
+from rubric_measures.base.tables import in_notebook
 from rubric_measures.boards.board import (
     BELOW,
     MANY,
     TURNING,
     AskedBoard,
     Leaderboard,
+    board_report,
     graded_shares,
     render,
     turning_neighbours,
@@ -42,6 +44,7 @@ from rubric_measures.types.entities import bank_hash
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
     from rubric_measures.analysis.board_reports import Reusability
     from rubric_measures.analysis.resampling import Correction
@@ -89,6 +92,9 @@ class Board(Leaderboard, frozen=True):
 
     def __str__(self) -> str:
         return self.render("text").rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return in_notebook(board_report(self))
 
     def render(self, form: OutputForm = "text", places: int = 4) -> str:
         """The board as text.
@@ -227,7 +233,7 @@ class Board(Leaderboard, frozen=True):
 
     def plot(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | None = None,
         kind: BoardPlot = "dots",
         *,
         grades: Gradable | None = None,
@@ -238,7 +244,7 @@ class Board(Leaderboard, frozen=True):
         alpha: float = 0.05,
         rounds: int = 10_000,
         seed: int = 42,
-    ) -> None:
+    ) -> Figure:
         """Draws the board, in the measures' own units.
 
         - `dots`: a row a run, best first by the first measure, and a panel a measure: mean with bootstrap interval,
@@ -247,7 +253,8 @@ class Board(Leaderboard, frozen=True):
         - `heat`: queries by runs by the first measure; with grades also items by runs, a page a query.
 
         Args:
-            path: the figure to write: .pdf, .svg or .png; of .svg and .png further pages are `NAME-2.svg` etc.
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png; of .svg and .png further
+                pages are `NAME-2.svg` etc.
             kind: what is drawn.
             grades: as for `score`; for the items of `heat`.
             runs: likewise.
@@ -258,6 +265,9 @@ class Board(Leaderboard, frozen=True):
             rounds: bootstrap samples and sign flips, 1 or more.
             seed: of both.
 
+        Returns:
+            the figure, which a notebook shows.
+
         Raises:
             InputError: another ending, a folder that does not exist, or no baseline where one is needed.
             UnknownNameError: there is no such baseline.
@@ -267,7 +277,7 @@ class Board(Leaderboard, frozen=True):
         from rubric_measures.api.reports import PlotSettings, plot_board
 
         settings = PlotSettings(Draws(rounds, seed, level), correction, alpha, baseline)
-        plot_board(self, path, kind, settings, grades, runs)
+        return plot_board(self, path, kind, settings, grades, runs)
 
 
 def score(

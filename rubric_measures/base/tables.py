@@ -12,6 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -134,6 +135,9 @@ class Reported(ABC):
 
     def __str__(self) -> str:
         return "".join(render(self.report(), "text")).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self.report())
 
     def to_dataframe(self) -> pandas.DataFrame:
         """The rows and columns of the form `tsv`, with all digits; NaN or None is what does not exist.
@@ -397,6 +401,28 @@ def _latex(report: Report) -> Iterator[str]:
         yield from map(_latex_row, rows)
         yield "\\bottomrule\n\\end{tabular}\n"
         yield from (f"% {note}\n" for note in _notes(table))
+
+
+def in_notebook(report: Report) -> str:
+    """The tables of a report as HTML, for a notebook: nothing in them is markup."""
+    return "".join(_html(report))
+
+
+def _html(report: Report) -> Iterator[str]:
+    for whole in report.tables:
+        table = whole.seen_by("people")
+        head, *rows = _grid(table, _html_cell)
+        yield f"<p><b>{escape(escaped(table.title))}</b></p>\n" if table.title else ""
+        yield f"<table>\n<thead><tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr></thead>\n<tbody>\n"
+        yield from (f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>\n" for row in rows)
+        yield "</tbody>\n</table>\n"
+        yield from (f"<p>{escape(note)}</p>\n" for note in _notes(table))
+
+
+def _html_cell(cell: Cell, column: Column) -> str:
+    if isinstance(cell, Marked) and cell.bold:
+        return f"<b>{escape(_shown(cell.value, column))}</b>"
+    return escape(_shown(cell, column))
 
 
 def plain(value: Any) -> Any:

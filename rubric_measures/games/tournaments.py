@@ -51,6 +51,7 @@ from rubric_measures.types.entities import Preference, Signature, content_hash
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 
 MEASURES = ("BradleyTerry", "Elo", "WinRate")
@@ -179,8 +180,10 @@ class Tournament:
         return f"Tournament({sizes}{lacking}; first {self.ratings[0].agent})"
 
     def __str__(self) -> str:
-
         return render(self)
+
+    def _repr_html_(self) -> str:
+        return tables.in_notebook(tables.Report(_tables(self, 1)))
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row an agent, best first: `rating` with the ends of its interval `low` and `high`, games won and lost, ….
@@ -192,11 +195,14 @@ class Tournament:
         frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows).set_index("agent")
         return frame
 
-    def plot(self, path: str | os.PathLike[str]) -> None:
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draws the ratings with their intervals and groups beside the win matrix.
 
         Args:
-            path: the figure to write: .pdf, .svg or .png.
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
+
+        Returns:
+            the figure, which a notebook shows.
 
         Raises:
             InputError: another ending, or a folder that does not exist.
@@ -210,7 +216,7 @@ class Tournament:
         if len(self.separate) > 1:
             note += f"; {len(self.separate)} groups of agents never met: their ratings are not on one scale"
         ratings = {one.agent: one.rating for one in self.ratings}
-        save_figures([plot_tournament(ratings, known, self.groups, self.table.rates, note)], path)
+        return save_figures([plot_tournament(ratings, known, self.groups, self.table.rates, note)], path)
 
     def leaderboard(self) -> Leaderboard:
         """The ratings as a leaderboard: `BradleyTerry` (with standard error), `Elo`, and `WinRate` with its queries.

@@ -15,6 +15,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -201,7 +202,7 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str]) -> None:
+def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str] | None) -> Figure:
     """Writes the pages of a picture, by the name's ending; equal figures give equal bytes.
 
     PDF holds all pages. SVG and PNG (300 dpi) hold one: further ones are `NAME-2.svg`, `NAME-3.svg` and so on beside
@@ -209,18 +210,25 @@ def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str]) -> Non
 
     Args:
         figures: one or more; made one after the other, so that many pages need no memory.
-        path: the file. Where it is a symbolic link, its target is written.
+        path: the file. Where it is a symbolic link, its target is written. None writes nothing.
+
+    Returns:
+        the first page, which a notebook shows.
 
     Raises:
         InputError: another ending, a file cannot be written, or there are more than 100 pages for as many files; then
             nothing is left of any.
     """
-    target = check_figure_path(path)
+    target = None if path is None else check_figure_path(path)
     with (
         require("matplotlib", "plot").rc_context(_SETTINGS),
         warnings.catch_warnings(record=True) as said,
     ):
         warnings.simplefilter("always")
+        first = next(pages := iter(figures))
+        if target is None:
+            return first
+        figures = chain([first], pages)
         # Not into the file: where the disk is full, some formats end in other errors, which do not name it.
         drawn = [_pdf(figures)] if target.suffix.lower() == ".pdf" else _files(figures, target)
     if any("missing from font" in str(one.message) for one in said):
@@ -236,6 +244,7 @@ def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str]) -> Non
     if len(drawn) > 1:
         last = target.with_stem(f"{target.stem}-{len(drawn)}").name
         _LOG.info("%d pages: %s to %s; .pdf holds all in one file", len(drawn), target, last)
+    return first
 
 
 def _files(figures: Iterable[Figure], target: Path) -> list[bytes]:

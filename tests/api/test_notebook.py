@@ -108,8 +108,13 @@ def test_what_a_board_gives() -> None:
     assert compared[COVER].pairs[0].test.mean_difference == pytest.approx((0.25 + 1 + 0) / 3)
     assert str(compared).startswith("not told apart from beta: alpha\n")
     assert list(compared.to_dataframe()["run"]) == ["alpha", "alpha"]
-    board.plot("board.pdf")
+    drawn = board.plot("board.pdf")
     assert Path("board.pdf").read_bytes().startswith(b"%PDF")
+    # What stands last in a cell is shown: tables, and pictures that nobody wrote.
+    assert "<th>run</th>" in board._repr_html_() and "<td>alpha</td>" in board._repr_html_()
+    assert compared._repr_html_().count("<table>") >= 2 and "not told apart from beta: alpha" in compared._repr_html_()
+    assert [type(one).__name__ for one in (drawn, board.plot(), compared.plot())] == ["Figure"] * 3
+    assert sorted(map(str, Path().glob("*.pdf"))) == ["board.pdf"]
 
 
 @pytest.mark.usefixtures("folder")
@@ -234,8 +239,8 @@ def test_an_argument_that_is_none_is_named_with_what_it_takes(thing: Any) -> Non
             rubric_measures.score(grades, run, thing)
         with pytest.raises(InputError, match=r"^collection: .* is none; give a folder, a file, an id of ir_datasets"):
             rubric_measures.pool(run, thing)
-    with pytest.raises(InputError, match=r"^path: .* is no file name; a figure is written as \.pdf, \.svg, \.png$"):
-        board.plot(thing)
+        with pytest.raises(InputError, match=r"^path: .* is no file name; a figure is written as \.pdf, \.svg, \.png$"):
+            board.plot(thing)
     with pytest.raises(InputError, match=r"^passages: .* is neither a file nor records; give what `pool` returns"):
         rubric_measures.grade(42, rubric_measures.TestBank({"q1": ()}), model="lexical")  # type: ignore[arg-type]
     if isinstance(thing, list):
