@@ -368,7 +368,9 @@ def _told(comparison: Comparison) -> Iterator[str]:
         "none": f"intervals hold each difference by itself with {share}, not those of {pairs} at once",
     }
     if any(pair.test.low is not None for pair in comparison.pairs):
-        yield intervals[comparison.procedure]
+        made = "sign flips of t" if comparison.procedure == "max-t" else "t-test"
+        is_one = len(comparison.pairs) == 1
+        yield f"the interval holds the difference with {share} ({made})" if is_one else intervals[comparison.procedure]
     ahead = comparison.outlook
     if comparison.smallest is not None:
         yield f"a difference below {comparison.smallest:g} is taken not to matter"

@@ -325,7 +325,8 @@ class Pair:
         if self.conclusion in ("better", "worse"):
             word = "better" if (self.conclusion == "better") != of_second else "worse"
             small = ", too little to matter" if smallest is not None and far < smallest else ""
-            return f"{word} by {number(near, places)} to {number(far, places)}{small}"
+            ends = dict.fromkeys(number(end, places) for end in (near, far))
+            return f"{word} by {' to '.join(ends)}{small}"
         if self.conclusion == "same":
             return f"they differ by at most {number(far, places)}"
         return f"not known: {queries} queries tell differences above {number((high - low) / 2.0, places)} only"
@@ -383,17 +384,18 @@ class Comparison:
                 f"{what} {self.baseline}: {_named(found[word])}" for word, what in words.items() if found[word]
             )
         best = next(iter(self.means))
+        top = [run for run, mean in self.means.items() if mean == self.means[best]]
+        tied = top if len(top) > 1 else []
         of_best = [pair for pair in self.pairs if pair.first == best]
         found = {
             # Where runs lack queries, tests see queries that the means do not.
             "better by the queries of both": [pair.second for pair in of_best if pair.conclusion == "worse"],
-            "not told apart from it": [pair.second for pair in of_best if not pair.significant],
+            f"not told apart from {best if tied else 'it'}": [pair.second for pair in of_best if not pair.significant],
         }
         if not any(found.values()):
-            return f"{best} is better than all others"
-        return f"{best} has the highest mean; " + "; ".join(
-            f"{what}: {_named(runs)}" for what, runs in found.items() if runs
-        )
+            return f"{best} is better than {'all others' if len(of_best) > 1 else of_best[0].second}"
+        highest = f"{_named(tied)} have the same, highest mean" if tied else f"{best} has the highest mean"
+        return "; ".join([highest, *(f"{what}: {_named(runs)}" for what, runs in found.items() if runs)])
 
 
 def _named(runs: Sequence[str]) -> str:

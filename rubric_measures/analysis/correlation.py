@@ -702,6 +702,8 @@ def query_tau(
     (interval,) = mean_intervals(defined[:, None], draws)
     if not len(defined):
         interval = replace(interval, reason="τ is undefined on every query")
+    elif interval.low is not None and interval.high is not None:
+        interval = replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0))
     return QueryTau(interval, len(defined), len(taus) - len(defined))
 
 

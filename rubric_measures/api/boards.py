@@ -180,8 +180,10 @@ class Proof(Struct, frozen=True):
                 lines.append(f"proved: {counted(len(names), 'value')}, computed again or held to their digest")
             elif names:
                 # The part of a bundle or board that a value belongs to.
-                parts = ["/".join(one.split("/")[: 1 + one.startswith(("settings/", "also/"))]) for one in names]
-                parts = ["coverage and failures" if part == "runs" else part for part in parts]
+                is_claimed = standing == "claimed"
+                deep = "settings/" if is_claimed else "also/"
+                parts = ["/".join(one.split("/")[: 1 + one.startswith(deep)]) for one in names]
+                parts = ["coverage and failures" if is_claimed and part == "runs" else part for part in parts]
                 lines.append(f"{standing}: {', '.join(dict.fromkeys(parts))}")
         return lines
 
@@ -666,6 +668,8 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _manifest(folder: Path) -> Manifest:
+    if folder.is_file():
+        raise FormatError("is a file, and a bundle is a folder", path=path_name(folder))
     name, content = _kept(folder / _MANIFEST, (_FORMAT,), "is no bundle; make one with `bundle`")
     manifest = _typed(Manifest, content, name)
     for one in (*manifest.files, *manifest.named):
@@ -708,6 +712,8 @@ def check_bundle(folder: str | os.PathLike[str]) -> Proof:
     board = read_board(at / _BOARD)
     digest = hashlib.sha256(canonical_json({"load": manifest.load, **manifest.files}).encode()).hexdigest()
     if there.isdisjoint(manifest.named) or not there.issuperset(manifest.named):
+        # Nothing can be computed again.
+        values |= {"/".join(path): "not looked at" for path, *_ in _leaves(board.content, board.content)}
         return Proof(lines, values, board.signature_hash, digest)
     chosen = {"on_failed": board.on_failed, **manifest.load}
     bank, qrels = (None if name is None else at / name for name in (manifest.bank, manifest.qrels))

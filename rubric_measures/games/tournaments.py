@@ -503,10 +503,12 @@ def _outcomes(tournament: Tournament) -> Table:
 def _output_notes(tournament: Tournament, places: int) -> list[str]:
     bias = tournament.bias
     played = f"{counted(tournament.games, 'game')} about {counted(tournament.queries, 'query')}"
+    both = f"{number(bias.consistency_rate, places)} of {counted(bias.pairs, 'pair')} judged in both orders agree"
+    first = f"the first answer won {number(bias.first_rate, places)} of {counted(bias.decided, 'game')} with a winner"
+    order = [text for text, count in ((both, bias.pairs), (first, bias.decided)) if count]
     return [
         f"{played}; agents that share a letter cannot be told apart",
-        f"order of answers: {number(bias.consistency_rate, places)} of {bias.pairs} pairs judged in both orders agree; "
-        f"the first answer won {number(bias.first_rate, places)} of {bias.decided} games with a winner",
+        *(["order of answers: " + "; ".join(order)] if order else []),
     ]
 
 

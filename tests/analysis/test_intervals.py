@@ -18,8 +18,8 @@ from rubric_measures.analysis.resampling import Draws, bootstrap_counts
 def tables(queries: int = 12, runs: int = 8, seed: int = 0):
     generator = np.random.default_rng(seed)
     quality = generator.random(runs)
-    x = np.round(np.clip(quality + generator.normal(0, 0.2, (queries, runs)), 0, 1), 1)
-    y = np.round(np.clip(quality + generator.normal(0, 0.3, (queries, runs)), 0, 1), 1)
+    x = np.round(np.clip(quality + generator.normal(0, 0.1, (queries, runs)), 0, 1), 1)
+    y = np.round(np.clip(quality + generator.normal(0, 0.15, (queries, runs)), 0, 1), 1)
     return x, y
 
 
@@ -108,6 +108,9 @@ def test_query_tau_is_the_mean_of_scipys() -> None:
     assert result.interval.estimate == pytest.approx(np.nanmean(taus))
     assert (result.queries, result.undefined) == (11, 1)
     assert query_tau(x, y, draws=Draws(0)).interval.estimate == pytest.approx(np.nanmean(taus))
+    # Student's interval of few queries ends where a correlation does.
+    few = query_tau([[1, 2, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3]], [[1, 2, 3], [1, 2, 3], [1, 2, 3], [1, 3, 2]])
+    assert 0 < few.interval.low < few.interval.estimate < few.interval.high == 1.0
     nothing = query_tau(np.zeros_like(x), y)
     assert (nothing.interval.estimate, nothing.undefined) == (None, 12)
 

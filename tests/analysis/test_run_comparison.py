@@ -91,7 +91,7 @@ def test_a_run_that_is_better_by_the_same_everywhere_is_tested_exactly() -> None
     for procedure in CORRECTIONS:
         (pair,) = compare_runs(given, "m", procedure=procedure).pairs
         assert (pair.p_adjusted, pair.significant) == (2 / 2**8, True)
-        assert pair.said() == "better by 0.100 to 0.100"
+        assert pair.said() == "better by 0.100"
 
 
 def test_intervals_are_at_the_level_at_which_the_tests_decide() -> None:

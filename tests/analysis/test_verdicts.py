@@ -82,10 +82,16 @@ def test_equal_runs_and_few_queries() -> None:
     same = {"a": {"q1": 0.5, "q2": 0.4}, "b": {"q1": 0.5, "q2": 0.4}}
     found = compare_runs(same, "m")
     assert found.pairs[0].said() == "the same on every query" and found.outlook is None
+    assert found.said() == "a, b have the same, highest mean; not told apart from a: b"
     # Of runs that differ by the same everywhere nothing contradicts what the tests say.
     ten = {f"q{place}": place / 20 for place in range(10)}
     flat = Comparisons({"m": compare_runs({"a": ten, "b": {query: one + 0.1 for query, one in ten.items()}}, "m")})
     assert "told" not in str(flat)
+    # Two runs are one pair, and one number is no range.
+    assert str(flat).startswith("b is better than a\n") and "worse by 0.1000\n" in str(flat)
+    assert "\nthe interval holds the difference with 95 % (sign flips of t)\n" in str(flat)
+    plain = Comparisons({"m": compare_runs({run: board()[run] for run in ("best", "far")}, "m", procedure="holm")})
+    assert "\nthe interval holds the difference with 95 % (t-test)\n" in str(plain)
     more = compare_runs({run: {query: one + gap for query, one in ten.items()} for run, gap in OFF.items()}, "m")
     text = str(Comparisons({"m": more}))
     assert text.endswith("10 queries told 100 % of 3 pairs apart") and "noise" not in text

@@ -94,7 +94,10 @@ def test_what_differs_is_said(made: Path, capsys: Captured) -> None:
     # `check` of the board itself says so, too.
     assert "mean: 0.999 in the file" in call(capsys, "check", made / "board.json", *inputs(made.parent))[1]
     (made / "runs/bm25.run").unlink()
-    assert "runs/bm25.run: is missing" in call(capsys, "check", made)[1]
+    out = call(capsys, "check", made)[1]
+    # Without it nothing is computed again.
+    assert "runs/bm25.run: is missing" in out and "\nnot looked at: also/notes.txt, format, measures, runs, " in out
+    assert "graded.jsonl: is a file, and a bundle is a folder" in call(capsys, "check", made, made / "graded.jsonl")[2]
 
 
 def test_a_rounded_board_is_the_same_to_its_places(made: Path, capsys: Captured) -> None:

@@ -42,6 +42,10 @@ def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert [line.split()[0] for line in out.splitlines()[1:4]] == ["y", "x", "z"]
     assert "the first answer won 1.000 of 60 games with a winner" in out
     assert "0.000 of 36 pairs judged in both orders agree" in out
+    # Of one game nothing was judged in both orders.
+    GAMES.write(games, CYCLE[:1])
+    out = run(capsys, games)[1]
+    assert "\norder of answers: the first answer won 1.000 of 1 game with a winner\n" in out
 
 
 def test_formats_are_read_back(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
