@@ -28,7 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def evaluate_answers(request: pytest.FixtureRequest) -> Callable[..., EvaluatedAnswers]:
     """`rubric_measures.evaluate_answers` with the model of the test run, and with pytest's cache for its replies.
 
-    So a second run of the same tests asks the model nothing. What it returns has `assert_at_least`.
+    So a second run of the same tests asks the model nothing. It returns what has `assert_at_least`
+    and `assert_not_worse`.
     """
 
     def evaluate(answers: Any, **options: Any) -> EvaluatedAnswers:

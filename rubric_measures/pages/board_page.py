@@ -454,8 +454,8 @@ class _BoardReport:
         yield f"Empty and missing answers ({len(silent)})", "They score 0.", silent
 
     def versions(self, against: FactDiff) -> Iterator[tuple[list[str], list[tuple[str, list[Any]]]]]:
-        """Of each run that is compared with another: what is said of it, and its facts by what became of them, as lines
-        of findings.
+        """Of each run that is compared with another: what is said of it, and by what became of them the facts that not
+        both cover, as lines of findings.
         """
         from rubric_measures.analysis.facts import STATES
 
@@ -470,7 +470,10 @@ class _BoardReport:
                 link = places.get((fact.query_id, fact.item.item_id), "")
                 remark = ", ".join(filter(None, (importance(fact.item), fact.retrieval)))
                 lines[fact.state].append((link, fact.item.text, remark, fact.question))
-            yield str(run).split("\n"), [(state, of_state) for state, of_state in lines.items() if of_state]
+            yield (
+                str(run).split("\n"),
+                [(state, of_state) for state, of_state in lines.items() if of_state and state != "covered by both"],
+            )
 
     def legend(self) -> tuple[list[tuple[str, str]], str]:
         """The grades of the first query with their colours, and from which one on an item is covered."""
