@@ -395,12 +395,14 @@ class Gates:
         """Refuses limits on measures that a board will not have.
 
         Raises:
-            UnknownNameError: there is one.
+            InputError: there is one.
         """
         names = {measure.NAME for measure in measures}
         for name in self.limits:
             if not {measure.NAME for measure in parse_measures(name)} <= names:
-                raise UnknownNameError("measure", name, map(str, measures), settings=("fail_under", "measures"))
+                has = ", ".join(map(str, measures))
+                problem = f"{name} has a limit and is not computed: the measures are {has}; name it among them"
+                raise InputError(problem, settings=("fail_under", "measures"))
 
     def failed(self, board: Leaderboard, runs: Sequence[str] | None = None) -> list[str]:
         """What a board fails, a line each, with how much it lacks and on which queries; empty where it passes.

@@ -506,6 +506,9 @@ class Asker:
                         continue
                     answer = answer._replace(max_tokens=longest[place])
                 drawn = draws.get(place, 0)
+                if drawn and answer.status == "failed":
+                    # It was not drawn again, as where a limit is reached: the reply that came stays.
+                    continue
                 answers[place] = answer._replace(retries=drawn) if drawn else answer
                 if answer.status == "unparsed" and drawn < self._retries:
                     draws[place] = drawn + 1

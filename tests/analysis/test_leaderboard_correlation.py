@@ -45,6 +45,8 @@ def test_runs_are_joined_and_the_missing_named() -> None:
         correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.9, "c": 0.7, "b": 0.8}), strict=True)
     with pytest.raises(InputError, match="no run of the official"):
         correlate_leaderboards(OFFICIAL, RunScores("m", {"x": 0.9}))
+    with pytest.raises(InputError, match="m: no run has a score; a leaderboard of it says why"):
+        correlate_leaderboards(OFFICIAL, RunScores("m", {}))
 
 
 def test_intervals_are_over_queries_where_there_are_any() -> None:

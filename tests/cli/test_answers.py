@@ -288,7 +288,7 @@ def test_gates_on_measures_that_there_are_not_are_refused_before_a_call(
     command = table_and_bank(tmp_path, 3)
     with model(tmp_path, says("5", "Answer")) as server:
         assert main([*command, *endpoint(server), "--fail-under", "NuggetA=.99"]) == 2
-        assert "unknown measure 'NuggetA': did you mean NuggetV? (--fail-under" in capsys.readouterr().err
+        assert "NuggetA has a limit and is not computed: the measures are NuggetV" in capsys.readouterr().err
         before = server.stats()["calls"]
         # Also before a model makes the bank.
         made = [*command[:2], "-o", str(tmp_path / "other"), *endpoint(server), "--bank-from", "questions"]

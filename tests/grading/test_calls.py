@@ -46,6 +46,15 @@ def test_unreadable_replies_are_drawn_again_and_lost_ones_are_left_for_the_next_
     assert (caller.stats.calls, caller.stats.shared, caller.stats.redrawn) == (6, 1, 1)
 
 
+def test_an_unreadable_reply_is_said_where_a_limit_forbids_another_draw() -> None:
+    caller = Caller(LocalRunner(FunctionBackend(lambda request: "hm"), max_calls=1), GradingSettings(retries=2))
+    [alone] = asked(caller, "good")
+    assert alone == Parsed(None, "no list of texts in the reply")
+    # What was never asked is told apart from it.
+    first, second = asked(Caller(LocalRunner(FunctionBackend(lambda request: "hm"), max_calls=1)), "one", "two")
+    assert first == alone and second.reason == "failed: not asked: the limit of 1 calls was reached"
+
+
 def test_a_prompt_that_does_not_fit_is_not_asked() -> None:
     backend = FunctionBackend(lambda request: '["Why?"]', context=18)
     caller = Caller(LocalRunner(backend), GradingSettings(max_tokens=8))
