@@ -95,7 +95,7 @@ class LabelAgreement(SourceAgreement):
             yield Note(text, (name, *queries), False)
         for name, count in zip(self.names, self.only_in, strict=True):
             if count:
-                yield Note(f"{count} documents are labelled by {name} only and left out of the pairs", (name,))
+                yield Note(f"left out of the pairs: {counted(count, 'document')} labelled by {name} only", (name,))
         low, high = self.judges.scale
         for row in self.judges.rows:
             what = f"{row.name}: {row.outside} labels %soutside the truth's scale ({low} to {high}) "
@@ -116,7 +116,7 @@ class LabelAgreement(SourceAgreement):
             yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
         if self.query_kappa.undefined:
             count = self.query_kappa.undefined
-            yield Note(f"kappa is undefined on {count} queries (one label throughout)", is_warning=False)
+            yield Note(f"kappa is undefined on {counted(count, 'query')} (one label throughout)", is_warning=False)
 
     def plot(self, path: str | os.PathLike[str] | None = None, kind: AgreementPlot = "bland-altman") -> Figure:
         """Draws the labels of the first two sources.

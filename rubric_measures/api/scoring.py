@@ -205,7 +205,7 @@ class Board(Leaderboard, frozen=True):
             notes += self._of_failed(failed)
         if unscored:
             why = "the grades of all their items failed, or no item has a positive weight"
-            notes.append(Note(f"{unscored} values are not scored: {why}"))
+            notes.append(Note(f"{counted(unscored, 'value')} without a score: {why}"))
         share, run = min(((share, run) for run, of in graded_shares(self).items() for share in of), default=(1.0, ""))
         if self.inexact is not None and not inexact:
             notes.append(Note("the scores are exact, as if every grade had been asked", (), False))
@@ -223,7 +223,7 @@ class Board(Leaderboard, frozen=True):
         share, run, name = worst_failed(self.cells)
         many = ": many; read the bounds of the scores" if share >= MANY else ""
         of = f"({100 * share:.1f} % of what {name} needs of run {run})"
-        yield Note(f"up to {count} grades that a score needed failed {of}{many}", (run,))
+        yield Note(f"up to {counted(count, 'grade')} that a score needed failed {of}{many}", (run,))
         for measure in self.measures if share >= TURNING else ():
             pairs = [f"{upper} and {lower}" for upper, lower in turning_neighbours(self, measure)]
             more = f", and of {len(pairs) - 3} more pairs" if len(pairs) > 3 else ""

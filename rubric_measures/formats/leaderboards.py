@@ -128,9 +128,8 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known) -> 
     width = len(rows[0])
     candidates = [form for form, columns in COLUMNS.items() if len(columns) == width > 2]
     if not candidates:
-        problem = (
-            f"has {width} columns; a leaderboard has 3 ('measure topic value'), 4 ('run topic measure value') or 6"
-        )
+        few = "3 ('measure topic value'), 4 ('run topic measure value') or 6"
+        problem = f"has {counted(width, 'column')}; a leaderboard has {few}"
         raise FormatError(problem, path=name, line=1)
     if width == 6 and not all(len(row) == 6 and row[1] == "Q0" for row in rows):
         raise FormatError("has six columns, but is not 'topic Q0 run rank value measure'", path=name, line=1)
@@ -370,7 +369,7 @@ def _from_lines(text: str, name: str, form: Form | None, known: Known) -> Iterat
     columns = COLUMNS[form or _form_of_columns([row for _, row in rows], name, known)]
     for number, row in rows:
         if len(row) != len(columns):
-            problem = f"has {len(row)} columns; expected {len(columns)}: {' '.join(columns)}"
+            problem = f"has {counted(len(row), 'column')}; expected {len(columns)}: {' '.join(columns)}"
             raise FormatError(problem, path=name, line=number)
     alone = {"run": named.pop() if named else run_name_of(name), "topic": ALL}
     if "measure" not in columns:

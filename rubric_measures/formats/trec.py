@@ -335,7 +335,7 @@ def _wrong_columns(found: int, expected: str, line: str) -> str:
         why = "a table has the columns query_id, doc_id and score"
     if {found, wanted} == {4, 6}:
         why = f"it looks like {'a run' if found == 6 else 'qrels'}: are qrels and run the wrong way round?"
-    return f"has {found} columns; expected {wanted}: {expected} ({why})"
+    return f"has {counted(found, 'column')}; expected {wanted}: {expected} ({why})"
 
 
 def is_number(token: str) -> bool:

@@ -28,9 +28,9 @@ from rubric_measures.measures.scoring import HEAD, RankedRows
 from rubric_measures.types.entities import RubricItem, Run
 
 # What is said of failed grades: penalties that cost nothing, and passages without any other grade.
-LOST = "%d items of negative weight have a failed grade and count as no penalty%s: scores may be too high"
+LOST = "items of negative weight with a failed grade (%d) count as no penalty%s: scores may be too high"
 DROPPED = (
-    "%d passages whose grades all failed left the rankings of measures over labels and subtopics; programs that read "
+    "passages whose grades all failed (%d) left the rankings of measures over labels and subtopics; programs that read "
     "exported qrels keep them, as not judged"
 )
 # So many grades or documents, or queries, have to be odd.

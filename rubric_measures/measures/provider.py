@@ -11,7 +11,7 @@ from ir_measures import providers
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, RunConverter, ScoredDoc
 
-from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.errors import InputError, MeasureError, counted
 from rubric_measures.measures.measure import PROVIDER, RubricMeasure, is_supported, other_providers, refuse_real
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _check_scores(
             )
     lost, gone = (sum(int(getattr(one, name).sum()) for one in found) for name in ("lost_penalties", "dropped"))
     unscored = sum(map(isnan, (value for column in columns for value in column)))
-    none = f"{unscored} values are not scored, because all grades that they need failed"
+    none = f"{counted(unscored, 'value')} without a score, because all grades needed for it failed"
     counts = {LOST % (lost, ""): lost, none: unscored, DROPPED % gone: gone}
     return float(share), [Note(text) for text, count in counts.items() if count]
 

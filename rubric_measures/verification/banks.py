@@ -197,7 +197,7 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
     idle = [name for name, of_run in zip(names, places, strict=True) if known.isdisjoint(of_run)]
     if len(idle) == len(names):
         raise InputError(f"none of the {len(names)} runs ranks a query of the records")
-    warn("%d runs rank none of the queries and are left out: %s", len(idle), ", ".join(idle[:3]))
+    warn("runs that rank none of the queries are left out (%d): %s", len(idle), ", ".join(idle[:3]))
     say(of_queries(names, {name: of_run.keys() - known for name, of_run in zip(names, places, strict=True)}, {}))
     warn("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
     return found

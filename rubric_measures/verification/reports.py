@@ -259,7 +259,7 @@ def _item_report(
     note_left_out(selector.left_out)
     failed = sum(row.failed for row in report.statistics)
     warn(
-        "%d grades failed: what is counted of passages leaves them out, and scores of runs count them as they are "
+        "failed grades (%d): what is counted of passages leaves them out, and scores of runs count them as they are "
         "expected to cover",
         failed,
     )
@@ -285,5 +285,5 @@ def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Sec
         from rubric_measures.pages.style import save_figures
 
         drawn = drawn_points(points)
-        of = f"{len(report.coverage.runs)} runs over {len(report.coverage.items)} queries"
+        of = f"{counted(len(report.coverage.runs), 'run')} over {counted(len(report.coverage.items), 'query')}"
         save_figures([plot_stability(list(drawn), list(drawn.values()), of)], settings.plot)

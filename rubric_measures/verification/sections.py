@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from rubric_measures.analysis.board_reports import LeftOut, lost_by
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
 from rubric_measures.measures.checked import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
 from rubric_measures.measures.grade_sets import (
@@ -168,7 +168,7 @@ def item_sections(report: ItemReport, min_judgment: int) -> Iterator[Section]:
     covered = "" if report.min_rating is None else f" from grade {report.min_rating}"
     yield Section(
         "items",
-        f"Items: covered{covered}, relevant from judgment {min_judgment}, {runs} runs",
+        f"Items: covered{covered}, relevant from judgment {min_judgment}, {counted(runs, 'run')}",
         ["query_id", "graded", "failed", "covering", "by_relevant", "by_not_relevant", "r_judgment", "r_leaderboard",
          "covered", "flips", "item_id", "item"],
         [
@@ -202,7 +202,7 @@ def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint]) -
     title = "Kendall's τ-b to the leaderboard of the full bank by the size of the bank: mean and range of the samples"
     return Section(
         "bank-stability",
-        f"Bank size: Kendall's τ-b of {len(coverage.runs)} runs to the leaderboard of the full bank",
+        f"Bank size: Kendall's τ-b of {counted(len(coverage.runs), 'run')} to the leaderboard of the full bank",
         ["items_a_query", "rounds", "undefined", "tau_mean", "tau_low", "tau_high"],
         [[*one[:3], *(_said(value, _FEW_RUNS) for value in one[3:])] for one in points],
         line_plot(drawn, title, "items a query", "τ to the full bank's leaderboard"),
@@ -216,7 +216,7 @@ def grader_sections(report: GraderReport) -> Iterator[Section]:
     prompts, options = prompt_cells(report.graders), options_of(report.graders)
     yield Section(
         "graders",
-        f"Graders: how often each grade was given, statuses, cut passages ({len(report.graders)} graders)",
+        f"Graders: how often each grade was given, statuses, cut passages ({counted(len(report.graders), 'grader')})",
         ["llm", "prompt_class", "kind", "passages", *(f"grade_{grade}" for grade in given), *statuses,
          "truncated_passages", "flip_rate"],
         [
@@ -270,7 +270,7 @@ def canary_sections(report: CanaryReport) -> Iterator[Section]:
     )  # fmt: skip
     yield Section(
         "fooled",
-        f"Canary suite: the {len(report.fooled)} grades that are too high",
+        f"Canary suite: grades that are too high ({len(report.fooled)})",
         ["case", "grade", "query_id", "item_id", "grader", "answer", "text"],
         [
             [row.kind, row.grade, row.query_id, row.item_id, f"{row.grader.llm} {prompts[row.grader]}",
@@ -555,8 +555,8 @@ def calibration_section(found: Sequence[CalibrationBin]) -> Section:
     points = [PlotPoint(one.confidence, one.agreement, one.least, one.most) for one in found]
     return Section(
         "calibration",
-        f"Calibration: {count} grades with assessors', agreement {agreement:.3f}, expected calibration error "
-        f"{calibration_error(found):.3f}",
+        f"Calibration: {counted(count, 'grade')} with assessors', agreement {agreement:.3f}, expected calibration "
+        f"error {calibration_error(found):.3f}",
         ["above", "up_to", "grades", "confidence", "agreement", "low", "high"],
         found,
         line_plot(points, "Confidence and agreement with assessors", "confidence", "agreement"),

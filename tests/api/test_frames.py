@@ -178,7 +178,7 @@ def test_the_judges_of_a_table_are_compared(capsys: pytest.CaptureFixture[str]) 
         ("run;score\na;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"], "x.csv:2: score: '0,9' has a decimal comma"),
         ("run\tscore\na\t0,9\nb\t0,5\n", ["correlate", "board.csv", "x.csv"], "'0,9' has a decimal comma"),
         ("a 0,9\nb 0,5\n", ["correlate", "board.csv", "x.csv"], "has 2 columns; a leaderboard has 3"),
-        ("a;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"], "has 1 columns; a leaderboard has 3"),
+        ("a;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"], "has 1 column; a leaderboard has 3"),
     ],
 )  # fmt: skip
 def test_a_wrong_column_is_named(

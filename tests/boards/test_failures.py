@@ -89,7 +89,7 @@ def rows_with(share: float) -> dict[str, dict[str, list[int | None]]]:
     ("share", "expected"),
     [
         (0.0, []),
-        (0.01, [("WARNING", "grades that a score needed failed"), ("INFO", "could turn the order of a and b")]),
+        (0.01, [("WARNING", "1 grade that a score needed failed"), ("INFO", "could turn the order of a and b")]),
         (0.06, [("WARNING", "read the bounds"), ("WARNING", "could turn the order of a and b")]),
     ],
 )

@@ -150,7 +150,7 @@ def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         passage("q1", "d3", [third], {"paid": 2}),
     ]
     path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
-    said = "1 items of negative weight have a failed grade and count as no penalty{}: scores may be too high"
+    said = "items of negative weight with a failed grade (1) count as no penalty{}: scores may be too high"
     board = score_records(read_records(path, bank), [WeightedCover], on_failed="zero")
     # d counts as not covered; b costs nothing in s, and what it costs where d3 has it.
     assert [board.values[run]["WeightedCover(rel=4,partial_rel=3)"]["q1"] for run in ("s", "t", "paid")] == [

@@ -401,9 +401,9 @@ def test_a_run_as_a_table_is_that_of_trec(tmp_path: Path, caplog: pytest.LogCapt
         (RUN_TABLE + "q1,d,nan,1\n", ":5: score: expected a number; found 'nan'"),
         (RUN_TABLE + "q1,d,1,-1\n", ":5: the rank is below 0"),
         ("run,qid,docno,score\nx,q1,a,1\ny,q1,b,1\n", ": holds several runs (x, y); give each a file of its own"),
-        ("qid,docno,similarity\nq1,a,1\n", ":1: has 1 columns; expected 6: query_id Q0 doc_id rank score tag (a table"),
+        ("qid,docno,similarity\nq1,a,1\n", ":1: has 1 column; expected 6: query_id Q0 doc_id rank score tag (a table"),
         # Grades of a judge are no run.
-        ("qid,docno,score,judge\nq1,a,1,gpt\n", ":1: has 1 columns; expected 6: query_id Q0 doc_id rank score tag"),
+        ("qid,docno,score,judge\nq1,a,1,gpt\n", ":1: has 1 column; expected 6: query_id Q0 doc_id rank score tag"),
     ],
 )
 def test_what_is_wrong_in_a_run_as_a_table_is_said(tmp_path: Path, text: str, problem: str) -> None:

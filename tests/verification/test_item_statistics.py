@@ -220,7 +220,7 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
     assert "2 runs" in rows["q1/a"]["title"]
     for note in (
         "2 runs share the tag x",
-        "1 runs rank none of the queries and are left out: idle",
+        "runs that rank none of the queries are left out (1): idle",
         "1 query of 2 runs is not graded and was left out (such as q9 of run first)",
         "1 of 4 passages in the first 20 places have no grades",
     ):
