@@ -648,7 +648,7 @@ def _part(
         found.add(group.query_id)
         if queries is None or group.query_id in queries:
             # Says where a query stands that the bank does not have.
-            bank.for_query(group.query_id, f"{source.name}:{group.line}" if group.line else "")
+            bank.for_query(group.query_id, group.at(source.name))
             passages = list(group.passages)
             left_out += len(passages[limit:]) if limit is not None else 0
             yield QueryPassages(group.query_id, passages[:limit], group.line)

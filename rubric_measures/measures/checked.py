@@ -137,7 +137,7 @@ def check_records(
         UnknownNameError: the bank lacks a query.
     """
     for group in groups:
-        where = f"{selector.source}:{group.line}"
+        where = group.at(selector.source)
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
         passages = [
             _passage(group.query_id, passage, selector.choose(passage, items), items, selector)

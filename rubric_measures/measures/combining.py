@@ -103,7 +103,7 @@ def gather(
     selectors = [GradeSetSelector(wanted, source) for wanted in members]
     found = Gathered(source, [], bank)
     for group in groups:
-        where = f"{source}:{group.line}" if group.line else source
+        where = group.at(source)
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
         for passage in group.passages:
             key = group.query_id, passage.doc_id

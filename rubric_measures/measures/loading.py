@@ -95,8 +95,7 @@ class _Open:
         self.query_id, self._selector, self._bank = group.query_id, selector, bank
         self._items: dict[str, RubricItem] | None = None
         if bank is not None:
-            where = f"{selector.source}:{group.line}" if group.line else selector.source
-            self._items = {item.item_id: item for item in bank.for_query(group.query_id, where)}
+            self._items = {item.item_id: item for item in bank.for_query(group.query_id, group.at(selector.source))}
         self._doc_ids: list[str] = []
         # Of the passages that were graded: their places, and how many grades they have; of these item and grade.
         self._graded, self._sizes = array("i"), array("i")

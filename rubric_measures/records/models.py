@@ -513,6 +513,10 @@ class QueryPassages(NamedTuple):
     passages: list[GradedPassage]
     line: int = 0
 
+    def at(self, source: str) -> str:
+        """The file, with the line where there is one, as errors name it."""
+        return f"{source}:{self.line}" if self.line else source
+
 
 def _rated_item(rating: Mapping[str, Any]) -> str:
     named = rating.get("question_id")

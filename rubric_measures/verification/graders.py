@@ -464,7 +464,7 @@ def build_canaries(
     where: dict[str, str] = {}
     for group in groups:
         doc_ids[group.query_id] = {passage.doc_id for passage in group.passages if passage.text.strip()}
-        where[group.query_id] = f"{source}:{group.line}" if source else ""
+        where[group.query_id] = group.at(source) if source else ""
     if not doc_ids:
         raise InputError("there are no passages to make canaries from")
     chances = {query_id: random.Random(f"{seed}/{query_id}") for query_id in sorted(doc_ids)}

@@ -115,7 +115,7 @@ def check_reports(source: GradedFile, bank: TestBank | None, settings: ReportSet
     if {*ANALYSES, "item_statistics", BANK} & set(settings.reports):
         selector = GradeSetSelector(settings.wanted, source.name)
         for group in chosen_queries(source, settings, source.name):
-            where = f"{source.name}:{group.line}"
+            where = group.at(source.name)
             items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
             has_grade = False
             for passage in group.passages:

@@ -393,6 +393,16 @@ def test_what_needs_texts_refuses_a_table(
     assert f"{table}: {problem}, with the collection that has them" in capsys.readouterr().err
 
 
+def test_a_query_that_the_bank_lacks_is_at_no_line_of_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, bank = str(tmp_path / "two.csv"), str(tmp_path / "bank.csv")
+    Path(table).write_text(TWO_JUDGES, encoding="utf-8")
+    Path(bank).write_text("query_id,item_id,text\nq2,a,What?\n", encoding="utf-8")
+    assert main(["verify", table, "--bank", bank, "--grader", "llama", "--scale", "0-5:4", "--grid-display"]) == 2
+    assert f"{table}: unknown query 'q1'" in capsys.readouterr().err
+
+
 def test_a_table_of_several_judges_becomes_records_with_all_that_it_says(tmp_path: Path) -> None:
     table, output = tmp_path / "two.csv", tmp_path / "records.jsonl"
     table.write_text(TWO_JUDGES, encoding="utf-8")
