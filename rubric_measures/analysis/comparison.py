@@ -264,8 +264,9 @@ class PairedTest:
 
     Attributes:
         mean_difference: mean of first − second, in the measure's unit.
-        low: lower end of the interval of the mean difference; None where undefined.
-        high: its upper end.
+        low: lower end of the interval of the mean difference; None where undefined. Of scores from 0 to 1 it is -1 at
+            least.
+        high: its upper end; of such scores 1 at most.
         t: the paired t statistic; None where undefined.
         p: two-sided p-value of the t-test before correction, see `Family.p`; None where undefined.
         effect_size: Cohen's d_z = mean difference / standard deviation of the differences; None where that is 0.
@@ -317,7 +318,7 @@ class Pair:
 
     def said(self, smallest: float | None = None, places: int = 3, *, of_second: bool = False) -> str:
         """What the interval says of the first run against the second, in words; or of the second against the first."""
-        low, high, queries = self.test.low, self.test.high, self.test.queries
+        low, high, mean, queries = self.test.low, self.test.high, self.test.mean_difference, self.test.queries
         if low is None or high is None:
             is_equal = self.test.ties == queries
             return "the same on every query" if is_equal else f"not known: {counted(queries, 'query')} only"
@@ -329,7 +330,9 @@ class Pair:
             return f"{word} by {' to '.join(ends)}{small}"
         if self.conclusion == "same":
             return f"they differ by at most {number(far, places)}"
-        return f"not known: {queries} queries tell differences above {number((high - low) / 2.0, places)} only"
+        return (
+            f"not known: {queries} queries tell differences above {number(max(high - mean, mean - low), places)} only"
+        )
 
 
 @dataclass(frozen=True)
@@ -436,7 +439,8 @@ def compare_runs(
     _check(scores, measure, baseline, procedure, alpha, unscored)
     if smallest is not None:
         check_smallest(smallest)
-    elif all(0.0 <= score <= 1.0 for of_run in scores.values() for score in of_run.values()):
+    is_unit = all(0.0 <= score <= 1.0 for of_run in scores.values() for score in of_run.values())
+    if smallest is None and is_unit:
         smallest = DEFAULT_SMALLEST
     every = {query for values in scores.values() for query in values}
     queries = sorted(query for query in every if all(query in values for values in scores.values()))
@@ -461,7 +465,7 @@ def compare_runs(
     if len(queries) >= _LEAST_FOR_OUTLOOK:
         ahead = _outlook(family, variance_components(common).runs, len(queries))
         more = _more_queries(family, smallest)
-    pairs = tuple(_pairs(names_of, differences, family, smallest, more))
+    pairs = tuple(_pairs(names_of, differences, family, smallest, more, 1.0 if is_unit else np.inf))
     groups: list[tuple[int, ...]] = []
     if baseline is None:
         different = np.zeros((len(order), len(order)), dtype=np.bool_)
@@ -479,13 +483,15 @@ def _pairs(
     family: Family,
     smallest: float | None,
     more: Sequence[Sequence[int | None]],
+    most: float,
 ) -> Iterator[Pair]:
+    ends = np.maximum(family.low, -most), np.minimum(family.high, most)
     wins, losses = (differences > 0).sum(axis=0).tolist(), (differences < 0).sum(axis=0).tolist()
     for place, (first, second) in enumerate(names):
         mean, queries = float(family.means[place]), int(family.sizes[place])
         low, high, t, p, adjusted = (
             None if np.isnan(column[place]) else float(column[place])
-            for column in (family.low, family.high, family.t, family.p, family.adjusted)
+            for column in (*ends, family.t, family.p, family.adjusted)
         )
         test = PairedTest(
             mean, low, high, t, p, None if t is None else t / float(np.sqrt(queries)),

@@ -87,6 +87,10 @@ def test_equal_runs_and_few_queries() -> None:
     ten = {f"q{place}": place / 20 for place in range(10)}
     flat = Comparisons({"m": compare_runs({"a": ten, "b": {query: one + 0.1 for query, one in ten.items()}}, "m")})
     assert "told" not in str(flat)
+    # No two scores from 0 to 1 differ by more than 1.
+    high = {f"q{place}": 0.9 if place else 1.0 for place in range(9)}
+    (most,) = compare_runs({"a": dict.fromkeys(high, 0.0), "b": high | {"q0": 0.0}}, "m", procedure="none").pairs
+    assert most.test.high == 1.0 and most.said() == f"better by {most.test.low:.3f} to 1.000"
     # Two runs are one pair, and one number is no range.
     assert str(flat).startswith("b is better than a\n") and "worse by 0.1000\n" in str(flat)
     assert "\nthe interval holds the difference with 95 % (sign flips of t)\n" in str(flat)
