@@ -400,9 +400,8 @@ class Gates:
         names = {measure.NAME for measure in measures}
         for name in self.limits:
             if not {measure.NAME for measure in parse_measures(name)} <= names:
-                has = ", ".join(map(str, measures))
-                problem = f"{name} has a limit and is not computed: the measures are {has}; name it among them"
-                raise InputError(problem, settings=("fail_under", "measures"))
+                has = f"the measures are {', '.join(map(str, measures))}; name it among them"
+                raise InputError(f"{name} has a limit and is not computed: {has}", settings=("fail_under", "measures"))
 
     def failed(self, board: Leaderboard, runs: Sequence[str] | None = None) -> list[str]:
         """What a board fails, a line each, with how much it lacks and on which queries; empty where it passes.

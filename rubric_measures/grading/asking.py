@@ -493,6 +493,9 @@ class Asker:
                     # As nearly all are.
                     answers[place] = answer
                     continue
+                if answers[place] is not None and answer.status in ("failed", "refused"):
+                    # No other reply came, as where a limit is reached: what was read is all that there is.
+                    continue
                 if answer.status == "truncated" and reply.is_answer and place not in longest:
                     if longer := self._more_tokens(asks[place]):
                         longest[place] = longer
@@ -500,15 +503,8 @@ class Asker:
                         again.append(place)
                         continue
                 elif place in longest:
-                    if answer.status in ("failed", "refused"):
-                        # What was read of the reply that was cut is all that there is.
-                        answers[place] = answers[place] or answer
-                        continue
                     answer = answer._replace(max_tokens=longest[place])
                 drawn = draws.get(place, 0)
-                if drawn and answer.status == "failed":
-                    # It was not drawn again, as where a limit is reached: the reply that came stays.
-                    continue
                 answers[place] = answer._replace(retries=drawn) if drawn else answer
                 if answer.status == "unparsed" and drawn < self._retries:
                     draws[place] = drawn + 1
