@@ -226,7 +226,7 @@ def _compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = 
             found[place] = "claimed"
         elif _is_same(old, new, slack if ROUNDED.intersection(path) else 1e-12):
             found[place] = "claimed" if place.startswith(_CLAIMED) else "proved"
-        elif path[-1] == "path":
+        elif path[-1] == "path" and path[0] in ("official", "leaderboards") and len(path) <= 3:
             # Where the files stood.
             found[place] = "claimed"
         elif path[0] == "prediction_powered":

@@ -254,7 +254,11 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
             continue
         # What was asked for shows in the numbers alone; assessors' scores are another file.
         assert differences or place[0] in ("asked", "prediction_powered"), place
-    # A row that is no run is no less seen.
+    # A value by the name of what is not computed is no less seen, and a row that is no run.
+    forged = json.loads(path.read_text(encoding="utf-8"))
+    forged["runs"][0]["measures"][honest["measures"][0]]["per_query"]["path"] = 1.0
+    (folder / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
+    assert "query path: 1.0 in the file" in api.read_board(folder / "forged.json").prove(grades, runs).differences[0]
     honest["checks"]["runs"].append({"more": 1})
     (folder / "forged.json").write_text(json.dumps(honest), encoding="utf-8")
     assert api.read_board(folder / "forged.json").prove(grades, runs).differences
