@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
@@ -36,7 +37,7 @@ from rubric_measures.formats.grade_tables import (
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
-from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
+from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
 from rubric_measures.types.scales import Scale, parse_scale
@@ -459,11 +460,17 @@ class Records:
 
 
 class LazyGrades(Grades):
-    """The grades of a file or of records, read when they are looked at."""
+    """The grades of a file or of records, read when they are looked at: as `found`.
 
-    def __init__(self, name: str, on_failed: OnFailed | None) -> None:
-        self.name = name
-        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
+    Attributes:
+        name: what is read.
+        queries: query_id -> its grades.
+        source: what the grades are, for the signature.
+    """
+
+    name: str
+    queries = cached_property(attrgetter("found.queries"))
+    source = cached_property(attrgetter("found.source"))
 
     def __repr__(self) -> str:
         return f"<Grades of {self.name}>"
@@ -472,16 +479,6 @@ class LazyGrades(Grades):
     def found(self) -> Grades:
         """What is read."""
         raise NotImplementedError
-
-    @cached_property
-    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
-        """query_id -> its grades."""
-        return self.found.queries
-
-    @cached_property
-    def source(self) -> dict[str, object]:  # type: ignore[override]
-        """What the grades are, for the signature."""
-        return self.found.source
 
 
 class RecordGrades(LazyGrades):
@@ -497,7 +494,8 @@ class RecordGrades(LazyGrades):
     ) -> None:
         from rubric_measures.measures.grade_sets import GradeFilter
 
-        super().__init__(name, on_failed)
+        self.name = name
+        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
         is_read_again = isinstance(source, str) and source != "-"
         self.records = Records(source, bank, GradeFilter(**chosen), name, is_read_again)
 
@@ -513,7 +511,8 @@ class AnswerGrades(LazyGrades):
     """The grades of judged answers, with the runs that they are about; read when they are looked at."""
 
     def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed | None, kind: str) -> None:
-        super().__init__(path, on_failed)
+        self.name = path
+        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
         self.kind, self.bank = kind, bank
 
     @cached_property

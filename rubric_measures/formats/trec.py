@@ -506,17 +506,21 @@ def _read_rankings(
     def taken_of(run_id: str, rankings: Mapping[str, tuple[Ranked, int]]) -> tuple[str, dict[str, tuple[T, int]]]:
         return run_id, {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
 
-    def regular(stream: BinaryIO) -> tuple[str, dict[str, tuple[T, int]]] | None:
-        found = regular_rankings(stream, take, name, notes, indexes)
-        # A table is never regular.
-        if found is None and Path(name).is_file() and is_run_table(name):
-            return taken_of(*tabled_rankings(name, notes, indexes))
-        return found
+    def tabled() -> tuple[str, dict[str, tuple[T, int]]] | None:
+        return taken_of(*tabled_rankings(name, notes, indexes)) if is_run_table(name) else None
 
-    if name == "-" and is_run_table(name):
-        run_id, taken = taken_of(*tabled_rankings(name, notes, indexes))
+    of_stream = tabled() if name == "-" else None
+    if of_stream is not None:
+        run_id, taken = of_stream
     else:
-        run_id, taken = _read(path, regular, lambda text: taken_of(*checked_rankings(text, name, notes, indexes)))
+        run_id, taken = _read(
+            path,
+            # A table is never regular.
+            lambda stream: (
+                regular_rankings(stream, take, name, notes, indexes) or (tabled() if Path(name).is_file() else None)
+            ),
+            lambda text: taken_of(*checked_rankings(text, name, notes, indexes)),
+        )
     disagreements = [count for _, count in taken.values() if count]
     if disagreements:
         where = f"{counted(len(disagreements), 'query')} ({counted(sum(disagreements), 'place')})"
