@@ -221,7 +221,7 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
     )
     audit("--level", type=float, default=0.95, help="how sure all that is settled is (default .95)")
     audit("--smallest", metavar="D", type=float, help="a difference that does not matter")
-    audit("-k", "--cutoff", type=int, default=20, help="how many passages of a run count (default 20)")
+    audit("--depth", "-k", type=int, default=20, help="documents of each ranking that count (default 20)")
     server = parser.add_argument_group("server")
     server.add_argument("--port", type=int, default=REVIEW_PORT, help=f"default {REVIEW_PORT}; 0 takes a free one")
     server.add_argument("--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this machine only")

@@ -131,7 +131,7 @@ def open_review(
     settle: Sequence[Sequence[str]] = (),
     level: float = 0.95,
     smallest: float | None = None,
-    cutoff: int = 20,
+    depth: int = 20,
     guidelines: str | os.PathLike[str] | None = None,
     assign: Sequence[str] = (),
     adjudicator: str = "",
@@ -152,7 +152,7 @@ def open_review(
             What is said here and in the next three stays for the whole audit.
         level: with what probability all that an audit calls settled is right, however often one looks.
         smallest: a difference below it does not matter: such runs are settled, too.
-        cutoff: how many passages of a run count.
+        depth: how many passages of a run count.
         guidelines: a file of instructions for assessors, in Markdown; None for none.
         assign: `NAME=QUERIES` of each assessor who works on some queries only, see `parse_assignments`.
         adjudicator: who decides what assessors differ on.
@@ -168,7 +168,7 @@ def open_review(
     material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
     if not measures and any(query.record.grades.answers for query in material.queries.values()):
         asked = parse_measures(_OF_CITATIONS)
-    plan = AuditPlan([(one, other) for one, other in settle], audit, level, smallest, cutoff)
+    plan = AuditPlan([(one, other) for one, other in settle], audit, level, smallest, depth)
     instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""
     assignments = parse_assignments(assign, list(material.bank.items))
     path = state or f"{graded}.review.sqlite"
@@ -179,7 +179,7 @@ def open_review(
         if settle:
             draw(material, plan, (), ())
             # Whoever chose another plan after a look would settle what chance brought.
-            store.belong_to(audit=json.dumps([*settle, audit, level, smallest, cutoff]))
+            store.belong_to(audit=json.dumps([*settle, audit, level, smallest, depth]))
         lost = sum(cell not in material.numbers for cell in store.snapshot().grades)
         if lost:
             raise InputError(

@@ -39,7 +39,7 @@ import sys
 from rubric_measures.cli import main
 sys.exit(main())
 """
-_STARTING = ["signal", "rubric_measures.measures", "ir_measures", "pydantic", "rubric_measures.cli", "argparse"]
+_STARTING = ["signal", "rubric_measures.measures", "ir_measures", "rubric_measures.cli", "argparse"]
 _AGAIN = ["ir_measures", "argparse", "exit"]
 _LATER = [
     "rubric_measures.cli.inputs",

@@ -48,7 +48,7 @@ def test_the_final_channel_is_the_reply(whole: str, expected: str) -> None:
 def test_replies_in_channels(folder: Path) -> None:
     # Without the marks it would read "analysis… rate it 3.assistantfinal4".
     from rubric_measures.models import make_backend
-    from rubric_measures.models.hf import Written
+    from rubric_measures.models.hf import Written, written_reply
     from tests import hf_models
 
     backend: Any = make_backend(f"hf:{hf_models.save_llama(folder)}")
@@ -57,10 +57,11 @@ def test_replies_in_channels(folder: Path) -> None:
     job = prepared(backend, "Which?")
     thought = tuple(backend.encode(THOUGHT))
     answer = tuple(backend.encode("<|start|>assistant<|channel|>final<|message|>4"))
-    reply = backend._reply(job, Written(thought + answer, True))
+    whole = Written(thought + answer, True)
+    reply = written_reply(backend._text(whole.tokens), whole, len(job.ids))
     assert (clean_reply(reply.text), reply.status) == ("4", "ok")
     assert "rate it 3" in reply.text
-    cut = backend._reply(job, Written(thought, False))
+    cut = written_reply(backend._text(thought), Written(thought, False), len(job.ids))
     assert (clean_reply(cut.text), cut.status) == ("", "truncated")
 
 
