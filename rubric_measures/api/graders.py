@@ -319,13 +319,16 @@ def _sources(
         # Prompt and hash of one grader are not those of another; a second hash alone is of the same one.
         own = {"grade_set": None} | ({"prompt_class": None} if "grader" in second else {})
         wanted[1] = {**chosen, **own, **second}
-    return _told_apart(
-        sources,
-        [
-            _source(source, f"source {place}", bank, filters, labels)
-            for place, (source, filters) in enumerate(zip(sources, wanted, strict=True), 1)
-        ],
-    )
+    read = [
+        _source(source, f"source {place}", bank, filters, labels)
+        for place, (source, filters) in enumerate(zip(sources, wanted, strict=True), 1)
+    ]
+    # A table of another grader, or of nobody named, is what the chosen one is held to; but one has to be chosen.
+    tables = [one for one, is_graded in zip(read, graded, strict=True) if is_graded]
+    if tables and all(one.instead for one in tables):
+        there = "; ".join(dict.fromkeys(one.instead for one in tables))
+        raise InputError(f"{names}: the choice fits no grades; there are those of: {there}", settings=OF_TABLES)
+    return _told_apart(sources, read)
 
 
 def _judges_of(

@@ -19,12 +19,13 @@ from rubric_measures.measures.grade_sets import (
     FINAL_REVIEW,
     HUMAN,
     GradeFilter,
+    choices_of,
     chosen_grades,
 )
 from rubric_measures.measures.grades import BANK_DOC, Grades, Label, QueryGrades
 from rubric_measures.measures.loading import collect_grades, load_records, select_queries
 from rubric_measures.measures.qrels import build_grades, grades_of_table, of_counted
-from rubric_measures.records.models import load_graded
+from rubric_measures.records.models import GradeSetKey, load_graded
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import SELF_RATING, Scale
 
@@ -54,12 +55,14 @@ class LabelSource:
         labels: (query_id, doc_id) -> relevance, or (query_id, doc_id, item_id) -> grade.
         scale: the scale that the labels are on, where it is known.
         failed: query_id -> how many grades failed, and how many there are with them; None where nobody knows.
+        instead: whose grades a table has, where a grader was chosen and it is another.
     """
 
     name: str
     labels: Mapping[Key, float]
     scale: Scale | None = None
     failed: Mapping[str, tuple[int, int]] | None = None
+    instead: str = ""
 
 
 def labels_of_grades(
@@ -149,10 +152,12 @@ def labels_of_table(
         InputError: it has several graders, and none of them is called so.
     """
     rows, name = GRADES.read(source), name or os.path.basename(os.fspath(source))  # noqa: PTH119 - may be a stream
-    if len({(row.grader, row.prompt_class) for row in rows}) > 1:
+    keys = {GradeSetKey(row.grader, row.prompt_class or "", "") for row in rows}
+    instead = "" if any(map(GradeFilter(grader, prompt_class).may_pass, keys)) else choices_of(keys)
+    if len(keys) > 1:
         rows = chosen_grades(rows, name, grader, prompt_class)
         name = " ".join(filter(None, (name, grader, prompt_class)))
-    return labels_of_grades(grades_of_table(rows), name, **counted)
+    return replace(labels_of_grades(grades_of_table(rows), name, **counted), instead=instead)
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:

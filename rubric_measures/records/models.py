@@ -645,7 +645,7 @@ class GradeSetKey(NamedTuple):
 
     def __str__(self) -> str:
         said = zip(("grader", "prompt_class", "prompt_type"), self, strict=False)
-        return " ".join(f"{name}={one}" for name, one in said if one) or "nobody named"
+        return " ".join(f"{name}={one}" for name, one in said if one) or "a grader without a name"
 
 
 def making_of(entry: ItemGradeSet | DirectGrade) -> tuple[str, str, bytes, bytes, bytes]:

@@ -430,3 +430,17 @@ def test_texts_are_said_to_be_left_out_where_a_file_is_written(
     assert caplog.messages == []
     assert main(["convert", str(table), "--to", "qrels", "-o", str(tmp_path / "qrels")]) == 0
     assert "texts of items or reasons of 2 grades left out" in capsys.readouterr().err
+
+
+def test_a_grader_that_no_table_has_is_no_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be passed over, and the labels of somebody else compared."""
+    ada, gpt, plain = (tmp_path / f"{name}.csv" for name in ("ada", "gpt", "plain"))
+    for path, judge in ((ada, "ada"), (gpt, "gpt")):
+        path.write_text(f"query_id,doc_id,label,judge\nq1,d1,2,{judge}\nq1,d2,0,{judge}\n", encoding="utf-8")
+    plain.write_text("query_id,doc_id,label\nq1,d1,2\nq1,d2,1\n", encoding="utf-8")
+    for one, other in ((ada, gpt), (plain, plain)):
+        assert main(["agreement", str(one), str(other), "--grader", "bob"]) == 2
+        assert "the choice fits no grades; there are those of: " in capsys.readouterr().err
+    # One table has it: the other is what it is held to.
+    for one in (ada, plain):
+        assert main(["agreement", str(one), str(gpt), "--grader", "gpt"]) == 0
