@@ -382,7 +382,9 @@ def _chosen(present: Sequence[str], said: Mapping[str, str], name: str) -> dict[
     if lacking:
         needed = "; ".join(f"{role}: one of {', '.join(usual[role])}" for role in lacking)
         problem = f"has no column of the {' and the '.join(lacking)}; it has {listed}; expected {needed}, or say which"
-        raise FormatError(problem, path=name, settings=("columns",))
+        # A table may have a column a system in the place of one of answers.
+        settings = ("columns", "systems") if lacking == ["answer"] else ("columns",)
+        raise FormatError(problem, path=name, settings=settings)
     return chosen
 
 

@@ -308,3 +308,11 @@ def test_citations_are_judged_by_a_model_behind_an_endpoint(tmp_path: Path) -> N
         assert server.stats()["calls"] == 0
         assert main([*command, *endpoint(server)]) == 0
         assert server.stats()["calls"] == 1
+
+
+def test_a_column_a_system_is_what_the_error_names_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "wide.csv").write_text("question,prod,candidate\nWhy?,a,b\n", encoding="utf-8")
+    assert main(["answers", str(tmp_path / "wide.csv"), "--model", "lexical", "-o", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "it has question, prod, candidate; " in said
+    assert said.endswith("or say which (--columns, --systems)\n")
