@@ -158,7 +158,8 @@ def open_review(
         adjudicator: who decides what assessors differ on.
 
     Raises:
-        InputError: a file cannot be read, or the state belongs to other records or another bank.
+        InputError: a file cannot be read, the state belongs to other records or another bank, or runs are to be settled
+            by grades that are not blind.
     """
     if graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
@@ -168,6 +169,8 @@ def open_review(
     material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
     if not measures and any(query.record.grades.answers for query in material.queries.values()):
         asked = parse_measures(_OF_CITATIONS)
+    if settle and not blind:
+        raise InputError("runs are settled by blind grades; leave either out", settings=("settle", "blind"))
     plan = AuditPlan([(one, other) for one, other in settle], audit, level, smallest, depth)
     instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""
     assignments = parse_assignments(assign, list(material.bank.items))

@@ -424,7 +424,9 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
         asked,
         title="Check grades",
         cards=cards,
-        note=None if review.material.is_draft else note_of(review.material, review.audit(snapshot), snapshot.grades),
+        note=note_of(review.material, review.audit(snapshot), snapshot.grades)
+        if review.blind and not review.material.is_draft
+        else None,
         finished=next((card for card in cards if card["order"] == asked.get("finished")), None),
         assigned=review.assignments.get(asked.assessor, ()),
         assigned_spans=review.spans(asked.assessor),

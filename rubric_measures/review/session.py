@@ -559,7 +559,9 @@ class Review:
     def audit(self, snapshot: Snapshot) -> Audit:
         """The audit of the grades that count, and that can still be given blindly."""
         with self._lock:
-            without = frozenset(snapshot.left), shown_cells(self.material, snapshot.grades)
+            # Where nobody grades blindly, what was graded stays in the sample.
+            shown = shown_cells(self.material, snapshot.grades) if self.blind else frozenset[CellKey]()
+            without = frozenset(snapshot.left), shown
             if self._drawn is None or self._drawn[0] != without:
                 self._drawn = without, draw(self.material, self.plan, *without)
             return self._drawn[1]

@@ -145,3 +145,17 @@ def test_the_plan_of_an_audit_stays(tmp_path: Path) -> None:
         open_review(graded, bank, settle=[("new", "old")], level=0.8)
     with pytest.raises(InputError, match="no run newer has passages here; there are new, old"):
         open_review(graded, bank, state=str(tmp_path / "other.sqlite"), settle=[("newer", "old")])
+
+
+def test_grades_that_are_not_blind_are_no_audit(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path)
+    with pytest.raises(InputError, match="runs are settled by blind grades"):
+        open_review(graded, bank, settle=[("new", "old")], blind=False)
+    with closing((review := open_review(graded, bank, audit=40, blind=False)).store):
+        cells = asked_cells(review)
+        for cell in cells[:10]:
+            review.store.look("ada", [cell])
+        give(review, cells[:10], lambda _, grade: grade)
+        # The sample stays, and nothing is said of the grader.
+        assert asked_cells(review) == cells
+        assert "the grader is right" not in card(review).replace("how often the grader is right, and", "")
