@@ -170,7 +170,9 @@ def open_review(
     if not measures and any(query.record.grades.answers for query in material.queries.values()):
         asked = parse_measures(_OF_CITATIONS)
     if settle and not blind:
-        raise InputError("runs are settled by blind grades; leave either out", settings=("settle", "blind"))
+        raise InputError(
+            "runs are settled by blind grades, and the grader's would be shown; leave one out", settings=("settle",)
+        )
     plan = AuditPlan([(one, other) for one, other in settle], audit, level, smallest, depth)
     instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""
     assignments = parse_assignments(assign, list(material.bank.items))
