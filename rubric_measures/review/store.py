@@ -656,8 +656,12 @@ class ReviewStore:
                     self.path, timeout=patience, check_same_thread=False, isolation_level=None
                 )
                 opened.callback(file.close)
+                # At once: another server may make the tables between the two.
+                file.execute("begin")
                 (form,) = file.execute("pragma user_version").fetchone()
-                if form != _FORM and file.execute("select 1 from sqlite_master").fetchone():
+                is_other = form != _FORM and file.execute("select 1 from sqlite_master").fetchone()
+                file.execute("commit")
+                if is_other:
                     raise self._unusable("another version made it, or another program; name another state file")
                 file.execute("pragma journal_mode=wal")
                 file.execute("pragma synchronous=full")

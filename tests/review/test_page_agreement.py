@@ -228,7 +228,7 @@ def test_what_is_to_decide_is_counted_everywhere_and_leads_back(tmp_path: Path) 
 
 
 _GRADERS = """
-import os, random, signal, sys
+import os, random, signal, sys, time
 from rubric_measures.types.entities import TestBank
 from rubric_measures.review.store import CellKey, ReviewStore
 
@@ -243,6 +243,8 @@ for turn in range(12):
             for number in range(100_000):
                 store.grade(name, CellKey("q", f"{turn}-{number}", "i"), 4, 4)
                 os.write(here, b"%d\\n" % number)
+                # Nobody grades without a pause: a writer in a tight loop starves the others until they give up.
+                time.sleep(0.005)
         os.close(here)
         writers.append((name, child, os.fdopen(there, "rb")))
     for name, child, stream in writers:
