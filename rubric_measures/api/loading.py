@@ -15,6 +15,7 @@ import io
 import math
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -459,7 +460,7 @@ class Records:
         return iter(self._found or ())
 
 
-class LazyGrades(Grades):
+class LazyGrades(Grades, ABC):
     """The grades of a file or of records, read when they are looked at: as `found`.
 
     Attributes:
@@ -476,9 +477,9 @@ class LazyGrades(Grades):
         return f"<Grades of {self.name}>"
 
     @property
+    @abstractmethod
     def found(self) -> Grades:
         """What is read."""
-        raise NotImplementedError
 
 
 class RecordGrades(LazyGrades):
