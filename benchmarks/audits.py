@@ -92,7 +92,7 @@ def audited(world: World, plan: AuditPlan) -> tuple[PairAudit, list[tuple[int, f
         for one in audit.drawn
         for item in one.items
     }
-    return audit.pair(0), audit.corrections(0, truth)
+    return audit.pairs[0], audit.corrections(0, truth)
 
 
 def looks(repeats: int) -> None:

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
@@ -19,11 +19,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.resampling import ROUNDING, FloatArray, seeded
+from rubric_measures.analysis.resampling import ROUNDING, FloatArray, check_level, seeded
 from rubric_measures.base.errors import InputError, counted
 
 # The normal approximation needs some queries.
 _FIRST_LOOK = 10
+# Before anybody checked: with which probability assessors say of an item what the grader says. So many audits are
+# simulated with it.
+GUESSED_AGREEMENT = 0.85
+_SIMULATED = 20
 
 Place = tuple[str, str]
 """A passage of a query: (query_id, doc_id)."""
@@ -116,8 +120,7 @@ def flat_bound(level: float) -> float:
     >>> round(flat_bound(0.95), 4)
     2.2414
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"an interval's level is between 0 and 1, not {level:g}")
+    check_level(level)
     low, high = 0.1, 20.0
     while high - low > 1e-10:
         bound = (low + high) / 2
@@ -159,8 +162,7 @@ class AuditPlan:
                 raise InputError(f"{one}: a pair is two runs")
         if self.passages < 1 or self.cutoff < 1:
             raise InputError(f"an audit has 1 passage and 1 rank or more, not {min(self.passages, self.cutoff)}")
-        if not 0.0 < self.level < 1.0:
-            raise InputError(f"an interval's level is between 0 and 1, not {self.level:g}")
+        check_level(self.level)
         if self.smallest is not None and not 0.0 < self.smallest < 1.0:
             raise InputError(f"a smallest difference of shares is between 0 and 1, not {self.smallest:g}")
 
@@ -339,19 +341,22 @@ class Audit:
     drawn: Sequence[DrawnPassage]
     weights: Sequence[Mapping[str, Mapping[str, float]]]
 
-    def pair(self, number: int) -> PairAudit:
-        """The audit of a pair of the plan, before anything is checked."""
-        sizes = Counter(query_id for query_id, _ in self.labels)
-        weights = sorted(self.weights[number].items())
-        model = [
-            math.fsum(weight * sum(said.values()) / len(said)
-                      for doc_id, weight in docs.items() if (said := self.labels[query_id, doc_id]))
-            for query_id, docs in weights
-        ]  # fmt: skip
-        left = np.array([float(sizes[query_id]) for query_id, _ in weights])
-        return PairAudit(self.plan, self.plan.pairs[number], np.array(model), left)
+    @functools.cached_property
+    def pairs(self) -> list[PairAudit]:
+        """The audits of the pairs of the plan, before anything is checked."""
+        counts = Counter(query_id for query_id, _ in self.labels)
+        shares = {place: sum(said.values()) / len(said) for place, said in self.labels.items()}
+        found = []
+        for pair, weights in zip(self.plan.pairs, self.weights, strict=True):
+            model = [
+                math.fsum(weight * shares[query_id, doc_id] for doc_id, weight in docs.items())
+                for query_id, docs in sorted(weights.items())
+            ]
+            sizes = np.array([float(counts[query_id]) for query_id in sorted(weights)])
+            found.append(PairAudit(self.plan, pair, np.array(model), sizes))
+        return found
 
-    def checked(self, truth: Truth) -> list[DrawnPassage]:
+    def checked(self, truth: Container[tuple[str, str, str]]) -> list[DrawnPassage]:
         """The passages that count: all before the first that is not wholly checked.
 
         Whoever skips the hard ones would else choose what counts.
@@ -379,7 +384,7 @@ class Audit:
         Args:
             truth: (query_id, doc_id, item_id) -> whether the assessors' first, blind grade covers.
         """
-        return [self.pair(number).settled(self.corrections(number, truth)) for number in range(len(self.plan.pairs))]
+        return [pair.settled(self.corrections(number, truth)) for number, pair in enumerate(self.pairs)]
 
     def share(self, holds: Truth) -> tuple[float, float] | None:
         """The share of all items of which something holds, and how many independent ones would say as much.
@@ -411,27 +416,24 @@ class Audit:
         variance = len(checked) / (len(checked) - 1) * squares / float(items) ** 2
         return share, max(1.0, share * (1 - share) / variance)
 
-    def expected_reach(self, number: int, agreement: float = 0.85, rounds: int = 20, seed: int = 1) -> float | None:
-        """Half the interval of a pair at the planned end, the mean of some simulated audits: what it can settle at all.
+    @functools.cached_property
+    def expected_reaches(self) -> list[float | None]:
+        """Half the interval of each pair at the planned end, the mean of some simulated audits: what can be settled.
 
-        Args:
-            number: the pair of the plan.
-            agreement: with which probability assessors say of an item what the grader says, item by item.
-            rounds: how many audits.
-            seed: of the assessors.
-
-        Returns:
-            None where there are too few queries for an interval.
+        None where there are too few queries for an interval.
         """
-        generator = seeded(seed)
+        return [self._expected_reach(number) for number in range(len(self.pairs))]
+
+    def _expected_reach(self, number: int) -> float | None:
+        generator = seeded(1)
         reaches = []
-        for _ in range(rounds):
+        for _ in range(_SIMULATED):
             truth = {
-                (*one.place, item_id): self.labels[one.place][item_id] is bool(generator.random() < agreement)
+                (*one.place, item_id): self.labels[one.place][item_id] is bool(generator.random() < GUESSED_AGREEMENT)
                 for one in self.drawn
                 for item_id in one.items
             }
-            found = self.pair(number).settled(self.corrections(number, truth))
+            found = self.pairs[number].settled(self.corrections(number, truth))
             if found.low is None or found.high is None:
                 return None
             reaches.append((found.high - found.low) / 2)

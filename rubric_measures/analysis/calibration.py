@@ -20,6 +20,7 @@ from rubric_measures.analysis.resampling import (
     FloatArray,
     Interval,
     Resample,
+    check_level,
 )
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, plain
@@ -476,8 +477,7 @@ def prediction_powered_mean(
         raise InputError(f"prediction-powered inference needs two units a side, not {len(truth)} and {len(others)}")
     if not all(np.isfinite(values).all() for values in (truth, guess, others)):
         raise InputError("a label is not finite; leave units out where a grade is missing (and say so)")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"an interval's level is between 0 and 1, not {level}")
+    check_level(level)
     amount = _tuned_power(truth, guess, others) if power is None else float(power)
     mean = float(truth.mean() + amount * (others.mean() - guess.mean()))
     parts = np.concatenate([_influence(truth - amount * guess), amount * _influence(others)])

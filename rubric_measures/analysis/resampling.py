@@ -78,6 +78,16 @@ def ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return result
 
 
+def check_level(level: float) -> None:
+    """Refuses what is no nominal coverage of an interval.
+
+    Raises:
+        InputError: it is not between 0 and 1.
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"an interval's level is between 0 and 1, not {level:g}", settings=("level",))
+
+
 @dataclass(frozen=True, slots=True)
 class Draws:
     """How a bootstrap draws.
@@ -98,8 +108,7 @@ class Draws:
     def __post_init__(self) -> None:
         if self.rounds < 0:
             raise InputError("the number of rounds is 0 or more", settings=("rounds",))
-        if not 0.0 < self.level < 1.0:
-            raise InputError(f"an interval's level is between 0 and 1, not {self.level:g}", settings=("level",))
+        check_level(self.level)
 
 
 USUAL_DRAWS = Draws()

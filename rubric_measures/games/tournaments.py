@@ -24,6 +24,7 @@ from rubric_measures.analysis.resampling import (
     Drawn,
     Draws,
     FloatArray,
+    check_level,
     few_queries,
     groups_of_equals,
 )
@@ -82,8 +83,7 @@ class TournamentSettings:
     elo: EloSettings = field(default_factory=EloSettings)
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.level < 1.0:
-            raise InputError(f"an interval's level is between 0 and 1, not {self.level:g}", settings=("level",))
+        check_level(self.level)
         # Beyond these numbers of games, doubles no longer tell strengths apart.
         if not (self.prior == 0 or _PRIORS[0] <= self.prior <= _PRIORS[1]):
             lowest, highest = _PRIORS

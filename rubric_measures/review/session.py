@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.analysis.audits import Audit, AuditPlan, Truth, make_audit, sentence
+from rubric_measures.analysis.audits import GUESSED_AGREEMENT, Audit, AuditPlan, Truth, make_audit, sentence
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
@@ -167,16 +167,26 @@ def open_note(snapshot: Snapshot) -> str:
     )
 
 
+Said = Mapping[CellKey, Mapping[str, AssessorGrade]]
+"""cell -> assessor -> what they say."""
+
+
+def first_blind(material: Material, said: Said) -> dict[str, dict[CellKey, float]]:
+    """assessor -> cell -> the first, blind grade, of this review and of earlier ones."""
+    found: dict[str, dict[CellKey, float]] = {}
+    for cell, by_assessor in said.items():
+        for name, one in by_assessor.items():
+            if one.blind and one.first is not None:
+                found.setdefault(name, {})[cell] = one.first
+    for name, known in material.blind.items():
+        # Whoever graded a cell in an earlier review first said that.
+        found[name] = {**found.get(name, {}), **known}
+    return found
+
+
 def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]:
     """Assessors against the grader, then each other; only first, blind grades: later ones know of each other."""
-    first: dict[str, dict[CellKey, float]] = {}
-    for cell, assessors in snapshot.grades.items():
-        for assessor, one in assessors.items():
-            if one.blind and one.first is not None:
-                first.setdefault(assessor, {})[cell] = one.first
-    for assessor, known in material.blind.items():
-        # Whoever graded a cell in an earlier review first said that.
-        first[assessor] = {**first.get(assessor, {}), **known}
+    first = first_blind(material, snapshot.grades)
     cells = {cell for said in first.values() for cell in said}
     grader = {cell: grade for cell in cells if (grade := material.grade(cell).grade) is not None}
     names = sorted(first)
@@ -205,24 +215,17 @@ def _agreement(name: str, other: str, a: Mapping[CellKey, float], b: Mapping[Cel
     )
 
 
-Said = Mapping[CellKey, Mapping[str, AssessorGrade]]
-"""cell -> assessor -> what they say."""
-
 # A pause is no work; what a passage takes before anybody worked, with five items.
 _PAUSE, _USUAL = 600.0, 70.0
 
 
 def blind_grades(material: Material, said: Said) -> dict[CellKey, float]:
-    """The first, blind grades, of this review and of earlier ones; of several assessors the one that counts."""
-    found: dict[CellKey, dict[str, float]] = {}
-    for name, of_name in material.blind.items():
+    """The first, blind grade of each cell; of several assessors the one that counts."""
+    found: dict[CellKey, list[float]] = {}
+    for of_name in first_blind(material, said).values():
         for cell, grade in of_name.items():
-            found.setdefault(cell, {})[name] = grade
-    for cell, by_assessor in said.items():
-        for name, one in by_assessor.items():
-            if one.blind and one.first is not None:
-                found.setdefault(cell, {})[name] = one.first
-    return {cell: grade_of_assessors(grades.values()) for cell, grades in found.items()}
+            found.setdefault(cell, []).append(grade)
+    return {cell: grade_of_assessors(grades) for cell, grades in found.items()}
 
 
 def shown_cells(material: Material, said: Said) -> frozenset[CellKey]:
@@ -280,18 +283,16 @@ class AuditNote(NamedTuple):
 def note_of(material: Material, audit: Audit, said: Said) -> AuditNote:
     """What an audit says now, or what it will be good for."""
     blind = blind_grades(material, said)
-    covers = material.scale.covers
-    settled = audit.settled({cell: grade >= covers for cell, grade in blind.items()})
-    checked = len(audit.checked(dict.fromkeys(blind, True)))
+    checked = len(audit.checked(blind))
     minutes = _minutes(audit, said)
     if not checked:
         work = f"{counted(len(audit.drawn), 'passage')}, about {counted(round(len(audit.drawn) * minutes), 'minute')}"
-        reaches = [(pair, audit.expected_reach(number)) for number, pair in enumerate(audit.plan.pairs)]
         runs = [
-            f"{one} against {other}: differences above {reach:.2f} will be settled, if the grader is right in 85 of 100"
+            f"{one} against {other}: differences above {reach:.2f} will be settled, "
+            f"if the grader is right in {100 * GUESSED_AGREEMENT:.0f} of 100"
             if reach is not None
             else f"{one} against {other}: nothing can be settled with fewer than ten queries or passages"
-            for (one, other), reach in reaches
+            for (one, other), reach in zip(audit.plan.pairs, audit.expected_reaches, strict=True)
         ]
         low, high = wilson_interval(len(audit.drawn), 2 * len(audit.drawn)) if audit.drawn else (0.0, 0.0)
         known = f": how often the grader is right will be known to ±{50 * (high - low):.0f} percentage points or better"
@@ -299,6 +300,7 @@ def note_of(material: Material, audit: Audit, said: Said) -> AuditNote:
     same: dict[tuple[str, str, str], bool] = {
         cell: material.grade(cell).grade == grade for cell, grade in blind.items() if cell in material.numbers
     }
+    settled = audit.settled({cell: grade >= material.scale.covers for cell, grade in blind.items()})
     return AuditNote(_right(audit, same, checked), [sentence(one, minutes) for one in settled])
 
 

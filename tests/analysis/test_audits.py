@@ -51,7 +51,7 @@ def audited(
     plan: AuditPlan, truth: Truth, labels: Labels, rankings: dict[str, dict[str, list[str]]]
 ) -> tuple[PairAudit, list[tuple[int, float]], Sequence[DrawnPassage]]:
     audit = make_audit(plan, labels, rankings)
-    return audit.pair(0), audit.corrections(0, truth), audit.drawn
+    return audit.pairs[0], audit.corrections(0, truth), audit.drawn
 
 
 def true_difference(truth: Truth, rankings: dict[str, dict[str, list[str]]]) -> float:
@@ -202,10 +202,10 @@ def test_two_equal_runs_are_seldom_settled_though_each_passage_is_looked_at() ->
 def test_what_an_audit_can_settle_is_known_before() -> None:
     truth, labels = make_grades(12, agreement=0.85)
     audit = make_audit(AuditPlan([PAIR], 80), labels, make_rankings(12))
-    expected, (found,) = audit.expected_reach(0), audit.settled(truth)
+    expected, (found,) = audit.expected_reaches[0], audit.settled(truth)
     assert expected is not None and found.low is not None and found.high is not None
     assert expected == pytest.approx((found.high - found.low) / 2, rel=0.3)
-    assert make_audit(AuditPlan([PAIR], 5), labels, make_rankings(12)).expected_reach(0) is None
+    assert make_audit(AuditPlan([PAIR], 5), labels, make_rankings(12)).expected_reaches[0] is None
 
 
 def test_the_share_of_right_grades_is_right_on_average_and_knows_passages() -> None:
