@@ -20,6 +20,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import runs_of_records
+from rubric_measures.measures.grades import NONE
 from rubric_measures.measures.measure import parse_measures
 from rubric_measures.records.models import QueryPassages, load_graded, made_by_set
 from rubric_measures.types.entities import TestBank, canonical_json
@@ -249,7 +250,9 @@ def _doubtful(
                 if query_id not in side.grades:
                     continue
                 [doc_id] = rows[name][query_id].doc_ids
-                now = of_these.grades[of_these.docs[doc_id], place] >= asked[query_id].level
-                if now != side.covers(query_id, item_id, asked[query_id].level):
+                grade_now = of_these.grades[of_these.docs[doc_id], place]
+                now = grade_now >= asked[query_id].level
+                # A grade that failed agrees with nothing.
+                if grade_now == NONE or now != side.covers(query_id, item_id, asked[query_id].level):
                     doubtful.add((query_id, item_id))
     return doubtful

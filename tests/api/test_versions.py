@@ -186,6 +186,28 @@ def test_only_what_changed_is_graded_again_and_counts_where_all_agree(tmp_path: 
     assert diff.runs[0].pair.test.mean_difference == pytest.approx(0)
 
 
+def test_a_change_whose_second_grade_fails_is_unsure(tmp_path: Path) -> None:
+    """A grade that failed agrees with nothing; else a model that is down would confirm every loss."""
+    is_down = False
+
+    def reply(request: Request) -> str:
+        fact, answer = request.messages[-1].content.split(" | ")
+        # What lacks the fact cannot be graded then: the answer that lost it.
+        return "5" if fact in answer.lower() else "I cannot say." if is_down else "0"
+
+    path = tmp_path / "short.toml"
+    path.write_text(SHORT, encoding="utf-8")
+    model: Any = FunctionBackend(reply)
+    only = rubric_measures.TestBank({"tea": BANK.items["tea"][:2]}, {"tea": "What is tea?"})
+    asked: dict[str, Any] = {"prompt": str(path), "bank": only}
+    old = evaluated(rows("old", tea="Water is hot. Leaves steep."), model, **asked)
+    new = evaluated(rows("new", tea="Water is hot."), model, **asked)
+    assert states(new.against(old, confirm=1))["lost"] == ["leaves steep"]
+
+    is_down = True
+    assert states(new.against(old, confirm=1)) == {"unsure": ["leaves steep"], "covered by both": ["water is hot"]}
+
+
 def test_a_test_fails_with_the_facts_that_were_lost() -> None:
     facts = {f"q{number}": [f"fact{number} alpha", f"other{number} beta"] for number in range(12)}
     bank = rubric_measures.TestBank.from_items(
