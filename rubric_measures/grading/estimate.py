@@ -161,7 +161,7 @@ _COUNTS = (
     "cached", "cached_completion_tokens", "cached_prompt_tokens", "completion_tokens", "failed", "prefix_tokens",
     "prompt_tokens", "reasoning_tokens", "shared", "truncated",
 )  # fmt: skip
-_PACKAGES = ("torch", "transformers", "openai", "pydantic", "snowballstemmer", "rapidfuzz")
+_PACKAGES = ("torch", "transformers", "openai", "snowballstemmer", "rapidfuzz")
 
 
 def make_manifest(
