@@ -1,4 +1,4 @@
-"""The JSON schemas of json.md, made from the types of the code: `python docs/schemas.py` writes them into the page.
+"""JSON schemas of what commands print, made from the types of the code: `python docs/schemas.py` writes `schemas/`.
 
 A file is a row of `FILES`, made of the records that the code prints. Each field is described as its class says.
 """
@@ -31,7 +31,8 @@ from rubric_measures.formats.leaderboards import OWN_FORMAT
 from rubric_measures.games.ratings import WinTable
 from rubric_measures.games.tournaments import Rating, Tournament
 
-PAGE = Path(__file__).parent / "json.md"
+FOLDER = Path(__file__).parent / "schemas"
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Fields = dict[str, Any]
 Number = float | None
 # Records to which fields may be added, and records whose fields are left out where they say nothing.
@@ -243,11 +244,11 @@ def dumped(value: Any, depth: int = 0) -> str:
     return f"{start}{pad}{f',{pad}'.join(parts)}{pad[:-1]}{end}"
 
 
-def page() -> str:
-    """json.md with its schemas made anew."""
-    block = re.compile(r"(?<=^```json schema=)([\w-]+)\n.*?(?=^```)", re.MULTILINE | re.DOTALL)
-    return block.sub(lambda found: f"{found[1]}\n{dumped(schema(found[1]))}\n", PAGE.read_text(encoding="utf-8"))
+def files() -> dict[Path, str]:
+    """Each file of the folder, with what it should hold."""
+    return {FOLDER / f"{name}.json": f"{dumped({'$schema': DRAFT, **schema(name)})}\n" for name in FILES}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")

@@ -11,13 +11,9 @@ from rubric_measures.analysis.correlation import correlate
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
 
-SCHEMAS = dict(
-    re.findall(
-        r"^```json schema=(\S+)\n(.*?)^```",
-        (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8"),
-        re.MULTILINE | re.DOTALL,
-    )
-)
+SCHEMAS = {
+    path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parents[2] / "docs" / "schemas").iterdir()
+}
 
 
 def test_every_json_has_its_schema(capsys) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -66,8 +65,8 @@ def test_formats_are_read_back(games: Path, tmp_path: Path, capsys: pytest.Captu
 
 def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    page = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
-    schemas = dict(re.findall(r"^```json schema=(\S+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    folder = Path(__file__).parents[2] / "docs" / "schemas"
+    schemas = {path.stem: path.read_text(encoding="utf-8") for path in folder.iterdir()}
     apart = [Preference("q1", "v", "w", "a"), Preference("q1", "w", "v", None, "failed")]
     GAMES.write(tmp_path / "apart.jsonl", [*CYCLE, *apart])
     for path in (games, tmp_path / "apart.jsonl"):
