@@ -61,7 +61,7 @@ from rubric_measures.types.scales import covering_level
 if TYPE_CHECKING:
     from rubric_measures.api.loading import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.grading import BankChange, Grader, GradingPlan
+    from rubric_measures.grading import BankChange, GradingEngine, GradingPlan
     from rubric_measures.grading.lazy import NeededFor
     from rubric_measures.grading.recording import Cells
     from rubric_measures.measures.grade_sets import QuestionSet
@@ -349,7 +349,7 @@ def grade(
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
     from rubric_measures.grading import (
-        Grader,
+        GradingEngine,
         GradingReport,
         GradingSettings,
         estimate,
@@ -430,7 +430,7 @@ def grade(
     )
     source = passages_of(passages, "grading")
     with fewer_collections():
-        asking = Grader(
+        asking = GradingEngine(
             asked.runner_over(), prompts, settings, change, needed=needed, citations=most, give_up_after=give_up_after
         )
         if where is not None:
@@ -498,7 +498,7 @@ def _needed(measures: Measures, runs: Runs | None, **others: object) -> NeededFo
 def _cells(
     where: str,
     meant: Mapping[str, Any],
-    grader: Grader,
+    grader: GradingEngine,
     groups: Iterable[QueryPassages],
     source: str,
     bank: TestBank,
@@ -890,7 +890,7 @@ def run_canaries(
         GradingError: the model cannot be used.
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
-    from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
+    from rubric_measures.grading import GradingEngine, GradingReport, GradingSettings, estimate
     from rubric_measures.models.settings import CallSettings, note_limit
     from rubric_measures.prompts.library import load_prompt
     from rubric_measures.verification.graders import build_canaries, canary_report
@@ -901,7 +901,7 @@ def run_canaries(
         raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
     asked = CallSettings(model, **options).make()
     # An empty passage is one of the cases: what the model makes of it is to be seen.
-    grader = Grader(asked.runner_over(), tuple(prompt), GradingSettings(empty_texts="ask"))
+    grader = GradingEngine(asked.runner_over(), tuple(prompt), GradingSettings(empty_texts="ask"))
     # What is wrong with prompts is found before a cache is made.
     makers = grader.makers(bank)
     scales = [scale for maker in makers if (scale := maker.style.prompt.grade_scale) is not None]

@@ -2,13 +2,13 @@
 
 from rubric_measures.grading.asking import GradingSettings
 from rubric_measures.grading.estimate import Estimate, GradingPlan, estimate, make_manifest, write_manifest
-from rubric_measures.grading.grader import Grader, GradingReport, default_prompts, note_amended, note_report
+from rubric_measures.grading.grader import GradingEngine, GradingReport, default_prompts, note_amended, note_report
 from rubric_measures.grading.recording import BankChange
 
 __all__ = [
     "BankChange",
     "Estimate",
-    "Grader",
+    "GradingEngine",
     "GradingPlan",
     "GradingReport",
     "GradingSettings",

@@ -20,7 +20,7 @@ from typing import Any
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
-from rubric_measures.grading.grader import Grader, GradingReport, default_prompts
+from rubric_measures.grading.grader import GradingEngine, GradingReport, default_prompts
 from rubric_measures.models.base import Tally, llm_name
 from rubric_measures.models.replies import LedgerRow
 from rubric_measures.models.running import LocalRunner, Price
@@ -107,7 +107,7 @@ def _total(costs: Sequence[float | None]) -> float | None:
 
 
 def estimate(
-    grader: Grader,
+    grader: GradingEngine,
     read: Callable[[], Iterable[QueryPassages]],
     bank: TestBank,
     price: Price | None = None,
@@ -165,7 +165,7 @@ _PACKAGES = ("torch", "transformers", "openai", "snowballstemmer", "rapidfuzz")
 
 
 def make_manifest(
-    grader: Grader, bank: TestBank, report: GradingReport, files: dict[str, str] | None = None
+    grader: GradingEngine, bank: TestBank, report: GradingReport, files: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Everything that is needed to say how grades came about, JSON-able.
 

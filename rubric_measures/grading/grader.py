@@ -411,7 +411,7 @@ def _refuse_without_items(style: Style, bank: TestBank) -> None:
 
 
 @dataclass(frozen=True)
-class Grader:
+class GradingEngine:
     """Styles over one backend, behind one cache.
 
     Attributes:

@@ -616,7 +616,7 @@ def _judge(
     Where scores are wanted, what the measures lack is found before a call is made.
     """
     from rubric_measures.corpora.pooling import pool
-    from rubric_measures.grading import Grader, GradingSettings
+    from rubric_measures.grading import GradingEngine, GradingSettings
     from rubric_measures.measures.loading import load_records
 
     if banks is None and not chosen.bank:
@@ -632,7 +632,7 @@ def _judge(
     asked: Sequence[Measure] = ()
     measures: Sequence[Measure] = ()
     with _model(chosen, llm_config, settings).asking() as runner:
-        grader = Grader(runner, prompts, grading)
+        grader = GradingEngine(runner, prompts, grading)
         scale = grader.makers(bank)[0].style.prompt.grade_scale
         if scale is not None and chosen.rel is not None:
             refuse_unreachable(scale, chosen.rel, "setting rel")

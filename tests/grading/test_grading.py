@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.grading import Grader, GradingReport, GradingSettings, make_manifest
+from rubric_measures.grading import GradingEngine, GradingReport, GradingSettings, make_manifest
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.replies import ReplyCache
@@ -50,7 +50,7 @@ def grade(
     report: GradingReport | None = None,
     **settings: Any,
 ) -> GradedPassage:
-    grader = Grader(LocalRunner(backend, cache), prompts, GradingSettings(**settings))
+    grader = GradingEngine(LocalRunner(backend, cache), prompts, GradingSettings(**settings))
     [group] = list(grader.grade_records([QueryPassages("q", [source or passage()])], bank, report))
     return group.passages[0]
 
@@ -212,7 +212,9 @@ def test_the_manifest_names_the_prompt_that_made_the_grades(tmp_path: Path) -> N
     text = 'name = "Own"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\ncovers = 4\n'
     text += 'text = "Rate {question} {context} A"\n'
     path.write_text(text)
-    grader = Grader(LocalRunner(FunctionBackend(lambda request: path.unlink(missing_ok=True) or "4")), (str(path),))
+    grader = GradingEngine(
+        LocalRunner(FunctionBackend(lambda request: path.unlink(missing_ok=True) or "4")), (str(path),)
+    )
     report = GradingReport()
     [group] = grader.grade_records([QueryPassages("q", [passage()])], bank_of("Outer?"), report)
     described = make_manifest(grader, bank_of("Outer?"), report)["prompts"]["Own"]
@@ -245,7 +247,7 @@ def test_draws_that_others_share_or_the_cache_answers_are_counted_once() -> None
     bank, group = bank_of("one?"), QueryPassages("q", [GradedPassage(doc_id=name, text="A text.") for name in "abc"])
     first, again = GradingReport(), GradingReport()
     with ReplyCache(":memory:") as cache:
-        grader = Grader(LocalRunner(backend, cache), (RATING,))
+        grader = GradingEngine(LocalRunner(backend, cache), (RATING,))
         for report in (first, again):
             [graded] = grader.grade_records([group], bank, report)
             assert [only_set(one).details for one in graded.passages] == [{"q/one?": {"retries": 1}}] * 3
@@ -501,7 +503,7 @@ def test_prompts_that_cannot_be_used_are_said(backend: Backend, prompts: list[st
 
 
 def test_queries_without_bank_or_text_are_named() -> None:
-    grader = Grader(LocalRunner(LexicalBackend()))
+    grader = GradingEngine(LocalRunner(LexicalBackend()))
     with pytest.raises(UnknownNameError, match="'other'"):
         list(grader.grade_records([QueryPassages("other", [passage()])], bank_of("one?")))
     bank = TestBank(bank_of("one?").items)
@@ -515,8 +517,8 @@ def test_queries_come_in_the_order_of_the_input_whatever_the_order_of_replies() 
             yield from reversed(list(super().complete(requests)))
 
     bank, groups = make_bank(5, 4), make_groups(5, 6)
-    straight = list(Grader(LocalRunner(LexicalBackend())).grade_records(groups, bank))
-    backwards = list(Grader(LocalRunner(Backwards())).grade_records(groups, bank))
+    straight = list(GradingEngine(LocalRunner(LexicalBackend())).grade_records(groups, bank))
+    backwards = list(GradingEngine(LocalRunner(Backwards())).grade_records(groups, bank))
     assert [group.query_id for group in straight] == [f"q{number}" for number in range(5)]
     assert straight == backwards
 
@@ -544,12 +546,12 @@ def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monk
             yield group
 
     with ReplyCache(":memory:") as cache:
-        straight = list(Grader(LocalRunner(LexicalBackend(), cache)).grade_records(groups, bank))
+        straight = list(GradingEngine(LocalRunner(LexicalBackend(), cache)).grade_records(groups, bank))
         if cached:
             cache.prune(keys=[next(cache.entries()).key])
         monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
         found = []
-        for group in Grader(LocalRunner(FirstIsLate(), cache if cached else None)).grade_records(source(), bank):
+        for group in GradingEngine(LocalRunner(FirstIsLate(), cache if cached else None)).grade_records(source(), bank):
             given += 1
             found.append(group)
     assert found == straight

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grading import Grader, GradingReport
+from rubric_measures.grading import GradingEngine, GradingReport
 from rubric_measures.grading.nuggetization import Failure, SourceSegment, nuggetize, published_calls
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import LocalRunner
@@ -201,7 +201,7 @@ def test_the_program_makes_the_same_calls_and_the_same_list(count: int, monkeypa
     )
     report = GradingReport()
     group = QueryPassages("q1", [GradedPassage(doc_id="a", text="an answer")])
-    list(Grader(LocalRunner(asker), ("nuggets.assign",)).grade_records([group], bank, report))
+    list(GradingEngine(LocalRunner(asker), ("nuggets.assign",)).grade_records([group], bank, report))
     assert report.run.calls == theirs.assigner_llm.run.call_count == -(-len(found) // 10)
     assert report.by_status == {"graded": len(found)}
 
@@ -238,7 +238,7 @@ def test_in_its_words_every_message_is_what_the_program_sends(count: int, monkey
     made = nuggetize([QUERY], {"q1": related}, caller_of(asked), program="nuggetizer")
     bank = TestBank.from_items(list(made.bank), {"q1": QUERY.text})
     group = QueryPassages("q1", [GradedPassage(doc_id="a", text="An answer.\nIt has two lines.")])
-    grader = Grader(LocalRunner(FunctionBackend(asked)), ("nuggets.assign@nuggetizer",))
+    grader = GradingEngine(LocalRunner(FunctionBackend(asked)), ("nuggets.assign@nuggetizer",))
     (query,) = grader.grade_records([group], bank)
     assert shown == expected
     assert "“good”" in shown[-2][1]["content"]

@@ -10,7 +10,7 @@ import pytest
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.grading import Grader, GradingSettings
+from rubric_measures.grading import GradingEngine, GradingSettings
 from rubric_measures.grading.generation import aspect_bank
 from rubric_measures.models.lexical import ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
@@ -27,7 +27,7 @@ QUERIES = {"q1": "What is ice?"}
 def grade(reply: str, contains: str = "", **settings: object) -> dict[str, object]:
     backend = ScriptedBackend([ScriptedRule(reply, contains=(contains,))])
     passage = GradedPassage(doc_id="x/q1/1", text="Ice is frozen.", paragraph_data=PassageData())
-    grader = Grader(LocalRunner(backend), (PROMPT,), GradingSettings(**settings))  # type: ignore[arg-type]
+    grader = GradingEngine(LocalRunner(backend), (PROMPT,), GradingSettings(**settings))  # type: ignore[arg-type]
     (group,) = grader.grade_records([QueryPassages("q1", [passage])], aspect_bank(QUERIES))
     (entry,) = group.passages[0].exam_grades or ()
     return entry.as_json()
@@ -70,7 +70,7 @@ def test_a_prompt_of_ones_own_may_label_an_answer_as_a_whole(tmp_path: Path) -> 
     passage = GradedPassage(doc_id="x", text="Ice is frozen.", paragraph_data=PassageData())
     settings = GradingSettings(documents={"q1": "[d1] Water."})
     bank = TestBank({"q1": ()}, QUERIES)
-    (group,) = Grader(LocalRunner(backend), (str(path),), settings).grade_records(
+    (group,) = GradingEngine(LocalRunner(backend), (str(path),), settings).grade_records(
         [QueryPassages("q1", [passage])], bank
     )
     assert [one.self_rating for one in group.passages[0].grades or ()] == [3]
@@ -79,7 +79,7 @@ def test_a_prompt_of_ones_own_may_label_an_answer_as_a_whole(tmp_path: Path) -> 
 def test_a_bank_without_aspects_is_refused() -> None:
     bank = TestBank.from_items([RubricItem("q1/1", "q1", "What is cold?")], QUERIES)
     with pytest.raises(InputError, match="the test bank has none of them"):
-        Grader(LocalRunner(ScriptedBackend([])), (PROMPT,)).makers(bank)
+        GradingEngine(LocalRunner(ScriptedBackend([])), (PROMPT,)).makers(bank)
     with pytest.raises(InputError, match="does not grade aspects"):
         aspect_bank(QUERIES, "Thomas")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import BackendError, InputError, RejectedError
-from rubric_measures.grading import Grader
+from rubric_measures.grading import GradingEngine
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.openai import OpenAICompatible
@@ -324,7 +324,7 @@ def test_grading_asks_a_server_passage_by_passage(tmp_path: Path) -> None:
     with running(replies=replies) as started, ReplyCache(":memory:") as cache:
         # One call at a time: with more, those in flight may overtake each other on their way.
         runner = LocalRunner(backend(started.url, concurrency=1), cache)
-        grader = Grader(runner, ("QuestionSelfRatedUnanswerablePromptWithChoices", "Thomas"))
+        grader = GradingEngine(runner, ("QuestionSelfRatedUnanswerablePromptWithChoices", "Thomas"))
         graded = list(grader.grade_records(groups, bank))
         order = started.stats()["order"]
     assert [group.query_id for group in graded] == ["q0", "q1"]

@@ -9,7 +9,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.grading import Grader, GradingSettings
+from rubric_measures.grading import GradingEngine, GradingSettings
 from rubric_measures.grading.asking import Ask
 from rubric_measures.grading.nuggetization import Caller
 from rubric_measures.models.base import Reply, Request, check_options, refuse_settings
@@ -117,7 +117,7 @@ def test_graders_and_makers_of_banks_refuse_them() -> None:
     runner = LocalRunner(Precise())
     settings = GradingSettings(options={"dtype": "bfloat16"})
     with pytest.raises(InputError, match="dtype is a setting of the model"):
-        Grader(runner, (SELF_RATING,), settings).makers(bank)
+        GradingEngine(runner, (SELF_RATING,), settings).makers(bank)
     with pytest.raises(InputError, match="dtype is a setting of the model"):
         Caller(runner, settings)
     asker = Caller(runner, GradingSettings(options={"seed": 3}, max_tokens=9)).asker(load_prompt("bank.question.dl"))

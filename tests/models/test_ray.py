@@ -29,7 +29,7 @@ ray = pytest.importorskip("ray")
 from rubric_measures.base.errors import BackendError, GradingError, InputError  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
 from rubric_measures.formats.banks import bank_entries, write_bank  # noqa: E402
-from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
+from rubric_measures.grading import GradingEngine, GradingReport, GradingSettings  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Reply, Request  # noqa: E402
 from rubric_measures.models.ray_runner import QUIET, RayRunner, RaySettings, connected, pool_size, ray_backend  # noqa: E402
@@ -99,7 +99,7 @@ def graded(
     runner: LocalRunner, groups: list[QueryPassages], bank: TestBank, **settings: Any
 ) -> tuple[list[dict[str, Any]], GradingReport]:
     report = GradingReport()
-    grader = Grader(
+    grader = GradingEngine(
         runner, () if runner.backend.model.startswith("lexical") else (RATING,), GradingSettings(**settings)
     )
     records = [
@@ -352,7 +352,7 @@ def test_queries_do_not_pile_up_while_one_is_late(cluster: Any, folder: Path, mo
     monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
     opener = _open_when(folder, nothing_else_goes_out)
     found = []
-    for group in Grader(diary(folder, batch=4, gate=late), (RATING,)).grade_records(source(), bank):
+    for group in GradingEngine(diary(folder, batch=4, gate=late), (RATING,)).grade_records(source(), bank):
         given += 1
         found.append({"query": group.query_id, "passages": [passage.as_json() for passage in group.passages]})
     opener.join()
