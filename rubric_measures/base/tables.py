@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -491,4 +491,5 @@ FORMS: Mapping[str, Callable[[Report], Iterator[str]]] = MappingProxyType(
     }
 )
 # The forms of reports without scores by run and query.
-TABLE_FORMS = tuple(name for name in FORMS if name != "trec_eval")
+TableForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown"]
+TABLE_FORMS: tuple[TableForm, ...] = get_args(TableForm)

@@ -97,7 +97,11 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argpa
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     word = name.replace("-", "_")
-    getattr(module, f"add_{word}_arguments")(parser)
+    declared = getattr(getattr(module, word, None), "command", None)
+    if declared is not None:
+        declared.add_to(parser)
+    else:
+        getattr(module, f"add_{word}_arguments")(parser)
     parser.add_argument(
         "--max-size",
         metavar="SIZE",
@@ -106,6 +110,8 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argpa
     said = parser.add_mutually_exclusive_group()
     said.add_argument("--quiet", action="store_true", help="print warnings and errors alone: no notes, no progress")
     said.add_argument("--verbose", action="store_true", help="print all notes, each with the seconds until then")
+    if declared is not None:
+        return parser, lambda options: declared.run(vars(options))
     return parser, getattr(module, f"run_{word}")
 
 

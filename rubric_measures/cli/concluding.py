@@ -27,9 +27,10 @@ from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
+from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
-    CORRECTIONS,
     NamedValue,
+    Shown,
     add_document_options,
     add_endpoint_options,
     add_form_option,
@@ -248,34 +249,15 @@ def run_calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
-def add_power_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument("--delta", metavar="D", type=float, required=True, help="the difference that shall be found")
-    parser.add_argument(
-        "--from", dest="scores", metavar="BOARD", nargs="+", required=True,
-        help="leaderboards with per-query scores, such as those of a pilot; several files are put together",
-    )  # fmt: skip
-    parser.add_argument("-m", "--measures", metavar="MEASURE", nargs="+", help="these measures only (default: all)")
-    parser.add_argument(
-        "--run-count", metavar="M", type=int, help="runs that will be compared (default: as many as BOARD has)"
-    )
-    parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
-    parser.add_argument("--power", type=float, default=0.8, help="the chance to find the difference (default 0.8)")
-    parser.add_argument(
-        "--correction", choices=CORRECTIONS, default="max-t", help="for BOARD's own pairs (default max-t)"
-    )
-    add_form_option(parser, "--board-form", "BOARD")
-    add_output_options(parser)
-    add_places_option(parser)
-    parser.epilog = """example:
-  rubric_measures power --delta 0.05 --from board.json"""
+@command(power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"}, spelled={"form": "--board-form"})
+def power(power: Call, *, shown: Shown = Shown()) -> int:
+    """how many queries an experiment needs, and what a board could tell
 
-
-def run_power(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    keep_inputs(options.output, *options.scores)
-    found = api.power(*options.scores, **passed(options, api.power))
-    write_output(options, found.report(options.places))
+    example:
+      rubric_measures power board.json --delta 0.05
+    """
+    found = power()
+    shown.write(found.report(shown.places))
     found.log_notes()
     return 0 if found.is_complete else 1
 

@@ -9,6 +9,7 @@ import logging
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,7 @@ from rubric_measures import api
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.base.tables import TABLE_FORMS, Report, render
+from rubric_measures.base.tables import TABLE_FORMS, Report, TableForm, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.base import FORMS
 from rubric_measures.measures.grades import OnFailed, check_on_failed
@@ -144,6 +145,46 @@ _FORM_OF_ENDING = {
     ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".tex": "latex", ".html": "html",
     ".csv": "CSV", ".parquet": "parquet",
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Output.
+
+    Attributes:
+        output: write there (default: standard output).
+        format: default: as the ending of the output says, else text.
+        places: decimal places, -1 for all digits.
+    """
+
+    output: str = "-"
+    format: TableForm | None = None
+    places: int = 4
+
+    def __post_init__(self) -> None:
+        if not -1 <= self.places <= 100:
+            raise InputError(f"-p {self.places}: give a number of decimal places up to 100, or -1 for all digits")
+        if self.output in TABLE_FORMS:
+            raise InputError(
+                f"-o {self.output}: -o names the file to write; the form is chosen by --format {self.output}"
+            )
+        _ = self.form
+
+    @property
+    def form(self) -> str:
+        """What `format` says, else the ending of the file, else text."""
+        if self.format is not None:
+            return self.format
+        form = _FORM_OF_ENDING.get(PurePath(self.output.removesuffix(".gz")).suffix, "text")
+        if form not in TABLE_FORMS:
+            forms = ", ".join(TABLE_FORMS)
+            raise InputError(f"-o {self.output}: {form} is not written here, but {forms}; see --format")
+        return form
+
+    def write(self, report: Report) -> None:
+        """Writes a report; at once, so that nothing is printed where a name cannot be."""
+        with atomic_writer(self.output) as stream:
+            stream.write("".join(render(report, self.form)))
 
 
 class _Form(argparse.Action):

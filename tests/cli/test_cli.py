@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import COMMANDS, main
+from rubric_measures.cli import COMMANDS, _command_parser, main
 
 README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_has_help_with_an_example_and_stands_in_the_readme(name: str) -> None:
-    module = importlib.import_module(COMMANDS[name][0])
-    parser = argparse.ArgumentParser()
-    getattr(module, f"add_{name.replace('-', '_')}_arguments")(parser)
+    parser = _command_parser(name)[0]
     assert parser.epilog is not None
     assert f"rubric_measures {name}" in parser.epilog
     assert f"`{name}`" in README.read_text(encoding="utf-8")

@@ -1,0 +1,418 @@
+"""Commands out of functions: options from signatures, help from docstrings, both read without an import.
+
+A command is a function here, and the functions of the library that it calls:
+
+    @command(power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"})
+    def power(power: Call, *, shown: Shown = Shown()) -> int:
+        '''how many queries an experiment needs
+
+        example:
+          rubric_measures power board.json --delta 0.05
+        '''
+
+Each parameter is an option: of the library's functions, and those of the command's own that are keywords. A parameter
+that is a settings object, as `shown`, is a group of options: its fields. The entries `Args:` and
+`Attributes:` of docstrings are the help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import importlib
+import inspect
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from rubric_measures.base.errors import InputError
+
+__all__ = ["Call", "Command", "command", "is_watched"]
+
+Call = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., int])
+_ROOT = Path(__file__).parents[2]
+# What a terminal has of its own, or a notebook.
+_NO_OPTIONS = frozenset({"self", "progress", "watch", "notes"})
+# One letter for one thing in all commands.
+_SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c"}
+# Options that take several values at once, that are repeated, and whose values have commas between them.
+_SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "prefer", "answers", "min_answers", "systems"})
+_REPEATED = frozenset({"collection", "prompt", "add_run", "add_qrels"})
+_WITH_COMMAS = frozenset({"queries", "agents"})
+# Classes of objects whose fields are a group of options.
+_SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Shown", "BoardShown"})
+_OUTPUTS = frozenset({"output", "plot", "report"})
+_NUMBERS = {"int": int, "float": float}
+
+
+class Parameter(NamedTuple):
+    """A parameter of a function, or a field of a settings object.
+
+    Attributes:
+        name: of the parameter or field.
+        kinds: `int`, `float`, `bool`, `str`, `file`, `pairs`, `numbers`: what its annotation lets pass.
+        choices: the literals among them.
+        default: as text of the program; None where it is required.
+        help: what the docstring says of it.
+        holder: the parameter whose object it is a field of; `*` for one that takes several values; or nothing.
+        title: of that object.
+        settings: the module and name of that object's class.
+    """
+
+    name: str
+    kinds: frozenset[str]
+    choices: tuple[Any, ...]
+    default: str | None
+    help: str
+    holder: str = ""
+    title: str = ""
+    settings: tuple[str, str] = ("", "")
+
+
+class _Module(NamedTuple):
+    name: str
+    # What it defines (nodes), and what it imports from where.
+    names: Mapping[str, ast.AST | tuple[str, str]]
+
+
+@functools.cache
+def _module(name: str) -> _Module:
+    path = _ROOT.joinpath(*name.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    names: dict[str, ast.AST | tuple[str, str]] = {}
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    # What is imported for type checkers alone stands under an `if`.
+    for node in [*body, *(one for among in body if isinstance(among, ast.If) for one in among.body)]:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            names[node.targets[0].id] = node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            names[node.target.id] = node.value
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names |= {one.asname or one.name: (node.module, one.name) for one in node.names}
+    return _Module(name, names)
+
+
+def _named(module: _Module, name: str) -> tuple[_Module, ast.AST | None]:
+    """Where a name is defined, and its definition; none of what other packages define."""
+    found = module.names.get(name)
+    while isinstance(found, tuple):
+        if not found[0].startswith("rubric_measures"):
+            return module, None
+        module, name = _module(found[0]), found[1]
+        found = module.names.get(name)
+    return module, found
+
+
+def _passing(module: _Module, node: ast.AST) -> Iterator[str | tuple[Any, ...]]:
+    """What an annotation lets pass: kinds, see `Parameter`, and tuples of literals."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            yield from _passing(module, left)
+            yield from _passing(module, right)
+        case ast.Constant(value=str(text)):
+            yield from _passing(module, ast.parse(text, mode="eval").body)
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=among):
+            values = ast.literal_eval(among)
+            yield values if isinstance(values, tuple) else (values,)
+        case ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=each)):
+            for one in each:
+                yield from _passing(module, one)
+        case ast.Subscript(value=ast.Name(id="Mapping"), slice=ast.Tuple(elts=[_, value])):
+            yield "numbers" if isinstance(value, ast.Name) and value.id == "float" else "pairs"
+        case ast.Subscript(value=ast.Attribute()) | ast.Attribute():
+            yield "file"
+        case ast.Subscript(slice=ast.Tuple(elts=[inner, *_])) | ast.Subscript(slice=inner):
+            yield from _passing(module, inner)
+        case ast.Name(id="int" | "float" | "bool" | "str" as kind):
+            yield kind
+        case ast.Name(id=name):
+            home, found = _named(module, name)
+            if found is not None and not isinstance(found, ast.ClassDef):
+                yield from _passing(home, found)
+
+
+_ENTRY = re.compile(r"^    (\w+): (.*?)(?=^    \w|\Z)", re.S | re.M)
+
+
+def _helps(node: ast.ClassDef | ast.FunctionDef) -> dict[str, str]:
+    """What a docstring says of each parameter or field."""
+    text = inspect.cleandoc(ast.get_docstring(node) or "")
+    part = re.search(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text + "\n", re.S | re.M)
+    return {name: " ".join(said.split()).replace("`", "") for name, said in _ENTRY.findall(part[1] if part else "")}
+
+
+def _default(node: ast.expr) -> str:
+    if isinstance(node, ast.Call) and any(one.arg == "default_factory" for one in node.keywords):
+        return ""
+    return ast.unparse(node)
+
+
+def _parameter(module: _Module, name: str, of: ast.AST, default: ast.expr | None, said: str) -> Parameter:
+    passing = list(_passing(module, of))
+    kinds = frozenset(one for one in passing if isinstance(one, str))
+    choices = tuple(value for one in passing if not isinstance(one, str) for value in one if value != "")
+    return Parameter(name, kinds, choices, None if default is None else _default(default), said)
+
+
+def _fields(module: _Module, node: ast.ClassDef) -> dict[str, Parameter]:
+    """The fields of a settings class, those of its bases first."""
+    found: dict[str, Parameter] = {}
+    for base in node.bases:
+        home, known = _named(module, base.id) if isinstance(base, ast.Name) else (module, None)
+        if isinstance(known, ast.ClassDef):
+            found |= _fields(home, known)
+    helps = _helps(node)
+    for one in node.body:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            name = one.target.id
+            found[name] = _parameter(module, name, one.annotation, one.value, helps.get(name, ""))
+    return {name: one._replace(help=helps.get(name, one.help)) for name, one in found.items()}
+
+
+@functools.cache
+def parameters(target: str) -> tuple[Parameter, ...]:
+    """The parameters of a function, `MODULE:NAME`; in the place of a settings object its fields."""
+    home, _, name = target.partition(":")
+    module, node = _named(_module(home), name)
+    assert isinstance(node, ast.FunctionDef), target
+    helps = _helps(node)
+    plain = [*node.args.posonlyargs, *node.args.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(node.args.defaults))
+    pairs = [*zip(plain, [*defaults, *node.args.defaults], strict=True)]
+    pairs += zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    found: list[Parameter] = []
+    if (star := node.args.vararg) is not None and star.annotation is not None:
+        found.append(_parameter(module, star.arg, star.annotation, None, helps.get(star.arg, ""))._replace(holder="*"))
+    for one, default in pairs:
+        if one.annotation is None or one.arg in _NO_OPTIONS:
+            continue
+        kind = next((name for name in ast.unparse(one.annotation).split(" | ") if name in _SETTINGS), None)
+        at, settings = (module, None) if kind is None else _named(module, kind)
+        if isinstance(settings, ast.ClassDef):
+            title = (ast.get_docstring(settings) or "").partition("\n")[0].rstrip(".")
+            title = title[:1].lower() + title[1:]
+            of = (at.name, settings.name)
+            found += [
+                each._replace(holder=one.arg, title=title, settings=of) for each in _fields(at, settings).values()
+            ]
+        else:
+            found.append(_parameter(module, one.arg, one.annotation, default, helps.get(one.arg, "")))
+    return tuple(found)
+
+
+class Command(NamedTuple):
+    """A command.
+
+    Attributes:
+        name: of the function that runs it, whose docstring explains it.
+        module: where that function is.
+        calls: its parameter -> the function of the library, `MODULE:NAME`, that it is handed there, with what the
+            options say.
+        files: parameter -> how its positional argument is written: `BOARD`, `[BOARD]`, `RUN…`, `[RUN…]`.
+        spelled: parameter -> its option, where that is not its name.
+        without: parameters that are no options.
+    """
+
+    name: str
+    module: str
+    calls: Mapping[str, str]
+    files: Mapping[str, str]
+    spelled: Mapping[str, str]
+    without: Sequence[str]
+
+    @property
+    def own(self) -> str:
+        """The function that runs it."""
+        return f"{self.module}:{self.name}"
+
+    def options(self) -> Iterator[Parameter]:
+        """All parameters, each once; a settings object's together."""
+        seen = {*self.without}
+        for target in (*self.calls.values(), self.own):
+            for one in self._parameters(target):
+                if one.name not in seen:
+                    seen.add(one.name)
+                    yield one
+
+    def _parameters(self, target: str) -> list[Parameter]:
+        # A call is no option.
+        left_out = {*self.without, *(self.calls if target == self.own else ())}
+        return [one for one in parameters(target) if one.name not in left_out]
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Declares all arguments."""
+        node = _named(_module(self.module), self.name)[1]
+        assert isinstance(node, ast.FunctionDef)
+        parser.epilog = inspect.cleandoc(ast.get_docstring(node) or "").partition("\n\n")[2]
+        parser.epilog = re.split(r"^Args:\n", parser.epilog, maxsplit=1, flags=re.M)[0].rstrip()
+        options = {one.name: one for one in self.options()}
+        for name, written in self.files.items():
+            _add_file(parser, options[name], written)
+        groups: dict[str, argparse._ActionsContainer] = {"": parser}
+        for one in options.values():
+            if one.name not in self.files:
+                if one.title not in groups:
+                    groups[one.title] = parser.add_argument_group(one.title)
+                _add(groups[one.title], one, self.spelled.get(one.name, f"--{one.name.replace('_', '-')}"))
+
+    def run(self, given: Mapping[str, Any]) -> int:
+        """Runs the command with the arguments that were given.
+
+        Raises:
+            InputError: an output would replace an input, or two outputs are one file.
+        """
+        self._keep_files(given)
+        calls = []
+        for target in self.calls.values():
+            module, _, name = target.partition(":")
+            function = getattr(importlib.import_module(module), name)
+            several, settings = self._settings(target, given)
+            if "progress" in inspect.signature(function).parameters:
+                settings["progress"] = is_watched()
+            calls.append(functools.partial(function, *several, **settings))
+        own = getattr(importlib.import_module(self.module), self.name)
+        return int(own(*calls, **self._settings(self.own, given)[1]))
+
+    def _settings(self, target: str, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What a function is called with: several values of one parameter, and keywords."""
+        several: list[Any] = []
+        found: dict[str, Any] = {}
+        held: dict[str, tuple[tuple[str, str], dict[str, Any]]] = {}
+        for one in self._parameters(target):
+            if one.name not in given:
+                continue
+            if one.holder == "*":
+                several = given[one.name]
+            else:
+                settings = held.setdefault(one.holder, (one.settings, {}))[1] if one.holder else found
+                settings[one.name] = given[one.name]
+        for holder, ((module, name), settings) in held.items():
+            found[holder] = getattr(importlib.import_module(module), name)(**settings)
+        return several, found
+
+    def _keep_files(self, given: Mapping[str, Any]) -> None:
+        from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
+
+        own = {one.name for one in parameters(self.own)}
+        written = {name: given[name] for name in _OUTPUTS & own & given.keys() if given[name] != "-"}
+        if not written:
+            return
+        read = [
+            path
+            for target in self.calls.values()
+            for one in self._parameters(target)
+            if "file" in one.kinds and one.name in given
+            for path in (given[one.name] if isinstance(given[one.name], list) else [given[one.name]])
+        ]
+        for path in written.values():
+            keep_inputs(path, *read)
+        keep_apart(**written)
+
+
+def command(
+    *, files: Mapping[str, str] | None = None, spelled: Mapping[str, str] | None = None,
+    without: Sequence[str] = (), **calls: str
+) -> Callable[[F], F]:  # fmt: skip
+    """Declares the function below as a command; see `Command`. The names of `calls` are those of its parameters."""
+
+    def declare(function: F) -> F:
+        made = Command(function.__name__, function.__module__, calls, files or {}, spelled or {}, without)
+        function.command = made  # type: ignore[attr-defined]
+        return function
+
+    return declare
+
+
+def _add_file(parser: argparse.ArgumentParser, one: Parameter, written: str) -> None:
+    word = written.strip("[]…")
+    nargs = {"[…]": "*", "…": "+", "[]": "?"}.get(written.replace(word, ""))
+    # What is not given is not there; argparse would put an empty list.
+    default = {} if nargs is None else {"default": argparse.SUPPRESS}
+    choices = {"choices": one.choices} if one.choices and not one.kinds else {}
+    parser.add_argument(one.name, metavar=word, nargs=nargs, help=_help(one), **default, **choices)  # type: ignore[arg-type]
+
+
+def _help(one: Parameter) -> str:
+    said = one.help.rstrip(".")
+    try:
+        default = ast.literal_eval(one.default or "None")
+    except ValueError:
+        default = None
+    if default not in (None, False, True, "", (), {}, "-") and "default" not in said:
+        shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        said += f" (default {shown})"
+    return said.replace("%", "%%")
+
+
+def _add(group: argparse._ActionsContainer, one: Parameter, option: str) -> None:
+    from rubric_measures.cli.inputs import NamedNumber, NamedValue
+
+    how: dict[str, Any] = {"dest": one.name, "help": _help(one), "default": argparse.SUPPRESS}
+    numbers = [kind for name, kind in _NUMBERS.items() if name in one.kinds]
+    metavar = one.name.replace("_", "-").upper()
+    if "bool" in one.kinds and not one.choices:
+        if one.default == "None":
+            how["action"] = argparse.BooleanOptionalAction
+        else:
+            how["action"] = "store_false" if one.default == "True" else "store_true"
+            option = option.replace("--", "--no-", 1) if one.default == "True" else option
+        group.add_argument(option, **how)
+        return
+    if one.name in _WITH_COMMAS:
+        how |= {"type": _separate, "metavar": f"{metavar.removesuffix('S')},…"}
+    elif one.kinds & {"pairs", "numbers"} and "str" not in one.kinds:
+        how |= {"action": NamedNumber if "numbers" in one.kinds else NamedValue, "metavar": "NAME=VALUE"}
+    elif numbers:
+        how |= {"type": _reader(numbers, one.choices), "metavar": "|".join(("N", *map(str, one.choices)))}
+    elif one.choices and "str" not in one.kinds:
+        how["choices"] = one.choices
+    else:
+        how["metavar"] = metavar.removesuffix("S") if one.name in _SEVERAL else metavar
+    if one.name in _SEVERAL:
+        how |= {"nargs": "+", "action": "extend"}
+    elif one.name in _REPEATED:
+        how["action"] = "append"
+    short = [_SHORT[one.name]] if one.name in _SHORT else []
+    group.add_argument(*short, option, required=one.default is None, **how)
+
+
+def _separate(text: str) -> list[str]:
+    """What stands between commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _reader(kinds: Iterable[type], choices: Sequence[Any]) -> Callable[[str], Any]:
+    """Reads a number of one of these kinds, or one of these words."""
+
+    def read(text: str) -> Any:
+        if text in choices:
+            return text
+        for kind in kinds:
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+        what = "a number" if float in kinds else "a whole number"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {' or '.join([what, *choices])}")
+
+    return read
+
+
+def is_watched() -> bool:
+    """Whether somebody looks at standard error, and did not ask for quiet, so that a progress bar helps."""
+    return sys.stderr.isatty() and logging.getLogger("rubric_measures").isEnabledFor(logging.INFO)
+
+
+def command_of(function: Callable[..., int]) -> Command:
+    """What `command` declared."""
+    found: Command | None = getattr(function, "command", None)
+    if found is None:
+        raise InputError(f"{function.__name__} is no command")
+    return found
