@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm, t
 
 from rubric_measures.analysis.resampling import paired_family
-from rubric_measures.api import read_board
+from rubric_measures.api import load_board
 
 Array: TypeAlias = NDArray[np.float64]
 ALPHA, LOOKS, FEWEST = 0.05, 5, 5
@@ -129,8 +129,8 @@ def given(paths: Sequence[str], repeats: int) -> None:
     """Races of the topics of real boards, shuffled, by the first measure."""
     generator = np.random.default_rng(2)
     for path in paths:
-        board = read_board(path)
-        values = [run.measures[board.measures[0]].per_query for run in board.runs]
+        board = load_board(path)
+        values = [row[board.measures[0]] for row in board.values.values()]
         table = np.array([[of[query] or 0.0 for query in sorted(of)] for of in values]).T
         scores = np.stack([table[generator.permutation(len(table))] for _ in range(max(repeats // 20, 1))])
         for test in TESTS:

@@ -31,7 +31,6 @@ from rubric_measures.api.loading import Bank, File, GradedRecords, bank_of, file
 from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, score
 from rubric_measures.api.versions import AnswerVersion, compare_versions, paired_runs, read_version, settings_of
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell
-from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
@@ -780,8 +779,7 @@ def _written(made: EvaluatedAnswers, kind: str, shown: Mapping[str, Any]) -> Eva
     """Writes board and report, where there is a folder."""
     if made.folder is None:
         return made
-    with atomic_writer(made.folder / f"{kind or 'board'}.json") as stream:
-        stream.write(made.board.render("json", -1))
+    made.board.save(made.folder / f"{kind or 'board'}.json")
     page = made.folder / f"{kind or 'index'}.html"
     # Queries on which the others lose most come first, where they are on this board.
     before = {run.before for run in (made.diff.runs if made.diff is not None else ())}

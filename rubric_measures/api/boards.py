@@ -30,23 +30,35 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from rubric_measures.api.loading import (
+    File,
     Gradable,
     RecordGrades,
     Runs,
     content_of,
+    file_path,
     load,
     load_bank,
     read_runs,
     run_list,
 )
 from rubric_measures.api.scoring import Board, Compat, in_units, score, units
+from rubric_measures.base import tables
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.base.tables import Cell, Report, Table, columns
-from rubric_measures.boards.board import BELOW, ROUNDED, AskedBoard, BoardInputs, Leaderboard, board_content
+from rubric_measures.base.tables import Report, Table, columns
+from rubric_measures.boards.board import (
+    BELOW,
+    ROUNDED,
+    AskedBoard,
+    Best,
+    BoardInputs,
+    Cell,
+    Leaderboard,
+    board_content,
+)
 from rubric_measures.formats.leaderboards import OWN_FORMAT
-from rubric_measures.measures.grades import OnFailed, check_on_failed
+from rubric_measures.measures.grades import check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import Run, Signature, TestBank, canonical_json
 
@@ -63,94 +75,60 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class KeptScores(Struct, frozen=True):
-    """Scores by one measure, as far as they are compared with those of other boards."""
+def prove(
+    board: Board, grades: Gradable, runs: Runs | None = None, *, qrels: Gradable | None = None, part: bool = False
+) -> Proof:
+    """Makes a board again, and compares every value of it, or of the file that it was read from.
 
-    mean: float | None
-    per_query: dict[str, float | None]
+    Numbers are compared to the places that the file has. Where inputs or settings differ, other numbers are no news
+    and are not compared.
 
+    Args:
+        board: the board, or what `load_board` read.
+        grades: as for `score`; load them with the same filters, and with `on_failed` of the board.
+        runs: as for `score`.
+        qrels: as for `score`.
+        part: the grades are those of a certificate. Then every score has to be exact, and what hangs on all grades
+            (digests, coverage, counts of failures, best possible scores) is claimed.
 
-class KeptRun(Struct, frozen=True):
-    """A run of a board."""
-
-    run_id: str
-    measures: dict[str, KeptScores]
-
-
-class KeptBoard(Struct, frozen=True):
-    """What a leaderboard file (JSON) says, and how it was made.
-
-    Attributes:
-        measures: the measures, as text.
-        runs: the scores of the runs.
-        settings: setting -> value, as in the signature.
-        inputs: digests of the items and grades, rankings and judgments.
-        signature_hash: the short hash of the signature.
-        asked: what was asked for.
-        content: all that the file says.
+    Raises:
+        InputError, FormatError, MeasureError: as of `score` and `report`; or the board does not say what it was scored
+            from, or it has official measures and no qrels are given, or the other way round.
     """
+    kept = board.content or parse_json(board.render("json", -1))
+    settings = board.signature.settings
+    if not board.inputs.runs:
+        raise InputError("the board does not say what it was scored from; score again and keep the JSON")
+    if bool(board.inputs.qrels) != (qrels is not None):
+        text = "has official measures; give their qrels, too" if board.inputs.qrels else "was scored without qrels"
+        raise InputError(f"the board {text}", settings=("qrels",))
+    asked, wanted = asdict(board.asked), board.asked.report
+    del asked["report"]
+    measures: Any = settings.get("measures", board.measures)
+    made = score(grades, runs, measures, qrels=qrels, **asked, notes=False)
+    signature_hash = str(kept.get("signature_hash", ""))
+    if part and (lacking := [name for name in board.measures if name not in made.exact]):
+        text = f"{', '.join(lacking)}: not proved by a part of the grades, as needed ones failed or were never made"
+        return Proof([text], {}, signature_hash)
+    if wanted is None:
+        content = board_content(made)
+    else:
+        from rubric_measures.analysis.board_reports import report_of
+        from rubric_measures.api.reports import report
 
-    measures: list[str]
-    runs: list[KeptRun]
-    settings: dict[str, Any]
-    inputs: BoardInputs
-    signature_hash: str
-    asked: AskedBoard = AskedBoard()
-    content: Mapping[str, Any] = {}
-
-    @property
-    def on_failed(self) -> OnFailed | None:
-        """How failed grades counted; None where another program's way was used."""
-        found: OnFailed | None = self.settings.get("on_failed")
-        return found
-
-    def prove(
-        self, grades: Gradable, runs: Runs | None = None, *, qrels: Gradable | None = None, part: bool = False
-    ) -> Proof:
-        """Makes the board again, and compares every value of the file with it.
-
-        Numbers are compared to the places that the file has. Where inputs or settings differ, other numbers are no news
-        and are not compared.
-
-        Args:
-            grades: as for `score`; load them with the same filters, and with `on_failed` of the board.
-            runs: as for `score`.
-            qrels: as for `score`.
-            part: the grades are those of a certificate. Then every score has to be exact, and what hangs on all grades
-                (digests, coverage, counts of failures, best possible scores) is claimed.
-
-        Raises:
-            InputError, FormatError, MeasureError: as of `score` and `report`; or the board has official measures and no
-                qrels are given, or the other way round.
-        """
-        if bool(self.inputs.qrels) != (qrels is not None):
-            text = "has official measures; give their qrels, too" if self.inputs.qrels else "was scored without qrels"
-            raise InputError(f"the board {text}", settings=("qrels",))
-        asked, wanted = asdict(self.asked), self.asked.report
-        del asked["report"]
-        board = score(grades, runs, self.settings["measures"], qrels=qrels, **asked, notes=False)
-        if part and (lacking := [name for name in self.measures if name not in board.exact]):
-            text = f"{', '.join(lacking)}: not proved by a part of the grades, as needed ones failed or were never made"
-            return Proof([text], {}, self.signature_hash)
-        if wanted is None:
-            content = board_content(board)
-        else:
-            from rubric_measures.analysis.board_reports import report_of
-            from rubric_measures.api.reports import report
-
-            options = asdict(wanted)
-            units = {name: asked[name] for name in ("facets", "per_facet", "compat")}
-            checks = check(board, grades, runs, **units) if options.pop("checks") else None
-            made = report_of(report(board, checks=checks, **options), -1).content
-            content = {} if made is None else dict(made())
-        # Another version of this package may prove a board; it then stands in the settings and in the signature.
-        now = dict(board.signature.settings)
-        claimed = ("version", "scored") if part else ("version",)
-        now |= {name: self.settings[name] for name in claimed if name in now and name in self.settings}
-        signature = Signature(now)
-        content |= {"settings": now, "signature": str(signature), "signature_hash": signature.short}
-        proof = _compared(self.content, parse_json(canonical_json(content)), self.signature_hash, part)
-        return replace(proof, exact=board.exact) if part else proof
+        options = asdict(wanted)
+        units = {name: asked[name] for name in ("facets", "per_facet", "compat")}
+        checks = check(made, grades, runs, **units) if options.pop("checks") else None
+        full = report_of(report(made, checks=checks, **options), -1).content
+        content = {} if full is None else dict(full())
+    # Another version of this package may prove a board; it then stands in the settings and in the signature.
+    now = dict(made.signature.settings)
+    claimed = ("version", "scored") if part else ("version",)
+    now |= {name: settings[name] for name in claimed if name in now and name in settings}
+    signature = Signature(now)
+    content |= {"settings": now, "signature": str(signature), "signature_hash": signature.short}
+    proof = _compared(kept, parse_json(canonical_json(content)), signature_hash, part)
+    return replace(proof, exact=made.exact) if part else proof
 
 
 class Proof(Struct, frozen=True):
@@ -189,7 +167,7 @@ class Proof(Struct, frozen=True):
 
     def report(self) -> Report:
         """A row a value, for programs."""
-        rows: list[list[Cell]] = [[place, standing] for place, standing in self.values.items()]
+        rows: list[list[tables.Cell]] = [[place, standing] for place, standing in self.values.items()]
         content = {
             "format": "rubric_measures check 1",
             "same": not self.differences,
@@ -354,25 +332,69 @@ def _typed(kind: type[_T], content: object, name: str) -> _T:
         raise FormatError(problem.replace("`", ""), path=name, field=place.strip("`$.")) from None
 
 
-def read_board(path: str | os.PathLike[str]) -> KeptBoard:
-    """Reads what a leaderboard file, as `Board.render("json")` writes it, says about how it was made.
+class _Scores(Cell, frozen=True, kw_only=True):
+    per_query: dict[str, float | None]
+
+
+class _Run(Struct, frozen=True):
+    run_id: str
+    missing_queries: list[str]
+    measures: dict[str, _Scores]
+
+
+class _Kept(Struct, frozen=True):
+    """A leaderboard as JSON; see `board_content`."""
+
+    measures: list[str]
+    runs: list[_Run]
+    settings: dict[str, Any]
+    exact: list[str] | None = None
+    best: dict[str, Best] = {}
+    asked: AskedBoard = AskedBoard()
+    inputs: BoardInputs = BoardInputs()
+
+
+def load_board(source: File | Board) -> Board:
+    """Reads a board that `Board.save` or the command `leaderboard` wrote (JSON).
+
+    It has all numbers and settings of the board that was written, and can be rendered, drawn, compared and correlated
+    likewise. `unknown`, `findings` and `said` are empty, as files say nothing of these; `content` is the file's.
+
+    Args:
+        source: the file. A `Board` is given back as it is.
 
     Raises:
-        FormatError: it is no such file, or one without settings and digests.
+        FormatError: it is no such file, or contradicts itself.
     """
-    name, content = _kept(path, (OWN_FORMAT,), "is no leaderboard as JSON; write one with the output form json")
-    if not isinstance(content.get("settings"), dict) or not isinstance(content.get("inputs"), dict):
-        raise FormatError("does not say what it was scored from; score again and keep the JSON", path=name)
-    board = _typed(KeptBoard, content, name)
-    try:
-        parse_measures(msgspec.convert(board.settings.setdefault("measures", board.measures), list[str]))
-        if board.on_failed is not None:
-            check_on_failed(board.on_failed)
-        # Numbers beyond 1e308 become infinite, and nothing can say those.
-        canonical_json(board.settings)
-    except (InputError, ValueError) as error:
-        raise FormatError(str(error), path=name) from None
-    return replace(board, content=content)
+    if isinstance(source, Board):
+        return source
+    with file_path(source) as path:
+        name, content = _kept(path, (OWN_FORMAT,), "is no leaderboard as JSON; write one with `Board.save`")
+        kept = _typed(_Kept, content, name)
+        runs = {run.run_id: run.measures for run in kept.runs}
+        try:
+            # Numbers beyond 1e308 become infinite, and nothing can say those.
+            canonical_json(content)
+            parse_measures(msgspec.convert(kept.settings.get("measures", []), list[str]))
+            if (on_failed := kept.settings.get("on_failed")) is not None:
+                check_on_failed(on_failed)
+        except (InputError, ValueError) as error:
+            raise FormatError(str(error), path=name) from None
+        if len(runs) < len(kept.runs) or any(list(row) != kept.measures for row in runs.values()):
+            raise FormatError("has a run twice, or one without a measure of the board", path=name)
+    return Board(
+        kept.measures,
+        {run: {one: found.per_query for one, found in row.items()} for run, row in runs.items()},
+        {run: {one: Cell(*(getattr(found, name) for name in Cell.__struct_fields__)) for one, found in row.items()}
+         for run, row in runs.items()},
+        Signature(kept.settings),
+        {run.run_id: run.missing_queries for run in kept.runs if run.missing_queries},
+        inputs=kept.inputs,
+        best=kept.best,
+        asked=kept.asked,
+        inexact=None if kept.exact is None else [one for one in kept.measures if one not in kept.exact],
+        content=content,
+    )  # fmt: skip
 
 
 # How many queries a line names.
@@ -530,9 +552,9 @@ def bundle(
         text = f"{path_name(graded)}: only graded records can go without texts, or without some of the grades"
         raise InputError(text, settings=("certificate" if texts else "texts",))
     given = {name: value for name, value in chosen.items() if value is not None}
-    kept_board = read_board(board)
+    kept_board = load_board(board)
     grades = load(graded, bank, **{"on_failed": kept_board.on_failed, **given})
-    _refuse(kept_board.prove(grades, [os.fspath(run) for run in runs] or None, qrels=qrels), board)
+    _refuse(prove(kept_board, grades, [os.fspath(run) for run in runs] or None, qrels=qrels), board)
     counts: Counter[str] = Counter()
     changes: list[_Change] = [] if texts else [_without_texts]
     if certificate:
@@ -600,14 +622,14 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def _proving(board: KeptBoard, grades: Grades, runs: Sequence[str | os.PathLike[str]], counts: Counter[str]) -> _Change:
+def _proving(board: Board, grades: Grades, runs: Sequence[str | os.PathLike[str]], counts: Counter[str]) -> _Change:
     """Leaves of a query the grades that prove its scores; counts those that are `given` and `kept`."""
     from rubric_measures.grading.lazy import NeededFor
 
     if board.asked.facets or board.asked.per_facet or board.asked.compat:
         text = "a board by facets, or by another program's rules, needs all grades"
         raise InputError(text, settings=("certificate",))
-    measures = parse_measures(board.settings["measures"])
+    measures = parse_measures(board.measures)
     # What judgments say needs no grades of ours.
     ours = [one for one in measures if is_supported(one)] if board.inputs.qrels else rubric_measures_of(measures)
     needed = NeededFor(tuple(ours), tuple(read_runs([os.fspath(run) for run in runs])) if runs else None)
@@ -710,18 +732,18 @@ def check_bundle(folder: str | os.PathLike[str]) -> Proof:
             values[name] = "not looked at" if name in manifest.also else "proved"
             continue
         values[name] = "different"
-    board = read_board(at / _BOARD)
+    board = load_board(at / _BOARD)
     digest = hashlib.sha256(canonical_json({"load": manifest.load, **manifest.files}).encode()).hexdigest()
     if there.isdisjoint(manifest.named) or not there.issuperset(manifest.named):
         # Nothing can be computed again.
         values |= {"/".join(path): "not looked at" for path, *_ in _leaves(board.content, board.content)}
-        return Proof(lines, values, board.signature_hash, digest)
+        return Proof(lines, values, str(board.content.get("signature_hash", "")), digest)
     chosen = {"on_failed": board.on_failed, **manifest.load}
     bank, qrels = (None if name is None else at / name for name in (manifest.bank, manifest.qrels))
     grades = load(at / manifest.graded, bank, **chosen)
     runs = [str(at / run) for run in manifest.runs] or None
-    proof = board.prove(grades, runs, qrels=qrels, part=manifest.certificate)
-    return Proof([*lines, *proof.differences], {**values, **proof.values}, board.signature_hash, digest, proof.exact)
+    proof = prove(board, grades, runs, qrels=qrels, part=manifest.certificate)
+    return replace(proof, differences=[*lines, *proof.differences], values={**values, **proof.values}, digest=digest)
 
 
 def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> list[str]:
@@ -731,19 +753,18 @@ def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str
     several of them. Where the bank is another one, the judge is one only if its name or settings are.
     """
     manifests = [_manifest(Path(folder)) for folder in (first, second)]
-    boards = [read_board(Path(folder) / _BOARD) for folder in (first, second)]
-    old, new = boards
+    old, new = (load_board(Path(folder) / _BOARD) for folder in (first, second))
+    before, now = old.signature.settings, new.signature.settings
     runs = _changed(old.inputs.runs, new.inputs.runs)
     queries = _changed(old.inputs.grades, new.inputs.grades)
     judged = _changed(old.inputs.qrels, new.inputs.qrels)
     settings = [
         name
-        for name in sorted(old.settings.keys() | new.settings.keys())
-        if name not in ("scored", "runs", "bank", "graders", "grades", "version")
-        and old.settings.get(name) != new.settings.get(name)
+        for name in sorted(before.keys() | now.keys())
+        if name not in ("scored", "runs", "bank", "graders", "grades", "version") and before.get(name) != now.get(name)
     ]
-    is_bank = old.settings.get("bank") != new.settings.get("bank")
-    graders = [name for name in ("graders", "grades") if old.settings.get(name) != new.settings.get(name)]
+    is_bank = before.get("bank") != now.get("bank")
+    graders = [name for name in ("graders", "grades") if before.get(name) != now.get(name)]
     causes = [
         name
         for name, is_so in (
@@ -757,7 +778,7 @@ def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str
     ]
     lines = [f"changed: {' and '.join(causes)}" if causes else "nothing changed"]
     for name in (*settings, *graders):
-        lines.append(f"{name}: {old.settings.get(name)} before, {new.settings.get(name)} now")
+        lines.append(f"{name}: {before.get(name)} before, {now.get(name)} now")
     if is_bank and all(one.bank for one in manifests):
         banks = [load_bank(Path(at) / str(one.bank)) for at, one in zip((first, second), manifests, strict=True)]
         lines += _changed_items(*banks)
@@ -781,15 +802,14 @@ def _changed_items(old: TestBank, new: TestBank) -> list[str]:
     return [f"query {query_id}, item {item_id}: {what}" for (query_id, item_id), what in sorted(said.items())]
 
 
-def _moved(old: KeptBoard, new: KeptBoard) -> list[str]:
+def _moved(old: Board, new: Board) -> list[str]:
     """The runs whose rank among the runs of both changed, by each measure that both have."""
     from rubric_measures.analysis.correlation import ranks
 
-    kept = [{run.run_id: run.measures for run in board.runs} for board in (old, new)]
-    common = sorted(kept[0].keys() & kept[1].keys())
+    common = sorted(old.cells.keys() & new.cells.keys())
     lines = []
     for measure in (one for one in old.measures if one in new.measures):
-        means = [[_mean(side[run].get(measure)) for run in common] for side in kept]
+        means = [[_mean(board.cells[run][measure]) for run in common] for board in (old, new)]
         before, after = (ranks(values).tolist() if values else [] for values in means)
         for place, run in enumerate(common):
             if before[place] != after[place]:
@@ -800,8 +820,8 @@ def _moved(old: KeptBoard, new: KeptBoard) -> list[str]:
     return lines
 
 
-def _mean(scores: KeptScores | None) -> float:
-    return float("-inf") if scores is None or scores.mean is None else round(scores.mean, 12)
+def _mean(cell: Cell) -> float:
+    return float("-inf") if cell.mean is None else round(cell.mean, 12)
 
 
 def check(

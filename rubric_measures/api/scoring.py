@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ir_measures.measures.base import Measure
 from msgspec.structs import asdict, replace
@@ -21,7 +21,7 @@ from rubric_measures.api.loading import (
     run_list,
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, tell
-from rubric_measures.base.files import paused_collector
+from rubric_measures.base.files import atomic_writer, paused_collector
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.boards.board import (
     BELOW,
@@ -38,7 +38,7 @@ from rubric_measures.boards.board import (
 from rubric_measures.boards.scoring import score_records, score_run_files, score_runs
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.measures.findings import Note, of_queries, of_wrapped, say
-from rubric_measures.measures.grades import Grades, faceted
+from rubric_measures.measures.grades import Grades, OnFailed, faceted
 from rubric_measures.measures.measure import Measures, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import bank_hash
 
@@ -82,10 +82,16 @@ class Board(Leaderboard, frozen=True):
 
     Attributes: see `Leaderboard`: `measures`, `values` (run -> measure -> query -> value), `cells` (run -> measure ->
     mean, standard error, coverage), `best` (measure -> best possible mean, with its values by query), `signature`, ….
-    `wrapped` notes which measures read labels that grades imply.
+    `wrapped` notes which measures read labels that grades imply; `content` is all that the file of a loaded board says.
     """
 
     wrapped: Sequence[Note] = ()
+    content: Mapping[str, Any] = {}
+
+    @property
+    def on_failed(self) -> OnFailed | None:
+        """How failed grades counted; None where another program's way was used."""
+        return cast("OnFailed | None", self.signature.settings.get("on_failed"))
 
     def __repr__(self) -> str:
         return f"<Board of {counted(len(self.cells), 'run')} by {', '.join(self.measures)}>"
@@ -105,6 +111,11 @@ class Board(Leaderboard, frozen=True):
             places: decimal places; -1 prints all digits.
         """
         return render(self, form, places)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the board as JSON, as the command `leaderboard` does; `load_board` reads it."""
+        with atomic_writer(path) as stream:
+            stream.write(self.render("json", -1))
 
     def to_dataframe(self, *, per_query: bool = False) -> pandas.DataFrame:
         """The scores as a pandas frame.

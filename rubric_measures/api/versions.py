@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.api.boards import read_board
+from rubric_measures.api.boards import load_board
 from rubric_measures.api.evaluating import evidence
 from rubric_measures.api.grading import grade
 from rubric_measures.api.loading import load, load_bank
@@ -68,7 +68,7 @@ def read_version(folder: str | os.PathLike[str]) -> AnswerVersion:
     if lacking:
         text = f"{at} has no {lacking[0]}; name a folder that an evaluation of answers wrote to its end"
         raise InputError(text, settings=("against",))
-    kept = read_board(at / "board.json")
+    kept = load_board(at / "board.json")
     groups = list(load_graded(at / "graded.jsonl.gz"))
     grades = load(groups, load_bank(at / "bank.csv"), on_failed=kept.on_failed)
     board = score(grades, None, list(kept.measures), overall=False, notes=False)
@@ -129,7 +129,9 @@ def refuse_others(before: AnswerVersion, after: AnswerVersion) -> None:
     if changed:
         text = f"not comparable: another bank; {counted(len(changed), 'question')} (such as {changed[0]}) "
         raise InputError(f"{text}had other facts before; grade both with one bank", settings=("against", "bank"))
-    for name in sorted(before.settings.keys() | after.settings.keys(), key=lambda one: one not in ("model", "prompt")):
+    for name in sorted(
+        before.settings.keys() | after.settings.keys(), key=lambda one: (one not in ("model", "prompt"), one)
+    ):
         said = [version.settings.get(name, "none") for version in (before, after)]
         if said[0] != said[1]:
             text = f"not comparable: the grader has another {name} ({said[0]:.60} before, {said[1]:.60} now)"

@@ -139,14 +139,14 @@ def run_check(options: argparse.Namespace) -> int:
     if re.search(rb'"rubric_measures (compare|correlate) ', peek_head(options.board)):
         proof = api.check_conclusions(options.board, options.graded, *options.runs, bank=options.bank)
         return _write_proof(options, proof)
-    board = api.read_board(options.board)
+    board = api.load_board(options.board)
     # As the board has it, unless it is said.
     if options.on_failed is None:
         options.on_failed = board.on_failed
     grades = api.load(options.graded, options.bank, **passed(options, api.load))
     # The measures are those of the board: what does not fit them is the file.
     with naming(options.graded):
-        proof = board.prove(grades, options.runs or None, qrels=options.qrels)
+        proof = api.prove(board, grades, options.runs or None, qrels=options.qrels)
     return _write_proof(options, proof)
 
 

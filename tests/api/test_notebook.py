@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,10 @@ import pytest
 from ir_measures import ScoredDoc, read_trec_run
 
 import rubric_measures
+from rubric_measures import api
 from rubric_measures.api.loading import PassageRecords
-from rubric_measures.base.errors import InputError, MeasureError, RubricMeasuresError, UnknownNameError
+from rubric_measures.base.errors import FormatError, InputError, MeasureError, RubricMeasuresError, UnknownNameError
+from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_run
 from rubric_measures.records.models import load_graded
 from tests.example_records import write_all
@@ -146,6 +151,49 @@ def test_boards_are_correlated_and_labels_compared() -> None:
     assert repr(result) == "<SourceAgreement of graded.jsonl.gz and qrels.txt on 3 pairs>"
     with gzip.open("graded.jsonl.gz", "rb") as stream:
         assert rubric_measures.agreement(stream, "qrels.txt", rounds=0).agreement == result.agreement
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_kept_board_is_the_board() -> None:
+    """Byte for byte what the command writes; and it goes wherever a board goes."""
+    runs = ["alpha.run", "beta.run"]
+    grades = rubric_measures.load("graded.jsonl.gz", "bank.jsonl")
+    board = rubric_measures.score(grades, runs, [COVER, "nDCG@10"])
+    board.save("saved.json")
+    given = ["leaderboard", "graded.jsonl.gz", *runs, "--bank", "bank.jsonl", "-m", COVER, "nDCG@10"]
+    assert main([*given, "-o", "written.json"]) == 0
+    assert Path("saved.json").read_bytes() == Path("written.json").read_bytes()
+    with open("saved.json", "rb") as stream:
+        kept = rubric_measures.load_board(stream)
+    assert rubric_measures.load_board(kept) is kept
+    kept.save("again.json")
+    assert Path("again.json").read_bytes() == Path("saved.json").read_bytes()
+    for form in ("text", "tsv", "json", "jsonl", "latex", "markdown", "trec_eval"):
+        assert kept.render(form) == board.render(form)
+    assert kept._repr_html_() == board._repr_html_()
+    assert str(kept.compare(baseline="beta")) == str(board.compare(baseline="beta"))
+    assert str(rubric_measures.correlate(kept, board)) == str(rubric_measures.correlate(board, board))
+    assert str(api.check(kept, "graded.jsonl.gz", runs)) == str(api.check(board, "graded.jsonl.gz", runs))
+    for one in (kept, board):
+        assert not api.prove(one, grades, runs).differences
+    if importlib.util.find_spec("matplotlib"):
+        assert type(kept.plot()).__name__ == "Figure"
+
+
+@pytest.mark.parametrize("change, said", [
+    (lambda content: content["runs"].append(content["runs"][0]), "has a run twice, or one without a measure"),
+    (lambda content: content["runs"][0]["measures"].popitem(), "has a run twice, or one without a measure"),
+    (lambda content: content["runs"][0]["measures"][COVER].update(mean="high"), "Expected float . null, got str"),
+    (lambda content: content.update(format="other"), "is no leaderboard as JSON; write one with `Board.save`"),
+])  # fmt: skip
+@pytest.mark.usefixtures("folder")
+def test_a_board_that_contradicts_itself_is_none(change: Callable[[Any], object], said: str) -> None:
+    rubric_measures.score("graded.jsonl.gz", "alpha.run", COVER).save("board.json")
+    content = json.loads(Path("board.json").read_text(encoding="utf-8"))
+    change(content)
+    Path("board.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FormatError, match=rf"^board\.json: .*{said}"):
+        rubric_measures.load_board("board.json")
 
 
 @pytest.mark.usefixtures("folder")
