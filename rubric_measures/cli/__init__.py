@@ -97,6 +97,7 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argpa
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     word = name.replace("-", "_")
+    word = "list_" if word == "list" else word
     declared = getattr(getattr(module, word, None), "command", None)
     if declared is not None:
         declared.add_to(parser)
@@ -111,7 +112,7 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argpa
     said.add_argument("--quiet", action="store_true", help="print warnings and errors alone: no notes, no progress")
     said.add_argument("--verbose", action="store_true", help="print all notes, each with the seconds until then")
     if declared is not None:
-        return parser, lambda options: declared.run(vars(options))
+        return parser, lambda options: declared.run(vars(options), run_command)
     return parser, getattr(module, f"run_{word}")
 
 
@@ -201,9 +202,6 @@ def run_command(arguments: Sequence[str]) -> int:
     for action in parser._actions:
         # What depends on other options, as the form of the output on its name.
         getattr(action, "settle", lambda _: None)(options)
-    if name == "example":
-        # Its steps are commands.
-        options.run_command = run_command
     most, is_quiet, is_verbose = (vars(options).pop(name) for name in ("max_size", "quiet", "verbose"))
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.

@@ -30,7 +30,7 @@ from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
     NamedValue,
-    Shown,
+    Printed,
     add_document_options,
     add_endpoint_options,
     add_form_option,
@@ -250,14 +250,14 @@ def run_calibrate(options: argparse.Namespace) -> int:
 
 
 @command(power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"}, spelled={"form": "--board-form"})
-def power(power: Call, *, shown: Shown = Shown()) -> int:
+def power(power: Call, *, printed: Printed = Printed()) -> int:
     """how many queries an experiment needs, and what a board could tell
 
     example:
       rubric_measures power board.json --delta 0.05
     """
     found = power()
-    shown.write(found.report(shown.places))
+    printed.write(found.report(printed.places))
     found.log_notes()
     return 0 if found.is_complete else 1
 

@@ -3,7 +3,7 @@
 A command is a function here, and the functions of the library that it calls:
 
     @command(power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"})
-    def power(power: Call, *, shown: Shown = Shown()) -> int:
+    def power(power: Call, *, printed: Printed = Printed()) -> int:
         '''how many queries an experiment needs
 
         example:
@@ -11,7 +11,7 @@ A command is a function here, and the functions of the library that it calls:
         '''
 
 Each parameter is an option: of the library's functions, and those of the command's own that are keywords. A parameter
-that is a settings object, as `shown`, is a group of options: its fields. The entries `Args:` and
+that is a settings object, as `printed`, is a group of options: its fields. The entries `Args:` and
 `Attributes:` of docstrings are the help.
 """
 
@@ -37,7 +37,7 @@ Call = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., int])
 _ROOT = Path(__file__).parents[2]
 # What a terminal has of its own, or a notebook.
-_NO_OPTIONS = frozenset({"self", "progress", "watch", "notes"})
+_NO_OPTIONS = frozenset({"self", "progress", "watch", "notes", "run_command"})
 # One letter for one thing in all commands.
 _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c"}
 # Options that take several values at once, that are repeated, and whose values have commas between them.
@@ -45,7 +45,7 @@ _SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "prefer
 _REPEATED = frozenset({"collection", "prompt", "add_run", "add_qrels"})
 _WITH_COMMAS = frozenset({"queries", "agents"})
 # Classes of objects whose fields are a group of options.
-_SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Shown", "BoardShown"})
+_SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard"})
 _OUTPUTS = frozenset({"output", "plot", "report"})
 _NUMBERS = {"int": int, "float": float}
 
@@ -262,8 +262,8 @@ class Command(NamedTuple):
                     groups[one.title] = parser.add_argument_group(one.title)
                 _add(groups[one.title], one, self.spelled.get(one.name, f"--{one.name.replace('_', '-')}"))
 
-    def run(self, given: Mapping[str, Any]) -> int:
-        """Runs the command with the arguments that were given.
+    def run(self, given: Mapping[str, Any], run_command: Call) -> int:
+        """Runs the command with the arguments that were given; `run_command` is for a command of commands.
 
         Raises:
             InputError: an output would replace an input, or two outputs are one file.
@@ -278,7 +278,10 @@ class Command(NamedTuple):
                 settings["progress"] = is_watched()
             calls.append(functools.partial(function, *several, **settings))
         own = getattr(importlib.import_module(self.module), self.name)
-        return int(own(*calls, **self._settings(self.own, given)[1]))
+        settings = self._settings(self.own, given)[1]
+        if "run_command" in inspect.signature(own).parameters:
+            settings["run_command"] = run_command
+        return int(own(*calls, **settings))
 
     def _settings(self, target: str, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """What a function is called with: several values of one parameter, and keywords."""
@@ -336,6 +339,7 @@ def _add_file(parser: argparse.ArgumentParser, one: Parameter, written: str) -> 
     # What is not given is not there; argparse would put an empty list.
     default = {} if nargs is None else {"default": argparse.SUPPRESS}
     choices = {"choices": one.choices} if one.choices and not one.kinds else {}
+    word = f"{{{','.join(map(str, one.choices))}}}" if choices else word
     parser.add_argument(one.name, metavar=word, nargs=nargs, help=_help(one), **default, **choices)  # type: ignore[arg-type]
 
 

@@ -148,7 +148,7 @@ _FORM_OF_ENDING = {
 
 
 @dataclass(frozen=True)
-class Shown:
+class Printed:
     """Output.
 
     Attributes:

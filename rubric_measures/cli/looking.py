@@ -18,13 +18,15 @@ import shlex
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.base.errors import InputError, UnknownNameError, escaped
 from rubric_measures.base.files import atomic_writer, paused_collector
 from rubric_measures.base.tables import TABLE_FORMS, Cell, Column, Report, Table, render
+from rubric_measures.cli.declared import command
 from rubric_measures.cli.inputs import (
     REVIEW_PORT,
+    Printed,
     add_endpoint_options,
     add_grade_options,
     add_grader_option,
@@ -37,7 +39,6 @@ from rubric_measures.cli.inputs import (
     passed,
     review_of,
     wanted_of,
-    write_output,
 )
 from rubric_measures.corpora.overwriting import keep_cache
 
@@ -48,33 +49,35 @@ if TYPE_CHECKING:
     from rubric_measures.verification.sections import Section
 
 
-def add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    kinds = f"{{{','.join(_ALL)}}}"
-    parser.add_argument("kind", metavar=kinds, choices=tuple(_ALL), help="what to list")
-    text = "of prompts and measures: show this one alone, with all there is to say"
-    parser.add_argument("name", metavar="NAME", nargs="?", help=text)
-    add_output_options(parser)
-    parser.epilog = """examples:
-  rubric_measures list prompts
-  rubric_measures list prompts nuggets.assign
-  rubric_measures list measures NuggetV
-  rubric_measures list formats
-  rubric_measures list models"""
+@command(files={"kind": "KIND", "name": "[NAME]"})
+def list_(
+    *,
+    kind: Literal["prompts", "measures", "formats", "models"],
+    name: str | None = None,
+    printed: Printed = Printed(),
+) -> int:
+    """the prompts, measures, formats or models that there are, a line each
 
+    examples:
+      rubric_measures list prompts
+      rubric_measures list prompts nuggets.assign
+      rubric_measures list measures NuggetV
+      rubric_measures list formats
+      rubric_measures list models
 
-def run_list(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    if options.name is not None:
-        if options.kind not in _ONE:
-            raise InputError(f"{options.name}: of {options.kind} there is only the list; leave the name out")
-        text = _ONE[options.kind](options.name)
-        with atomic_writer(options.output) as stream:
+    Args:
+        kind: what to list.
+        name: of prompts and measures: show this one alone, with all there is to say.
+    """
+    if name is not None:
+        if kind not in _ONE:
+            raise InputError(f"{name}: of {kind} there is only the list; leave the name out")
+        text = _ONE[kind](name)
+        with atomic_writer(printed.output) as stream:
             stream.write(text)
         return 0
-    headers, rows = _ALL[options.kind]()
-    table = Table([Column(header, is_left=True) for header in headers], list(rows))
-    write_output(options, Report([table]))
+    headers, rows = _ALL[kind]()
+    printed.write(Report([Table([Column(header, is_left=True) for header in headers], [*rows])]))
     return 0
 
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, escaped
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, Column, Report, Table, columns, render
+from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
     NamedValue,
     add_document_options,
@@ -297,19 +298,6 @@ def run_combine(options: argparse.Namespace) -> int:
     return 0
 
 
-def add_example_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument("--output", "-o", metavar="FOLDER", default="example-output", help="default: example-output")
-    parser.add_argument("--copy", metavar="FOLDER", help="only put the collection there, and print the commands")
-    parser.epilog = """examples:
-  rubric_measures example -o /tmp/example
-  rubric_measures example --copy example   (all files at hand, with the commands that use them)
-
-Passages are pooled from seven rankings and three generated-answer runs, graded against a bank of questions and a bank
-of nuggets by the embedded lexical grader, and scored; then the answers by what they cite. No key, no GPU, no network;
-a second run makes no call."""
-
-
 def _steps(source: Path, folder: Path) -> list[list[str]]:
     passages, graded = str(folder / "passages.jsonl.gz"), str(folder / "graded.jsonl.gz")
     answers = sorted(str(path) for path in (source / "answers").glob("*.jsonl"))
@@ -344,35 +332,50 @@ def _copied(source: Path, target: Path) -> Path:
     return target
 
 
-def run_example(options: argparse.Namespace) -> int:
-    """Runs the command."""
+@command()
+def example(*, run_command: Call, folder: str = "example-output", copy: str | None = None) -> int:
+    """run the main job on the example collection
+
+    examples:
+      rubric_measures example --folder /tmp/example
+      rubric_measures example --copy example   (all files at hand, with the commands that use them)
+
+    Passages are pooled from seven rankings and three generated-answer runs, graded against a bank of questions and a
+    bank of nuggets by the embedded lexical grader, and scored; then the answers by what they cite. No key, no GPU, no
+    network; a second run makes no call.
+
+    Args:
+        run_command: what runs a command.
+        folder: where the files go.
+        copy: only put the collection into this folder, and print the commands.
+    """
     from rubric_measures.corpora.collections import example_folder
 
-    folder = Path(options.output)
-    if folder.resolve() == example_folder().resolve():
-        raise InputError(f"{folder}: is the example collection itself; name another folder")
-    if options.copy is not None:
-        source = _copied(example_folder(), Path(options.copy))
+    target = Path(folder)
+    if target.resolve() == example_folder().resolve():
+        raise InputError(f"{target}: is the example collection itself; name another folder")
+    if copy is not None:
+        source = _copied(example_folder(), Path(copy))
         print(f"{source}: the example collection. What `rubric_measures example` runs, over these files:\n")
-        print(f"$ mkdir -p {shlex.quote(str(folder))}")
-        for step in _steps(source, folder):
+        print(f"$ mkdir -p {shlex.quote(str(target))}")
+        for step in _steps(source, target):
             print(f"$ rubric_measures {shlex.join(step)}")
         return 0
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror or error})") from None
+        raise InputError(f"{target}: cannot be made ({error.strerror or error})") from None
     source = example_folder()
     status = 0
-    for step in _steps(source, folder):
+    for step in _steps(source, target):
         print(f"\n$ rubric_measures {shlex.join(step)}", flush=True)
-        status = max(status, options.run_command(step))
-    print(f"\ngraded records: {folder / 'graded.jsonl.gz'}")
-    print(f"qrels:          {folder / 'rubric.qrels'}   (trec_eval -l 4 reads a grade of 4 as relevant)")
-    print(f"leaderboard:    {folder / 'leaderboard.tsv'}")
-    print(f"citations:      {folder / 'support.jsonl.gz'}   (words of the sentence in the document: a floor, no judge)")
-    print(f"report:         {folder / 'report.html'}   (open it in a browser: which facts each run misses, and why)")
-    graded = [str(folder / "graded.jsonl.gz"), "--bank", str(source / "questions.jsonl")]
+        status = max(status, run_command(step))
+    print(f"\ngraded records: {target / 'graded.jsonl.gz'}")
+    print(f"qrels:          {target / 'rubric.qrels'}   (trec_eval -l 4 reads a grade of 4 as relevant)")
+    print(f"leaderboard:    {target / 'leaderboard.tsv'}")
+    print(f"citations:      {target / 'support.jsonl.gz'}   (words of the sentence in the document: a floor, no judge)")
+    print(f"report:         {target / 'report.html'}   (open it in a browser: which facts each run misses, and why)")
+    graded = [str(target / "graded.jsonl.gz"), "--bank", str(source / "questions.jsonl")]
     print(f"\nCheck the grades yourself:\n$ rubric_measures review {shlex.join(graded)}", flush=True)
     return status
 

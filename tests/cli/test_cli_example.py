@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "example-leaderboard.tsv"
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("example")
-    assert main(["example", "--output", str(folder)]) == 0
+    assert main(["example", "--folder", str(folder)]) == 0
     return folder
 
 
@@ -47,7 +47,7 @@ def test_qrels_have_a_label_for_every_passage(output: Path) -> None:
 def test_a_second_run_makes_no_call_and_the_same_bytes(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (output / "graded.jsonl.gz").read_bytes()
     capsys.readouterr()
-    assert main(["example", "--output", str(output)]) == 0
+    assert main(["example", "--folder", str(output)]) == 0
     captured = capsys.readouterr()
     assert captured.err.count("no calls, 3380 replies from the cache") == 2
     # Sentences of the last board cite documents that have their words, but those of one run.
@@ -59,7 +59,7 @@ def test_a_second_run_makes_no_call_and_the_same_bytes(output: Path, capsys: pyt
 
 def test_an_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    assert main(["example", "--output", str(tmp_path / "file")]) == 2
+    assert main(["example", "--folder", str(tmp_path / "file")]) == 2
     assert "cannot be made" in capsys.readouterr().err
 
 

@@ -219,7 +219,7 @@ def test_a_collection_is_not_written_over(tmp_path: Path, capsys: pytest.Capture
     # What is no part of the collection may lie in its folder, and be written again.
     for _ in range(2):
         assert main(["pool", "-c", str(folder), "-o", str(folder / "passages.jsonl.gz")]) == 0
-    assert main(["example", "-o", str(example_folder())]) == 2
+    assert main(["example", "--folder", str(example_folder())]) == 2
     assert "is the example collection itself" in capsys.readouterr().err
     (folder / "passages.jsonl.gz").unlink()
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
