@@ -100,20 +100,20 @@ def pool(
 
     Args:
         runs: run files, runs in memory (see `score`), or generated answers (reports, or files with query_id, run_id
-            and text); none takes those of the collection.
+            and text); default: those of the collection.
         collection: the texts: a folder, a file of documents or records, an id of ir_datasets, or a collection; or
             several files of documents.
         depth: documents of each ranking; answers are always taken whole.
         queries: pool these queries: ids, query -> text, or a file or frame of queries or topics, which may say how long
-            an answer may be; None takes the collection's, else all.
-        judgments: what assessors said: a qrels file, a table of labels (a file, a frame, …) or rows; None takes the
+            an answer may be; default: the collection's, else all.
+        judgments: what assessors said: a qrels file, a table of labels (a file, a frame, …) or rows; default: the
             collection's.
         grader: whose labels of that table count, where several labelled.
         judged: add all judged documents to the pool.
-        max_words: the longest passage of an answer; None leaves answers whole.
+        max_words: the most words of a passage of an answer; without a limit answers are left whole.
         track: say which answers are longer than this track allows (`rag24`, `rag25`, …).
-        missing: documents that the collection does not have are an error, or left out and counted (`skip`).
-        output: a file for the records, which are then not held in memory.
+        missing: documents that the collection does not have are an `error`, or left out and counted (`skip`).
+        output: a file for the records (.jsonl.gz), which are then not held in memory.
 
     Raises:
         InputError: a file is wrong, there is nothing to pool, two runs have one name, or documents are missing.

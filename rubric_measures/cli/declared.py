@@ -39,7 +39,7 @@ _ROOT = Path(__file__).parents[2]
 # What a terminal has of its own, or a notebook.
 _NO_OPTIONS = frozenset({"self", "progress", "watch", "notes", "run_command"})
 # One letter for one thing in all commands.
-_SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c"}
+_SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", "depth": "-k"}
 # Options that take several values at once, that are repeated, and whose values have commas between them.
 _SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "prefer", "answers", "min_answers", "systems"})
 _REPEATED = frozenset({"collection", "prompt", "add_run", "add_qrels"})
@@ -303,17 +303,14 @@ class Command(NamedTuple):
     def _keep_files(self, given: Mapping[str, Any]) -> None:
         from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 
-        own = {one.name for one in parameters(self.own)}
+        # The library keeps its own outputs from its inputs.
+        known = {one.name: one for target in self.calls.values() for one in self._parameters(target)}
+        own = {one.name for one in parameters(self.own)} - known.keys()
         written = {name: given[name] for name in _OUTPUTS & own & given.keys() if given[name] != "-"}
-        if not written:
-            return
-        read = [
-            path
-            for target in self.calls.values()
-            for one in self._parameters(target)
-            if "file" in one.kinds and one.name in given
-            for path in (given[one.name] if isinstance(given[one.name], list) else [given[one.name]])
-        ]
+        read: list[Any] = []
+        for name, one in known.items() if written else ():
+            if "file" in one.kinds and name in given:
+                read += given[name] if isinstance(given[name], list) else [given[name]]
         for path in written.values():
             keep_inputs(path, *read)
         keep_apart(**written)
@@ -369,7 +366,7 @@ def _add(group: argparse._ActionsContainer, one: Parameter, option: str) -> None
             option = option.replace("--", "--no-", 1) if one.default == "True" else option
         group.add_argument(option, **how)
         return
-    if one.name in _WITH_COMMAS:
+    if one.name in _WITH_COMMAS and "file" not in one.kinds:
         how |= {"type": _separate, "metavar": f"{metavar.removesuffix('S')},…"}
     elif one.kinds & {"pairs", "numbers"} and "str" not in one.kinds:
         how |= {"action": NamedNumber if "numbers" in one.kinds else NamedValue, "metavar": "NAME=VALUE"}

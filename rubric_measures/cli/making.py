@@ -593,51 +593,21 @@ def run_grade(options: argparse.Namespace) -> int:
     return 0 if graded.report.is_complete else 1
 
 
-def add_pool_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="*", help="run files, or generated answers (reports, or query_id, run_id and text)"
-    )
-    parser.add_argument(
-        "--collection",
-        "-c",
-        metavar="SOURCE",
-        action="append",
-        help="texts: a folder, a file of documents or records, an ir_datasets id; without RUNs its runs are pooled; "
-        "repeat it for several files of documents",
-    )
-    parser.add_argument("--depth", "-k", type=int, default=20, help="documents of each ranking (default 20)")
-    parser.add_argument(
-        "--query-file",
-        dest="queries",
-        metavar="FILE",
-        help="pool these queries or topics, which may limit lengths (default: the collection's, else all)",
-    )
-    parser.add_argument("--judgments", metavar="QRELS", help="what assessors said (default: the collection's)")
-    add_grader_option(parser, "use the labels of this judge of QRELS, where it is a table of several")
-    parser.add_argument("--judged", action="store_true", help="add all judged documents to the pool")
-    parser.add_argument("--max-words", type=int, default=400, help="longest passage of an answer (default 400)")
-    parser.add_argument("--whole", action="store_true", help="leave answers whole; grade each as one passage")
-    parser.add_argument("--track", help="say which answers are longer than this track allows (rag24, rag25, rag26, …)")
-    parser.add_argument(
-        "--missing",
-        choices=["error", "skip"],
-        default="error",
-        help="documents that the collection does not have stop the command (default), or are left out and counted",
-    )
-    parser.add_argument("--output", "-o", metavar="FILE", required=True, help="write the records there (.jsonl.gz)")
-    parser.epilog = """examples:
-  rubric_measures pool --collection resources/example -o passages.jsonl.gz
-  rubric_measures pool bm25.run dense.run -c msmarco-passage/trec-dl-2020/judged -k 10 -o passages.jsonl.gz
-  rubric_measures pool answers/*.jsonl --whole --track rag25 --query-file topics.jsonl -o passages.jsonl.gz"""
+@command(
+    pool="rubric_measures.api.grading:pool",
+    files={"runs": "[RUN…]"}, spelled={"queries": "--query-file"},
+)  # fmt: skip
+def pool(pool: Call, *, output: str, whole: bool = False) -> int:
+    """runs and answers to the passages to grade
 
+    examples:
+      rubric_measures pool --collection resources/example -o passages.jsonl.gz
+      rubric_measures pool bm25.run dense.run -c msmarco-passage/trec-dl-2020/judged -k 10 -o passages.jsonl.gz
+      rubric_measures pool answers/*.jsonl --whole --track rag25 --query-file topics.jsonl -o passages.jsonl.gz
 
-def run_pool(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    from rubric_measures.api import pool
-
-    settings = vars(options)
-    if settings.pop("whole"):
-        settings["max_words"] = None
-    pool(**settings)
+    Args:
+        output: write the records there (.jsonl.gz).
+        whole: leave answers whole; grade each as one passage.
+    """
+    pool(output=output, **({"max_words": None} if whole else {}))
     return 0
