@@ -1,6 +1,6 @@
 """What grading costs at the size of TREC DL 2020, TREC RAG 2024 and a hundred times that, computed from measured rates.
 
-Change the rates below, or give prices and a GPU as options, and run it again: the tables of docs/scale.md.
+Change the rates below, or give prices and a GPU as options, and run it again: the tables of benchmarks/README.md.
 """
 
 from __future__ import annotations
