@@ -13,6 +13,7 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
+from rubric_measures import Tests
 from rubric_measures.analysis.calibration import Anchor, RunGrades, calibrated_runs
 from rubric_measures.analysis.comparison import Comparison, compare_runs
 from rubric_measures.analysis.correlation import (
@@ -36,7 +37,7 @@ def compared(table: FloatArray, smallest: float | None) -> Comparison:
         f"r{run:02}": {f"q{query:04}": float(score) for query, score in enumerate(column)}
         for run, column in enumerate(table.T)
     }
-    return compare_runs(scores, "m", smallest=smallest, rounds=500)
+    return compare_runs(scores, "m", tests=Tests(smallest=smallest, rounds=500))
 
 
 def mean_coverage(simulations: int) -> None:
@@ -87,7 +88,7 @@ def letters(simulations: int) -> None:
     print(f"\nTournaments of equal agents, nominal 5 %, {simulations} simulations, 300 rounds\n")
     print("| agents | queries | any pair told apart |\n|---|---|---|")
     generator = np.random.default_rng(3)
-    settings = TournamentSettings(rounds=300, elo=EloSettings(replays=1))
+    settings = TournamentSettings(draws=Draws(300), elo=EloSettings(replays=1))
     for agents, queries in ((5, 25), (10, 50), (15, 50), (5, 100)):
         told = 0
         for _ in range(simulations):

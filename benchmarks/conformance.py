@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.api.evaluating import evaluate
 from rubric_measures.cli import main as command
 from rubric_measures.formats.leaderboards import read_leaderboard
@@ -192,7 +193,7 @@ def evalica() -> Iterator[Row]:
     ).scores  # fmt: skip
     logs = {agent: 400 * math.log10(score) for agent, score in scores.items()}
     middle = sum(logs.values()) / len(logs)
-    board = rubric_measures.tournament("judgments.jsonl", prior=0, rounds=1)
+    board = rubric_measures.tournament("judgments.jsonl", prior=0, draws=Draws(1))
     mine = {one.agent: one.rating for one in board.ratings}
     yield Row("evalica", "battles of RAGDoll", "Bradley-Terry, 400 points a factor ten", mine,
               {agent: 1000 + value - middle for agent, value in logs.items()})  # fmt: skip
@@ -270,7 +271,7 @@ def ragelo() -> Iterator[Row]:
 
 def ragdoll(folder: Path) -> Iterator[Row]:
     """RAGDoll's arena judgments after `--resume`, and the leaderboard that it made of them."""
-    board = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", prior=0, rounds=1)
+    board = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", prior=0, draws=Draws(1))
     with (folder / "ragdoll-battles.leaderboard.csv").open(encoding="utf-8") as stream:
         found = {row["run_id"]: float(row["arena_score"]) for row in csv.DictReader(stream)}
     mine = {one.agent: one.rating for one in board.ratings}

@@ -11,6 +11,7 @@ from unittest import mock
 
 import numpy as np
 
+from rubric_measures import Draws
 from rubric_measures.games.ratings import EloSettings, elo_replays, fit_strengths, gather_games, resampled_points
 from rubric_measures.games.tournaments import TournamentSettings, rate_games
 from rubric_measures.types.entities import Preference
@@ -85,7 +86,10 @@ def main() -> None:
         ("ours: check and count the games", lambda: gather_games(preferences)),
         (f"ours: Bradley-Terry and {options.rounds} query bootstraps", bootstrap),
         (f"ours: Elo, {options.rounds} replays", lambda: elo_replays(games, elo)),
-        ("ours: everything (rate_games)", lambda: rate_games(preferences, TournamentSettings(rounds=options.rounds))),
+        (
+            "ours: everything (rate_games)",
+            lambda: rate_games(preferences, TournamentSettings(draws=Draws(options.rounds))),
+        ),
     ]
     names = [(game.agent_a, game.agent_b) for game in preferences]
     try:

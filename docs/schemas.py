@@ -22,9 +22,9 @@ from rubric_measures.analysis.correlation import Coefficient
 from rubric_measures.analysis.label_sources import AgreementCell
 from rubric_measures.analysis.leaderboards import CORRELATIONS, LeaderboardCorrelation, Pick
 from rubric_measures.analysis.panels import JudgeRow
-from rubric_measures.analysis.resampling import Interval
+from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.api.boards import Manifest, Standing
-from rubric_measures.api.comparing import AskedComparison, AskedCorrelation
+from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, AskedDesign
 from rubric_measures.boards.board import AskedBoard, Best, Cell, Failures
 from rubric_measures.boards.scoring import LeaderboardChecks
 from rubric_measures.formats.leaderboards import OWN_FORMAT
@@ -158,8 +158,7 @@ FILES: dict[str, Fields] = {
     },
     "power": {
         "format": Literal["rubric_measures power 1"],
-        "delta": float, "runs": int, "alpha": float, "power": float,
-        "correction": fields(Comparison)["procedure"],
+        **fields(AskedDesign),
         "measures": list[record("design", DESIGN, Design)],  # type: ignore[misc]
     },
     "reusability": {
@@ -169,8 +168,8 @@ FILES: dict[str, Fields] = {
     },
     "calibrate": {
         "format": Literal["rubric_measures calibrate 1"],
-        "against": str, "assessors": dict[str, int], "rel": int, "smallest": float, "rounds": int, "seed": int,
-        "level": float, "reason": str,
+        "against": str, "assessors": dict[str, int], "rel": int, "smallest": float, "draws": Draws,
+        "reason": str,
         "bias": list[record("bias", {  # type: ignore[misc]
             **fields(Bias), "drift": Literal["higher", "lower", "none that matters", "unknown"]
         }, Bias)],

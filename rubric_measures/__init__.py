@@ -42,6 +42,7 @@ from rubric_measures.measures.support import (
 )
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.resampling import Draws, Tests
     from rubric_measures.api import (
         Board,
         agreement,
@@ -75,6 +76,7 @@ __all__ = [
     "CitationCoverage",
     "CitationF1",
     "ContradictionRate",
+    "Draws",
     "Grade",
     "Grades",
     "NuggetA",
@@ -89,6 +91,7 @@ __all__ = [
     "SupportRate",
     "SupportRecall",
     "TestBank",
+    "Tests",
     "WeightedContradiction",
     "WeightedCover",
     "__version__",
@@ -120,6 +123,7 @@ __all__ = [
 if not TYPE_CHECKING:
     _HOMES = {
         "rubric_measures.api": __all__,
+        "rubric_measures.analysis.resampling": ["Draws", "Tests"],
         "rubric_measures.measures.grades": ["Grades"],
         "rubric_measures.types.entities": ["Grade", "Preference", "RubricItem", "TestBank", "make_item_id"],
     }

@@ -322,7 +322,7 @@ def comparison_report(comparisons: Mapping[str, Comparison], places: int, asked:
         "conclusion": lambda row: row[1].conclusion,
         "more queries": lambda row: row[1].more_queries,
         "at most": lambda row: row[1].at_most,
-        "said": lambda row: row[1].said(row[0].smallest, places),
+        "said": lambda row: row[1].said(row[0].tests.smallest, places),
     }, places)  # fmt: skip
     return Report([_against(one, places) for one in comparisons.values()], [data], lambda: plain(content))
 
@@ -345,7 +345,7 @@ def _against(comparison: Comparison, places: int) -> Table:
         "difference": lambda run: _difference(of[run], sign) if run in of else None,
         "p": lambda run: of[run].p_adjusted if run in of else None,
         Column(f"against {best}", is_left=True): lambda run: (
-            of[run].said(comparison.smallest, places, of_second=sign < 0) if run in of else None
+            of[run].said(comparison.tests.smallest, places, of_second=sign < 0) if run in of else None
         ),
     }
     if comparison.baseline:
@@ -360,7 +360,11 @@ def group_letters(name: str, groups: Sequence[Sequence[str]]) -> str:
 
 def _told(comparison: Comparison) -> Iterator[str]:
     """How the intervals were made, and what more queries would do for the board."""
-    share, pairs = f"{100 * (1 - comparison.alpha):g} %", counted(len(comparison.pairs), "pair")
+    tests, share, pairs = (
+        comparison.tests,
+        f"{100 * comparison.tests.level:g} %",
+        counted(len(comparison.pairs), "pair"),
+    )
     intervals = {
         "max-t": f"intervals hold all differences of {pairs} at once with {share} (sign flips of the largest t)",
         "holm": f"intervals are those of the last step of Holm's correction of {pairs}",
@@ -368,12 +372,12 @@ def _told(comparison: Comparison) -> Iterator[str]:
         "none": f"intervals hold each difference by itself with {share}, not those of {pairs} at once",
     }
     if any(pair.test.low is not None for pair in comparison.pairs):
-        made = "sign flips of t" if comparison.procedure == "max-t" else "t-test"
+        made = "sign flips of t" if tests.correction == "max-t" else "t-test"
         is_one = len(comparison.pairs) == 1
-        yield f"the interval holds the difference with {share} ({made})" if is_one else intervals[comparison.procedure]
+        yield f"the interval holds the difference with {share} ({made})" if is_one else intervals[tests.correction]
     ahead = comparison.outlook
-    if comparison.smallest is not None:
-        yield f"a difference below {comparison.smallest:g} is taken not to matter"
+    if tests.smallest is not None:
+        yield f"a difference below {tests.smallest:g} is taken not to matter"
     else:
         yield "no pair is called the same: scores are not in [0, 1], and no smallest difference that matters was given"
     if ahead is None or ahead.pairs < 2:

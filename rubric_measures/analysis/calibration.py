@@ -339,7 +339,7 @@ def anchor_report(
         values: see `grade_values`.
         runs: see `calibrated_runs`; empty where there are no answers.
         places: decimal places; -1 prints all digits.
-        settings: what it was computed with: `against`, `assessors`, `rel`, `rounds`, `seed`, `level`, `smallest`, and
+        settings: what it was computed with: `against`, `assessors`, `rel`, `draws`, `smallest`, and
             `reason` where there are no runs.
     """
     tables = [_bias_table(bias, places, settings), _value_table(values, places, settings)]

@@ -14,7 +14,7 @@ How many queries an experiment needs, and what a measure can tell: from the scor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
@@ -22,12 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.analysis.resampling import (
-    CORRECTIONS,
-    DEFAULT_ROUNDS,
-    DEFAULT_SEED,
-    Correction,
+    USUAL_TESTS,
     Family,
     FloatArray,
+    Tests,
     groups_of_equals,
     paired_family,
     score_table,
@@ -151,14 +149,6 @@ def least_queries(decides: Callable[[FloatArray], NDArray[np.bool_]], size: int)
         found = decides(np.maximum(middle, 2.0))
         high, low = np.where(found, middle, high), np.where(found, low, middle)
     return np.where(never, np.inf, np.maximum(high, 2.0))
-
-
-def check_smallest(smallest: float) -> None:
-    """Refuses a smallest difference that is none."""
-    if not 0.0 < smallest < np.inf:
-        raise InputError(
-            f"the smallest difference that matters is above 0, not {smallest:g}", settings=("smallest", "delta")
-        )
 
 
 # The smallest difference that matters of scores from 0 to 1.
@@ -347,9 +337,7 @@ class Comparison:
         left_out: queries that some run lacks.
         pairs: the comparisons.
         groups: groups of runs that cannot be told apart, best first; empty with a baseline.
-        procedure: the correction for the number of comparisons.
-        alpha: the significance level.
-        smallest: the smallest difference that matters; None where it was not given and scores are not in [0, 1].
+        tests: how they were tested; `smallest` is None where it was not given and scores are not in [0, 1].
         outlook: how many queries separate how many pairs; None with fewer than ten queries.
         unscored: runs without a score, which take no part.
     """
@@ -361,9 +349,7 @@ class Comparison:
     left_out: tuple[str, ...]
     pairs: tuple[Pair, ...]
     groups: tuple[tuple[str, ...], ...]
-    procedure: Correction
-    alpha: float
-    smallest: float | None
+    tests: Tests
     outlook: Outlook | None = None
     unscored: tuple[str, ...] = ()
 
@@ -411,11 +397,7 @@ def compare_runs(
     measure: str,
     *,
     baseline: str | None = None,
-    procedure: Correction = "max-t",
-    alpha: float = 0.05,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
-    smallest: float | None = None,
+    tests: Tests = USUAL_TESTS,
 ) -> Comparison:
     """Paired comparisons of runs, each over the queries that both have; see `paired_family`.
 
@@ -423,25 +405,18 @@ def compare_runs(
         scores: run -> query -> score.
         measure: what the scores are, for the output.
         baseline: compare every other run with this one; None compares all pairs.
-        procedure: for the number of tests: `max-t`, `holm`, `bh` or `none`.
-        alpha: significance level; intervals are of 1 − alpha.
-        rounds: of the sign flips of `max-t`.
-        seed: of them.
-        smallest: the smallest difference that matters; None takes 0.02 where all scores are in [0, 1].
+        tests: how; without a smallest difference that matters it is 0.02 where all scores are in [0, 1].
 
     Raises:
-        InputError: fewer than two runs, no common query, an unknown procedure, or alpha or the smallest difference is
-            none.
+        InputError: fewer than two runs, or no common query.
         UnknownNameError: the baseline is not among the runs.
     """
     unscored = tuple(sorted(run for run, values in scores.items() if not values))
     scores = {run: values for run, values in scores.items() if values}
-    _check(scores, measure, baseline, procedure, alpha, unscored)
-    if smallest is not None:
-        check_smallest(smallest)
+    _check(scores, measure, baseline, unscored)
     is_unit = all(0.0 <= score <= 1.0 for of_run in scores.values() for score in of_run.values())
-    if smallest is None and is_unit:
-        smallest = DEFAULT_SMALLEST
+    if tests.smallest is None and is_unit:
+        tests = replace(tests, smallest=DEFAULT_SMALLEST)
     every = {query for values in scores.values() for query in values}
     queries = sorted(query for query in every if all(query in values for values in scores.values()))
     if not queries:
@@ -459,13 +434,13 @@ def compare_runs(
     names_of = list(ids)
     first, second = ([place[pair[side]] for pair in names_of] for side in (0, 1))
     differences = table[:, first] - table[:, second]
-    family = paired_family(differences, procedure, alpha, rounds, seed)
+    family = paired_family(differences, tests.correction, tests.alpha, tests.rounds, tests.seed)
     ahead = None
     more: Sequence[Sequence[int | None]] = [[None] * len(names_of)] * 2
     if len(queries) >= _LEAST_FOR_OUTLOOK:
         ahead = _outlook(family, variance_components(common).runs, len(queries))
-        more = _more_queries(family, smallest)
-    pairs = tuple(_pairs(names_of, differences, family, smallest, more, 1.0 if is_unit else np.inf))
+        more = _more_queries(family, tests.smallest)
+    pairs = tuple(_pairs(names_of, differences, family, tests.smallest, more, 1.0 if is_unit else np.inf))
     groups: list[tuple[int, ...]] = []
     if baseline is None:
         different = np.zeros((len(order), len(order)), dtype=np.bool_)
@@ -473,7 +448,7 @@ def compare_runs(
         groups = groups_of_equals([means[run] for run in order], different)
     return Comparison(
         measure, baseline, means, tuple(queries), tuple(sorted(every.difference(queries))), pairs,
-        tuple(tuple(order[index] for index in group) for group in groups), procedure, alpha, smallest, ahead, unscored,
+        tuple(tuple(order[index] for index in group) for group in groups), tests, ahead, unscored,
     )  # fmt: skip
 
 
@@ -516,18 +491,12 @@ def _check(
     scores: Mapping[str, object],
     measure: str,
     baseline: str | None,
-    procedure: str,
-    alpha: float,
     unscored: Sequence[str],
 ) -> None:
-    if procedure not in CORRECTIONS:
-        raise InputError(f"unknown correction {procedure!r}; expected one of {', '.join(CORRECTIONS)}")
     if baseline in unscored:
         raise InputError(f"{measure}: {baseline} has no score to compare with", settings=("baseline",))
     if baseline is not None and baseline not in scores:
         raise UnknownNameError("run", baseline, scores, settings=("baseline",))
-    if not 0.0 < alpha < 1.0:
-        raise InputError(f"a significance level is between 0 and 1, not {alpha:g}")
     if len(scores) < 2:
         without = f" ({_named(unscored)} without)" if unscored else ""
         text = f"{counted(len(scores), 'run')} with per-query scores{without}; a comparison needs two"
@@ -544,6 +513,7 @@ class Design:
         left_out: queries that some run lacks.
         components: of the variance of scores.
         deviation: σ_d, the standard deviation of a query's difference of two runs: √(2 rest).
+        smallest: δ, the difference that the experiment shall find.
         one_pair: the queries with which a paired t-test of two runs finds a difference of δ, with the power asked for;
             None where a million do not, and where the board has fewer than ten: these do not know the deviation.
         all_pairs: the same where all pairs of the runs to compare are tested, each at α / pairs (Bonferroni).
@@ -557,6 +527,7 @@ class Design:
     left_out: int
     components: Components
     deviation: float
+    smallest: float
     one_pair: int | None
     all_pairs: int | None
     detectable: float | None
@@ -566,12 +537,10 @@ class Design:
 def design(
     scores: Mapping[str, Mapping[str, float]],
     measure: str,
-    smallest: float,
     *,
     runs: int | None = None,
-    alpha: float = 0.05,
     power: float = 0.8,
-    correction: Correction = "max-t",
+    tests: Tests = USUAL_TESTS,
 ) -> Design:
     """Topic set size design from a board, and what the board could tell.
 
@@ -580,11 +549,10 @@ def design(
     Args:
         scores: run -> query -> score, of two runs or more.
         measure: for the result.
-        smallest: δ, the difference that the experiment shall find.
         runs: how many runs it will compare, as many as the board has by default.
-        alpha: the level of each of its tests before correction.
         power: with which it shall find δ.
-        correction: of the board's own pairs: `max-t`, `holm`, `bh` or `none`.
+        tests: of the board's own pairs; δ, the difference that the experiment shall find, is the smallest that matters,
+            and α the level of each of its tests before correction.
 
     Raises:
         InputError: fewer than two runs or common queries, δ or the power are none.
@@ -592,12 +560,15 @@ def design(
     Source: Sakai, Topic set size design (Information Retrieval Journal 2016): the designs by t-test, with his σ²
     of the two-way analysis; Sakai (SIGIR 2006) for discriminative power.
     """
-    check_smallest(smallest)
     if not 0.0 < power < 1.0:
         raise InputError(f"a power is between 0 and 1, not {power:g}", settings=("power",))
     if runs is not None and runs < 2:
         raise InputError(f"an experiment compares two runs at least, not {runs}", settings=("run_count",))
-    compared = compare_runs(scores, measure, procedure=correction, alpha=alpha)
+    compared = compare_runs(scores, measure, tests=tests)
+    smallest, alpha = compared.tests.smallest, tests.alpha
+    if smallest is None:
+        text = f"{measure}: scores are not from 0 to 1; name the smallest difference that matters"
+        raise InputError(text, settings=("smallest",))
     queries, count = len(compared.queries), runs or len(compared.means)
     if queries < 2:
         raise InputError(f"{measure}: one query that all runs have; a design needs the variance of two")
@@ -614,6 +585,7 @@ def design(
         len(compared.left_out),
         components,
         deviation,
+        smallest,
         one_pair,
         all_pairs,
         _detectable(deviation, queries, alpha / pairs, power),

@@ -15,6 +15,7 @@ import numpy as np
 from ir_measures.measures.base import Measure
 
 from rubric_measures.analysis.comparison import Comparison, Pair, compare_runs
+from rubric_measures.analysis.resampling import Tests
 from rubric_measures.base.errors import MeasureError, counted, escaped
 from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, markdown_text, render
 from rubric_measures.measures.grades import NONE, QueryGrades
@@ -30,6 +31,8 @@ FLIPPED = ("lost", "gained")
 COMMENT = 60_000
 # Characters of a fact or a question that are shown.
 _LONGEST = 300
+# Two runs need no correction, and a t-test draws nothing.
+_TESTS = Tests(rounds=1, correction="none")
 
 
 class Question(NamedTuple):
@@ -127,7 +130,7 @@ class RunDiff:
         ends = "" if test.low is None or test.high is None else f" [{test.low:+.3f}, {test.high:+.3f}]"
         gained = counted(self.count("gained"), "fact")
         rest = "".join(f", {count} {state}" for state in ("missed by both", "unsure") if (count := self.count(state)))
-        said = self.pair.said(self.comparison.smallest)
+        said = self.pair.said(self.comparison.tests.smallest)
         return (
             f"{self.comparison.measure}  {self.before} → {self.after}  {test.mean_difference:+.3f}{ends}   "
             f"{gained} gained, {self.count('lost')} lost{rest}\n{self.after} against {self.before}: {said}"
@@ -219,7 +222,6 @@ def diff_facts(
     measure: Measure,
     *,
     doubtful: Collection[tuple[str, str]] = (),
-    alpha: float = 0.05,
 ) -> RunDiff:
     """What became of every fact, and of the score.
 
@@ -229,7 +231,6 @@ def diff_facts(
         asked: the questions that count, with their facts.
         measure: what scores are compared by: one of items that is the better the higher it is.
         doubtful: (question, item) of changes that grading again did not find: they are unsure.
-        alpha: the interval is of 1 − alpha.
 
     Raises:
         MeasureError: less is better by the measure.
@@ -239,7 +240,7 @@ def diff_facts(
         raise MeasureError(f"{measure} counts what is wrong, and facts are of what is said; name another measure first")
     facts = list(_facts(before, after, asked, doubtful))
     scores = _scores(before, after, asked, measure, {(one.query_id, one.item.item_id): one for one in facts})
-    comparison = compare_runs(scores, str(measure), baseline=before.name, procedure="none", alpha=alpha, rounds=1)
+    comparison = compare_runs(scores, str(measure), baseline=before.name, tests=_TESTS)
     facts.sort(key=lambda one: (STATES.index(one.state), one.item.importance != "vital"))
     return RunDiff(before.name, after.name, comparison, tuple(facts))
 

@@ -42,8 +42,6 @@ Method = Literal["bca", "symmetric", "t"]
 Statistic = Callable[[FloatArray], ArrayLike]
 """Weights (samples, units) -> values (samples, k) or (samples,), NaN where undefined."""
 
-DEFAULT_ROUNDS = 10_000
-DEFAULT_SEED = 42
 # Sums of the same numbers in another order differ by rounding: what differs by less is taken for equal.
 ROUNDING = 1e-10
 # Bootstrap means are compared with each other (ranks, ties); later decimals hold only the order of summation.
@@ -93,16 +91,16 @@ class Draws:
     """How a bootstrap draws.
 
     Attributes:
-        rounds: the number of samples; 0 for no intervals, where these may be left out.
-        seed: see `bootstrap_counts`.
-        level: the nominal coverage of intervals, in (0, 1).
+        rounds: rounds of what is drawn; 0 for no intervals, where these may be left out.
+        seed: seed of everything that is drawn, 0 or more.
+        level: nominal coverage of intervals, between 0 and 1.
 
     Raises:
         InputError: the level is not between 0 and 1, or the rounds are fewer than 0.
     """
 
-    rounds: int = DEFAULT_ROUNDS
-    seed: int = DEFAULT_SEED
+    rounds: int = 10_000
+    seed: int = 42
     level: float = 0.95
 
     def __post_init__(self) -> None:
@@ -112,6 +110,53 @@ class Draws:
 
 
 USUAL_DRAWS = Draws()
+
+Correction = Literal["max-t", "holm", "bh", "none"]
+CORRECTIONS: tuple[Correction, ...] = ("max-t", "holm", "bh", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Tests(Draws):
+    """How runs are tested against each other.
+
+    Attributes:
+        rounds: rounds of what is drawn, 1 or more.
+        level: nominal coverage of intervals, between 0 and 1; the significance level is what is left.
+        correction: for many comparisons: max-t flips signs of queries, for all pairs at once; the others are t-tests.
+        smallest: the smallest difference that matters, above 0, in the measure's unit: runs that differ by less are the
+            same. By default 0.02 where all scores are from 0 to 1; else no two runs are called the same.
+
+    Raises:
+        InputError: a level, number or name is none of these; or there are no rounds.
+    """
+
+    # So that pytest takes it for no class of tests.
+    __test__ = False
+
+    correction: Correction = "max-t"
+    smallest: float | None = None
+
+    def __post_init__(self) -> None:
+        Draws.__post_init__(self)
+        if self.rounds < 1:
+            raise InputError("the number of rounds is 1 or more", settings=("rounds",))
+        if self.correction not in CORRECTIONS:
+            raise InputError(
+                f"unknown correction {self.correction!r}; expected one of {', '.join(CORRECTIONS)}",
+                settings=("correction",),
+            )
+        if self.smallest is not None and not 0.0 < self.smallest < np.inf:
+            raise InputError(
+                f"the smallest difference that matters is above 0, not {self.smallest:g}", settings=("smallest",)
+            )
+
+    @property
+    def alpha(self) -> float:
+        """The significance level, without what rounding adds to 1 − 0.95."""
+        return round(1.0 - self.level, 15)
+
+
+USUAL_TESTS = Tests()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +184,7 @@ class Interval:
     method: Method = "bca"
 
 
-def bootstrap_counts(units: int, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> FloatArray:
+def bootstrap_counts(units: int, rounds: int = 10_000, seed: int = 42) -> FloatArray:
     """How often each unit is drawn in each round: (rounds, units); each row sums to the number of units.
 
     Numpy's PCG64 generator draws them.
@@ -157,7 +202,7 @@ def bootstrap_counts(units: int, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAU
     return counts
 
 
-def half_counts(units: int, splits: int, seed: int = DEFAULT_SEED) -> tuple[FloatArray, FloatArray]:
+def half_counts(units: int, splits: int, seed: int = 42) -> tuple[FloatArray, FloatArray]:
     """Two random halves of the units in each split, as counts: (splits, units) each; of an odd number one is left out.
 
     >>> first, second = half_counts(5, 3, seed=1)
@@ -399,9 +444,6 @@ def mean_intervals(scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> list[Interv
     return result
 
 
-Correction = Literal["max-t", "holm", "bh", "none"]
-CORRECTIONS: tuple[Correction, ...] = ("max-t", "holm", "bh", "none")
-
 # Up to this many queries all 2^n sign flips are enumerated, and p-values are exact.
 _EXACT_QUERIES = 13
 # What is left of the squares of a pair is at least this share, so that rounding makes no t infinite.
@@ -446,8 +488,8 @@ def paired_family(
     differences: ArrayLike,
     correction: Correction = "max-t",
     alpha: float = 0.05,
-    rounds: int = DEFAULT_ROUNDS,
-    seed: int = DEFAULT_SEED,
+    rounds: int = 10_000,
+    seed: int = 42,
 ) -> Family:
     """Tests of the means of many paired differences, and the intervals that belong to them.
 

@@ -29,6 +29,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from rubric_measures.analysis.resampling import Tests
 from rubric_measures.api.loading import (
     File,
     Gradable,
@@ -117,6 +118,9 @@ def prove(
         from rubric_measures.api.reports import report
 
         options = asdict(wanted)
+        del options["alpha"]
+        named = ("rounds", "seed", "level", "correction", "smallest")
+        options["tests"] = Tests(*(options.pop(name) for name in named))
         units = {name: asked[name] for name in ("facets", "per_facet", "compat")}
         checks = check(made, grades, runs, **units) if options.pop("checks") else None
         full = report_of(report(made, checks=checks, **options), -1).content

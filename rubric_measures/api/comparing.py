@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import asdict
 
+from rubric_measures.analysis.resampling import USUAL_DRAWS, USUAL_TESTS, Draws, Tests
 from rubric_measures.api.loading import (
     Bank,
     File,
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
 
     from rubric_measures.analysis.comparison import Comparison, Design
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
-    from rubric_measures.analysis.resampling import Correction
     from rubric_measures.formats.base import Form
 
 
@@ -72,11 +73,7 @@ class AskedComparison(Struct, frozen=True, forbid_unknown_fields=True):
     measures: str | Sequence[str] | None = None
     runs: Sequence[str] | None = None
     baseline: str | None = None
-    correction: Literal["max-t", "holm", "bh", "none"] = "max-t"
-    alpha: float = 0.05
-    rounds: int = 10_000
-    seed: int = 42
-    smallest: float | None = None
+    tests: Tests = USUAL_TESTS
     form: str | None = None
 
 
@@ -167,11 +164,7 @@ def compare(
     measures: str | Sequence[str] | None = None,
     runs: Sequence[str] | None = None,
     baseline: str | None = None,
-    correction: Correction = "max-t",
-    alpha: float = 0.05,
-    rounds: int = 10_000,
-    seed: int = 42,
-    smallest: float | None = None,
+    tests: Tests = USUAL_TESTS,
     form: Form | None = None,
 ) -> Comparisons:
     """Paired tests between runs over the queries that both have; `print` shows them.
@@ -187,12 +180,7 @@ def compare(
         measures: the measures to compare by; all by default.
         runs: compare these runs only (and the baseline).
         baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told apart.
-        correction: for many comparisons: `max-t`, `holm`, `bh` or `none`, see `paired_family`.
-        alpha: significance level, in (0, 1); intervals of differences are of 1 − alpha.
-        rounds: of the sign flips of `max-t`.
-        seed: of the sign flips.
-        smallest: the smallest difference that matters, in the measure's unit: a pair whose interval holds nothing as
-            large is the same. None takes 0.02 where all scores are in [0, 1]; else no pair is called the same.
+        tests: correction, level, smallest difference that matters, and draws.
         form: the form of the files, where it cannot be seen.
 
     Raises:
@@ -201,8 +189,6 @@ def compare(
     """
     from rubric_measures.analysis.comparison import compare_runs
 
-    if rounds < 1:
-        raise InputError("the number of rounds is 1 or more", settings=("rounds",))
     found = {name: _wanted(values, runs, baseline) for name, values in per_query_scores(scores, form, measures).items()}
     # Where grades were asked for some measures only, a board has others by which nobody can be compared.
     left_out = [
@@ -216,21 +202,12 @@ def compare(
     with naming(*(_called(one) for one in scores)):
         return Comparisons(
             {
-                name: compare_runs(
-                    values,
-                    name,
-                    baseline=baseline,
-                    procedure=correction,
-                    alpha=alpha,
-                    rounds=rounds,
-                    seed=seed,
-                    smallest=smallest,
-                )
+                name: compare_runs(values, name, baseline=baseline, tests=tests)
                 for name, values in found.items()
                 if name not in left_out
             },
             left_out,
-            AskedComparison(measures, runs, baseline, correction, alpha, rounds, seed, smallest, form),
+            AskedComparison(measures, runs, baseline, tests, form),
         )
 
 
@@ -340,9 +317,7 @@ class AskedCorrelation(Struct, frozen=True, forbid_unknown_fields=True):
     official_ranks: bool | None = None
     rel: Sequence[int] | None = None
     compat: Literal["workbench"] | None = None
-    rounds: int = 10_000
-    seed: int = 42
-    level: float = 0.95
+    draws: Draws = USUAL_DRAWS
     on_failed: OnFailed | None = None
     chosen: Mapping[_Filter, Any] = {}
 
@@ -385,7 +360,7 @@ class Correlations(Reported):
         from rubric_measures.analysis.leaderboards import correlation_report
 
         best_by = self.asked.best_by or self.coefficients[0]
-        pick = self.pick(best_by) if len(self.grid) > 1 and self.asked.rounds else None
+        pick = self.pick(best_by) if len(self.grid) > 1 and self.asked.draws.rounds else None
         columns, asked = (self.official, self.official_path, self.results, self.grid), to_builtins(self.asked)
         return correlation_report(*columns, self.coefficients, best_by, places, asked, pick, self.groups)
 
@@ -397,7 +372,7 @@ class Correlations(Reported):
         """
         from rubric_measures.analysis.leaderboards import pick_of_grid
 
-        return pick_of_grid(self.official, self.grid, best_by or self.coefficients[0], seed=self.asked.seed)
+        return pick_of_grid(self.official, self.grid, best_by or self.coefficients[0], seed=self.asked.draws.seed)
 
     @property
     def found(self) -> list[LeaderboardCorrelation]:
@@ -527,9 +502,7 @@ def correlate(
     official_ranks: bool | None = None,
     rel: Sequence[int] | None = None,
     compat: Literal["workbench"] | None = None,
-    rounds: int = 10_000,
-    seed: int = 42,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
     on_failed: OnFailed | None = None,
     notes: bool = True,
@@ -538,7 +511,8 @@ def correlate(
     """Rank correlation of leaderboards with the official one, joined on their runs.
 
     >>> import rubric_measures
-    >>> found = rubric_measures.correlate({"a": 3, "b": 2, "c": 1}, {"a": 0.9, "b": 0.2, "c": 0.5}, rounds=0)
+    >>> from rubric_measures import Draws
+    >>> found = rubric_measures.correlate({"a": 3, "b": 2, "c": 1}, {"a": 0.9, "b": 0.2, "c": 0.5}, draws=Draws(0))
     >>> round(found.found[0].value("kendall"), 2)
     0.33
 
@@ -559,9 +533,7 @@ def correlate(
         rel: the levels of a grid; None takes all of each grade set's scale (where it is not known, the grades that
             occur).
         compat: `workbench`: a missing run is an error, and a grid scores as that program does.
-        rounds: bootstrap samples; 0 for no intervals.
-        seed: of the bootstrap.
-        level: nominal coverage of intervals, in (0, 1).
+        draws: of the intervals; no rounds for none.
         bank: the test bank of a grid.
         on_failed: see `load`.
         notes: log what the numbers leave out, see `Correlations.notes`.
@@ -574,13 +546,10 @@ def correlate(
     """
     from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, correlate_grid, correlate_leaderboards
     from rubric_measures.analysis.panels import equal_boards
-    from rubric_measures.analysis.resampling import Draws
 
     filters: Any = {name: value for name, value in chosen.items() if value is not None}
     given = (measures, official_measure, coefficients, best_by, form, official_form, official_ranks, rel, compat)
-    about = AskedCorrelation(*given, rounds, seed, level, on_failed, filters)
-    if rounds < 0:
-        raise InputError("the number of rounds is 0 or more", settings=("rounds",))
+    about = AskedCorrelation(*given, draws, on_failed, filters)
     wanted = [measures] if isinstance(measures, str) else measures
     side = _side(official, "official", official_form, official_ranks)
     asked = wanted
@@ -596,7 +565,6 @@ def correlate(
         raise UnknownNameError("coefficient", str(best_by), names, settings=("best_by",))
     is_paired = official_measure is None and not any(records) and side.choice(None, asked) is None
     column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))
-    draws = Draws(rounds, seed, level)
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
     spreads = {f"official {column.name}": errors}
@@ -790,6 +758,14 @@ def _columns(
     return [side.take(column_named(name, side.columns, f"(columns of {side.name})")) for name in asked]
 
 
+class AskedDesign(Struct, frozen=True):
+    """What was asked of `power`: how many runs an experiment will compare, and the rest of its arguments."""
+
+    runs: int
+    power: float
+    tests: Tests
+
+
 @dataclass(frozen=True)
 class Designs(Reported):
     """Designs by each measure; `print` shows them.
@@ -800,7 +776,7 @@ class Designs(Reported):
     """
 
     designs: Sequence[Design]
-    settings: Mapping[str, object]
+    settings: AskedDesign
 
     def report(self, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits).
@@ -808,11 +784,12 @@ class Designs(Reported):
         A row a measure in each table; for programs one row with everything.
         """
         said = self.settings
+        wanted = " or ".join(dict.fromkeys(f"{one.smallest:g}" for one in self.designs))
         parts = [one.components for one in self.designs]
         rows: list[list[Cell]] = [[one.measure, one.deviation, one.one_pair, one.all_pairs] for one in self.designs]
         note = (
-            f"queries that find a difference of {said['delta']:g} with power {said['power']:g} at {said['alpha']:g}: "
-            f"of one pair, of each pair of {said['runs']} runs (Bonferroni)"
+            f"queries that find a difference of {wanted} with power {said.power:g} at {said.tests.alpha:g}: "
+            f"of one pair, of each pair of {said.runs} runs (Bonferroni)"
         )
         needed = Table(columns(["measure", "deviation", "one pair", "all pairs"], places), rows, notes=[note])
         rows = [
@@ -826,7 +803,8 @@ class Designs(Reported):
         variance = Table(columns(heads, places), rows, notes=[note])
         rows = [[one.measure, one.separated, one.detectable] for one in self.designs]
         note = (
-            f"separated: share of pairs that differ ({said['correction']}); detectable: by these queries, of each pair"
+            f"separated: share of pairs that differ ({said.tests.correction}); "
+            "detectable: by these queries, of each pair"
         )
         told = Table(columns(["measure", "separated", "detectable"], places), rows, notes=[note])
         joined = Table(
@@ -837,7 +815,7 @@ class Designs(Reported):
             {**plain(one), "components": {**plain(one.components), "reliability": one.components.reliability}}
             for one in self.designs
         ]
-        content = {"format": "rubric_measures power 1", **said, "measures": measures}
+        content = {"format": "rubric_measures power 1", **asdict(said), "measures": measures}
         return Report([needed, variance, told], [joined], lambda: plain(content))
 
     @property
@@ -860,30 +838,28 @@ class Designs(Reported):
 
 def power(
     *scores: QueryScores,
-    delta: float,
     measures: str | Sequence[str] | None = None,
     run_count: int | None = None,
-    alpha: float = 0.05,
     power: float = 0.8,
-    correction: Correction = "max-t",
+    tests: Tests = USUAL_TESTS,
     form: Form | None = None,
 ) -> Designs:
     """How many queries an experiment needs to find a difference, and what the board at hand could tell.
 
     >>> import rubric_measures
+    >>> from rubric_measures import Tests
     >>> board = {"a": {f"q{i}": i / 10 for i in range(10)}, "b": {f"q{i}": i % 4 / 10 for i in range(10)}}
-    >>> found = rubric_measures.power(board, delta=0.05).designs[0]
+    >>> found = rubric_measures.power(board, tests=Tests(smallest=0.05)).designs[0]
     >>> found.one_pair, round(found.deviation, 2)
     (315, 0.32)
 
     Args:
         scores: per-query scores of a pilot, as `compare` takes them; fewer than ten queries tell no number of queries.
-        delta: the difference that the experiment shall find, in the measure's unit.
         measures: the measures; all by default.
         run_count: how many runs the experiment will compare; as many as the pilot has by default.
-        alpha: the level of its tests.
-        power: with which it shall find the difference.
-        correction: of the pilot's pairs: `max-t`, `holm`, `bh` or `none`.
+        power: the chance to find the smallest difference that matters, between 0 and 1.
+        tests: of the pilot's pairs; its smallest difference is the one that the experiment shall find, and its level
+            that of the experiment's tests.
         form: the form of the files, where it cannot be seen.
 
     Raises:
@@ -892,13 +868,7 @@ def power(
     """
     from rubric_measures.analysis.comparison import design
 
-    if not 0.0 < alpha < 1.0:
-        raise InputError(f"a significance level is between 0 and 1, not {alpha:g}", settings=("alpha",))
     found = per_query_scores(scores, form, measures)
-    designs = [
-        design(values, measure, delta, runs=run_count, alpha=alpha, power=power, correction=correction)
-        for measure, values in found.items()
-    ]
+    designs = [design(values, measure, runs=run_count, power=power, tests=tests) for measure, values in found.items()]
     runs = run_count or max(one.components.run_count for one in designs)
-    settings = {"delta": delta, "runs": runs, "alpha": alpha, "power": power, "correction": correction}
-    return Designs(designs, settings)
+    return Designs(designs, AskedDesign(runs, power, tests))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, whole_answers
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.api.comparing import Scores, official_scores
 from rubric_measures.api.grading import Passages, passages_of
 from rubric_measures.api.loading import (
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.label_sources import AgreementTable
     from rubric_measures.analysis.leaderboards import RunScores
     from rubric_measures.analysis.panels import Means, PanelReport, Scored
-    from rubric_measures.analysis.resampling import Draws
     from rubric_measures.measures.combining import Gathered
     from rubric_measures.measures.grades import Grades, Label
     from rubric_measures.measures.labels import LabelSource
@@ -154,9 +154,7 @@ def agreement(
     clamp: bool = False,
     runs: Runs | None = None,
     measure: str = "nDCG@10",
-    rounds: int = 10_000,
-    seed: int = 42,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
     grader_b: str | None = None,
     prompt_class_b: str | None = None,
@@ -170,7 +168,7 @@ def agreement(
     >>> from ir_measures import Qrel
     >>> ours = [Qrel("q1", "d1", 1), Qrel("q1", "d2", 0), Qrel("q1", "d3", 1)]
     >>> theirs = [Qrel("q1", "d1", 1), Qrel("q1", "d2", 0), Qrel("q1", "d3", 0)]
-    >>> round(rubric_measures.agreement(ours, theirs, rounds=0).agreement.kappa, 2)
+    >>> round(rubric_measures.agreement(ours, theirs, draws=rubric_measures.Draws(0)).agreement.kappa, 2)
     0.4
 
     Args:
@@ -188,9 +186,7 @@ def agreement(
         clamp: bring labels of judges outside the truth's scale to its nearest end; how many is in `judges`.
         runs: TREC runs: the leaderboard that each judge's labels make of them is correlated with the truth's.
         measure: of these leaderboards.
-        rounds: bootstrap samples of the intervals over queries; 0 for none.
-        seed: of the bootstrap.
-        level: nominal coverage of intervals, in (0, 1).
+        draws: of the intervals over queries; no rounds for none.
         bank: the test bank of records.
         grader_b: the second source's model, where both are records.
         prompt_class_b: its prompt; left out, that of the first where `grader_b` is left out, too.
@@ -201,9 +197,6 @@ def agreement(
     Raises:
         InputError: fewer than two sources, nothing in common, or an argument without effect.
     """
-    from rubric_measures.analysis.resampling import Draws
-
-    draws = Draws(rounds, seed, level)
     known = scale_of(scale)
     of_second = {"grader": grader_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
     second = {name: value for name, value in of_second.items() if value}
@@ -580,9 +573,7 @@ def calibrate(
     against: str = "assessors",
     rel: int | None = None,
     smallest: float = 0.1,
-    rounds: int = 10_000,
-    seed: int = 42,
-    level: float = 0.95,
+    draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
     **chosen: Any,
 ) -> Calibration:
@@ -596,9 +587,7 @@ def calibrate(
             truth: an older grader (equating), or the same one at an earlier time (drift).
         rel: the least grade that covers; the scale's by default.
         smallest: the smallest bias that matters, in grades.
-        rounds: bootstrap samples; 0 for no intervals.
-        seed: of the bootstrap.
-        level: nominal coverage of intervals, in (0, 1).
+        draws: of the intervals; no rounds for none.
         bank: the test bank.
         chosen: which grades are the grader's, see `load`.
 
@@ -606,10 +595,8 @@ def calibrate(
         InputError: nothing has both grades, or the grader gives grades outside of those that the truth graded.
     """
     from rubric_measures.analysis.calibration import bias_rows, calibrated_runs, grade_values
-    from rubric_measures.analysis.resampling import Draws
     from rubric_measures.verification.graders import read_anchored
 
-    draws = Draws(rounds, seed, level)
     if not smallest > 0:
         raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
     with file_path(graded) as path, file_path(path if anchors is None or anchors is graded else anchors) as truth:
@@ -627,6 +614,8 @@ def calibrate(
     runs = [] if reason else calibrated_runs(found.anchors, found.answers, found.rel, draws)
     settings = {
         "against": against, "assessors": dict(found.counts), "rel": found.rel, "smallest": float(smallest),
-        "rounds": rounds, "seed": seed, "level": level, "reason": reason,
+        "draws": draws, "reason": reason,
     }  # fmt: skip
-    return Calibration(bias_rows(found.anchors, level), grade_values(found.anchors, found.rel, draws), runs, settings)
+    return Calibration(
+        bias_rows(found.anchors, draws.level), grade_values(found.anchors, found.rel, draws), runs, settings
+    )

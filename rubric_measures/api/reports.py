@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
+from rubric_measures.analysis.resampling import USUAL_TESTS, Tests
 from rubric_measures.api.comparing import compare
 from rubric_measures.api.loading import (
     AnswerGrades,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rubric_measures.analysis.board_reports import LeaderboardReport
     from rubric_measures.analysis.comparison import Comparison
-    from rubric_measures.analysis.resampling import Correction, Draws, Interval
+    from rubric_measures.analysis.resampling import Interval
     from rubric_measures.boards.scoring import LeaderboardChecks
     from rubric_measures.formats.base import Form
     from rubric_measures.formats.leaderboards import LeaderboardTable
@@ -49,45 +49,33 @@ def report(
     board: Leaderboard,
     *,
     intervals: bool = False,
-    level: float = 0.95,
     baseline: str | None = None,
     groups: bool = False,
     checks: LeaderboardChecks | None = None,
     assessor_scores: File | None = None,
     assessor_form: Form | None = None,
-    correction: Correction = "max-t",
-    alpha: float = 0.05,
-    rounds: int = 10_000,
-    seed: int = 42,
-    smallest: float | None = None,
+    tests: Tests = USUAL_TESTS,
 ) -> LeaderboardReport:
     """A board with what one needs to trust it: intervals, tests and checks.
 
     Args:
         board: the board.
         intervals: bootstrap intervals (BCa) of the means over queries.
-        level: nominal coverage of intervals, in (0, 1).
         baseline: test every run against this one.
         groups: mark runs that cannot be told apart.
         checks: see `check`.
         assessor_scores: a file of per-query scores by assessors' grades on some queries, for prediction-powered means.
         assessor_form: its form, where the content does not show it.
-        correction: see `Board.compare`.
-        alpha: see `Board.compare`.
-        rounds: bootstrap samples and sign flips, 1 or more.
-        seed: of both.
-        smallest: the smallest difference that matters, for verdicts on all pairs, or on those with the baseline.
+        tests: see `Board.compare`; a smallest difference that matters gives verdicts on all pairs, or on those with the
+            baseline.
 
     Raises:
         InputError: arguments exclude each other, or the file holds no scores by query.
         UnknownNameError: there is no such baseline.
     """
     from rubric_measures.analysis.board_reports import LeaderboardReport, mean_intervals, powered_means
-    from rubric_measures.analysis.resampling import Draws
     from rubric_measures.boards.programs import LENGTH
 
-    if rounds < 1:
-        raise InputError("the number of rounds is 1 or more", settings=("rounds",))
     if assessor_form and assessor_scores is None:
         raise InputError("a form is given and no file of scores; name its file, too", settings=("assessor_scores",))
     if baseline and groups:
@@ -95,19 +83,29 @@ def report(
             "comparing is with one run, or of all pairs for groups; choose one", settings=("baseline", "groups")
         )
     refuse_sums(name for name in board.measures if name != LENGTH)
-    told: Any = {"correction": correction, "alpha": alpha, "rounds": rounds, "seed": seed, "smallest": smallest}
     compared: Mapping[str, Comparison] = {}
-    if baseline or groups or smallest is not None:
-        compared = compare(board, baseline=baseline, **told)
+    if baseline or groups or tests.smallest is not None:
+        compared = compare(board, baseline=baseline, tests=tests)
     return LeaderboardReport(
         board,
-        mean_intervals(board, Draws(rounds, seed, level)) if intervals else {},
+        mean_intervals(board, tests) if intervals else {},
         dict(compared),
         checks,
         {}
         if assessor_scores is None
-        else powered_means(board, _assessor_table(board, assessor_scores, assessor_form), level=level),
-        AskedReport(intervals, level, baseline, groups, correction, alpha, rounds, seed, smallest, checks is not None),
+        else powered_means(board, _assessor_table(board, assessor_scores, assessor_form), level=tests.level),
+        AskedReport(
+            intervals,
+            tests.level,
+            baseline,
+            groups,
+            tests.correction,
+            tests.alpha,
+            tests.rounds,
+            tests.seed,
+            tests.smallest,
+            checks is not None,
+        ),
     )
 
 
@@ -138,21 +136,12 @@ _KINDS = get_args(BoardPlot)
 _PANELS = 4
 
 
-@dataclass(frozen=True)
-class PlotSettings:
-    """How the numbers of a picture are made: see `Board.compare`."""
-
-    draws: Draws
-    correction: Correction
-    alpha: float
-    baseline: str | None = None
-
-
 def plot_board(
     board: Leaderboard,
     path: str | os.PathLike[str] | None,
     kind: BoardPlot,
-    settings: PlotSettings,
+    tests: Tests,
+    baseline: str | None = None,
     grades: Gradable | None = None,
     runs: Runs | None = None,
 ) -> Figure:
@@ -163,15 +152,15 @@ def plot_board(
         check_figure_path(path)
     if kind not in _KINDS:
         raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
-    if kind == "differences" and settings.baseline is None:
+    if kind == "differences" and baseline is None:
         raise InputError("differences are to a baseline; name it", settings=("baseline",))
     pages: Iterable[Figure]
     if kind == "heat":
         pages = _heat(board, grades, runs)
     elif kind == "differences":
-        pages = _differences(board, settings)
+        pages = _differences(board, tests, str(baseline))
     else:
-        pages = _dots(board, settings)
+        pages = _dots(board, tests)
     return save_figures(pages, path)
 
 
@@ -179,24 +168,24 @@ def _runs_of(board: Leaderboard) -> list[str]:
     return [run for run in board.ranking() if run not in BELOW]
 
 
-def _dots(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
+def _dots(board: Leaderboard, tests: Tests) -> Iterator[Figure]:
     """A panel a measure; a page holds as many as can be read."""
     from rubric_measures.analysis.board_reports import mean_intervals
     from rubric_measures.pages.plots import plot_dots
 
     runs = _runs_of(board)
-    intervals = mean_intervals(board, settings.draws)
+    intervals = mean_intervals(board, tests)
     for start in range(0, len(board.measures), _PANELS):
         names = board.measures[start : start + _PANELS]
-        panels = [_panel(board, name, runs, settings, intervals) for name in names]
-        yield plot_dots(runs, panels, _dots_note(board, runs, panels, settings))
+        panels = [_panel(board, name, runs, tests, intervals) for name in names]
+        yield plot_dots(runs, panels, _dots_note(board, runs, panels, tests))
 
 
-def _dots_note(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], settings: PlotSettings) -> str:
+def _dots_note(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], tests: Tests) -> str:
     counts = sorted({board.cells[run][name].queries for run in runs for name in board.measures})
     over = f"{counts[0]} to {counts[-1]} queries" if len(counts) > 1 else counted(counts[0], "query")
-    interval = f", {100 * settings.draws.level:.4g} % interval" if any(panel.intervals for panel in panels) else ""
-    groups = f"; groups by {settings.correction}, α = {settings.alpha:g}" if any(one.groups for one in panels) else ""
+    interval = f", {100 * tests.level:.4g} % interval" if any(panel.intervals for panel in panels) else ""
+    groups = f"; groups by {tests.correction}, α = {tests.alpha:g}" if any(one.groups for one in panels) else ""
     return f"mean{interval} over {over}{groups}"
 
 
@@ -209,7 +198,7 @@ def _panel(
     board: Leaderboard,
     name: str,
     runs: Sequence[str],
-    settings: PlotSettings,
+    tests: Tests,
     intervals: Mapping[str, Mapping[str, Interval]],
 ) -> DotPanel:
     from rubric_measures.pages.plots import DotPanel
@@ -222,25 +211,20 @@ def _panel(
     queries = {run: board.scored(run, name) for run in means}
     shown = {run: list(values.values()) for run, values in queries.items()}
     common = set.intersection(*map(set, queries.values())) if queries else ()
-    groups = _compared(board, name, settings).groups if len(means) > 1 and len(common) > 1 else ()
+    groups = compare(board, measures=name, tests=tests)[name].groups if len(means) > 1 and len(common) > 1 else ()
     ends = {run: (intervals[run][name].low, intervals[run][name].high) for run in runs}
     known = {run: (low, high) for run, (low, high) in ends.items() if low is not None and high is not None}
     return DotPanel(name, means, known, shown, groups, best)
 
 
-def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: str | None = None) -> Comparison:
-    draws, test = settings.draws, {"correction": settings.correction, "alpha": settings.alpha}
-    return compare(board, measures=name, baseline=baseline, rounds=draws.rounds, seed=draws.seed, **test)[name]  # type: ignore[arg-type]
-
-
-def _differences(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
+def _differences(board: Leaderboard, tests: Tests, baseline: str) -> Iterator[Figure]:
     """A page a measure, of those that have values by query."""
     from rubric_measures.pages.plots import plot_differences
 
     runs = _runs_of(board)
     for name in [name for name in board.measures if any(board.values[run].get(name) for run in runs)]:
-        comparison = _compared(board, name, settings, settings.baseline)
-        yield plot_differences(comparison, _each_query(board, name, str(settings.baseline)))
+        comparison = compare(board, measures=name, baseline=baseline, tests=tests)[name]
+        yield plot_differences(comparison, _each_query(board, name, baseline))
 
 
 def _each_query(board: Leaderboard, name: str, baseline: str) -> dict[str, list[float]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from ir_measures.measures.base import Measure
 from msgspec.structs import asdict, replace
 
+from rubric_measures.analysis.resampling import USUAL_TESTS, Tests
 from rubric_measures.api.loading import (
     AnswerGrades,
     Gradable,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rubric_measures.analysis.board_reports import Reusability
-    from rubric_measures.analysis.resampling import Correction
     from rubric_measures.api.comparing import Comparisons
     from rubric_measures.api.reports import BoardPlot
     from rubric_measures.measures.loading import RecordQuery
@@ -160,22 +160,14 @@ class Board(Leaderboard, frozen=True):
         self,
         baseline: str | None = None,
         *,
-        correction: Correction = "max-t",
-        alpha: float = 0.05,
-        rounds: int = 10_000,
-        seed: int = 42,
-        smallest: float | None = None,
+        tests: Tests = USUAL_TESTS,
     ) -> Comparisons:
         """Paired tests over the queries, by every measure; `print` shows them.
 
         Args:
             baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told
                 apart.
-            correction: for many comparisons: `max-t`, `holm`, `bh` or `none`, see `paired_family`.
-            alpha: significance level, in (0, 1).
-            rounds: of the sign flips of `max-t`.
-            seed: of the sign flips.
-            smallest: the smallest difference that matters; see `compare`.
+            tests: correction, level, smallest difference that matters, and draws.
 
         Raises:
             UnknownNameError: there is no such run.
@@ -183,15 +175,7 @@ class Board(Leaderboard, frozen=True):
         """
         from rubric_measures.api.comparing import compare
 
-        return compare(
-            self,
-            baseline=baseline,
-            correction=correction,
-            alpha=alpha,
-            rounds=rounds,
-            seed=seed,
-            smallest=smallest,
-        )
+        return compare(self, baseline=baseline, tests=tests)
 
     @property
     def notes(self) -> list[Note]:
@@ -250,11 +234,7 @@ class Board(Leaderboard, frozen=True):
         grades: Gradable | None = None,
         runs: Runs | None = None,
         baseline: str | None = None,
-        level: float = 0.95,
-        correction: Correction = "max-t",
-        alpha: float = 0.05,
-        rounds: int = 10_000,
-        seed: int = 42,
+        tests: Tests = USUAL_TESTS,
     ) -> Figure:
         """Draws the board, in the measures' own units.
 
@@ -270,11 +250,7 @@ class Board(Leaderboard, frozen=True):
             grades: as for `score`; for the items of `heat`.
             runs: likewise.
             baseline: the run that `differences` are to.
-            level: nominal coverage of intervals of means, in (0, 1).
-            correction: see `compare`.
-            alpha: see `compare`.
-            rounds: bootstrap samples and sign flips, 1 or more.
-            seed: of both.
+            tests: see `compare`; intervals of means have its level, too.
 
         Returns:
             the figure, which a notebook shows.
@@ -284,11 +260,9 @@ class Board(Leaderboard, frozen=True):
             UnknownNameError: there is no such baseline.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.analysis.resampling import Draws
-        from rubric_measures.api.reports import PlotSettings, plot_board
+        from rubric_measures.api.reports import plot_board
 
-        settings = PlotSettings(Draws(rounds, seed, level), correction, alpha, baseline)
-        return plot_board(self, path, kind, settings, grades, runs)
+        return plot_board(self, path, kind, tests, baseline, grades, runs)
 
 
 def score(

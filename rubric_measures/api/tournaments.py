@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack, cast
 
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.api.loading import File, file_beside, file_path, listed, query_texts_of
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.formats import FORMATS, detect_format, head_of
@@ -34,14 +35,12 @@ def tournament(
     assessor_games: Games = (),
     agents: Sequence[str] | None = None,
     prior: float | None = None,
-    rounds: int = 10_000,
+    draws: Draws = USUAL_DRAWS,
     unit: Literal["queries", "games"] = "queries",
-    level: float = 0.95,
     k: float | None = None,
     start: float | None = None,
     replays: int | None = None,
     compat: Literal["ragelo", "ragelo-0.4", "ragdoll"] | None = None,
-    seed: int = 42,
     answers: Answers = (),
     queries: File | Mapping[str, str] | None = None,
     model: str | None = None,
@@ -78,14 +77,12 @@ def tournament(
         assessor_games: games judged by assessors; mixed in and marked.
         agents: the agents that play; None takes all.
         prior: Bradley-Terry: games against a middling opponent (0.1; 0 as of RAGDoll).
-        rounds: bootstrap samples.
+        draws: of the bootstrap; the seed is that of shuffles and random games, too.
         unit: what the bootstrap draws.
-        level: of the intervals, 0 to 1.
         k: Elo: the most points a game moves (32).
         start: Elo: the first rating (1000).
         replays: Elo: shuffled replays (500).
         compat: Elo as RAGElo's program has it; or `ragdoll`: no prior, its draws of games and of who is shown first.
-        seed: of bootstrap, shuffles and random games.
         answers: the answers that play; needs `queries` and `model`.
         queries: the texts of the queries: query -> text, or a file.
         model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME` or `litellm:PROVIDER/NAME`.
@@ -117,13 +114,13 @@ def tournament(
     from rubric_measures.games.tournaments import TournamentSettings, rate_games
 
     games, assessor_games, answers = _parts(games), _parts(assessor_games), _parts(answers)
-    of_elo = {"k": k, "start": start, "replays": replays, "seed": seed}
+    of_elo = {"k": k, "start": start, "replays": replays, "seed": draws.seed}
     named: dict[str, Any] = {name: value for name, value in of_elo.items() if value is not None}
     is_ragdoll = compat == "ragdoll"
     elo = EloSettings(**named) if compat is None or is_ragdoll else EloSettings.compat(compat, **named)
     if prior is None:
         prior = 0.0 if is_ragdoll else 0.1
-    settings = TournamentSettings(prior, rounds, level, seed, unit, elo)
+    settings = TournamentSettings(prior, draws, unit, elo)
     playing = {
         "answers": answers,
         "queries": queries,
@@ -187,11 +184,13 @@ def tournament(
         # Games that were played are put to the cache again: it answers at once, unless an answer or the prompt changed.
         wanted = [Game(*game[:3]) for game in mine]
         if is_ragdoll:
-            drawn = ragdoll_games(of_queries, seed=seed, per_pair=per_pair, per_query=per_query, per_agent=per_agent)
+            drawn = ragdoll_games(
+                of_queries, seed=draws.seed, per_pair=per_pair, per_query=per_query, per_agent=per_agent
+            )
             there = set(wanted)
             wanted += [one for one in drawn if one not in there]
         else:
-            wanted += pair_games(of_queries, per_query, seed=seed, both_orders=not one_order, played=wanted)
+            wanted += pair_games(of_queries, per_query, seed=draws.seed, both_orders=not one_order, played=wanted)
         if not wanted:
             raise InputError("there is nothing to play: no query has answers of two agents")
         stats = RunStats()

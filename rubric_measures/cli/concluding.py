@@ -29,9 +29,11 @@ from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
+    SETTINGS,
     NamedValue,
     Printed,
     add_document_options,
+    add_draw_options,
     add_endpoint_options,
     add_form_option,
     add_grade_options,
@@ -129,10 +131,7 @@ def add_correlate_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of bootstrap intervals."""
-    group = parser.add_argument_group("intervals")
-    group.add_argument("--rounds", type=int, default=10_000, help="bootstrap rounds (default 10000; 0: no intervals)")
-    group.add_argument("--seed", type=int, default=42, help="seed of everything that is drawn (default 42)")
-    group.add_argument("--level", type=float, default=0.95, help="nominal coverage of intervals (default 0.95)")
+    add_draw_options(parser.add_argument_group("intervals"), rounds="; 0: no intervals")
 
 
 def run_correlate(options: argparse.Namespace) -> int:
@@ -254,7 +253,7 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
     """how many queries an experiment needs, and what a board could tell
 
     example:
-      rubric_measures power board.json --delta 0.05
+      rubric_measures power board.json --smallest 0.05
     """
     found = power()
     printed.write(found.report(printed.places))
@@ -314,18 +313,17 @@ def add_tournament_arguments(parser: argparse.ArgumentParser) -> None:
     add_plot_option(parser, "ratings, groups and the win matrix")
     add_places_option(parser, None, " of ratings", "1; tsv, json, jsonl and trec_eval: all digits")
 
-    rating = parser.add_argument_group("ratings").add_argument
+    ratings = parser.add_argument_group("ratings")
+    rating = ratings.add_argument
     rating("--prior", type=float, help="Bradley-Terry: games against a middling opponent (default 0.1; 0 as RAGDoll)")
-    rating("--rounds", type=int, default=10_000, help="bootstrap samples (default 10000)")
     rating("--unit", choices=["queries", "games"], default="queries", help="what the bootstrap draws (default queries)")
-    rating("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
     rating("--k", type=float, help="Elo: the most points a game moves (default 32)")
     rating("--start", type=float, help="Elo: the first rating (default 1000)")
     rating("--replays", type=int, help="Elo: shuffled replays (default 500)")
     rating("--compat", choices=["ragelo", "ragelo-0.4", "ragdoll"],
            help="Elo as RAGElo's program has it (0.4: up to release 0.4); ragdoll: no prior, its draws of games and of "
            "who is shown first")  # fmt: skip
-    rating("--seed", type=int, default=42, help="of bootstrap, shuffles and random games (default 42)")
+    add_draw_options(ratings)
 
     play = parser.add_argument_group("playing games").add_argument
     play("--answers", metavar="FILE", nargs="+", default=[], help="reports or plain answers; their runs are the agents")
@@ -367,9 +365,9 @@ def run_tournament(options: argparse.Namespace) -> int:
     keep_inputs_of(options, *read)
     keep_apart(output=options.output, save=options.save, plot=options.plot)
     keep_cache(options.cache or (f"{options.save}.cache.sqlite" if options.save else None), options.output)
-    shown = ("output", "output_format", "places", "plot")
+    shown = ("output", "output_format", "places", "plot", *SETTINGS["draws"])
     settings = {name: value for name, value in vars(options).items() if name not in shown}
-    result = tournament(**settings, progress=is_watched())
+    result = tournament(**settings, draws=passed(options, tournament)["draws"], progress=is_watched())
     if options.plot is not None:
         result.plot(options.plot)
     with atomic_writer(options.output) as stream:

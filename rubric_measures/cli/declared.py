@@ -7,7 +7,7 @@ A command is a function here, and the functions of the library that it calls:
         '''how many queries an experiment needs
 
         example:
-          rubric_measures power board.json --delta 0.05
+          rubric_measures power board.json --smallest 0.05
         '''
 
 Each parameter is an option: of the library's functions, and those of the command's own that are keywords. A parameter

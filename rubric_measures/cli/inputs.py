@@ -268,11 +268,24 @@ def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
         keep_apart(output=options.output, plot=options.plot)
 
 
+# The options that are the fields of one keyword.
+SETTINGS = {"draws": ("rounds", "seed", "level"), "tests": ("correction", "level", "smallest", "rounds", "seed")}
+
+
+def of_settings(options: argparse.Namespace, name: str) -> dict[str, Any]:
+    """The options that a command has of those that are the fields of a keyword."""
+    return {field: getattr(options, field) for field in SETTINGS[name] if hasattr(options, field)}
+
+
 def passed(options: argparse.Namespace, function: Callable[..., object]) -> dict[str, Any]:
     """The options that bear the names of a function's keywords; where it takes `chosen`, those of `load` as well."""
     parameters = inspect.signature(function).parameters
     names = [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    for name in SETTINGS.keys() & names:
+        from rubric_measures.analysis import resampling
+
+        given[name] = getattr(resampling, name.capitalize())(**of_settings(options, name))
     return {**passed(options, api.load), **given} if "chosen" in parameters else given
 
 
@@ -352,9 +365,7 @@ def add_test_options(parser: argparse.ArgumentParser) -> None:
         "--correction", choices=CORRECTIONS, default="max-t",
         help="for many comparisons: max-t (default) flips signs of queries, for all pairs at once; the others t-test",
     )  # fmt: skip
-    group.add_argument("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
-    group.add_argument("--rounds", type=int, default=10_000, help="rounds of what is drawn (default 10000)")
-    group.add_argument("--seed", type=int, default=42, help="seed of what is drawn (default 42)")
+    add_draw_options(group, "of the intervals; α of the tests is the rest")
     group.add_argument(
         "--smallest", metavar="D", type=float,
         help="the smallest difference that matters: pairs that differ by less are the same (default 0.02 where scores "
@@ -362,11 +373,19 @@ def add_test_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_draw_options(
+    group: argparse._ActionsContainer, level: str = "nominal coverage of intervals", rounds: str = ""
+) -> None:
+    """Adds the options of what is drawn."""
+    group.add_argument("--level", type=float, default=0.95, help=f"{level} (default 0.95)")
+    group.add_argument("--rounds", type=int, default=10_000, help=f"rounds of what is drawn (default 10000{rounds})")
+    group.add_argument("--seed", type=int, default=42, help="seed of everything that is drawn (default 42)")
+
+
 def add_report_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options that put more beside the means; without them the output is that of the bare leaderboard."""
     group = parser.add_argument_group("uncertainty")
     group.add_argument("--intervals", action="store_true", help="bootstrap intervals of the means over queries (BCa)")
-    group.add_argument("--level", type=float, default=0.95, help="nominal coverage of intervals (default 0.95)")
     group.add_argument("--baseline", metavar="RUN", help="test every run against this one; † marks differences")
     group.add_argument(
         "--letters", dest="groups", action="store_true", help="mark runs that cannot be told apart with one letter"

@@ -19,12 +19,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.resampling import (
-    DEFAULT_ROUNDS,
     FEW_QUERIES,
+    USUAL_DRAWS,
     Drawn,
     Draws,
     FloatArray,
-    check_level,
     few_queries,
     groups_of_equals,
 )
@@ -68,22 +67,17 @@ class TournamentSettings:
 
     Attributes:
         prior: see `fit_strengths`, in games.
-        rounds: bootstrap samples.
-        level: of the intervals.
-        seed: of the bootstrap.
+        draws: of the bootstrap.
         unit: what is drawn: `queries` or `games`.
         elo: the settings of Elo.
     """
 
     prior: float = 0.1
-    rounds: int = DEFAULT_ROUNDS
-    level: float = 0.95
-    seed: int = 42
+    draws: Draws = USUAL_DRAWS
     unit: str = "queries"
     elo: EloSettings = field(default_factory=EloSettings)
 
     def __post_init__(self) -> None:
-        check_level(self.level)
         # Beyond these numbers of games, doubles no longer tell strengths apart.
         if not (self.prior == 0 or _PRIORS[0] <= self.prior <= _PRIORS[1]):
             lowest, highest = _PRIORS
@@ -318,7 +312,7 @@ def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -
     if (len(games.query_ids) if settings.unit == "queries" else len(games)) < 2:
         return None
     blocks = []
-    for points in resampled_points(games, settings.rounds, settings.seed, settings.unit):
+    for points in resampled_points(games, settings.draws.rounds, settings.draws.seed, settings.unit):
         if settings.prior == 0:
             # Without a prior, samples in which wins do not connect all agents have no strengths.
             points = points[[len(components(one)[1]) == 1 for one in points]]
@@ -327,16 +321,16 @@ def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -
     if sum(map(len, blocks)) < 2:
         return None
     drawn = np.concatenate(blocks)
-    ends = [(1 - settings.level) / 2, (1 + settings.level) / 2]
+    level = settings.draws.level
+    ends = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(drawn, ends, axis=0)
-    draws = Draws(settings.rounds, settings.seed, settings.level)
-    p_values = Drawn(strengths, drawn, drawn[:0], len(games.query_ids), draws).apart()
+    p_values = Drawn(strengths, drawn, drawn[:0], len(games.query_ids), settings.draws).apart()
     # Two agents that only tied differ by what the prior does to each: a distance that a prior twice as strong would
     # double is none that games have shown.
     moved = fit_strengths(games.points().sum(axis=0), 2 * settings.prior, strengths) - strengths
     distance, by_prior = (np.abs(one[:, None] - one) for one in (strengths, moved))
-    apart = (p_values < 1.0 - settings.level) & (distance > 2 * by_prior + 1e-9)
-    return _Spread(low, high, drawn.std(axis=0, ddof=1), apart, settings.rounds - len(drawn))
+    apart = (p_values < 1.0 - level) & (distance > 2 * by_prior + 1e-9)
+    return _Spread(low, high, drawn.std(axis=0, ddof=1), apart, settings.draws.rounds - len(drawn))
 
 
 def _open_ends(total: FloatArray, pieces: list[list[int]]) -> tuple[set[int], set[int]]:
@@ -399,7 +393,8 @@ def _notes(
         notes.append(few_queries(len(games.query_ids)))
     if spread and spread.left_out:
         notes.append(
-            f"{spread.left_out} of {settings.rounds} bootstrap samples left out: without a prior they have no strengths"
+            f"{spread.left_out} of {settings.draws.rounds} bootstrap samples left out: without a prior they have no "
+            "strengths"
         )
     if games.undecided:
         counts = ", ".join(f"{count} {status}" for status, count in games.undecided.items())
@@ -415,7 +410,7 @@ def _notes(
 
 
 def _signature(games: Games, listed: Sequence[Preference], settings: TournamentSettings) -> Signature:
-
+    draws = settings.draws
     outcomes = sorted([game.query_id, game.agent_a, game.agent_b, game.verdict or "", game.grader] for game in listed)
     return Signature(
         {
@@ -425,7 +420,7 @@ def _signature(games: Games, listed: Sequence[Preference], settings: TournamentS
             "model": "BradleyTerry",
             "ties": "half",
             "prior": settings.prior,
-            "bootstrap": f"{settings.unit},{settings.rounds},seed {settings.seed},level {settings.level:g},percentile",
+            "bootstrap": f"{settings.unit},{draws.rounds},seed {draws.seed},level {draws.level:g},percentile",
             "elo": dataclasses.asdict(settings.elo),
         }
     )

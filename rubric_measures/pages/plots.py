@@ -357,7 +357,7 @@ def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[
     """
     pairs = sorted(comparison.pairs, key=lambda pair: -pair.test.mean_difference)
     runs = [pair.first for pair in pairs]
-    interval = f"mean and {100 * (1 - comparison.alpha):.4g} % interval ({comparison.procedure})"
+    interval = f"mean and {100 * comparison.tests.level:.4g} % interval ({comparison.tests.correction})"
     note = f"minus that of {comparison.baseline}: {interval}, {counted(len(comparison.queries), 'query')}"
     figure, (axes,) = rows_figure(runs, [comparison.measure], note)
     place = {run: row for row, run in enumerate(runs)}
@@ -430,7 +430,7 @@ def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
         axes.spines[side].set_visible(seen)
     axes.xaxis.set_label_position("top")
     best = "" if len(order) == len(comparison.means) else f"the best {len(order)} of {len(comparison.means)} runs, "
-    test = f"{comparison.procedure}, α = {comparison.alpha:g}"
+    test = f"{comparison.tests.correction}, α = {comparison.tests.alpha:g}"
     note = f"{best}mean of {counted(len(comparison.queries), 'query')} ({test})"
     name_axes(axes, f"{lines_of(comparison.measure)}\n{note}", "")
     return finished(figure)

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from rubric_measures.analysis.comparison import design, t_power, variance_components
+from rubric_measures.analysis.resampling import Tests
 from rubric_measures.base.errors import InputError
+
+SMALL = Tests(smallest=0.05)
 
 
 def test_components_by_hand() -> None:
@@ -45,7 +48,7 @@ def test_a_design() -> None:
     generator = np.random.default_rng(2)
     table = 0.5 + 0.1 * np.arange(4) + generator.normal(0, 0.1, (30, 4)) + generator.normal(0, 0.1, (30, 1))
     scores = {f"r{j}": {f"q{i}": float(table[i, j]) for i in range(30)} for j in range(4)}
-    found = design(scores, "m", 0.05)
+    found = design(scores, "m", tests=SMALL)
     deviation = found.deviation
     assert deviation == pytest.approx(np.sqrt(2 * found.components.rest))
     for queries, alpha in ((found.one_pair, 0.05), (found.all_pairs, 0.05 / 6)):
@@ -53,9 +56,9 @@ def test_a_design() -> None:
         assert powers[0] < 0.8 <= powers[1]
     assert float(t_power(found.detectable, deviation, 30, 0.05 / 6)) == pytest.approx(0.8)
     assert found.separated == 5 / 6
-    assert design(scores, "m", 0.05, runs=2).all_pairs == found.one_pair
+    assert design(scores, "m", runs=2, tests=SMALL).all_pairs == found.one_pair
     del scores["r0"]["q3"]
-    assert design(scores, "m", 0.05).left_out == 1
+    assert design(scores, "m", tests=SMALL).left_out == 1
 
 
 def test_a_design_as_statsmodels() -> None:
@@ -64,24 +67,26 @@ def test_a_design_as_statsmodels() -> None:
     scores = {
         run: dict(zip("abcdefghij", generator.normal(0, 0.1, 10).tolist(), strict=True)) for run in ("x", "y", "z")
     }
-    found = design(scores, "m", 0.05)
+    found = design(scores, "m", tests=SMALL)
     needed = power.TTestPower().solve_power(0.05 / found.deviation, None, 0.05, 0.8)
     assert found.one_pair == int(np.ceil(needed))
 
 
 def test_what_makes_no_design() -> None:
     scores = {"a": {"q1": 0.1, "q2": 0.4}, "b": {"q1": 0.2, "q2": 0.3}}
-    for more, said in (({"power": 1.0}, "power"), ({"runs": 1}, "two runs"), ({"smallest": 0.0}, "above 0")):
+    for more, said in (({"power": 1.0}, "power"), ({"runs": 1}, "two runs")):
         with pytest.raises(InputError, match=said):
-            design(scores, "m", **{"smallest": 0.1, **more})
+            design(scores, "m", **more)
+    with pytest.raises(InputError, match="name the smallest"):
+        design({"a": {"q1": 1.0, "q2": 2.0}, "b": {"q1": 3.0, "q2": 1.0}}, "m")
     with pytest.raises(InputError, match="one query"):
-        design({"a": {"q1": 0.1}, "b": {"q1": 0.2}}, "m", 0.1)
+        design({"a": {"q1": 0.1}, "b": {"q1": 0.2}}, "m")
     # Runs that differ by the same everywhere have no noise.
     ten = {f"q{place}": place / 10 for place in range(10)}
     same = {"a": ten, "b": {query: score + 0.1 for query, score in ten.items()}}
-    flat = design(same, "m", 0.1)
+    flat = design(same, "m", tests=Tests(smallest=0.1))
     assert (flat.one_pair, flat.all_pairs, flat.detectable) == (2, 2, None)
     # Fewer than ten queries do not know the noise; a run without a score takes no part.
     nine = {run: {query: row[query] for query in [*ten][:9]} for run, row in same.items()}
-    few = design({**nine, "c": {}}, "m", 0.1)
+    few = design({**nine, "c": {}}, "m")
     assert (few.one_pair, few.all_pairs, few.components.query_count, few.unscored) == (None, None, 9, ("c",))

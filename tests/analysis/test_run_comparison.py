@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rubric_measures.analysis.comparison import CORRECTIONS, compare_runs
-from rubric_measures.analysis.resampling import adjust
+from rubric_measures import Tests
+from rubric_measures.analysis.comparison import compare_runs
+from rubric_measures.analysis.resampling import CORRECTIONS, adjust
 from rubric_measures.base.errors import InputError, UnknownNameError
 
 
@@ -23,15 +24,15 @@ def test_all_pairs_and_groups() -> None:
         (list(result.means)[i], list(result.means)[j]) for i, j in ((0, 1), (0, 2), (1, 2))
     }
     assert result.groups == (tuple(list(result.means)[:2]),)
-    assert result.procedure == "max-t" and [pair.significant for pair in result.pairs] == [False, True, True]
+    assert result.tests.correction == "max-t" and [pair.significant for pair in result.pairs] == [False, True, True]
     for procedure in ("holm", "bh"):
-        found = compare_runs(given, "m", procedure=procedure).pairs
+        found = compare_runs(given, "m", tests=Tests(correction=procedure)).pairs
         assert [pair.p_adjusted for pair in found] == adjust([pair.test.p for pair in found], procedure)
 
 
 def test_baseline() -> None:
     given, _ = scores()
-    result = compare_runs(given, "m", baseline="a", rounds=500)
+    result = compare_runs(given, "m", baseline="a", tests=Tests(rounds=500))
     assert all(pair.second == "a" for pair in result.pairs)
     assert len(result.pairs) == 2
     assert result.groups == ()
@@ -42,9 +43,8 @@ def test_baseline() -> None:
 def test_order_of_runs_and_queries_does_not_matter(procedure) -> None:
     given, _ = scores(8)
     turned = {run: dict(reversed(list(given[run].items()))) for run in reversed(list(given))}
-    assert compare_runs(given, "m", procedure=procedure, rounds=200) == compare_runs(
-        turned, "m", procedure=procedure, rounds=200
-    )
+    tests = Tests(correction=procedure, rounds=200)
+    assert compare_runs(given, "m", tests=tests) == compare_runs(turned, "m", tests=tests)
 
 
 def test_queries_that_a_run_lacks_are_left_out_and_named() -> None:
@@ -54,8 +54,12 @@ def test_queries_that_a_run_lacks_are_left_out_and_named() -> None:
     assert result.left_out == ("t2",)
     # Means are over the queries that all have, each test over those that both have.
     assert {pair.first + pair.second: pair.test.queries for pair in result.pairs} == {"cb": 4, "ca": 5, "ba": 4}
-    whole = compare_runs({run: given[run] for run in "ac"}, "m", procedure="none").pairs
-    (same,) = (pair for pair in compare_runs(given, "m", procedure="none").pairs if pair.first + pair.second == "ca")
+    whole = compare_runs({run: given[run] for run in "ac"}, "m", tests=Tests(correction="none")).pairs
+    (same,) = (
+        pair
+        for pair in compare_runs(given, "m", tests=Tests(correction="none")).pairs
+        if pair.first + pair.second == "ca"
+    )
     assert (same.test, same.p_adjusted) == (whole[0].test, whole[0].p_adjusted)
 
 
@@ -89,7 +93,7 @@ def test_a_run_that_is_better_by_the_same_everywhere_is_tested_exactly() -> None
     base = {f"t{i}": i / 20 for i in range(8)}
     given = {"a": base, "b": {query: score + 0.1 for query, score in base.items()}}
     for procedure in CORRECTIONS:
-        (pair,) = compare_runs(given, "m", procedure=procedure).pairs
+        (pair,) = compare_runs(given, "m", tests=Tests(correction=procedure)).pairs
         assert (pair.p_adjusted, pair.significant) == (2 / 2**8, True)
         assert pair.said() == "better by 0.100"
 
@@ -104,7 +108,7 @@ def test_intervals_are_at_the_level_at_which_the_tests_decide() -> None:
 
     # Two of three pairs differ: Holm's last step is at α / 1, BH's at 2 α / 3.
     for procedure, alpha, level in (("holm", 0.05, 0.95), ("bh", 0.05, 1 - 0.05 * 2 / 3), ("none", 0.1, 0.9)):
-        found = compare_runs(given, "m", procedure=procedure, alpha=alpha)
+        found = compare_runs(given, "m", tests=Tests(correction=procedure, level=1 - alpha))
         assert [pair.significant for pair in found.pairs] == [False, True, True]
         for pair in found.pairs:
             assert (pair.test.low, pair.test.high) == expected(pair, level)
@@ -122,4 +126,4 @@ def test_wrong_input() -> None:
     with pytest.raises(InputError, match="no query in common"):
         compare_runs({"a": {"1": 0.5}, "b": {"2": 0.5}}, "m")
     with pytest.raises(InputError, match="unknown correction"):
-        compare_runs(given, "m", procedure="bonferroni")
+        compare_runs(given, "m", tests=Tests(correction="bonferroni"))

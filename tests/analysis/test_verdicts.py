@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from rubric_measures import Tests
 from rubric_measures.analysis.comparison import compare_runs, t_power
 from rubric_measures.api.comparing import Comparisons
 from rubric_measures.base.errors import InputError
@@ -40,7 +41,7 @@ def board() -> dict[str, dict[str, float]]:
 
 
 def test_sentences_of_a_board() -> None:
-    found = compare_runs(board(), "m", smallest=0.02)
+    found = compare_runs(board(), "m", tests=Tests(smallest=0.02))
     said = {frozenset((pair.first, pair.second)): pair for pair in found.pairs}
     far = {frozenset((a, b)) for a in ("best", "near") for b in ("far", "like")}
     assert {key for key, pair in said.items() if pair.conclusion == "better"} == far
@@ -65,17 +66,17 @@ def test_sentences_of_a_board() -> None:
 def test_scores_beyond_one_need_a_smallest_difference() -> None:
     wide = {run: {query: 10 * score for query, score in row.items()} for run, row in board().items()}
     found = compare_runs(wide, "m")
-    assert found.smallest is None and not [pair for pair in found.pairs if pair.conclusion == "same"]
+    assert found.tests.smallest is None and not [pair for pair in found.pairs if pair.conclusion == "same"]
     said = "no pair is called the same: scores are not in [0, 1], and no smallest difference that matters was given"
     assert str(Comparisons({"m": found})).count(said) == 1
     inside = {run: {query: min(max(score, 0.0), 1.0) for query, score in row.items()} for run, row in board().items()}
-    assert compare_runs(inside, "m").smallest == 0.02
+    assert compare_runs(inside, "m").tests.smallest == 0.02
 
 
 @pytest.mark.parametrize("smallest", [0.0, -1.0, float("inf"), float("nan")])
 def test_what_is_no_smallest_difference(smallest) -> None:
     with pytest.raises(InputError, match="above 0"):
-        compare_runs(board(), "m", smallest=smallest)
+        compare_runs(board(), "m", tests=Tests(smallest=smallest))
 
 
 def test_equal_runs_and_few_queries() -> None:
@@ -89,18 +90,22 @@ def test_equal_runs_and_few_queries() -> None:
     assert "told" not in str(flat)
     # No two scores from 0 to 1 differ by more than 1.
     high = {f"q{place}": 0.9 if place else 1.0 for place in range(9)}
-    (most,) = compare_runs({"a": dict.fromkeys(high, 0.0), "b": high | {"q0": 0.0}}, "m", procedure="none").pairs
+    (most,) = compare_runs(
+        {"a": dict.fromkeys(high, 0.0), "b": high | {"q0": 0.0}}, "m", tests=Tests(correction="none")
+    ).pairs
     assert most.test.high == 1.0 and most.said() == f"better by {most.test.low:.3f} to 1.000"
     # Two runs are one pair, and one number is no range.
     assert str(flat).startswith("b is better than a\n") and "worse by 0.1000\n" in str(flat)
     assert "\nthe interval holds the difference with 95 % (sign flips of t)\n" in str(flat)
-    plain = Comparisons({"m": compare_runs({run: board()[run] for run in ("best", "far")}, "m", procedure="holm")})
+    plain = Comparisons(
+        {"m": compare_runs({run: board()[run] for run in ("best", "far")}, "m", tests=Tests(correction="holm"))}
+    )
     assert "\nthe interval holds the difference with 95 % (t-test)\n" in str(plain)
     more = compare_runs({run: {query: one + gap for query, one in ten.items()} for run, gap in OFF.items()}, "m")
     text = str(Comparisons({"m": more}))
     assert text.endswith("10 queries told 100 % of 3 pairs apart") and "noise" not in text
     # Runs without a score are named before anything is concluded of the others.
-    named = compare_runs({**board(), "gone": {}}, "m", smallest=0.02).said()
+    named = compare_runs({**board(), "gone": {}}, "m", tests=Tests(smallest=0.02)).said()
     assert named == "of 4 runs with a score (gone has none): best has the highest mean; not told apart from it: near"
     with pytest.raises(InputError, match="m: gone has no score to compare with"):
         compare_runs({**board(), "gone": {}}, "m", baseline="gone")
@@ -125,5 +130,5 @@ def test_the_outlook_grows_with_queries() -> None:
     assert needed == sorted(needed) and 0 < found.expected < 1
     assert [share for share, _ in found.needed] == [0.5, 0.75, 0.9, 0.95]
     # Without a correction fewer do.
-    bare = compare_runs(scores, "m", procedure="none").outlook
+    bare = compare_runs(scores, "m", tests=Tests(correction="none")).outlook
     assert all(a <= b for (_, a), (_, b) in zip(bare.needed, found.needed, strict=True))

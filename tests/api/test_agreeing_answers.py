@@ -9,6 +9,7 @@ import pytest
 from ir_measures import Qrel
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.base.errors import InputError
 
 
@@ -32,9 +33,9 @@ def test_whole_answers_and_their_passages_are_matched(tmp_path: Path) -> None:
         Qrel("q2", "a/q2/2", 0),
     ]
     whole = [Qrel("q1", "a/q1", 2), Qrel("q1", "b/q1", 1), Qrel("q2", "a/q2", 1)]
-    found = rubric_measures.agreement(assigned(tmp_path / "a.jsonl"), passages, rounds=0)
+    found = rubric_measures.agreement(assigned(tmp_path / "a.jsonl"), passages, draws=Draws(0))
     assert found.agreement.pairs == 3 and found.agreement.kappa == 1.0
-    found = rubric_measures.agreement(passages, whole, rounds=0)
+    found = rubric_measures.agreement(passages, whole, draws=Draws(0))
     assert found.agreement.pairs == 3
     # In order of (query, run): a and b of q1, a of q2.
     assert [side.tolist() for side in found.aligned] == [[2, 0, 1], [2, 1, 1]]
@@ -42,9 +43,9 @@ def test_whole_answers_and_their_passages_are_matched(tmp_path: Path) -> None:
 
 def test_what_is_alike_stays_and_what_is_not_is_refused(tmp_path: Path) -> None:
     same = [Qrel("q1", "a/q1/1", 0), Qrel("q1", "a/q1/2", 2)]
-    assert rubric_measures.agreement(same, same, rounds=0).agreement.pairs == 2
+    assert rubric_measures.agreement(same, same, draws=Draws(0)).agreement.pairs == 2
     with pytest.raises(InputError, match="label no common document"):
-        rubric_measures.agreement(same, [Qrel("q1", "c/q1", 1)], rounds=0)
+        rubric_measures.agreement(same, [Qrel("q1", "c/q1", 1)], draws=Draws(0))
     # What ends with another query is an id like any other.
     with pytest.raises(InputError, match="label no common document"):
-        rubric_measures.agreement([Qrel("q1", "a/q2/1", 0)], [Qrel("q1", "a", 1)], rounds=0)
+        rubric_measures.agreement([Qrel("q1", "a/q2/1", 0)], [Qrel("q1", "a", 1)], draws=Draws(0))

@@ -333,7 +333,7 @@ def test_comparisons_are_made_again(folder: Path, capsys: pytest.CaptureFixture[
     given = [str(one) for one in (folder / "graded.jsonl", *runs, "--bank", folder / "bank.jsonl")]
     board, path = str(folder / "board.json"), folder / "compared.json"
     assert main(["leaderboard", *given, *BOARD, "-o", board]) == 0
-    for more in ([], ["--baseline", "bm25"], ["--correction", "holm", "--alpha", "0.1", "--smallest", "0.05"]):
+    for more in ([], ["--baseline", "bm25"], ["--correction", "holm", "--level", "0.9", "--smallest", "0.05"]):
         main(["compare", board, "-o", str(path), *more])
         capsys.readouterr()
         assert main(["check", str(path), board]) == 0
@@ -374,7 +374,7 @@ def test_correlations_are_made_again(folder: Path, capsys: pytest.CaptureFixture
     path.write_text(json.dumps(forged), encoding="utf-8")
     assert main(["check", str(path), official, *grid[:3]]) == 1
     assert "grid, 0, result, coefficients, 0, value: 0.99 in the file, " in capsys.readouterr().out
-    forged["asked"]["rounds"] = "many"
+    forged["asked"]["draws"]["rounds"] = "many"
     path.write_text(json.dumps(forged), encoding="utf-8")
     assert main(["check", str(path), official, *grid[:3]]) == 2
     assert "rounds" in capsys.readouterr().err

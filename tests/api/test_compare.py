@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
+from rubric_measures import Tests
 from rubric_measures.base.errors import InputError, UnknownNameError
 from tests.example_records import write_all
 
@@ -23,14 +24,14 @@ def scores(path: Path, run: str, *values: float, measure: str = "map") -> str:
 
 def test_files_of_one_run_each_are_put_together(tmp_path: Path) -> None:
     files = [scores(tmp_path / "1", "one", 0.5, 0.25, 1), scores(tmp_path / "2", "two", 0.25, 0.25, 0)]
-    found = rubric_measures.compare(*files, baseline="two", rounds=99)
+    found = rubric_measures.compare(*files, baseline="two", tests=Tests(99))
     assert list(found) == ["map"]
     # Differences 0.25, 0 and 1.
     assert found["map"].pairs[0].test.mean_difference == pytest.approx(1.25 / 3)
     # An open file, and run -> query -> score, are the same numbers.
     with open(files[0], "rb") as stream:
         again = rubric_measures.compare(
-            stream, {"two": {"q1": 0.25, "q2": 0.25, "q3": 0}}, measures="map", baseline="two", rounds=99
+            stream, {"two": {"q1": 0.25, "q2": 0.25, "q3": 0}}, measures="map", baseline="two", tests=Tests(99)
         )
     assert again["map"].pairs == found["map"].pairs
 
@@ -51,7 +52,7 @@ def test_a_board_and_its_file_are_compared_alike(tmp_path: Path, monkeypatch: py
 
 def test_the_wanted_runs_alone(tmp_path: Path) -> None:
     file = {run: {"q1": value, "q2": 0.5} for run, value in (("a", 1.0), ("b", 0.5), ("c", 0.25))}
-    assert list(rubric_measures.compare(file, runs=["a"], baseline="c", rounds=9)["score"].means) == ["a", "c"]
+    assert list(rubric_measures.compare(file, runs=["a"], baseline="c", tests=Tests(9))["score"].means) == ["a", "c"]
     with pytest.raises(UnknownNameError, match="unknown run 'd'"):
         rubric_measures.compare(file, runs=["a", "d"])
     with pytest.raises(InputError, match="scores: run 'a' is in another file, too"):
@@ -59,11 +60,11 @@ def test_the_wanted_runs_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name scores"):
         rubric_measures.compare()
     with pytest.raises(InputError, match="rounds is 1 or more"):
-        rubric_measures.compare(file, rounds=0)
+        rubric_measures.compare(file, tests=Tests(0))
 
 
 def test_what_is_missing_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    found = rubric_measures.compare({"a": {"q1": 1.0, "q2": 0.5}, "b": {"q1": 0.25}}, rounds=9)
+    found = rubric_measures.compare({"a": {"q1": 1.0, "q2": 0.5}, "b": {"q1": 0.25}}, tests=Tests(9))
     assert not found.is_complete
     with caplog.at_level(logging.INFO, "rubric_measures"):
         found.log_notes()
@@ -75,8 +76,8 @@ def test_what_is_missing_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 def test_groups_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     values = {run: {f"q{number}": number * factor for number in range(6)} for run, factor in (("a", 1.0), ("b", 0.5))}
-    rubric_measures.compare(values, rounds=9).plot(tmp_path / "groups.pdf")
+    rubric_measures.compare(values, tests=Tests(9)).plot(tmp_path / "groups.pdf")
     assert (tmp_path / "groups.pdf").read_bytes().startswith(b"%PDF")
     # With a baseline the differences to it are drawn.
-    rubric_measures.compare(values, baseline="a", rounds=9).plot(tmp_path / "differences.svg")
+    rubric_measures.compare(values, baseline="a", tests=Tests(9)).plot(tmp_path / "differences.svg")
     assert ">minus that of a: mean and 95 % interval (max-t),<" in (tmp_path / "differences.svg").read_text()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.base.errors import RubricMeasuresError
 from rubric_measures.cli import main
 
@@ -82,7 +83,7 @@ def test_a_table_in_memory_is_what_its_file_is(form: Callable[[Any], Any]) -> No
     pooled = rubric_measures.pool(["a.run"], "docs.csv", judgments=two, grader="gpt")
     assert [passage.judged("q1") for passage in pooled[0].passages] == [2, 1, 1, 0]
     # gpt gives d2 one more than Ada: 1 of 4 grades, so .25 in the mean.
-    how: dict[str, Any] = {"scale": "0-2:1", "rounds": 0}
+    how: dict[str, Any] = {"scale": "0-2:1", "draws": Draws(0)}
     for found in (
         rubric_measures.calibrate(form(ROWS[12:]), anchors=one, **how),
         rubric_measures.calibrate(two, grader="gpt", **how),
@@ -90,12 +91,12 @@ def test_a_table_in_memory_is_what_its_file_is(form: Callable[[Any], Any]) -> No
     ):
         assert (found.bias[0].anchors, found.bias[0].mean) == (12, 0.25)
     assert (
-        rubric_measures.agreement(two, rounds=0).agreement
-        == rubric_measures.agreement("one.csv", "gpt.csv", rounds=0).agreement
+        rubric_measures.agreement(two, draws=Draws(0)).agreement
+        == rubric_measures.agreement("one.csv", "gpt.csv", draws=Draws(0)).agreement
     )
     official, ranked = form(BOARD), form(RANKED)
-    assert rubric_measures.correlate(official, ranked, grader="ada", rounds=0).found[0].value("kendall") == 1.0
-    assert rubric_measures.correlate("board.csv", official, rounds=0).found[0].value("kendall") == 1.0
+    assert rubric_measures.correlate(official, ranked, grader="ada", draws=Draws(0)).found[0].value("kendall") == 1.0
+    assert rubric_measures.correlate("board.csv", official, draws=Draws(0)).found[0].value("kendall") == 1.0
     each = form([{"run": row["run"], "query": f"q{query}", "measure": "P", "value": row["score"] / query}
                  for row in BOARD for query in (1, 2, 3)])  # fmt: skip
     assert rubric_measures.compare(each)["P"].means["a"] == pytest.approx(0.9 * 11 / 18)
@@ -115,14 +116,14 @@ def test_what_a_table_does_not_hold_is_one_line(form: Callable[[Any], Any]) -> N
         lambda: rubric_measures.load_bank(board),
         lambda: rubric_measures.convert(two, "out.qrels", to="qrels"),
         lambda: rubric_measures.pool(["a.run"], "docs.csv", judgments=two),
-        lambda: rubric_measures.calibrate(two, rounds=0),
+        lambda: rubric_measures.calibrate(two, draws=Draws(0)),
         lambda: rubric_measures.calibrate(board),
         lambda: rubric_measures.calibrate(form(ALONE)),
-        lambda: rubric_measures.correlate("board.csv", form(ALONE), rounds=0),
-        lambda: rubric_measures.correlate("board.csv", form(RANKED), rounds=0),
+        lambda: rubric_measures.correlate("board.csv", form(ALONE), draws=Draws(0)),
+        lambda: rubric_measures.correlate("board.csv", form(RANKED), draws=Draws(0)),
         lambda: rubric_measures.agreement(form(ALONE)),
         lambda: rubric_measures.compare(board),
-        lambda: rubric_measures.power(board, delta=0.1),
+        lambda: rubric_measures.power(board),
         lambda: rubric_measures.tournament(board),
         lambda: rubric_measures.generate(board, model="lexical"),
         lambda: rubric_measures.combine(board, ["a", "b"]),
@@ -192,7 +193,7 @@ def test_a_wrong_column_is_named(
 
 def test_lines_of_a_run_and_its_score_need_no_header(capsys: pytest.CaptureFixture[str]) -> None:
     Path("bare.csv").write_text("a,0.9\nb,0.5\nc,0.1\n", encoding="utf-8")
-    assert rubric_measures.correlate("board.csv", "bare.csv", rounds=0).found[0].value("kendall") == 1.0
+    assert rubric_measures.correlate("board.csv", "bare.csv", draws=Draws(0)).found[0].value("kendall") == 1.0
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from ir_measures import ScoredDoc, read_trec_run
 
 import rubric_measures
-from rubric_measures import api
+from rubric_measures import Draws, api
 from rubric_measures.api.loading import PassageRecords
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, RubricMeasuresError, UnknownNameError
 from rubric_measures.cli import main
@@ -143,14 +143,14 @@ def test_the_best_possible_score_is_no_row() -> None:
 @pytest.mark.usefixtures("folder")
 def test_boards_are_correlated_and_labels_compared() -> None:
     board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
-    found = rubric_measures.correlate({"alpha": 2, "beta": 1}, board, measures=COVER, rounds=0)
+    found = rubric_measures.correlate({"alpha": 2, "beta": 1}, board, measures=COVER, draws=Draws(0))
     assert found.found[0].value("kendall") == 1
     assert repr(found) == "<Correlations of 1 leaderboard with official>"
     assert "kendall" in str(found)
-    result = rubric_measures.agreement("graded.jsonl.gz", "qrels.txt", rounds=0)
+    result = rubric_measures.agreement("graded.jsonl.gz", "qrels.txt", draws=Draws(0))
     assert repr(result) == "<SourceAgreement of graded.jsonl.gz and qrels.txt on 3 pairs>"
     with gzip.open("graded.jsonl.gz", "rb") as stream:
-        assert rubric_measures.agreement(stream, "qrels.txt", rounds=0).agreement == result.agreement
+        assert rubric_measures.agreement(stream, "qrels.txt", draws=Draws(0)).agreement == result.agreement
 
 
 @pytest.mark.usefixtures("folder")

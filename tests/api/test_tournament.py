@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
-from rubric_measures import Preference
+from rubric_measures import Draws, Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.reports import Answer
 
@@ -28,18 +28,18 @@ QUERIES = {"q1": "Why does salt melt ice?", "q2": "What makes the tides?"}
 
 
 def test_games_become_ratings() -> None:
-    result = rubric_measures.tournament(GAMES, rounds=50)
+    result = rubric_measures.tournament(GAMES, draws=Draws(50))
     assert repr(result) == "Tournament(3 agents, 3 games of 2 queries, 1 without a verdict; first hybrid)"
     assert [rating.agent for rating in result.ratings] == ["hybrid", "dense", "bm25"]
     assert not result.is_complete
     assert "hybrid" in str(result)
-    same = rubric_measures.tournament(iter(GAMES), rounds=50)
+    same = rubric_measures.tournament(iter(GAMES), draws=Draws(50))
     assert same.ratings == result.ratings
 
 
 def test_a_frame_has_a_row_an_agent() -> None:
     pytest.importorskip("pandas")
-    frame = rubric_measures.tournament(GAMES, rounds=50).to_dataframe()
+    frame = rubric_measures.tournament(GAMES, draws=Draws(50)).to_dataframe()
     assert list(frame.index) == ["hybrid", "dense", "bm25"]
     assert frame.loc["hybrid", "wins"] == 2 and {"rating", "low", "high"} <= set(frame.columns)
 
@@ -50,21 +50,21 @@ def test_a_model_plays_the_games_once(tmp_path: Path) -> None:
     save = tmp_path / "games.jsonl"
 
     result = rubric_measures.tournament(
-        answers=ANSWERS, queries=QUERIES, model=f"scripted:{replies}", rounds=20, save=save
+        answers=ANSWERS, queries=QUERIES, model=f"scripted:{replies}", draws=Draws(20), save=save
     )
     # Each pair is judged in both orders, and the first answer always wins.
     assert (result.games, result.queries) == (4, 2)
     assert result.ratings[0].rating == pytest.approx(result.ratings[1].rating)
     kept = save.read_bytes()
     again = rubric_measures.tournament(
-        answers=ANSWERS, queries=QUERIES, model=f"scripted:{replies}", rounds=20, save=save, cache_only=True
+        answers=ANSWERS, queries=QUERIES, model=f"scripted:{replies}", draws=Draws(20), save=save, cache_only=True
     )
     assert again == result and save.read_bytes() == kept
-    assert rubric_measures.tournament(save, rounds=20).ratings == result.ratings
+    assert rubric_measures.tournament(save, draws=Draws(20)).ratings == result.ratings
 
 
 def test_the_lexical_grader_needs_no_files() -> None:
-    result = rubric_measures.tournament(answers=ANSWERS, queries=QUERIES, model="lexical", rounds=20)
+    result = rubric_measures.tournament(answers=ANSWERS, queries=QUERIES, model="lexical", draws=Draws(20))
     assert result.ratings[0].agent == "long"
 
 

@@ -157,7 +157,7 @@ def test_correlate_refuses(boards, capsys) -> None:
         ("correlate", official, wide, "--coefficients", "kendall@0"),
         ("correlate", official, wide, "--seed", -1),
         ("correlate", official, scores, "--level", 95),
-        ("compare", scores, "-m", "cover", "--alpha", 5),
+        ("compare", scores, "-m", "cover", "--level", 5),
     ):
         status, out, err = call(capsys, *arguments)
         assert (status, out) == (2, "")
@@ -470,7 +470,7 @@ def test_compare(boards, tmp_path, capsys) -> None:
     groups = [(line.split()[0], line.split()[2]) for line in out.splitlines()[2:6]]
     assert groups == [("a", "a"), ("b", "ab"), ("c", "bc"), ("d", "c")]
     assert "intervals hold all differences of 6 pairs at once with 95 % (sign flips of the largest t)\n" in out
-    out = call(capsys, "compare", scores, "-m", "cover", "--correction", "none", "--alpha", 0.1)[1]
+    out = call(capsys, "compare", scores, "-m", "cover", "--correction", "none", "--level", 0.9)[1]
     assert "intervals hold each difference by itself with 90 %, not those of 6 pairs at once" in out
     status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--baseline", "d", "--format", "json")
     comparison = checked("compare", out)["comparisons"]["cover"]
@@ -701,10 +701,10 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
 
 
 def test_corrections_of_the_options_are_those_of_the_library() -> None:
-    from rubric_measures.analysis import comparison as run_comparison
+    from rubric_measures.analysis import resampling
     from rubric_measures.cli import inputs
 
-    assert inputs.CORRECTIONS == run_comparison.CORRECTIONS
+    assert inputs.CORRECTIONS == resampling.CORRECTIONS
 
 
 def test_grid_with_a_bank(tmp_path, capsys) -> None:

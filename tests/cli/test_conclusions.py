@@ -85,23 +85,23 @@ def test_verdicts_beside_a_leaderboard(tmp_path, capsys) -> None:
 
 
 def test_power(boards, capsys) -> None:
-    status, out, _ = call(capsys, "power", boards, "--delta", 0.05)
+    status, out, _ = call(capsys, "power", boards, "--smallest", 0.05)
     assert status == 0
     assert re.search(r"measure +deviation +one pair +all pairs\ncover +0\.\d+ +\d+", out)
-    content = checked("power", call(capsys, "power", boards, "--delta", 0.05, "--format", "json")[1])
+    content = checked("power", call(capsys, "power", boards, "--smallest", 0.05, "--format", "json")[1])
     assert [one["measure"] for one in content["measures"]] == ["cover", "nugget"]
     assert content["runs"] == 4
-    more = ("power", boards, "--delta", 0.05, "-m", "cover", "--run-count", 30, "--format", "tsv")
+    more = ("power", boards, "--smallest", 0.05, "-m", "cover", "--run-count", 30, "--format", "tsv")
     header, row = (line.split("\t") for line in call(capsys, *more)[1].splitlines())
     found = dict(zip(header, row, strict=True))
     assert int(found["all pairs"]) > content["measures"][0]["all_pairs"]
     assert found["separated"] == f"{content['measures'][0]['separated']:.4f}"
     for arguments, said in (
-        (("--delta", 0), "above 0, not 0 (--delta)"),
-        (("--delta", 0.1, "--power", 2), "(--power)"),
-        (("--delta", 0.1, "--run-count", 1), "(--run-count)"),
-        (("--delta", 0.1, "--alpha", 0), "(--alpha)"),
-        (("--delta", 0.1, "-m", "covr"), "unknown measure"),
+        (("--smallest", 0), "above 0, not 0 (--smallest)"),
+        (("--power", 2), "(--power)"),
+        (("--run-count", 1), "(--run-count)"),
+        (("--level", 1), "(--level)"),
+        (("-m", "covr"), "unknown measure"),
     ):
         status, out, err = call(capsys, "power", boards, *arguments)
         assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err

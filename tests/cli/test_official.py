@@ -9,6 +9,7 @@ import ir_measures
 import pytest
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from tests.cli.test_analysis import call, checked
@@ -96,7 +97,7 @@ def test_correlate_takes_such_a_board_alone(board: Path, capsys) -> None:
         ("nDCG@10", OURS),
         ("nDCG@10", LABELS),
     ]
-    table = rubric_measures.correlate(board, board, official_measure="nDCG@10", measures=OURS, rounds=0)
+    table = rubric_measures.correlate(board, board, official_measure="nDCG@10", measures=OURS, draws=Draws(0))
     assert content["leaderboards"][0]["coefficients"][0]["value"] == table.found[0].value("kendall")
 
 
@@ -109,8 +110,8 @@ def test_several_measures_each_have_their_own_official_column(tmp_path: Path, ca
     both = scored(["P@10", "nDCG@10", *labels], qrels=EXAMPLE / "qrels.txt")
     official = rubric_measures.score(EXAMPLE / "qrels.txt", RUNS, ["P@10", "nDCG@10"], notes=False)
     pairs = [("nDCG@10", labels[0]), ("P@10", labels[1])]
-    assert [(one.official, one.name) for one in rubric_measures.correlate(both, rounds=0).found] == pairs
-    found = rubric_measures.correlate(official, scored(labels), rounds=0)
+    assert [(one.official, one.name) for one in rubric_measures.correlate(both, draws=Draws(0)).found] == pairs
+    found = rubric_measures.correlate(official, scored(labels), draws=Draws(0))
     assert [(one.official, one.name) for one in found.found] == pairs
     assert str(found).splitlines()[0].split()[:3] == ["official", "measure", "runs"]
     path = tmp_path / "board.json"
@@ -142,7 +143,7 @@ def test_summary_and_lengths_stand_beside_intervals_and_are_no_runs(tmp_path: Pa
     board = tmp_path / "board.json"
     board.write_text(out)
     assert len(rubric_measures.compare(board, measures="NuggetA")["NuggetA(rel=2,partial_rel=1)"].pairs) == 1
-    assert rubric_measures.correlate(board, board, measures="NuggetA", rounds=0).found[0].runs == ("a", "b")
+    assert rubric_measures.correlate(board, board, measures="NuggetA", draws=Draws(0)).found[0].runs == ("a", "b")
     assert call(capsys, *asked, "--format", "tsv")[0] == 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
@@ -206,7 +207,7 @@ def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: 
     write_lines(tmp_path / "judge.jsonl", [{**dict(zip(names, row, strict=True)), "judge": "gpt"} for row in judge])
     (tmp_path / "judge.qrels").write_text("".join(f"{a} 0 {b} {c}\n" for a, b, c in judge), encoding="utf-8")
     files = [str(tmp_path / name) for name in ("human.jsonl", "judge.jsonl", "judge.qrels")]
-    tables, qrels = (rubric_measures.agreement(files[0], other, rounds=0) for other in files[1:])
+    tables, qrels = (rubric_measures.agreement(files[0], other, draws=Draws(0)) for other in files[1:])
     assert tables.names == ("human.jsonl", "judge.jsonl") and tables.agreement == qrels.agreement
     assert main(["agreement", *files[:2], "--rounds", "0"]) == 0
     # Two graders in one file.
@@ -215,10 +216,10 @@ def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: 
         stream.writelines(f"{a},{b},{c},ada\n" for a, b, c in human)
         stream.writelines(f"{a},{b},{c},gpt\n" for a, b, c in judge)
     both = str(tmp_path / "both.csv")
-    found = rubric_measures.agreement(both, both, grader="ada", grader_b="gpt", rounds=0)
+    found = rubric_measures.agreement(both, both, grader="ada", grader_b="gpt", draws=Draws(0))
     assert found.names == ("both.csv ada", "both.csv gpt") and found.agreement == qrels.agreement
     frame = pytest.importorskip("pandas").read_csv(both)
-    found = rubric_measures.agreement(frame, frame, grader="ada", grader_b="gpt", rounds=0)
+    found = rubric_measures.agreement(frame, frame, grader="ada", grader_b="gpt", draws=Draws(0))
     assert found.names == ("source 1 ada", "source 2 gpt") and found.agreement == qrels.agreement
     capsys.readouterr()
     assert main(["agreement", both, files[1], "--rounds", "0"]) == 2
@@ -244,7 +245,7 @@ def test_a_table_with_runs_is_a_leaderboard_to_correlate(tmp_path: Path) -> None
     official, asked = {"one": 2.0, "two": 1.0}, "RubricCover@1"
     boards = [rubric_measures.score(rubric_measures.load(one), measures=asked) for one in (records, table)]
     assert boards[0].values == boards[1].values
-    found = [rubric_measures.correlate(official, one, measures=asked, rounds=0) for one in (boards[0], table)]
+    found = [rubric_measures.correlate(official, one, measures=asked, draws=Draws(0)) for one in (boards[0], table)]
     assert found[0].results[0][1].coefficients == found[1].results[0][1].coefficients
     assert found[1].results[0][0] == table
 
@@ -254,7 +255,7 @@ def test_a_grader_is_held_to_a_sheet_of_grades(tmp_path: Path) -> None:
     rows = [("q1", "d1", "q1/a", 3, "ada"), ("q1", "d1", "q1/a", 5, "bob"), ("q1", "d2", "q1/b", 5, "ada")]
     lines = "".join(",".join(map(str, row)) + "\n" for row in rows)
     (tmp_path / "sheet.csv").write_text(f"query_id,doc_id,item_id,grade,assessor\n{lines}", encoding="utf-8")
-    anchors: Any = {"anchors": tmp_path / "sheet.csv", "rounds": 0}
+    anchors: Any = {"anchors": tmp_path / "sheet.csv", "draws": Draws(0)}
     found = rubric_measures.calibrate(tmp_path / "records.jsonl", **anchors)
     # Of two assessors the lower grade counts: 4 against 3, 5 against 5.
     assert (found.bias[0].anchors, found.bias[0].mean) == (2, 0.5)

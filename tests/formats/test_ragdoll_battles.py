@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
@@ -175,7 +176,7 @@ def test_the_toolkits_own_leaderboard_and_pairs() -> None:
     folder = shared_data("support")
     from rubric_measures import tournament
 
-    result = tournament(folder / "judgments.jsonl", compat="ragdoll", rounds=5, replays=2)
+    result = tournament(folder / "judgments.jsonl", compat="ragdoll", draws=Draws(5), replays=2)
     rows = list(csv.DictReader((folder / "expected.leaderboard.csv").read_text().splitlines()))
     assert [(one.agent, one.games, one.wins, one.losses, one.ties) for one in result.ratings] == [
         (row["run_id"], *(int(row[name]) for name in ("n_judgments", "wins", "losses", "ties"))) for row in rows
@@ -196,7 +197,7 @@ def test_the_toolkits_own_leaderboard_and_pairs() -> None:
 
 def test_the_leaderboard_of_battles_after_resuming() -> None:
     folder = shared_data("conformance")
-    found = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", prior=0, rounds=10)
+    found = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", prior=0, draws=Draws(10))
     ratings = {one.agent: one.rating for one in found.ratings}
     rows = list(csv.DictReader((folder / "ragdoll-battles.leaderboard.csv").read_text().splitlines()))
     assert ratings == pytest.approx({row["run_id"]: float(row["arena_score"]) for row in rows}, abs=1e-4)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.cli import main
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.queries import read_queries
@@ -87,7 +88,7 @@ def test_games_stand_in_the_results(files: Path, capsys: pytest.CaptureFixture[s
     assert "1 of the results repeat an earlier one" in capsys.readouterr().err
     assert FORMATS["games"].read(Path("g.jsonl")) == games  # type: ignore[misc]
     for source in ("mine.json", "mine_results.jsonl", "g.jsonl"):
-        found = rubric_measures.tournament(source, rounds=10)
+        found = rubric_measures.tournament(source, draws=Draws(10))
         assert [rating.agent for rating in found.ratings] == ["x", "y"] and found.games == 2
     Path("mine_results.jsonl").unlink()
     assert main(["tournament", "mine.json"]) == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats import detect_format
@@ -83,6 +84,6 @@ def test_labels_of_several_files_are_joined_and_compared(tmp_path: Path) -> None
     assert board.cells["two"]["SupportPrecision"].mean == pytest.approx(2 / 3)
     # The same answer by somebody else: 5 pairs (sentence, document) have both labels, 4 of them the same one.
     other = write(tmp_path / "other.jsonl", line("one", labels=(["2"], ["0"], ["0", "2"], ["2"], [], ["-1", "2"])))
-    found = rubric_measures.agreement(one, other, items=True, rounds=0)
+    found = rubric_measures.agreement(one, other, items=True, draws=Draws(0))
     assert found.agreement.pairs == 5
     assert found.agreement.exact_match == pytest.approx(4 / 5)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rubric_measures import Draws
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.leaderboards import read_leaderboard
@@ -175,7 +176,9 @@ def test_known_strengths_are_found_again_and_the_intervals_hold_them() -> None:
     strengths = {"a": 0.9, "b": 0.3, "c": 0.0, "d": -0.4, "e": -0.8}
     held = total = 0
     for seed in range(12):
-        result = rate_games(simulated(strengths, 60, seed), TournamentSettings(rounds=200, elo=EloSettings(replays=1)))
+        result = rate_games(
+            simulated(strengths, 60, seed), TournamentSettings(draws=Draws(200), elo=EloSettings(replays=1))
+        )
         for one in result.ratings:
             truth = 1000 + 400 / math.log(10) * strengths[one.agent]
             assert one.rating == pytest.approx(truth, abs=110)
@@ -195,7 +198,7 @@ def test_the_query_bootstrap_is_wider_than_the_game_bootstrap_when_queries_diffe
             for draw in range(4)
             for game in simulated(strengths, 30, seed=3 if spread else draw, spread=spread)
         ]
-        settings = TournamentSettings(rounds=400, unit=unit, elo=EloSettings(replays=1))
+        settings = TournamentSettings(draws=Draws(400), unit=unit, elo=EloSettings(replays=1))
         ratings = rate_games(games, settings).ratings
         return sum((one.high or 0) - (one.low or 0) for one in ratings)
 
@@ -237,7 +240,7 @@ def test_groups_hold_agents_that_cannot_be_told_apart() -> None:
 
 def test_equal_agents_are_rarely_told_apart() -> None:
     """Eight equal agents, 50 queries: of 40 tournaments some pair is told apart in a few; uncorrected it was most."""
-    settings = TournamentSettings(rounds=300)
+    settings = TournamentSettings(draws=Draws(300))
     told = sum(
         len(max(rate_games(simulated(dict.fromkeys("abcdefgh", 0.0), 50, seed), settings).groups, key=len)) < 8
         for seed in range(40)
@@ -364,7 +367,7 @@ def test_resampling_keeps_the_number_of_games() -> None:
 @pytest.mark.parametrize("unit", ["queries", "games"])
 def test_large_tournaments_go_in_blocks_with_the_same_result(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     games = simulated({"a": 0.5, "b": 0.0, "c": -0.5}, 10, seed=2)
-    settings = TournamentSettings(unit=unit, rounds=50, elo=EloSettings(replays=20))
+    settings = TournamentSettings(unit=unit, draws=Draws(50), elo=EloSettings(replays=20))
     whole = render(rate_games(games, settings), "text", 9)
     monkeypatch.setattr("rubric_measures.games.ratings._STRENGTH_CELLS", 70)
     monkeypatch.setattr("rubric_measures.games.ratings._CELLS", 200)
@@ -373,7 +376,7 @@ def test_large_tournaments_go_in_blocks_with_the_same_result(unit: str, monkeypa
 
 def test_without_a_prior_samples_that_connect_nothing_are_left_out_and_said() -> None:
     # Two queries: about half of the samples draw one of them twice, and then A, B or C plays no game.
-    result = rate_games(CHAIN, TournamentSettings(prior=0, rounds=50))
+    result = rate_games(CHAIN, TournamentSettings(prior=0, draws=Draws(50)))
     (said,) = [note for note in result.notes if "bootstrap samples left out" in note]
     assert 15 <= int(said.split()[0]) <= 35
     assert [(one.agent, one.low == pytest.approx(one.rating)) for one in result.ratings] == [
@@ -428,6 +431,6 @@ def test_settings_are_checked() -> None:
     with pytest.raises(InputError, match="prior"):
         rate_games(CHAIN, TournamentSettings(prior=-1))
     with pytest.raises(InputError, match="level"):
-        TournamentSettings(level=95)
+        TournamentSettings(draws=Draws(level=95))
     with pytest.raises(InputError, match="replays"):
         EloSettings(replays=0)

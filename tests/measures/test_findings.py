@@ -9,6 +9,7 @@ import pytest
 from ir_measures import Qrel
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.api import Board
 from rubric_measures.measures.findings import Near
 from rubric_measures.measures.grades import Grades
@@ -248,13 +249,13 @@ def test_qrels_agreement_and_correlations_have_notes(tmp_path: Path, caplog: pyt
     assert written.notes[0].text.startswith("no grade reaches 4, the level of labels") and written.failed == 0
     caplog.clear()
     labels = [Qrel(query, doc, (n + m) % 3) for n, query in enumerate(QUERIES) for m, doc in enumerate(DOCS)]
-    agreed = rubric_measures.agreement(labels, labels[6:], rounds=0)
+    agreed = rubric_measures.agreement(labels, labels[6:], draws=Draws(0))
     assert "labels no document of 1 query (such as q00)" in agreed.notes[0].text
     assert [note.text for note in agreed.notes if note.is_warning] == caplog.messages
     caplog.clear()
     scores = dict(zip("abcde", (0.5, 0.4, 0.3, 0.2, 0.1), strict=True))
     ranks = dict(zip("abcd", (1, 2, 3, 4), strict=True)) | {"f": 5}
-    found = rubric_measures.correlate(scores, scores, ranks, rounds=0)
+    found = rubric_measures.correlate(scores, scores, ranks, draws=Draws(0))
     assert [note.text for note in found.notes if note.is_warning] == caplog.messages
     said = " ".join(caplog.messages)
     for text in (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ir_measures import Qrel
 
-from rubric_measures import load, score
+from rubric_measures import Tests, load, score
 from rubric_measures.base.errors import InputError
 from rubric_measures.pages import plots as cells
 
@@ -96,5 +96,5 @@ def test_kinds_of_pictures_of_a_board(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown kind"):
         board.plot(tmp_path / "x.svg", "pie")
     assert list(tmp_path.iterdir()) == []
-    board.plot(tmp_path / "x.svg", "differences", baseline="two", rounds=99)
+    board.plot(tmp_path / "x.svg", "differences", baseline="two", tests=Tests(99))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x-2.svg", "x.svg"]

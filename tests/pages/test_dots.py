@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from ir_measures import Qrel
 
-from rubric_measures import load, score
+from rubric_measures import Tests, load, score
 from rubric_measures.base.errors import InputError
 from rubric_measures.pages import plots as dots
 
@@ -52,7 +52,7 @@ def test_a_board_is_drawn_in_raw_scores(tmp_path: Path) -> None:
         run: {f"q{query}": {texts[value]: 1.0} for query, value in enumerate(values)} for run, values in covered.items()
     }
     board = score(load(rows, scale="0-5:4"), runs, "RubricCover(rel=4)@1")
-    board.plot(tmp_path / "board.svg", rounds=200)
+    board.plot(tmp_path / "board.svg", tests=Tests(200))
     means = drawn_points(tmp_path / "board.svg", "means-1")
     assert [(run, pytest.approx(value, abs=1e-3)) for value, run in means] == [("good", 0.75), ("bad", 0.25)]
     queries = drawn_points(tmp_path / "board.svg", "queries-1")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rubric_measures import Tests
 from rubric_measures.analysis.comparison import compare_runs
 from rubric_measures.base.errors import InputError
 from rubric_measures.pages import plots as cells
@@ -109,7 +110,7 @@ def test_long_names_stay_inside_the_figure() -> None:
         labels.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names),
         scores.plot_scatter(runs, table, table, names),
         scores.plot_ranks(means, {long: means}, long),
-        comparisons.plot_critical_difference(compare_runs(compared, long, rounds=9)),
+        comparisons.plot_critical_difference(compare_runs(compared, long, tests=Tests(rounds=9))),
         dots.plot_dots(runs, [dots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
         cells.plot_queries(runs, runs, np.zeros((3, 3)), long),
     ]

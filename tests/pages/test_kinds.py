@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
-from rubric_measures import Preference, tournament
+from rubric_measures import Draws, Preference, Tests, tournament
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.pages import style
@@ -71,14 +71,14 @@ def test_boards(kind: str, drawn: list, tmp_path: Path) -> None:
     grades = rubric_measures.load(GRADED, BANK)
     board = rubric_measures.score(grades, RUNS, MEASURES, overall=False)
     options = {"differences": {"baseline": "bm25"}, "heat": {"grades": grades, "runs": RUNS}}.get(kind, {})
-    board.plot(tmp_path / "x.pdf", kind, rounds=99, **options)
+    board.plot(tmp_path / "x.pdf", kind, tests=Tests(99), **options)
     check(drawn)
     assert len(drawn) == {"dots": 1, "differences": 2, "heat": 10}[kind]
 
 
 def test_groups(drawn: list, tmp_path: Path) -> None:
     board = rubric_measures.score(rubric_measures.load(GRADED, BANK), RUNS, MEASURES[0], overall=False)
-    rubric_measures.compare(board, rounds=99).plot(tmp_path / "x.png")
+    rubric_measures.compare(board, tests=Tests(99)).plot(tmp_path / "x.png")
     check(drawn)
 
 
@@ -113,5 +113,5 @@ def test_tournaments(drawn: list, tmp_path: Path) -> None:
         for number in range(30)
         for place, (one, other) in enumerate(combinations(agents, 2))
     ]
-    tournament(games, rounds=50).plot(tmp_path / "x.png")
+    tournament(games, draws=Draws(50)).plot(tmp_path / "x.png")
     check(drawn)

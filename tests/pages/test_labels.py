@@ -8,6 +8,7 @@ import pytest
 from ir_measures import Qrel
 
 import rubric_measures
+from rubric_measures import Draws
 from rubric_measures.analysis.agreement import agreement
 from rubric_measures.pages import plots as labels
 
@@ -48,7 +49,7 @@ def test_confusion_shows_counts_and_shares_of_the_row() -> None:
 
 def test_what_agreement_found_draws_itself(tmp_path: Path) -> None:
     ours, theirs = ([Qrel("q", f"d{doc}", label) for doc, label in enumerate(row)] for row in ((0, 0, 2), (0, 2, 2)))
-    found = rubric_measures.agreement(ours, theirs, rounds=0)
+    found = rubric_measures.agreement(ours, theirs, draws=Draws(0))
     for kind, said in (("bland-altman", "bias 0.67"), ("confusion", "3 documents, ")):
         found.plot(tmp_path / "x.svg", kind)
         assert said in (tmp_path / "x.svg").read_text(encoding="utf-8").replace("−0.67", "0.67"), kind

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures import Preference, tournament
+from rubric_measures import Draws, Preference, tournament
 from rubric_measures.pages.plots import plot_tournament
 
 pytest.importorskip("matplotlib")
@@ -30,7 +30,7 @@ def test_ratings_and_win_matrix_by_hand() -> None:
 
 def test_a_tournament_draws_itself(tmp_path: Path) -> None:
     games = [Preference(f"q{number}", "one", "two", "a" if number % 3 else "b") for number in range(12)]
-    result = tournament(games, rounds=50)
+    result = tournament(games, draws=Draws(50))
     result.plot(tmp_path / "t.svg")
     drawing = (tmp_path / "t.svg").read_text()
     # One won 8 of 12 games.
