@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
@@ -31,6 +30,7 @@ from rubric_measures.api.loading import Bank, File, GradedRecords, bank_of, file
 from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, score
 from rubric_measures.api.versions import AnswerVersion, compare_versions, paired_runs, read_version, settings_of
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell
+from rubric_measures.base.tables import in_notebook
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
@@ -458,8 +458,14 @@ class EvaluatedAnswers:
         return str(self.board if self.plan is None else self.plan)
 
     def _repr_html_(self) -> str:
+        if self.plan is not None:
+            return in_notebook([], str(self.plan))
+        items, lines = sum(len(query.items) for query in self.evidence), []
+        for run in self.runs:
+            missed = sum(map(len, self.missed(run).values()))
+            lines.append(f"{run}: {missed} of {items} items missed")
         shown = "" if self.diff is None else self.diff._repr_html_()
-        return self.board._repr_html_() + shown if self.plan is None else f"<pre>{escape(str(self.plan))}</pre>"
+        return in_notebook([], "; ".join(lines)) + self.board._repr_html_() + shown
 
     @cached_property
     def evidence(self) -> Sequence[QueryEvidence]:

@@ -134,10 +134,25 @@ class PassageRecords(Sequence["QueryPassages"]):
     def __repr__(self) -> str:
         if self.path == "-":
             return f"{type(self).__name__}(written to standard output)"
-        passages = [passage for group in self._groups for passage in group.passages]
-        sets = sum(len(passage.exam_grades or ()) + len(passage.grades or ()) for passage in passages)
-        graded = f", {counted(sets, 'grade set')}" if sets else ""
-        return f"{type(self).__name__}({counted(len(self), 'query')}, {counted(len(passages), 'passage')}{graded})"
+        _, passages, sets = zip(*self._sizes, strict=True) if len(self) else ((), (), ())
+        graded = f", {counted(sum(sets), 'grade set')}" if any(sets) else ""
+        return f"{type(self).__name__}({counted(len(self), 'query')}, {counted(sum(passages), 'passage')}{graded})"
+
+    def _repr_html_(self) -> str:
+        from rubric_measures.base.tables import Table, columns, in_notebook
+
+        sizes = [] if self.path == "-" else self._sizes
+        heads = columns(["query", "passages", "grade sets"])
+        return in_notebook([Table(heads, sizes)] if sizes else [], repr(self))
+
+    @property
+    def _sizes(self) -> list[tuple[str, int, int]]:
+        """Query, passages, grade sets."""
+        return [
+            (group.query_id, len(group.passages),
+             sum(len(one.exam_grades or ()) + len(one.grades or ()) for one in group.passages))
+            for group in self._groups
+        ]  # fmt: skip
 
 
 class GradedRecords(PassageRecords):

@@ -23,14 +23,14 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, tell
 from rubric_measures.base.files import atomic_writer, paused_collector
-from rubric_measures.base.tables import in_notebook
+from rubric_measures.base.tables import Ranged, in_notebook
 from rubric_measures.boards.board import (
     BELOW,
     MANY,
     TURNING,
     AskedBoard,
     Leaderboard,
-    board_report,
+    board_tables,
     graded_shares,
     render,
     turning_neighbours,
@@ -100,7 +100,16 @@ class Board(Leaderboard, frozen=True):
         return self.render("text").rstrip("\n")
 
     def _repr_html_(self) -> str:
-        return in_notebook(board_report(self))
+        first = [(run, self.cells[run][name]) for name in self.measures[:1] for run in self.ranking()]
+        means = {run: (cell.mean, cell.standard_error or 0.0) for run, cell in first
+                 if run not in BELOW and cell.mean is not None}  # fmt: skip
+        best = [run for run, (mean, _) in means.items() if mean > next(iter(means.values()))[0] - 1e-12]
+        # Without a test nobody knows which differences count.
+        said = (
+            f"highest {self.measures[0]}: {', '.join(best)}; compare() says which runs differ" if len(means) > 1 else ""
+        )
+        bars = {run: Ranged(mean, mean - error, mean + error) for run, (mean, error) in means.items()}
+        return in_notebook(board_tables(self), said, bars)
 
     def render(self, form: OutputForm = "text", places: int = 4) -> str:
         """The board as text.

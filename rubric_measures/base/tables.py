@@ -6,6 +6,7 @@ it works for every command.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -17,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from rubric_measures.base.errors import CONTROL, InputError, UnknownNameError, escaped
 
@@ -137,7 +138,7 @@ class Reported(ABC):
         return "".join(render(self.report(), "text")).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        return in_notebook(self.report())
+        return in_notebook(self.report().tables)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """The rows and columns of the form `tsv`, with all digits; NaN or None is what does not exist.
@@ -403,20 +404,62 @@ def _latex(report: Report) -> Iterator[str]:
         yield from (f"% {note}\n" for note in _notes(table))
 
 
-def in_notebook(report: Report) -> str:
-    """The tables of a report as HTML, for a notebook: nothing in them is markup."""
-    return "".join(_html(report))
+# Rows of a table and of a picture that a notebook shows.
+_ROWS, _BARS = 50, 20
 
 
-def _html(report: Report) -> Iterator[str]:
-    for whole in report.tables:
+def in_notebook(tables: Iterable[Table], said: str = "", bars: Mapping[str, Ranged] | None = None) -> str:
+    """Tables as HTML for a notebook, with a small picture: nothing in them is markup.
+
+    Args:
+        tables: of long ones the first rows are shown, and the others counted.
+        said: what stands first.
+        bars: what is drawn: name -> value, perhaps with its interval. None draws the first column of the first table
+            that has intervals.
+    """
+    return "".join(_html([*tables], said, bars))
+
+
+def _html(tables: Sequence[Table], said: str, bars: Mapping[str, Ranged] | None) -> Iterator[str]:
+    yield f"<pre>{escape(said)}</pre>\n" if "\n" in said else f"<p><b>{escape(escaped(said))}</b></p>\n" if said else ""
+    if bars is None and tables:
+        bars = _ranged_column(tables[0])
+    picture = _picture(bars) if bars else ""
+    for whole in tables:
         table = whole.seen_by("people")
-        head, *rows = _grid(table, _html_cell)
+        head, *rows = _grid(replace(table, rows=table.rows[:_ROWS]), _html_cell)
         yield f"<p><b>{escape(escaped(table.title))}</b></p>\n" if table.title else ""
         yield f"<table>\n<thead><tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr></thead>\n<tbody>\n"
         yield from (f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>\n" for row in rows)
         yield "</tbody>\n</table>\n"
-        yield from (f"<p>{escape(note)}</p>\n" for note in _notes(table))
+        more = [f"and {left} more"] if (left := len(table.rows) - _ROWS) > 0 else []
+        yield from (f"<p>{escape(note)}</p>\n" for note in (*more, *_notes(table)))
+        yield picture
+        picture = ""
+
+
+def _ranged_column(table: Table) -> dict[str, Ranged]:
+    """The first column of values with intervals, by the names of its rows."""
+    rows = [[cell.value if isinstance(cell, Marked) else cell for cell in row] for row in table.rows]
+    place = next((row.index(cell) for row in rows for cell in row if isinstance(cell, Ranged)), 0)
+    return {str(row[0]): cell for row in rows if isinstance(cell := row[place], Ranged)}
+
+
+def _picture(bars: Mapping[str, Ranged]) -> str:
+    """Bars from 0, with a line for each interval."""
+    known = {name: [end for end in bar if end is not None and math.isfinite(end)] for name, bar in bars.items()}
+    shown = {name: ends for name, ends in list(known.items())[:_BARS] if ends}
+    low, high = (pick((0.0, *itertools.chain(*shown.values()))) for pick in (min, max))
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="520" height="{18 * len(shown) + 4}" role="img">']
+    for place, (name, (value, *ends)) in enumerate(shown.items()):
+        zero, at, *line = (200 + 300 * (one - low) / (high - low or 1) for one in (0.0, value, *ends))
+        text = escape(escaped(name if len(name) <= 28 else f"{name[:27]}…"))
+        y = 18 * place + 4
+        lines.append(f'<text x="192" y="{y + 11}" font-size="12" text-anchor="end" fill="currentColor">{text}</text>')
+        lines.append(f'<rect x="{min(zero, at):.1f}" y="{y}" width="{abs(at - zero):.1f}" height="14" fill="#7aa6d8"/>')
+        if len(line) == 2:
+            lines.append(f'<path d="M{line[0]:.1f} {y + 7}H{line[1]:.1f}" stroke="currentColor"/>')
+    return "".join([*lines, "</svg>\n"])
 
 
 def _html_cell(cell: Cell, column: Column) -> str:

@@ -177,7 +177,7 @@ class Tournament:
         return render(self)
 
     def _repr_html_(self) -> str:
-        return tables.in_notebook(tables.Report(_tables(self, 1)))
+        return tables.in_notebook(_tables(self, 1))
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row an agent, best first: `rating` with the ends of its interval `low` and `high`, games won and lost, ….

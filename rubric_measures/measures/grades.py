@@ -444,6 +444,26 @@ class Grades:
         queries = counted(len(self.queries), "query")
         return f"<Grades of {queries}: {counted(items, 'item')}, {counted(passages, 'passage')}>"
 
+    def _repr_html_(self) -> str:
+        from rubric_measures.base.tables import Cell, Ranged, Table, columns, in_notebook
+
+        rows: list[list[Cell]] = []
+        found: Counter[float] = Counter()
+        covered = 0
+        level = None if self.scale is None else self.scale.covers
+        for query in self.queries.values():
+            found.update(query.grades[query.valid].tolist())
+            covered += 0 if level is None else int((query.grades >= level).any(axis=0).sum())
+            failed = 0 if query.failed is None else int(query.failed.sum())
+            rows.append([query.query_id, len(query.items), len(query.docs), int(query.valid.sum()), failed])
+        heads = columns(["query", "items", "passages", "grades", "failed"])
+        items, grades, failed = (sum(row[place] for row in rows) for place in (1, 3, 4))  # type: ignore[misc]
+        said = f"{counted(grades, 'grade')} of {counted(items, 'item')}, {failed} failed"
+        if level is not None:
+            said += f"; {covered} items are covered by some passage (grade {level:g} or more)"
+        bars = {f"grade {one:g}": Ranged(count) for one, count in sorted(found.items())}
+        return in_notebook([Table(heads, rows)], said, bars)
+
     @property
     def on_failed(self) -> OnFailed:
         """How a failed grade counts; `expected` where nobody chose."""

@@ -329,6 +329,21 @@ class TestBank(Struct, frozen=True, eq=False):
     def __repr__(self) -> str:
         return f"TestBank({counted(len(self), 'item')} of {counted(len(self.items), 'query')})"
 
+    def _repr_html_(self) -> str:
+        from rubric_measures.base.tables import Cell, Column, Ranged, Table, in_notebook
+
+        names = [name for name in ("facet_id", "importance", "weight") if any(getattr(one, name) for one in self)]
+        rows: list[list[Cell]] = [
+            [self.query_texts.get(one.query_id, one.query_id), one.text, *(getattr(one, name) for name in names)]
+            for one in self
+        ]
+        heads = [Column(name, -1) for name in ("query", "item", *names)]
+        sizes = sorted(Counter(map(len, self.items.values())).items())
+        bars = {f"queries of {counted(size, 'item')}": Ranged(count) for size, count in sizes if len(sizes) > 1}
+        return in_notebook(
+            [Table(heads, rows)], f"{counted(len(self), 'item')} of {counted(len(self.items), 'query')}", bars
+        )
+
     def __len__(self) -> int:
         """The number of items of all queries."""
         return sum(len(items) for items in self.items.values())

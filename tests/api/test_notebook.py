@@ -154,6 +154,35 @@ def test_boards_are_correlated_and_labels_compared() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_what_stands_last_in_a_cell_is_shown_with_what_it_says() -> None:
+    bank = rubric_measures.load_bank("bank.jsonl")
+    grades = rubric_measures.load("graded.jsonl.gz", bank)
+    board = rubric_measures.score(grades, ["alpha.run", "beta.run"], COVER)
+    for one, said, drawn in (
+        (bank, "6 items of 3 queries", "queries of 1 item"),
+        (grades, "7 grades of 6 items, 0 failed; 3 items are covered by some passage (grade 4 or more)", "grade 5"),
+        (board, f"highest {COVER}: alpha; compare() says which runs differ", ">beta</text>"),
+        (board.compare(baseline="beta"), "not told apart from beta: alpha", ">alpha</text>"),
+    ):
+        html = one._repr_html_()
+        assert f"<b>{said}</b>" in html and drawn in html and html.count("<svg") == 1 and "<table>" in html
+
+
+def test_names_and_texts_are_no_markup_in_a_notebook() -> None:
+    bad = "<script>alert('&')</script>"
+    item = rubric_measures.RubricItem("a", bad, bad, "nugget", facet_id=bad)
+    bank = rubric_measures.TestBank({bad: (item,)}, {bad: bad})
+    grades = rubric_measures.load([rubric_measures.Grade(bad, bad, 5, "a")], bank)
+    runs = {bad: {bad: {bad: 1.0}}, f"{bad}2": {bad: {"other": 1.0}}}
+    board = rubric_measures.score(grades, runs, COVER)
+    made = rubric_measures.evaluate_answers(
+        [{"question": bad, "answer": bad, "reference": f"{bad} is blue.", "run": bad}], model="lexical"
+    )
+    for one in (bank, grades, board, board.compare(), made):
+        assert "<script" not in one._repr_html_() and "&lt;script&gt;" in one._repr_html_()
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_kept_board_is_the_board() -> None:
     """Byte for byte what the command writes; and it goes wherever a board goes."""
     runs = ["alpha.run", "beta.run"]
