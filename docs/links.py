@@ -1,4 +1,4 @@
-"""A hook of mkdocs: links to files outside this folder, and the options of the commands."""
+"""A hook of mkdocs: links to files outside this folder; options, measures and functions as the code describes them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ BESIDE = [
     "benchmarks/README.md",
     "resources/example/README.md",
 ]
+# The measures that a page is about, each with its section.
+MEASURES = re.compile(r"^Measures: (`\w+`(?:, `\w+`)*)\.$", re.MULTILINE)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -47,7 +49,47 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return text if text.startswith("`") else f"{text} (`{path}`)"
         return f"{mark}[{text}]({posixpath.relpath(path, posixpath.dirname(here) or '.')}{anchor or ''})"
 
-    return LINK.sub(moved, markdown) + (_options() if here == "commands.md" else "")
+    text = LINK.sub(moved, markdown)
+    made = {"commands.md": lambda: text + _options(), "measures.md": lambda: MEASURES.sub(_sections, text),
+            "api.md": lambda: text + _exported()}  # fmt: skip
+    return made[here]() if here in made else text
+
+
+def _sections(line: re.Match[str]) -> str:
+    """A section a measure that the line names: what its docstring says, with its parameters."""
+    import inspect
+
+    import rubric_measures
+
+    parts = [line[0]]
+    for name in re.findall(r"\w+", line[1]):
+        measure = getattr(rubric_measures, name)
+        said, formula, *others = (inspect.getdoc(measure) or "").split("\n\n")
+        code = "\n".join(f"    {one}" for one in formula.split("\n"))
+        parts += [f"### {name}", said, code]
+        for text in others:
+            text = " ".join(text.split())
+            text = re.sub(r"(?<![\w`])([\w]+=[\w\"]+(?:\([^)]*\)@\d+\")?)", r"`\1`", text)
+            parts.append(re.sub(r"^\.\. cite::", "**Source:**", re.sub(r"^Range:", "**Range:**", text)))
+        rows = [f"| `{one}` | {info.desc} |" for one, info in measure.SUPPORTED_PARAMS.items()]
+        if rows:
+            parts.append("\n".join(["| parameter | what it is |", "|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
+def _exported() -> str:
+    """What is exported, but measures, which have a page of their own."""
+    import rubric_measures
+
+    kind = rubric_measures.RubricMeasure
+    names = [
+        name
+        for name in rubric_measures.__all__
+        if name != "__version__" and not isinstance(getattr(rubric_measures, name), kind)
+    ]
+    # Functions first.
+    names.sort(key=lambda name: name[0].isupper())
+    return "\n" + "\n\n".join(f"::: rubric_measures.{name}" for name in names) + "\n"
 
 
 def _options() -> str:

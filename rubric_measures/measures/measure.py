@@ -227,10 +227,11 @@ _CREDIT = {
 
 
 class _RubricCover(ItemMeasure):
-    """The share of the query's rubric items that some passage among the top k covers.
+    """The share of the query's items that some passage among the top k covers.
 
-    RubricCover(rel)@k = |{r in R_q : some p among the top k has grade(p, r) >= rel}| / |R_q|, in [0, 1]; R_q is
-    the complete test bank of the query.
+    RubricCover(rel)@k = |{r in R_q : some p among the top k has grade(p, r) >= rel}| / |R_q|
+
+    Range: 0 to 1. R_q is the complete test bank of the query, so items that nobody graded count.
 
     .. cite:: Dietz, A Workbench for Autograding Retrieve/Generate Systems, SIGIR 2024 (as EXAM-Cover);
        Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3
@@ -242,9 +243,11 @@ class _RubricCover(ItemMeasure):
 
 
 class _nRubricCover(ItemMeasure):
-    """Rubric-Cover divided by what any graded passages reach: the items covered by at least one graded passage.
+    """Rubric-Cover divided by what any graded passages reach.
 
-    In [0, 1]; 0 when no graded passage covers any item.
+    nRubricCover(rel)@k = items that the top k cover / items that any graded passage covers
+
+    Range: 0 to 1; 0 where no graded passage covers any item. It changes when passages are added to the pool.
 
     .. cite:: Dietz, SIGIR 2024 (normalised EXAM-Cover)
     """
@@ -255,10 +258,11 @@ class _nRubricCover(ItemMeasure):
 
 
 class _NuggetA(ItemMeasure):
-    """The mean credit over all nuggets: A = sum of s_i / N, in [0, 1].
+    """The mean credit over all nuggets.
 
-    s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >=
-    partial_rel), else 0; with strict=True partial support earns 0. Of several passages the best grade counts.
+    A = sum of s_i / N,   s_i = 1 (grade >= rel), 0.5 (grade >= partial_rel), else 0
+
+    Range: 0 to 1. With strict=True partial support earns 0. Of several passages the best grade of a nugget counts.
 
     .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
     """
@@ -269,9 +273,12 @@ class _NuggetA(ItemMeasure):
 
 
 class _NuggetV(ItemMeasure):
-    """The mean credit over the vital nuggets: V = sum of s_i over vital / n_vital, in [0, 1].
+    """The mean credit over the vital nuggets.
 
-    0 where none is vital. V with strict=True is the primary measure of the TREC 2024 RAG track.
+    V = sum of s_i over vital / n_vital,   s_i as of NuggetA
+
+    Range: 0 to 1; 0 where no nugget is vital. A bank without importance is refused. V with strict=True is the primary
+    measure of the TREC 2024 RAG track.
 
     .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
     """
@@ -282,7 +289,11 @@ class _NuggetV(ItemMeasure):
 
 
 class _NuggetW(ItemMeasure):
-    """The weighted credit: W = (sum of s_i over vital + 0.5 sum over okay) / (n_vital + 0.5 n_okay), in [0, 1].
+    """The mean credit over all nuggets, okay ones counting half.
+
+    W = (sum of s_i over vital + 0.5 sum over okay) / (n_vital + 0.5 n_okay),   s_i as of NuggetA
+
+    Range: 0 to 1. A bank without importance is refused.
 
     .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
     """
@@ -293,10 +304,14 @@ class _NuggetW(ItemMeasure):
 
 
 class _WeightedCover(ItemMeasure):
-    """The weighted credit over criteria of any weight: sum of w_i s_i / sum of the positive w_i.
+    """The weighted credit over criteria of any weight; negative weights are penalties.
 
-    In (-inf, 1]; 0 where no criterion has a positive weight. Criteria
-    of negative weight are penalties; clip=True reports values below 0 as 0.
+    WeightedCover = sum of w_i s_i / sum of the positive w_i,   s_i as of NuggetA
+
+    Range: up to 1, and below 0 where penalties weigh more; with clip=True not below 0. It is 0 where no criterion has a
+    positive weight.
+
+    .. cite:: weighted criteria, as in ResearchRubrics and RAGDoll
     """
 
     PRETTY_NAME = "Weighted coverage"
@@ -320,9 +335,12 @@ class FunctionMeasure(RubricMeasure):
 
 
 class _WeightedContradiction(FunctionMeasure):
-    """The share of the items, by weight, of which an answer says the opposite (grade -2), in [0, 1]. Less is better.
+    """The share of the items, by weight, of which an answer says the opposite (grade -2).
 
-    An item without a weight weighs 1.
+    WeightedContradiction = sum of w_i of items whose best grade is -2 / sum of w_i
+
+    Range: 0 to 1. Less is better. An item without a weight weighs 1, and a penalty nothing. Failed grades contradict
+    nothing.
 
     .. cite:: Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track (the contradictory score)
     """
@@ -623,16 +641,19 @@ def compute(measures: Sequence[Measure], qrels: Any, run: Any, provider: str | N
 class _RubricQrels(RubricMeasure):
     """Any measure of ir_measures over the labels that the grades imply (Rubric-Qrels, EXAM-Qrels).
 
-    label="max": label(p) = max over r of grade(p, r), and 0 where that is below rel; label="count": the number of
-    items with grade >= rel. Passages without grades are unjudged. A measure with a relevance level takes `rel` as its
-    own for label="max" (write it inside the name, measure="P(rel=2)@20", to set it yourself, as for "count").
+    label="max":   label(p) = max over r of grade(p, r), and 0 where that is below rel
+    label="count": label(p) = the number of items with grade(p, r) >= rel
+    label="item":  the mean over the items r of the measure with label(p) = grade(p, r)
 
-    label="item": intent-aware, with graded gains. Each item's grades are labels of their own, and the value is the mean
-    over the items of which some passage has a grade above 0, or of `rel` where the standard measure has a level. For
-    nDCG, ERR, RBP, AP, RR, P, R and Success.
+    Range: that of the measure. Passages without grades are unjudged. With label="max" a measure with a level takes
+    `rel` as its own; write another one inside the name: measure="P(rel=2)@20".
+
+    label="item" is the intent-aware form with graded gains, for nDCG, ERR, RBP, AP, RR, P, R and Success. Items take
+    part of which some passage has a grade above 0, or of `rel` where the measure has a level. A passage whose grade of
+    an item failed leaves the ranking of this item.
 
     .. cite:: Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3; Dietz, SIGIR 2024; over items Agrawal et al., WSDM
-        2009, section 4
+       2009, section 4
     """
 
     PRETTY_NAME = "Rubric-Qrels"

@@ -164,11 +164,13 @@ class _OfSentences(SupportMeasure):
 
 
 class _SupportPrecision(_OfSentences):
-    """How far the sentences that cite something are supported: sum of their scores / |J|, in [0, 1].
+    """How far the sentences that cite something are supported.
 
-    J are the sentences with a score. With citations="first" that is g of the first citation's label, and a sentence
-    whose first citation has none is out; with "all" it is the mean of g over the labels that there are. g is 1, ½, 0
-    for full, partial and no support; with strict=True partial support earns 0. No sentence in J: 0.
+    SupportPrecision = sum of the scores of the sentences that have one / their number
+
+    Range: 0 to 1; 0 where no sentence has a score. Full, partial and no support score 1, 0.5 and 0; with strict=True
+    partial support earns 0. With citations="first" the label of the first citation counts, and a sentence whose first
+    citation has none is out. With "all" it is the mean over the labels that there are.
 
     .. cite:: Thakur et al., Support Evaluation for the TREC 2024 RAG Track, SIGIR 2025
     """
@@ -178,9 +180,11 @@ class _SupportPrecision(_OfSentences):
 
 
 class _SupportRecall(_OfSentences):
-    """How far all sentences are supported: sum of the scores of J / (|J| + |U|), in [0, 1].
+    """How far all sentences are supported.
 
-    As SupportPrecision, but sentences without citations (U) count as 0. Sentences that are out count in neither.
+    SupportRecall = sum of the scores / (sentences with a score + sentences without citations)
+
+    Range: 0 to 1. The scores are those of SupportPrecision. Sentences that are out count nowhere.
 
     .. cite:: Thakur et al., Support Evaluation for the TREC 2024 RAG Track, SIGIR 2025
     """
@@ -191,7 +195,14 @@ class _SupportRecall(_OfSentences):
 
 
 class _CitationF1(_OfSentences):
-    """The harmonic mean of SupportPrecision and SupportRecall of an answer, in [0, 1]; 0 where both are 0."""
+    """The harmonic mean of SupportPrecision and SupportRecall, answer by answer.
+
+    CitationF1 = 2 P R / (P + R)
+
+    Range: 0 to 1; 0 where both are 0.
+
+    .. cite:: the two of Thakur et al., SIGIR 2025
+    """
 
     PRETTY_NAME = "Citation F1"
     SHORT_DESC = "The harmonic mean of support precision and support recall."
@@ -200,7 +211,11 @@ class _CitationF1(_OfSentences):
 
 
 class _SupportRate(SupportMeasure):
-    """Supporting citations / citations with a label, in [0, 1]; 0 without any. With relaxed=True partial ones count.
+    """The share of the citations that support their sentence.
+
+    SupportRate = supporting citations / citations with a label
+
+    Range: 0 to 1; 0 without any. With relaxed=True partial support counts.
 
     .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
     """
@@ -215,9 +230,11 @@ class _SupportRate(SupportMeasure):
 
 
 class _ContradictionRate(SupportMeasure):
-    """Citations of documents that say the opposite / citations with a label, in [0, 1]; 0 without any. Less is better.
+    """The share of the citations whose document says the opposite of the sentence.
 
-    Its grades are of a prompt that knows contradiction: their scale begins at -2.
+    ContradictionRate = contradicting citations / citations with a label
+
+    Range: 0 to 1; 0 without any. Less is better. It needs grades of a prompt that knows contradiction (-2).
 
     .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
     """
@@ -247,9 +264,12 @@ class _ContradictionRate(SupportMeasure):
 
 
 class _CitationCoverage(SupportMeasure):
-    """Sentences with a supporting citation / sentences, in [0, 1]; 0 without any. With relaxed=True partial ones count.
+    """The share of the sentences that one of their citations supports.
 
-    A sentence with citations of which none has a label is out, and so is one whose unlabelled ones could support it.
+    CitationCoverage = sentences with a supporting citation / sentences
+
+    Range: 0 to 1; 0 without any. With relaxed=True partial support counts. A sentence with citations of which none has
+    a label is out, and so is one whose unlabelled ones could support it.
 
     .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
     """
@@ -265,10 +285,13 @@ class _CitationCoverage(SupportMeasure):
 
 
 class _ALCERecall(SupportMeasure):
-    """Sentences that their documents joined entail / sentences, in [0, 1]; 0 without any.
+    """The share of the sentences that their documents together entail.
 
-    A sentence without citations counts 0. Of one citation its own label counts, of several the label that was given to
-    all of them together; a sentence without that label is out. Full support is entailment, all else is not.
+    ALCERecall = sentences that the documents which they cite entail together / sentences
+
+    Range: 0 to 1; 0 without any. A sentence without citations counts 0. Of one citation its own label counts, of
+    several the label that was given to all of them together; a sentence without that label is out. Full support is
+    entailment, all else is not.
 
     .. cite:: Gao et al., Enabling Large Language Models to Generate Text with Citations (ALCE), EMNLP 2023
     """
@@ -282,11 +305,14 @@ class _ALCERecall(SupportMeasure):
 
 
 class _ALCEPrecision(SupportMeasure):
-    """Citations that count / citations, in [0, 1]; 0 without any.
+    """The share of the citations that their sentence needs.
 
-    No citation counts where the documents joined do not entail the sentence. Where they do, each counts, but one that
-    does not entail it alone while the others do without it. Of three citations no label says what two of them entail:
-    a citation that does not entail by itself is then out, and so are citations of sentences without a joined label.
+    ALCEPrecision = citations that count / citations
+
+    Range: 0 to 1; 0 without any. No citation counts where the documents together do not entail the sentence. Where they
+    do, each counts, but one that does not entail it alone while the others do without it. Of three citations no label
+    says what two of them entail: a citation that does not entail by itself is then out, and so are citations of
+    sentences without a joined label.
 
     .. cite:: Gao et al., Enabling Large Language Models to Generate Text with Citations (ALCE), EMNLP 2023
     """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -17,13 +19,22 @@ NO_PROSE = re.compile(r"^```.*?^```$|^(?: {4}(?![A-Z*`]| *- )|[|#<]).*?$|(?<=\])
 
 
 def test_every_measure_has_its_section() -> None:
-    page = (DOCS / "measures.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", page, re.MULTILINE | re.DOTALL))
+    hook = runpy.run_path(str(DOCS / "links.py"))
+    made = hook["MEASURES"].sub(hook["_sections"], (DOCS / "measures.md").read_text(encoding="utf-8"))
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", made, re.MULTILINE | re.DOTALL))
     names = {name for name in rubric_measures.__all__ if isinstance(getattr(rubric_measures, name), RubricMeasure)}
     assert set(sections) == names
     for name, text in sections.items():
-        for part in ("**Range**", "**Edge cases**"):
-            assert part in text, (name, part)
+        # A sentence, a formula as a block, a range, a source.
+        assert re.match(r"\n[A-Z].*\.\n\n    \w.*(=|:)", text), name
+        assert "**Range:** " in text and "**Source:** " in text, name
+
+
+def test_all_that_is_exported_is_described() -> None:
+    made = runpy.run_path(str(DOCS / "links.py"))["_exported"]()
+    names = {name for name in rubric_measures.__all__ if not isinstance(getattr(rubric_measures, name), RubricMeasure)}
+    assert set(re.findall(r"^::: rubric_measures\.(\w+)$", made, re.MULTILINE)) == names - {"__version__"}
+    assert [name for name in names - {"__version__"} if not inspect.getdoc(getattr(rubric_measures, name))] == []
 
 
 def test_every_format_is_described() -> None:
