@@ -85,9 +85,8 @@ def main() -> None:
                     folder / "passages.jsonl",
                     folder / "bank.jsonl",
                     model="openai:m",
-                    base_url=server.url,
+                    calls=rubric_measures.Calls(base_url=server.url, prices=folder / "prices.json"),
                     prompt=str(folder / prompt) if prompt.endswith(".toml") else prompt,
-                    prices=folder / "prices.json",
                     items_per_call=size,
                 )
             run = records.report.run

@@ -67,12 +67,14 @@ if TYPE_CHECKING:
         write_report,
     )
     from rubric_measures.measures.grades import Grades
+    from rubric_measures.models.settings import Calls
     from rubric_measures.types.entities import Grade, Preference, RubricItem, TestBank, make_item_id
 
 __all__ = [
     "ALCEPrecision",
     "ALCERecall",
     "Board",
+    "Calls",
     "CitationCoverage",
     "CitationF1",
     "ContradictionRate",
@@ -125,6 +127,7 @@ if not TYPE_CHECKING:
         "rubric_measures.api": __all__,
         "rubric_measures.analysis.resampling": ["Draws", "Tests"],
         "rubric_measures.measures.grades": ["Grades"],
+        "rubric_measures.models.settings": ["Calls"],
         "rubric_measures.types.entities": ["Grade", "Preference", "RubricItem", "TestBank", "make_item_id"],
     }
     __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

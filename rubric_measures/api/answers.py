@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 from msgspec.structs import replace
 
@@ -41,6 +41,7 @@ from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
+from rubric_measures.models.settings import Calls
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.entities import RubricItem, Signature, TestBank, make_run
 
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from rubric_measures.api.generating import CallPlan
     from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.measure import Measures
-    from rubric_measures.models.settings import CallOptions, Progress
+    from rubric_measures.models.settings import Progress
     from rubric_measures.pages.board_page import QueryEvidence
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.types.scales import Scale
@@ -277,7 +278,7 @@ def made_bank(
     bank_from: BankSource | None,
     model: str,
     progress: Progress,
-    calls: CallOptions,
+    calls: Calls,
     dry_run: bool = False,
 ) -> TestBank | GradingPlan:
     """The bank of all questions: items that are kept stay, those of other questions are made.
@@ -303,7 +304,7 @@ def made_bank(
                 for query_id, parts in references.items()
             ]
             how = {"target": "nuggets", "from_documents": groups, "by": "all"}
-        found = generate(missing, model=model, progress=progress, dry_run=dry_run, **how, **calls)
+        found = generate(missing, model=model, progress=progress, dry_run=dry_run, calls=calls, **how)
         if dry_run:
             tell("grading comes on top: its calls follow from the bank that is made")
             return GradingPlan(_estimate(one) for one in found.plan)
@@ -586,9 +587,9 @@ def evaluate_answers(
     notes: Sequence[str] = (),
     review: str | None = None,
     gates: Gates | None = None,
+    calls: Calls = Calls(),
     dry_run: bool = False,
     progress: Progress = False,
-    **calls: Unpack[CallOptions],
 ) -> EvaluatedAnswers:
     """Grades answers against a test bank, and scores the systems that gave them.
 
@@ -637,10 +638,11 @@ def evaluate_answers(
         review: the address of the review page of these grades and bank, see `write_report`.
         gates: what the board has to pass (`read_gates`): one on a measure that it will not have is refused before a
             model is paid.
+        calls: where the model is called, what is kept, and what it may cost. With an output the cache lies there by
+            default.
         dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
             Where a model makes the bank, it is what the bank takes: nobody knows its items by then.
         progress: True shows a bar on standard error; a function is told the counts.
-        calls: how the model is asked, and limits: see `CallOptions`.
 
     Raises:
         InputError: the bank lacks a query, there is nothing to make a bank from, or a setting is wrong.
@@ -698,7 +700,7 @@ def evaluate_answers(
         text = "there are no retrieved contexts to grade; name their column, or leave that out"
         raise InputError(text, settings=("contexts", "columns"))
     if folder is not None:
-        calls.setdefault("cache", folder / "replies.sqlite")
+        calls = dataclasses.replace(calls, cache=calls.cache or folder / "replies.sqlite")
     shown: Mapping[str, Any] = {"title": title, "notes": notes, "review": review}
     is_free = True not in of_citations and not prompt and model.partition(":")[0] in ("openai", "litellm")
     asking: Any = {
@@ -708,7 +710,7 @@ def evaluate_answers(
         "give_up_after": UNREAD,
         "dry_run": dry_run,
         "progress": progress,
-        **calls,
+        "calls": calls,
     }
     if items_per_call is not None:
         asking["items_per_call"] = items_per_call

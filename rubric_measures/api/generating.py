@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rubric_measures.api.loading import Rows, are_rows, file_beside
 from rubric_measures.base import __version__
@@ -37,7 +38,7 @@ from rubric_measures.grading.generation import (
 )
 from rubric_measures.grading.nuggetization import Caller, Failure, nuggetize, published_calls, related_segments
 from rubric_measures.measures.grade_sets import read_judgments
-from rubric_measures.models.settings import CallSettings, Interrupts, note_limit
+from rubric_measures.models.settings import CalledModel, Calls, Interrupts, note_limit
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import Query, TestBank
@@ -45,7 +46,7 @@ from rubric_measures.types.entities import Query, TestBank
 if TYPE_CHECKING:
     from rubric_measures.grading.generation import LongPassage, SyntheticQueries, SyntheticQuery
     from rubric_measures.grading.nuggetization import MadeBank, RelatedBy, SourceSegment
-    from rubric_measures.models.settings import CallOptions, Progress
+    from rubric_measures.models.settings import Progress
     from rubric_measures.prompts.library import Prompt
     from rubric_measures.records.models import QueryPassages
 
@@ -130,9 +131,9 @@ def generate(
     max_tokens: int = 2048,
     option: Mapping[str, Any] | None = None,
     retries: int = 1,
+    calls: Calls = Calls(),
     dry_run: bool = False,
     progress: Progress = False,
-    **calls: Unpack[CallOptions],
 ) -> Generated:
     """Lets a model write a test bank for queries, or synthetic queries for passages.
 
@@ -171,10 +172,10 @@ def generate(
         max_tokens: the longest reply.
         option: further generation options.
         retries: further draws of a reply that cannot be read.
+        calls: where models are called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
+            default; without an output replies are not kept.
         dry_run: make no call and write nothing; `plan` of the result says what would be asked.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
-        calls: how the model is asked, and limits (`base_url`, `cache`, `max_cost`, …): see `CallOptions`. The cache is
-            `OUTPUT.cache.sqlite` by default; without an output replies are not kept.
 
     Raises:
         InputError: a setting is missing, wrong or without effect, or an input cannot be read.
@@ -184,26 +185,23 @@ def generate(
     if are_rows(queries):
         queries = read_queries(queries)
     specs = list(dict.fromkeys([model] if isinstance(model, str) else model))
-    calls["cache"] = path = file_beside(output, calls.get("cache"), ".cache.sqlite")
+    path = file_beside(output, calls.cache, ".cache.sqlite")
+    calls = dataclasses.replace(calls, cache=path)
     given = {
         **{"queries": queries, "from_documents": from_documents, "passages": passages, "examples": examples},
         **{"quota": quota, "qrels": qrels, "over_generate": over_generate},
     }
     counts = {"limit": limit, "max_documents": max_documents, "sample_passages": sample_passages}
     _check(target, specs, program, by, given, counts)
-    if calls.get("cache_only") and path is None:
+    if calls.max_calls == 0 and path is None:
         text = "a run that makes no call needs a cache, or an output file beside which it lies"
-        raise InputError(text, settings=("cache_only", "cache"))
-    max_calls = calls.get("max_calls")
-    if retries < 0 or (max_calls is not None and max_calls < 1):
-        raise InputError("retries must not be negative, and calls at least 1", settings=("retries", "max_calls"))
-    read = [*given.values(), calls.get("prices")]
+        raise InputError(text, settings=("max_calls", "cache"))
+    read = [*given.values(), calls.prices]
     read += [spec.removeprefix("scripted:") for spec in specs if spec.startswith("scripted:")]
     keep_inputs(output, *read)
     keep_cache(path, output, *read)
-    settings = [CallSettings(spec, **calls) for spec in specs]
     how = GradingSettings(temperature=temperature, max_tokens=max_tokens, options=option or {}, retries=retries)
-    with _callers(settings, how, dry_run, progress) as asked:
+    with _callers(specs, calls, how, dry_run, progress) as asked:
         callers = [caller for _, caller in asked]
         first = callers[0]
         if target == "queries":
@@ -302,23 +300,23 @@ def _asked(queries: _File | Mapping[str, str] | None, limit: int | None) -> list
 
 @contextlib.contextmanager
 def _callers(
-    settings: Sequence[CallSettings], how: GradingSettings, dry_run: bool, progress: Progress
-) -> Iterator[list[tuple[CallSettings, Caller]]]:
+    specs: Sequence[str], calls: Calls, how: GradingSettings, dry_run: bool, progress: Progress
+) -> Iterator[list[tuple[CalledModel, Caller]]]:
     """What puts questions to the models, behind their cache; of a dry run, what counts them."""
     with contextlib.ExitStack() as stack:
         stop = None if dry_run else stack.enter_context(Interrupts()).event
         found = []
-        for one in settings:
-            model = one.make()
+        for spec in specs:
+            model = calls.to(spec)
             if dry_run:
                 runner = stack.enter_context(model.planning())
             else:
-                runner = stack.enter_context(model.asking(progress, unit="calls", name=str(one.model), stop=stop))
+                runner = stack.enter_context(model.asking(progress, unit="calls", name=spec, stop=stop))
             found.append((model, Caller(runner, how)))
         yield found
 
 
-def _plan(model: CallSettings, caller: Caller) -> CallPlan:
+def _plan(model: CalledModel, caller: Caller) -> CallPlan:
     tally = caller.runner.tally
     assert tally is not None
     tokens = (tally.prompt_tokens, tally.completion_tokens)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 from msgspec.structs import replace
 
@@ -55,6 +55,7 @@ from rubric_measures.formats.queries import read_query_file
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import distinct_run_names, is_run_table, read_run
 from rubric_measures.measures.grade_sets import read_judgments
+from rubric_measures.models.settings import Calls, note_limit
 from rubric_measures.types.entities import Run, TestBank
 from rubric_measures.types.scales import covering_level
 
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from rubric_measures.measures.grade_sets import QuestionSet
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
-    from rubric_measures.models.settings import CallOptions, CallSettings, Progress, RunnerOptions
+    from rubric_measures.models.settings import Progress
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.verification.sections import Section
 
@@ -274,8 +275,8 @@ def grade(
     dry_run: bool = False,
     queries: Iterable[str] | None = None,
     limit: int | None = None,
+    calls: Calls = Calls(),
     progress: Progress = False,
-    **calls: Unpack[RunnerOptions],
 ) -> GradedRecords:
     """Grades passages against a test bank.
 
@@ -337,9 +338,9 @@ def grade(
         dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
         queries: grade only these queries; the others are left out.
         limit: grade only this many passages of each query, the first ones.
+        calls: where the model is called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
+            default; without an output replies are not kept.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
-        calls: how and where the model is asked, and limits (`base_url`, `cache`, `max_cost`, `runner`, …): see
-            `RunnerOptions`. The cache is `OUTPUT.cache.sqlite` by default; without an output replies are not kept.
 
     Raises:
         InputError: passages, bank or a setting is wrong; an output would replace what is read.
@@ -358,7 +359,6 @@ def grade(
         note_report,
         write_manifest,
     )
-    from rubric_measures.models.settings import CallSettings
 
     prompts = (prompt,) if isinstance(prompt, str) else tuple(prompt)
     wanted = None if queries is None else [str(name) for name in queries]
@@ -367,10 +367,10 @@ def grade(
     part = partial(_part, queries=wanted, limit=limit)
     _check_manifest(manifest)
     manifest = file_beside(output, manifest, ".manifest.json")
-    calls["cache"] = cache = file_beside(output, calls.get("cache"), ".cache.sqlite")
+    calls = dataclasses.replace(calls, cache=file_beside(output, calls.cache, ".cache.sqlite"))
     scripted = [model.removeprefix("scripted:")] if isinstance(model, str) and model.startswith("scripted:") else []
     prompt_files = (name for name in prompts if name.endswith(".toml"))
-    read = [bank, old_bank, query_texts, documents, calls.get("prices"), *scripted, *prompt_files]
+    read = [bank, old_bank, query_texts, documents, calls.prices, *scripted, *prompt_files]
     most = _citations(support, collection, citations)
     given_files = [os.fspath(one) for one in listed(passages) if isinstance(one, str | os.PathLike)]
     given = ", ".join(given_files)
@@ -380,7 +380,7 @@ def grade(
     keep_inputs(output, None if wanted is None and limit is None else passages, *read)
     keep_inputs(manifest, passages, *read)
     keep_apart(output=output, manifest=manifest)
-    keep_cache(cache, output, manifest, passages, *read)
+    keep_cache(calls.cache, output, manifest, passages, *read)
     if most is not None:
         # They would do nothing, or leave out documents that are cited.
         beside = {"bank": bank, "documents": documents, "only_changed": only_changed, "limit": limit}
@@ -395,7 +395,7 @@ def grade(
         made = _bank(bank, query_texts, prompts)
         _note_missing(made, prompts)
     change = _change(bank, made, old_bank, only_changed)
-    asked = CallSettings(model, **calls).make()
+    asked = calls.to(model)
     meant = {
         "grader": grader,
         "prompt_class": prompt_class,
@@ -444,7 +444,7 @@ def grade(
             if needed is not None:
                 _LOG.info("these are the most: what a grade settles is not asked further")
             return GradedRecords([], report=GradingReport(), plan=plan)
-        _note_unwritten(output, manifest, asked)
+        _note_unwritten(output, manifest, calls)
         pairs = asking.check(part(source, made, _LOG.warning), made)
         report = GradingReport()
         total = pairs if change is None and needed is None else None
@@ -461,7 +461,7 @@ def grade(
                 note_amended(report.amended, given or "the input")
             greedy = asking.settings.temperature == 0 or "temperature" in asking.settings.options
             deterministic = greedy and getattr(asked.backend, "deterministic", False)
-            note_report(report, deterministic=deterministic, is_kept=asked.is_kept)
+            note_report(report, deterministic=deterministic, is_kept=calls.is_kept)
             return records
 
 
@@ -617,14 +617,14 @@ def _documents(source: _File | None, level: int, prompt: str | None, label_set: 
     return {query_id: documents_text(shown) for query_id, shown in found.items() if shown}
 
 
-def _note_unwritten(output: _File | None, manifest: str | None, asked: CallSettings) -> None:
+def _note_unwritten(output: _File | None, manifest: str | None, calls: Calls) -> None:
     """Says which files beside the records have no name, while there is time to give one."""
     if output is None or os.fspath(output) != "-":
         return
     lacking = {"manifest": "what made the grades", "cache": "the replies"}
     if manifest is not None:
         del lacking["manifest"]
-    if asked.is_kept:
+    if calls.is_kept:
         del lacking["cache"]
     if lacking:
         text = "the records go to standard output; nothing keeps %s"
@@ -867,8 +867,8 @@ def run_canaries(
     min_rating: int | None = None,
     dry_run: bool = False,
     source: str = "",
+    calls: Calls = Calls(),
     progress: Progress = False,
-    **options: Unpack[CallOptions],
 ) -> CanaryRun:
     """Builds the canaries of passages, grades them and reports.
 
@@ -882,8 +882,8 @@ def run_canaries(
         min_rating: the least grade that covers an item; None takes that of the prompt's scale.
         dry_run: make no call; `plan` of the result says what would be called.
         source: where the passages are from, for errors.
+        calls: where the model is called, and what it may cost.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
-        options: how the model is asked, and limits; see `CallOptions`.
 
     Raises:
         InputError: a setting is wrong, or no case can be made.
@@ -891,7 +891,6 @@ def run_canaries(
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
     from rubric_measures.grading import GradingEngine, GradingReport, GradingSettings, estimate
-    from rubric_measures.models.settings import CallSettings, note_limit
     from rubric_measures.prompts.library import load_prompt
     from rubric_measures.verification.graders import build_canaries, canary_report
     from rubric_measures.verification.sections import canary_sections
@@ -899,7 +898,7 @@ def run_canaries(
     if of_pairs := next((name for name in prompt if load_prompt(name).target == "support"), None):
         text = f"prompt {of_pairs} judges sentences by what they cite, and the suite makes passages for items"
         raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
-    asked = CallSettings(model, **options).make()
+    asked = calls.to(model)
     # An empty passage is one of the cases: what the model makes of it is to be seen.
     grader = GradingEngine(asked.runner_over(), tuple(prompt), GradingSettings(empty_texts="ask"))
     # What is wrong with prompts is found before a cache is made.
@@ -919,7 +918,7 @@ def run_canaries(
     with asked.asking(progress, total, stats=graded.run) as runner:
         grader = dataclasses.replace(grader, runner=runner)
         report = canary_report(grader.grade_records(built, bank, graded), min_rating)
-    note_limit(graded.run, is_kept=asked.is_kept)
+    note_limit(graded.run, is_kept=calls.is_kept)
     _LOG.info("canary suite: %d grades: %s", graded.by_status.total(), graded.run)
     failed = sum(count.failed for count in report.counts.values())
     warn("%d canary grades failed: they count neither way", failed)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.api.loading import File, file_beside, file_path, listed, query_texts_of
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.formats import FORMATS, detect_format, head_of
+from rubric_measures.models.settings import Calls, given_of, note_limit
 from rubric_measures.types.entities import Preference
 
 if TYPE_CHECKING:
     from rubric_measures.formats.reports import Answer
     from rubric_measures.games.tournaments import Tournament
     from rubric_measures.grading.pairwise import Reference
-    from rubric_measures.models.settings import CallOptions, Progress
+    from rubric_measures.models.settings import Progress
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
@@ -59,8 +61,8 @@ def tournament(
     temperature: float = 0.0,
     max_tokens: int | None = None,
     retries: int = 1,
+    calls: Calls = Calls(),
     progress: Progress = False,
-    **calls: Unpack[CallOptions],
 ) -> Tournament:
     """Rates agents by their games; with a model, plays the games first.
 
@@ -101,9 +103,9 @@ def tournament(
         temperature: 0 takes the most probable reply.
         max_tokens: the longest reply; None goes by the prompt.
         retries: further draws of a reply without verdict.
+        calls: where the model is called, what is kept, and what it may cost. The cache is `SAVE.cache.sqlite` by
+            default; without both, replies are not kept.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
-        calls: how the model is asked, and limits (`base_url`, `cache`, `max_cost`, …): see `CallOptions`. The cache is
-            `SAVE.cache.sqlite` by default; without both, replies are not kept.
 
     Raises:
         InputError: games, answers or a setting is wrong.
@@ -136,7 +138,7 @@ def tournament(
         "one_order": one_order,
         "option": option,
         "max_tokens": max_tokens,
-        **calls,
+        **given_of(calls),
     }
     _check(model, [*games, *assessor_games], playing, is_ragdoll)
     played = [game for listed in _games(games).values() for game in listed]
@@ -157,13 +159,12 @@ def tournament(
             ragdoll_games,
         )
         from rubric_measures.models.running import RunStats
-        from rubric_measures.models.settings import CallSettings, note_limit
 
-        calls["cache"] = file_beside(save, calls.get("cache"), ".cache.sqlite")
-        read = [*answers, queries, documents, calls.get("prices")]
+        calls = dataclasses.replace(calls, cache=file_beside(save, calls.cache, ".cache.sqlite"))
+        read = [*answers, queries, documents, calls.prices]
         # Only the games may be read and written in one file.
         keep_inputs(save, *read)
-        keep_cache(calls["cache"], save, *games, *assessor_games, *read)
+        keep_cache(calls.cache, save, *games, *assessor_games, *read)
         found = _answers(answers)
         # Before anything is spent.
         _check_agents(by_assessors, played, (answer.run_id for answer in found))
@@ -175,7 +176,7 @@ def tournament(
             references = load_references(os.fspath(documents), level_shown, **labels, annotations=not no_annotations)
         how = GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries)
         saved = _saved(save)
-        asked = CallSettings(model, **calls).make()
+        asked = calls.to(model)
         mine: list[Preference] = []
         others: list[Preference] = []
         for game in saved:
@@ -204,7 +205,7 @@ def tournament(
         if save is not None:
             GAMES.write(save, [*others, *done])
         _LOG.info("%d games (%d new): %s", len(wanted), len(wanted) - len(mine), stats)
-        note_limit(stats, is_kept=asked.is_kept)
+        note_limit(stats, is_kept=calls.is_kept)
         if others:
             tell(f"{save}: {len(others)} games of other graders, or of answers that are not here, stay as they are")
     played += [game for listed in by_assessors.values() for game in listed]

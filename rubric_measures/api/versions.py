@@ -5,6 +5,7 @@ A version is an evaluation in memory, or the folder that an earlier one wrote.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -239,7 +240,7 @@ def _doubtful(
         if of_side.get(query_id, "").strip()
     ]
     groups = list(pool([], 1, {}, answers=answers, queries=bank.query_texts, max_words=None))
-    again = {**asking, "cache": None, "give_up_after": None}
+    again = {**asking, "calls": dataclasses.replace(asking["calls"], cache=None), "give_up_after": None}
     doubtful: _Cells = set()
     for _ in range(times):
         records = list(grade(groups, bank, **again))

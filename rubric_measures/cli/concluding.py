@@ -47,6 +47,7 @@ from rubric_measures.cli.inputs import (
     is_watched,
     keep_inputs_of,
     passed,
+    settings_of,
     write_output,
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
@@ -349,6 +350,7 @@ def run_tournament(options: argparse.Namespace) -> int:
     """Runs the command; 1 when games have no verdict, or agents never met."""
     from rubric_measures.api import tournament
     from rubric_measures.games.tournaments import render
+    from rubric_measures.models.settings import Calls
 
     # What was paid for is kept: the ratings alone go to standard output.
     missing = [name for name in ("answers", "queries", "save") if options.model and not getattr(options, name)]
@@ -367,7 +369,8 @@ def run_tournament(options: argparse.Namespace) -> int:
     keep_cache(options.cache or (f"{options.save}.cache.sqlite" if options.save else None), options.output)
     shown = ("output", "output_format", "places", "plot", *SETTINGS["draws"])
     settings = {name: value for name, value in vars(options).items() if name not in shown}
-    result = tournament(**settings, draws=passed(options, tournament)["draws"], progress=is_watched())
+    calls, draws = settings_of(Calls, settings), passed(options, tournament)["draws"]
+    result = tournament(**settings, draws=draws, calls=calls, progress=is_watched())
     if options.plot is not None:
         result.plot(options.plot)
     with atomic_writer(options.output) as stream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import inspect
 import json
 import logging
@@ -120,16 +121,14 @@ def add_document_options(add: Callable[..., object], text: str) -> None:
 def add_endpoint_options(add: Callable[..., object]) -> None:
     """Adds the options that say where a model is asked, to a parser or group whose `add_argument` this is."""
     add("--base-url", action=Once, metavar="URL", help="openai: the endpoint")
-    add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
     add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
 
 
 def add_limit_options(add: Callable[..., object], cache: str, priced: str = "--max-cost; see `grade`") -> None:
     """Adds the options of the reply cache, which lies at `cache` by default, and of the limits on calls."""
     add("--cache", metavar="FILE", help=f"the reply cache (default: {cache})")
-    add("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
     add("--prices", metavar="FILE", help=f"price table, for {priced}")
-    add("--max-calls", type=int, metavar="N", help="make so many calls at most, in all runs over the cache")
+    add("--max-calls", type=int, metavar="N", help="make so many calls at most, in all runs over the cache; 0: none")
     add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
 
 
@@ -287,6 +286,13 @@ def passed(options: argparse.Namespace, function: Callable[..., object]) -> dict
 
         given[name] = getattr(resampling, name.capitalize())(**of_settings(options, name))
     return {**passed(options, api.load), **given} if "chosen" in parameters else given
+
+
+def settings_of(kind: type[T], given: dict[str, Any]) -> T:
+    """A settings object of the options that bear the names of its fields, which are taken out of `given`."""
+    names = [one.name for one in dataclasses.fields(kind) if one.name in given]  # type: ignore[arg-type]
+    found = {name: given.pop(name) for name in names}
+    return kind(**{name: value for name, value in found.items() if value not in (None, {})})
 
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:

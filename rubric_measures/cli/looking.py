@@ -38,6 +38,7 @@ from rubric_measures.cli.inputs import (
     keep_inputs_of,
     passed,
     review_of,
+    settings_of,
     wanted_of,
 )
 from rubric_measures.corpora.overwriting import keep_cache
@@ -291,7 +292,7 @@ def _canary_settings(options: argparse.Namespace) -> dict[str, Any]:
     Raises:
         InputError: some of it is given, and the suite is not asked for.
     """
-    names = "model prompt base_url endpoint_name model_option cache dry_run prices max_calls max_cost"
+    names = "model prompt base_url model_option cache dry_run prices max_calls max_cost"
     given = {name: getattr(options, name) for name in names.split()}
     ignored = [name for name, value in given.items() if value not in (None, [], {}, False)]
     if ignored and not options.canary:
@@ -364,6 +365,7 @@ def run_verify(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
     from rubric_measures.api import load_bank, run_canaries
     from rubric_measures.formats.grade_tables import read_as_records
+    from rubric_measures.models.settings import Calls
     from rubric_measures.verification.html import write_html
     from rubric_measures.verification.reports import check_reports, chosen_queries, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
@@ -384,8 +386,9 @@ def run_verify(options: argparse.Namespace) -> int:
         if options.model is None or bank is None:
             raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
         groups = list(chosen_queries(source, settings, options.graded))
+        calls = settings_of(Calls, of_canaries)
         asking = {**of_canaries, **passed(options, run_canaries), "source": options.graded}
-        found = run_canaries(groups, bank, **asking, progress=is_watched())
+        found = run_canaries(groups, bank, **asking, calls=calls, progress=is_watched())
         if found.plan is not None:
             print(found.plan)
             return 0

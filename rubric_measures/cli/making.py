@@ -46,6 +46,7 @@ from rubric_measures.cli.inputs import (
     is_watched,
     passed,
     review_over,
+    settings_of,
 )
 from rubric_measures.corpora.overwriting import keep_cache
 
@@ -117,6 +118,7 @@ def run_answers(options: argparse.Namespace) -> int:
     from rubric_measures.formats.answers import parsed_columns
     from rubric_measures.measures.measure import parse_measures
     from rubric_measures.measures.support import SupportMeasure
+    from rubric_measures.models.settings import Calls
 
     gates = gates_of(options, bool(options.against))
     if options.fail_if_worse and options.against is None:
@@ -128,7 +130,8 @@ def run_answers(options: argparse.Namespace) -> int:
     review = review_over(options, [kept[0], "--bank", kept[1]])
     if not any(isinstance(one, SupportMeasure) for one in parse_measures(options.measures or "NuggetV")):
         given |= {"review": review.address, "notes": [review.note]}
-    made = evaluate_answers(**given, gates=gates, progress=is_watched())
+    calls = settings_of(Calls, given)
+    made = evaluate_answers(**given, calls=calls, gates=gates, progress=is_watched())
     if made.plan is not None:
         print(made.plan)
         return 0
@@ -442,8 +445,10 @@ command again: only what is missing is asked."""
 def run_generate(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some calls led to nothing."""
     from rubric_measures.api import generate
+    from rubric_measures.models.settings import Calls
 
-    made = generate(**{**vars(options), "quota": dict(map(_quota, options.quota))}, progress=is_watched())
+    given = {**vars(options), "quota": dict(map(_quota, options.quota))}
+    made = generate(calls=settings_of(Calls, given), **given, progress=is_watched())
     if options.dry_run:
         names = ["model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most"]
         sys.stdout.writelines(render(Report([Table(columns(names), made.plan)]), "tsv"))
@@ -578,6 +583,7 @@ def _citations(text: str) -> str | int:
 def run_grade(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.api import grade
+    from rubric_measures.models.settings import Calls
 
     if options.output is None and not options.dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
@@ -586,7 +592,7 @@ def run_grade(options: argparse.Namespace) -> int:
         if len(options.passages) > 1:
             raise InputError("name one file of passages; several are answers, with --support")
         [given["passages"]] = options.passages
-    graded = grade(**given, progress=is_watched())
+    graded = grade(calls=settings_of(Calls, given), **given, progress=is_watched())
     if graded.plan is not None:
         print(graded.plan)
         return 0

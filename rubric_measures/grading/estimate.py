@@ -124,7 +124,7 @@ def estimate(
     known: set[str] = set()
     for name in grader.prompts or default_prompts(grader.runner.backend.model, bank, grader.citations is not None):
         counter = Tally(known)
-        runner = LocalRunner(grader.runner.backend, grader.runner.cache, cache_only=True, tally=counter)
+        runner = LocalRunner(grader.runner.backend, grader.runner.cache, max_calls=0, tally=counter)
         report = GradingReport()
         single = dataclasses.replace(grader, runner=runner, prompts=(name,))
         [maker] = single.makers(bank)

@@ -34,7 +34,7 @@ from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows,
 from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed
-from rubric_measures.models.settings import CallOptions, CallSettings
+from rubric_measures.models.settings import CalledModel, Calls
 from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of, write_graded
 from rubric_measures.types.entities import Gap, ItemKind, TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
@@ -88,7 +88,7 @@ class ModelSettings:
         """The model as the command line names it."""
         return self.model or f"openai:{llm_config.model}"
 
-    def calls(self, llm_config: Any, settings: Mapping[str, Any]) -> CallOptions:
+    def calls(self, llm_config: Any, settings: Mapping[str, Any]) -> Calls:
         """How the model is asked: behind Auto-Judge's endpoint, with a cache that outlives the run."""
         url = None
         if not self.model and "base_url" not in self.model_options:
@@ -98,7 +98,7 @@ class ModelSettings:
             url = None
         folder = getattr(llm_config, "cache_dir", None) or settings.get("outdir")
         cache = self.cache or (Path(folder) / _CACHE if folder else None)
-        return CallOptions(base_url=url, model_option=self.model_options, cache=cache)
+        return Calls(base_url=url, model_option=self.model_options, cache=cache)
 
 
 def told_to_the_runner(method: Callable[P, T]) -> Callable[P, T]:
@@ -261,7 +261,7 @@ class SupportJudge(_LeaderboardJudge):
             citations=chosen.citations,
             prompt=chosen.prompt or (),
             query_texts=topics,
-            **chosen.calls(llm_config, settings),
+            calls=chosen.calls(llm_config, settings),
         )
         with output_file(settings, "support.jsonl.gz") as path:
             write_graded(path, records)
@@ -329,7 +329,7 @@ class PairwiseJudge(_LeaderboardJudge):
                 one_order=chosen.one_order,
                 prior=chosen.prior,
                 save=path,
-                **chosen.calls(llm_config, settings),
+                calls=chosen.calls(llm_config, settings),
             )
         for note in played.notes:
             _LOG.warning(note)
@@ -573,9 +573,9 @@ def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, se
     return labelled.bank
 
 
-def _model(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> CallSettings:
+def _model(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> CalledModel:
     """The model with its cache."""
-    return CallSettings(chosen.model_name(llm_config), **chosen.calls(llm_config, settings)).make()
+    return chosen.calls(llm_config, settings).to(chosen.model_name(llm_config))
 
 
 def _our_bank(banks: Any) -> TestBank:

@@ -6,6 +6,7 @@ Pytest loads it at its start, so it imports nothing before a test asks for it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,6 +36,7 @@ def evaluate_answers(request: pytest.FixtureRequest) -> Callable[..., EvaluatedA
     def evaluate(answers: Any, **options: Any) -> EvaluatedAnswers:
         from rubric_measures.api import evaluate_answers as evaluated
         from rubric_measures.base.errors import InputError
+        from rubric_measures.models.settings import Calls
 
         model = request.config.getoption("--rubric-model") or request.config.getini(_MODEL)
         if model:
@@ -44,8 +46,9 @@ def evaluate_answers(request: pytest.FixtureRequest) -> Callable[..., EvaluatedA
                 "no model grades the answers: set rubric_model in pytest.ini, or give --rubric-model or model"
             )
         cache = getattr(request.config, "cache", None)
-        if cache is not None and options.get("output") is None:
-            options.setdefault("cache", cache.mkdir("rubric_measures") / "replies.sqlite")
+        calls = options.get("calls", Calls())
+        if cache is not None and options.get("output") is None and calls.cache is None:
+            options["calls"] = replace(calls, cache=cache.mkdir("rubric_measures") / "replies.sqlite")
         return evaluated(answers, **options)
 
     return evaluate

@@ -166,7 +166,7 @@ class Account:
         self._limits_cost = runner.max_cost is not None or runner.max_cost_per_query is not None
         self.is_limited = self._limits_cost or runner.max_calls is not None
         self._owner = new_owner()
-        cache = runner.cache if runner.cache is not None and runner.cache.is_written and not runner.cache_only else None
+        cache = runner.cache if runner.cache is not None and runner.cache.is_written and not runner.is_closed else None
         self._before = stats.calls, stats.cost
         self._store = cache
         self._open: set[str] = set()  # calls that are ours to make
@@ -602,7 +602,7 @@ class RunState(Generic[K, T]):
         if request.key in self.waiting:
             self.stats.shared += 1
             self.waiting[request.key].append((job, place))
-        elif self.runner.cache_only:
+        elif self.runner.is_closed:
             if self.runner.tally is not None:
                 self.runner.tally.add(request, self.runner.backend)
             self.stats.missing += 1
@@ -767,9 +767,9 @@ class LocalRunner:
     Attributes:
         backend: the model.
         cache: where replies are kept; None keeps none, or with a limit those of this runner, in memory.
-        cache_only: make no call; what is not in the cache fails.
         max_calls: make so many calls at most, those of all other runs over the cache included, killed ones too;
-            what they do not answer is a failed reply that says so.
+            what they do not answer is a failed reply that says so. With 0, whatever was paid before, what is not in
+            the cache fails as that, and the cache is only read.
         max_cost: make no call that would cost more than this in all, likewise. The first call is
             waited for, as nobody knows what the model thinks; then calls are made together as long as they are within
             the limit, if each costs what the others did on average. A backend whose calls are `in_batches` gets as many
@@ -778,12 +778,11 @@ class LocalRunner:
         price: what calls cost; needed for limits on the cost.
         progress: is called now and then with the counts.
         stop: when it is set, no further call begins; those in flight are finished, then `KeyboardInterrupt` is raised.
-        tally: of `cache_only`, counts the calls that would be made.
+        tally: where no call is made, counts those that would be.
     """
 
     backend: Backend
     cache: ReplyCache | None = None
-    cache_only: bool = False
     max_calls: int | None = None
     max_cost: float | None = None
     max_cost_per_query: float | None = None
@@ -793,12 +792,15 @@ class LocalRunner:
     tally: Tally | None = None
 
     def __post_init__(self) -> None:
-        if self.max_calls is not None and self.max_calls < 0:
-            raise InputError(f"the limit of {self.max_calls} calls is below 0")
         limits = (self.max_calls, self.max_cost, self.max_cost_per_query)
-        if self.cache is None and any(limit is not None for limit in limits):
+        if self.cache is None and not self.is_closed and any(limit is not None for limit in limits):
             # What was paid is a sum over its rows.
             object.__setattr__(self, "cache", ReplyCache(":memory:"))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no call is made."""
+        return self.max_calls == 0
 
     def run(
         self,

@@ -14,11 +14,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, Self
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, warn
 from rubric_measures.models import make_backend
@@ -99,99 +99,117 @@ def note_limit(stats: RunStats, *, is_kept: bool = True) -> bool:
 IN_MEMORY = ":memory:"
 
 
-class CallOptions(TypedDict, total=False):
-    """How a model is asked and what its calls may take, as functions that ask one take it.
-
-    Attributes:
-        base_url: the endpoint of an `openai:` model.
-        endpoint_name: part of the model's name, and so of the replies' keys, where two servers have different
-            weights under one name.
-        model_option: settings of the model's backend.
-        cache: the file of the reply cache; without one, replies are held in memory, as long as the run takes.
-        cache_only: make no call; what is not in the cache fails.
-        prices: the file of a price table, needed for `max_cost` and for what a dry run says about the cost; JSON:
-            `{"gpt-4o": {"input": 2.5, "output": 10}}`, for a million tokens.
-        max_calls: make so many calls at most in all runs over the cache (its ledger has them); the others fail.
-        max_cost: make no call that costs more in all runs over the cache; needs `prices`.
-    """
-
-    base_url: str | None
-    endpoint_name: str | None
-    model_option: Mapping[str, Any] | None
-    cache: str | os.PathLike[str] | None
-    cache_only: bool
-    prices: str | os.PathLike[str] | None
-    max_calls: int | None
-    max_cost: float | None
-
-
-class RunnerOptions(CallOptions, total=False):
-    """The same, and where the calls are made.
-
-    Attributes:
-        runner: `local`, this process, or `ray`, actors of Ray.
-        ray_address: the Ray cluster, `HOST:PORT` or `auto`; None starts a Ray of its own on this machine.
-        actors: how many actors, each with a model; None goes by GPUs, else four processors each.
-        gpus_per_actor: GPUs of an actor, or the share of one; None goes by the model.
-        batch_size: passages that an actor gets at once; None goes by the model.
-        max_cost_per_query: make no call about a query that costs more in all runs over the cache; needs `prices`.
-    """
-
-    runner: Literal["local", "ray"]
-    ray_address: str | None
-    actors: int | None
-    gpus_per_actor: float | None
-    batch_size: int | None
-    max_cost_per_query: float | None
+def given_of(settings: Any) -> dict[str, Any]:
+    """The fields of a settings object that are not what they are by default."""
+    return {one.name: value for one in fields(settings) if (value := getattr(settings, one.name)) != one.default}
 
 
 @dataclass(frozen=True)
-class CallSettings:
-    """Which model is asked, and how: see `RunnerOptions`.
+class Calls:
+    """Where a model is called, what is kept of its replies, and what its calls may cost.
+
+    >>> Calls(cache="replies.sqlite", max_calls=0).is_kept
+    True
 
     Attributes:
-        model: its name (`lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`), or a backend of
-            one's own.
+        base_url: the endpoint of an `openai:` model.
+        model_option: settings of the model's backend.
+        cache: the file of the reply cache; by default it lies beside the output, and without one replies are held in
+            memory, as long as the run takes.
+        prices: the file of a price table, needed for limits on the cost and for what a dry run says about it; JSON:
+            `{"gpt-4o": {"input": 2.5, "output": 10}}`, for a million tokens.
+        max_calls: make so many calls at most in all runs over the cache; the others fail. With 0 no call is made: what
+            is not in the cache fails.
+        max_cost: make no call that costs more in all runs over the cache; needs prices.
+        max_cost_per_query: the same for the calls about each query.
+        runner: `local`, this process, or `ray`, actors of Ray.
+        ray_address: the Ray cluster, `HOST:PORT` or `auto`; by default a Ray of its own on this machine.
+        actors: how many actors, each with a model; by default as GPUs, else four processors each.
+        gpus_per_actor: GPUs of an actor, or the share of one; by default as the model needs.
+        batch_size: passages that an actor gets at once; by default as the model needs.
+
+    Raises:
+        UnknownNameError: there is no such runner.
+        InputError: a setting has no effect, or a limit is below 0.
     """
 
-    model: str | Backend
-    model_option: Mapping[str, Any] | None = None
     base_url: str | None = None
+    model_option: Mapping[str, Any] | None = None
     cache: str | os.PathLike[str] | None = None
-    cache_only: bool = False
     prices: str | os.PathLike[str] | None = None
     max_calls: int | None = None
     max_cost: float | None = None
+    max_cost_per_query: float | None = None
     runner: Literal["local", "ray"] = "local"
     ray_address: str | None = None
     actors: int | None = None
     gpus_per_actor: float | None = None
     batch_size: int | None = None
-    endpoint_name: str | None = None
-    max_cost_per_query: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.runner not in ("local", "ray"):
+            raise UnknownNameError("runner", self.runner, ("local", "ray"), settings=("runner",))
+        for name in ("ray_address", "actors", "gpus_per_actor", "batch_size"):
+            if self.runner == "local" and getattr(self, name) is not None:
+                text = f"{name} has no effect without the runner ray; leave it out"
+                raise InputError(text, settings=(name, "runner"))
+        if self.max_calls is not None and self.max_calls < 0:
+            raise InputError(f"the limit of {self.max_calls} calls is below 0", settings=("max_calls",))
 
     @property
     def is_kept(self) -> bool:
         """Whether the replies outlive the run."""
         return self.cache is not None and os.fspath(self.cache) != IN_MEMORY
 
-    def make(self) -> Self:
-        """The same, with the backend and the price made by now.
+    @property
+    def of_backend(self) -> dict[str, Any]:
+        """The settings of the model's backend."""
+        return {**(self.model_option or {}), **({"base_url": self.base_url} if self.base_url else {})}
+
+    def to(self, model: str | Backend) -> CalledModel:
+        """A model that is called so, with its backend and its price.
+
+        Args:
+            model: its name (`lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`), or a
+                backend of one's own.
 
         Raises:
-            InputError: a setting has no effect or makes no sense, or a limit on the cost has no price.
-            UnknownNameError: there is no such model, runner or setting of a backend.
+            InputError: a setting makes no sense, or a limit on the cost has no price.
+            UnknownNameError: there is no such model or setting of a backend.
             BackendError: the model cannot be used.
             MissingExtraError: Ray, or what the model needs, is not installed.
         """
-        if self.runner not in ("local", "ray"):
-            raise UnknownNameError("runner", self.runner, ("local", "ray"), settings=("runner",))
-        _ = self.price
-        return self
+        made = CalledModel(model, self)
+        _ = made.price
+        return made
+
+
+@dataclass(frozen=True)
+class CalledModel:
+    """A model and how it is called: see `Calls.to`."""
+
+    model: str | Backend
+    calls: Calls
 
     @cached_property
     def _made(self) -> tuple[Backend, Callable[..., LocalRunner]]:
-        return self._on_ray() if self.runner == "ray" else self._here()
+        calls, model = self.calls, self.model
+        # A run that makes no call needs no actors.
+        if calls.runner == "ray" and calls.max_calls != 0:
+            if not isinstance(model, str):
+                raise InputError("actors make their model themselves: name it, as a plug-in if it is your own")
+            from rubric_measures.models.ray_runner import RayRunner, RaySettings, ray_backend
+
+            settings = RaySettings(calls.actors, calls.gpus_per_actor, calls.batch_size, calls.ray_address or "")
+            backend, make, settings = ray_backend(model, calls.of_backend, settings)
+            return backend, partial(RayRunner, backend, make=make, settings=settings)
+        if isinstance(model, str):
+            backend = make_backend(model, **calls.of_backend)
+        elif options := ", ".join(calls.of_backend):
+            raise InputError(f"{options}: a backend has its settings already; give them to {model.model}")
+        else:
+            backend = model
+        return backend, partial(LocalRunner, backend)
 
     @property
     def backend(self) -> Backend:
@@ -201,56 +219,16 @@ class CallSettings:
     @cached_property
     def price(self) -> Price | None:
         """What its calls cost; None where that is unknown."""
-        limits = {"max_cost": self.max_cost, "max_cost_per_query": self.max_cost_per_query}
-        return checked_price(self.prices, self.backend, limits)
-
-    def _options(self) -> dict[str, Any]:
-        options = dict(self.model_option or {})
-        if self.base_url:
-            options["base_url"] = self.base_url
-        if self.endpoint_name:
-            options["endpoint_name"] = self.endpoint_name
-        return options
-
-    def _here(self) -> tuple[Backend, Callable[..., LocalRunner]]:
-        for name in ("ray_address", "actors", "gpus_per_actor", "batch_size"):
-            if getattr(self, name) is not None:
-                raise InputError(
-                    f"{name} has no effect without the runner ray; leave it out", settings=(name, "runner")
-                )
-        backend = self._backend()
-        return backend, partial(LocalRunner, backend)
-
-    def _backend(self) -> Backend:
-        if isinstance(self.model, str):
-            return make_backend(self.model, **self._options())
-        if options := ", ".join(self._options()):
-            raise InputError(f"{options}: a backend has its settings already; give them to {self.model.model}")
-        return self.model
-
-    def _on_ray(self) -> tuple[Backend, Callable[..., LocalRunner]]:
-        from rubric_measures.models.ray_runner import RaySettings
-
-        settings = RaySettings(self.actors, self.gpus_per_actor, self.batch_size, self.ray_address or "")
-        if self.cache_only:
-            # A run that makes no call needs no actors.
-            backend = self._backend()
-            return backend, partial(LocalRunner, backend)
-        if not isinstance(self.model, str):
-            raise InputError("actors make their model themselves: name it, as a plug-in if it is your own")
-        from rubric_measures.models.ray_runner import RayRunner, ray_backend
-
-        backend, make, settings = ray_backend(self.model, self._options(), settings)
-        return backend, partial(RayRunner, backend, make=make, settings=settings)
+        limits = {name: getattr(self.calls, name) for name in ("max_cost", "max_cost_per_query")}
+        return checked_price(self.calls.prices, self.backend, limits)
 
     def runner_over(self, cache: Any = None, **more: Any) -> LocalRunner:
         """A runner over a cache that is open; `more` are `progress` and `stop` (see `LocalRunner`)."""
         return self._made[1](
             cache,
-            cache_only=self.cache_only,
-            max_calls=self.max_calls,
-            max_cost=self.max_cost,
-            max_cost_per_query=self.max_cost_per_query,
+            max_calls=self.calls.max_calls,
+            max_cost=self.calls.max_cost,
+            max_cost_per_query=self.calls.max_cost_per_query,
             price=self.price,
             **more,
         )
@@ -260,11 +238,11 @@ class CallSettings:
         """A runner that counts calls and makes none; it changes no file: the cache is only read, and none is made."""
         from rubric_measures.models.replies import ReplyCache
 
-        path = self.cache
+        path = self.calls.cache
         with contextlib.ExitStack() as stack:
             is_there = path is not None and Path(path).is_file()
             cache = stack.enter_context(ReplyCache(path, read_only=True)) if path and is_there else None
-            yield LocalRunner(self.backend, cache, cache_only=True, price=self.price, tally=Tally())
+            yield LocalRunner(self.backend, cache, max_calls=0, price=self.price, tally=Tally())
 
     @contextlib.contextmanager
     def asking(
@@ -291,9 +269,9 @@ class CallSettings:
         from rubric_measures.models.replies import ReplyCache
 
         with contextlib.ExitStack() as stack:
-            path = self.cache or IN_MEMORY
+            path = self.calls.cache or IN_MEMORY
             # Without calls nothing is added: the file may be one that nobody may write.
-            is_read = self.cache_only and Path(path).is_file()
+            is_read = self.calls.max_calls == 0 and Path(path).is_file()
             opened = stack.enter_context(ReplyCache(path, read_only=is_read))
             told = stack.enter_context(request_bar(progress, total, unit, name))
             stop = stop or stack.enter_context(Interrupts()).event
@@ -305,7 +283,7 @@ class CallSettings:
 
     def _say_kept(self, stats: RunStats, is_stopped: bool) -> None:
         answered = stats.calls - stats.failed
-        if self.is_kept and (answered or is_stopped):
+        if self.calls.is_kept and (answered or is_stopped):
             then = "run again to continue" if is_stopped else "what is wrong:"
             _LOG.warning("%d calls of this run are in the cache: %s", answered, then)
         elif answered:

@@ -57,7 +57,9 @@ def test_the_records_are_those_of_the_command(tmp_path: Path) -> None:
 
 def test_a_cache_makes_it_resumable(tmp_path: Path) -> None:
     model = scripted(tmp_path / "replies.jsonl", {"reply": "4"})
-    first = rubric_measures.grade(make_groups(), make_bank(), model=model, cache=tmp_path / "c", max_calls=10)
+    first = rubric_measures.grade(
+        make_groups(), make_bank(), model=model, calls=rubric_measures.Calls(cache=tmp_path / "c", max_calls=10)
+    )
     assert (first.report.run.calls, first.report.ungraded["failed"]) == (10, 14)
     assert not first.report.is_complete
     assert repr(first).endswith("not graded: 14 failed)")
@@ -66,11 +68,13 @@ def test_a_cache_makes_it_resumable(tmp_path: Path) -> None:
     def tell(stats: RunStats) -> None:
         told.append(stats.answered)
 
-    second = rubric_measures.grade(make_groups(), make_bank(), model=model, cache=tmp_path / "c", progress=tell)
+    second = rubric_measures.grade(
+        make_groups(), make_bank(), model=model, calls=rubric_measures.Calls(cache=tmp_path / "c"), progress=tell
+    )
     assert (second.report.run.calls, second.report.run.cached) == (14, 10)
     assert second.report.is_complete and told and max(told) <= 24
     # Records that have failed grades are completed, too.
-    third = rubric_measures.grade(first, make_bank(), model=model, cache=tmp_path / "c")
+    third = rubric_measures.grade(first, make_bank(), model=model, calls=rubric_measures.Calls(cache=tmp_path / "c"))
     assert (third.report.run.calls, third.report.kept) == (0, 10)
 
 
@@ -96,10 +100,12 @@ def test_ctrl_c_keeps_finished_calls(tmp_path: Path, caplog: pytest.LogCaptureFi
     sent: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        rubric_measures.grade(groups, bank, model=model, cache=tmp_path / "c", progress=interrupt)
+        rubric_measures.grade(
+            groups, bank, model=model, calls=rubric_measures.Calls(cache=tmp_path / "c"), progress=interrupt
+        )
     assert signal.getsignal(signal.SIGINT) is handler
     assert "calls of this run are in the cache: run again to continue" in caplog.text
-    again = rubric_measures.grade(groups, bank, model=model, cache=tmp_path / "c")
+    again = rubric_measures.grade(groups, bank, model=model, calls=rubric_measures.Calls(cache=tmp_path / "c"))
     assert again.report.run.cached >= sent[0] > 0
     assert again.report.run.cached + again.report.run.calls == 1800
 
@@ -126,13 +132,13 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="unknown query 'q7'"):
         rubric_measures.grade(passages, bank, model="lexical", queries=["q7"])
     with pytest.raises(InputError, match="needs a price"):
-        rubric_measures.grade(passages, bank, model="lexical", max_cost=1)
+        rubric_measures.grade(passages, bank, model="lexical", calls=rubric_measures.Calls(max_cost=1))
     with pytest.raises(InputError, match="replicates at temperature 0"):
         rubric_measures.grade(passages, bank, model="lexical", replicates=3)
     with pytest.raises(InputError, match="would be replaced"):
         rubric_measures.grade(passages, bank, model="lexical", output=bank)
     with pytest.raises(InputError, match="a file of the reply cache"):
-        rubric_measures.grade(passages, bank, model="lexical", cache=passages)
+        rubric_measures.grade(passages, bank, model="lexical", calls=rubric_measures.Calls(cache=passages))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bank.jsonl", "passages.jsonl.gz"]
 
 

@@ -57,7 +57,12 @@ def test_a_model_plays_the_games_once(tmp_path: Path) -> None:
     assert result.ratings[0].rating == pytest.approx(result.ratings[1].rating)
     kept = save.read_bytes()
     again = rubric_measures.tournament(
-        answers=ANSWERS, queries=QUERIES, model=f"scripted:{replies}", draws=Draws(20), save=save, cache_only=True
+        answers=ANSWERS,
+        queries=QUERIES,
+        model=f"scripted:{replies}",
+        draws=Draws(20),
+        save=save,
+        calls=rubric_measures.Calls(max_calls=0),
     )
     assert again == result and save.read_bytes() == kept
     assert rubric_measures.tournament(save, draws=Draws(20)).ratings == result.ratings

@@ -47,7 +47,7 @@ def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.Captur
     assert list(entry.further["info"]["prompts"]) == ["bank.question.dl"]
     first = Path(output).read_bytes()
     # Again, from the cache alone: the same file, byte for byte.
-    assert main([*command, "--cache-only"]) == 1
+    assert main([*command, "--max-calls", "0"]) == 1
     assert Path(output).read_bytes() == first
 
 
@@ -236,7 +236,7 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--model", "scripted:x", "--target", "queries"], "need passages and examples"),
         (["--model", "a:x", "--model", "b:y", "QUERIES"], "several models"),
         (
-            ["--model", "scripted:x", "QUERIES", "--cache-only"],
+            ["--model", "scripted:x", "QUERIES", "--max-calls", "0"],
             "needs a cache, or an output file",
         ),
         (["--model", "scripted:x", "QUERIES", "--limit", "0"], "limit must be at least 1 (--limit)"),

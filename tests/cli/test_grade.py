@@ -322,7 +322,7 @@ def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert "24 grades are of passages or replies that were cut" in captured
     calls = json.loads((tmp_path / "1.jsonl.manifest.json").read_text())["calls"]
     assert (calls["made"], calls["failed"], calls["truncated"]) == (48, 0, 48)
-    for name, extra in (("2.jsonl", []), ("3.jsonl", ["--cache-only"])):
+    for name, extra in (("2.jsonl", []), ("3.jsonl", ["--max-calls", "0"])):
         assert main(arguments(passages, bank, tmp_path / name, *more, *extra, model=model)) == 0
         assert "no calls, 48 replies from the cache" in capsys.readouterr().err
         assert (tmp_path / name).read_bytes() == (tmp_path / "1.jsonl").read_bytes()
@@ -379,9 +379,9 @@ def test_cache_only_reproduces_without_a_model(tmp_path: Path, capsys: pytest.Ca
     passages, bank = write_inputs(tmp_path)
     cache = ["--cache", str(tmp_path / "c")]
     assert main(arguments(passages, bank, tmp_path / "1.jsonl", *cache, "--queries", "q0")) == 0
-    assert main(arguments(passages, bank, tmp_path / "2.jsonl", *cache, "--queries", "q0", "--cache-only")) == 0
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl", *cache, "--queries", "q0", "--max-calls", "0")) == 0
     assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
-    assert main(arguments(passages, bank, tmp_path / "3.jsonl", *cache, "--cache-only")) == 1
+    assert main(arguments(passages, bank, tmp_path / "3.jsonl", *cache, "--max-calls", "0")) == 1
     assert "12 of 24 are not graded: 12 failed" in capsys.readouterr().err
 
 

@@ -172,7 +172,7 @@ pool {{answers.tsv}} --query-file {{queries.json}} -o out/p
 pool -c {{example/}} -k 3 -o out/p
 grade {{passages.jsonl}} --bank {{questions.jsonl}} --model lexical -o out/g --query-texts {{queries.jsonl}}
 grade {{passages.jsonl}} --bank {{nuggetbank.jsonl}} --model lexical -o out/g --cache {{+cache2.sqlite}}
-grade {{graded.jsonl}} --bank {{questions.jsonl}} --model lexical -o out/g --cache {{+cache.sqlite}} --cache-only
+grade {{graded.jsonl}} --bank {{questions.jsonl}} --model lexical -o out/g --cache {{+cache.sqlite}} --max-calls 0
 grade {{passages.jsonl}} --bank {{questions.jsonl}} \
  --model scripted:{{replies.jsonl}} --prompt {{prompt.toml}} -o out/g
 grade {{passages.jsonl}} \

@@ -69,7 +69,7 @@ def test_a_prompt_that_does_not_fit_is_not_asked() -> None:
 def test_a_dry_run_counts_and_asks_nobody() -> None:
     backend = FunctionBackend(lambda request: "4")
     tally = Tally()
-    caller = Caller(LocalRunner(backend, cache_only=True, tally=tally))
+    caller = Caller(LocalRunner(backend, max_calls=0, tally=tally))
     assert [outcome.value for outcome in asked(caller, "two words", "one", "one")] == [None, None, None]
     assert (tally.calls, tally.repeated, tally.prompt_tokens, backend.seen) == (2, 1, 3, [])
 

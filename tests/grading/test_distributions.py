@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rubric_measures import RubricQrels, grade, load, score
+from rubric_measures import Calls, RubricQrels, grade, load, score
 from rubric_measures.api import write_qrels
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
@@ -79,7 +79,7 @@ def test_label_probabilities_of_a_model_are_kept_and_choose_the_grade(
     passages, bank = write_inputs(tmp_path, queries=2, passages=3, items=2)
     options = {"mode": "labels", "label_mass": "0"}
     out = tmp_path / "graded.jsonl.gz"
-    grade(passages, bank, model=f"hf:{model}", prompt=PROMPT, model_option=options, output=out)
+    grade(passages, bank, model=f"hf:{model}", prompt=PROMPT, calls=Calls(model_option=options), output=out)
     sets = _sets(load_graded(out))
     cells = 0
     for entry in sets:
@@ -140,7 +140,13 @@ def test_first_token_scores_of_a_server(tmp_path: Path) -> None:
     bank, groups = make_bank(queries=1, items=1), make_groups(queries=1, passages=2)
     options = {"structured": "choice+logprobs"}
     with running(replies=replies) as started:
-        graded = grade(groups, bank, model="openai:obedient", base_url=started.url, prompt=PROMPT, model_option=options)
+        graded = grade(
+            groups,
+            bank,
+            model="openai:obedient",
+            calls=Calls(base_url=started.url, model_option=options),
+            prompt=PROMPT,
+        )
     # It scores 4 by -0.1 and 5 by -2.5.
     four, five = math.exp(-0.1), math.exp(-2.5)
     for entry in _sets(list(graded)):
@@ -161,7 +167,7 @@ def _replicated(tmp_path: Path, drawn: Sequence[str]) -> tuple[Bank, list[QueryP
             make_groups(queries=1, passages=1),
             bank,
             model="openai:m",
-            base_url=started.url,
+            calls=Calls(base_url=started.url),
             prompt=PROMPT,
             replicates=len(drawn),
             temperature=1.0,

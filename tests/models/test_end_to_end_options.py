@@ -99,7 +99,7 @@ def test_replies_are_held_to_the_scale(tmp_path: Path, name: str, mode: str) -> 
     # Everything is in the cache: the endpoint is gone, and nobody misses it.
     first = out.read_bytes()
     assert main(command) == 0
-    assert main([*command, "--cache-only"]) == 0
+    assert main([*command, "--max-calls", "0"]) == 0
     assert out.read_bytes() == first
 
 
@@ -198,10 +198,10 @@ def test_a_cache_is_looked_into_replayed_and_pruned(tmp_path: Path, capsys: pyte
     assert main([*replayed, "-o", str(tmp_path / "again.jsonl")]) == 0
     assert grades(tmp_path / "again.jsonl") == grades(out) == {"sun": {"How long?": 5}, "moon": {"How long?": 2}}
     # The server is gone.
-    assert main([*command, "--cache-only"]) == 0
+    assert main([*command, "--max-calls", "0"]) == 0
     assert main(["cache", "prune", cache, "--model", name]) == 0
     capsys.readouterr()
-    assert main([*command, "--cache-only"]) == 1
+    assert main([*command, "--max-calls", "0"]) == 1
     assert "2 of 2 are not graded: 2 failed\n" in (said := capsys.readouterr().err)
     assert "failed: not in the cache, and no call is allowed (2)" in said
     assert main(["cache", "list", cache]) == 0

@@ -13,6 +13,7 @@ from rubric_measures.base.errors import GradingError, InputError
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import Job, LocalRunner, RunStats
+from rubric_measures.models.settings import Calls
 from rubric_measures.types.scales import Message
 
 
@@ -140,7 +141,7 @@ def test_cut_replies_are_paid_once_and_are_no_failures() -> None:
         echo = Echo(window=2, cut=frozenset("abcde"))
         runner = LocalRunner(echo, cache, max_cost=100, price=Flat(2))
         first = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
-        second = dict(LocalRunner(echo, cache, cache_only=True).run(((text, once(text)) for text in "abcdef"), again))
+        second = dict(LocalRunner(echo, cache, max_calls=0).run(((text, once(text)) for text in "abcdef"), again))
     assert first == second == {text: text for text in "abcdef"}
     # The first call tells the cost, though it was cut; then two at a time are asked, and answered last one first.
     assert echo.seen == ["a", "c", "b", "e", "d", "f"]
@@ -199,11 +200,11 @@ def test_requests_keep_the_order_of_the_jobs() -> None:
     assert echo.seen == list("hgfedcba")
 
 
-def test_cache_only_makes_no_call_and_says_what_is_missing() -> None:
+def test_a_limit_of_no_calls_makes_none_and_says_what_is_missing() -> None:
     with ReplyCache(":memory:") as cache:
         cache.put(ask("a"), Reply("a"))
         echo, stats = Echo(), RunStats()
-        results = dict(LocalRunner(echo, cache, cache_only=True).run(((text, once(text)) for text in "ab"), stats))
+        results = dict(LocalRunner(echo, cache, max_calls=0).run(((text, once(text)) for text in "ab"), stats))
     assert results == {"a": "a", "b": None}
     assert (echo.seen, stats.missing, stats.cached) == ([], 1, 1)
 
@@ -276,7 +277,7 @@ def test_a_cost_that_nobody_knows_is_not_0() -> None:
     assert (results, stats.missing) == ({"a": "a", "b": None, "c": None}, 2)
     assert "its cost is unknown: limit the calls instead" in stats.limit
     with pytest.raises(InputError, match="the limit of -1 calls is below 0"):
-        LocalRunner(echo, None, max_calls=-1)
+        Calls(max_calls=-1)
 
 
 @pytest.mark.parametrize("threaded", [False, True])

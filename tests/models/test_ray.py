@@ -114,11 +114,7 @@ def statuses(report: GradingReport) -> dict[str, int]:
 
 
 def diary(folder: Path, cache: ReplyCache | None = None, actors: int = 2, batch: int = 2, **options: Any) -> RayRunner:
-    limits = {
-        name: options.pop(name)
-        for name in ("max_calls", "max_cost", "price", "cache_only", "progress")
-        if name in options
-    }
+    limits = {name: options.pop(name) for name in ("max_calls", "max_cost", "price", "progress") if name in options}
     make = partial(make_diary, str(folder), **options)
     return RayRunner(
         make(),
@@ -262,7 +258,7 @@ def test_a_hugging_face_model_replies_as_it_does_locally_and_from_its_cache(
     code, _, made = both(tmp_path, capsys, command, "--batch-size", "1", "--actors", "1")
     assert code == 0
     assert b"graded in " in made
-    cached = ["--runner", "ray", "--cache-only", "--cache", str(tmp_path / "ray" / "out.jsonl.cache.sqlite")]
+    cached = ["--runner", "ray", "--max-calls", "0", "--cache", str(tmp_path / "ray" / "out.jsonl.cache.sqlite")]
     assert main([*command, *cached, "-o", str(tmp_path / "again.jsonl")]) == 0
     assert (tmp_path / "again.jsonl").read_bytes() == made
 
@@ -541,7 +537,7 @@ def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path, recwar
         _, report = graded(diary(folder, cache, actors=1, max_cost=15, price=Two()), groups, bank)
         paid = "the limit of 15 on the cost was reached, 10 of it by other runs over this cache"
         assert (report.run.limit, len(cache), len(calls(folder))) == (paid, 7, 7)
-        _, report = graded(diary(folder, cache, cache_only=True), groups, bank)
+        _, report = graded(diary(folder, cache, max_calls=0), groups, bank)
         assert (report.run.cached, report.run.missing, report.run.calls) == (7, 5, 0)
         _, report = graded(diary(folder, cache, actors=1), groups, bank)
         assert (report.run.cached, report.run.calls) == (7, 5)
@@ -631,7 +627,7 @@ def test_a_killed_driver_loses_only_blocks_in_flight(cluster: Any, folder: Path,
     assert len(after - before) == 12 - kept
     with ReplyCache(cache) as opened:
         groups, bank = make_groups(1, 6), make_bank(1, 2)
-        _, report = graded(LocalRunner(Diary(folder), opened, cache_only=True), groups, bank)
+        _, report = graded(LocalRunner(Diary(folder), opened, max_calls=0), groups, bank)
     assert statuses(report) == {"graded": 12}
 
 

@@ -94,7 +94,7 @@ def test_a_reply_that_is_cut_is_asked_for_once_more_with_four_times_the_tokens(
         command = [*inputs(tmp_path), *options, "-o", str(out)]
         assert main(command) == 0
         assert server.stats()["calls"] == 2 * 20
-        assert main([*command, "--cache-only"]) == 0
+        assert main([*command, "--max-calls", "0"]) == 0
         assert grades(out) == EXPECTED
         assert {found["max_tokens"] for found in details(sets(out)["p0"]).values()} == {256}
         capsys.readouterr()

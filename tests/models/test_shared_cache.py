@@ -254,7 +254,7 @@ def test_a_server_that_moved_is_asked_nothing_again(tmp_path: Path, monkeypatch:
         assert main([*command, "--base-url", two.url]) == 0
         assert two.stats()["calls"] == 0
         # Other weights under the same name are another model.
-        assert main([*command, "--base-url", two.url, "--endpoint-name", "lab"]) == 0
+        assert main([*command, "--base-url", two.url, "--model-option", "endpoint_name=lab"]) == 0
         assert two.stats()["calls"] == 60
     # With a full cache nobody is asked, so an address that is none is none's business.
     monkeypatch.setenv("OPENAI_BASE_URL", "EMPTY")
