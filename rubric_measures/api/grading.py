@@ -57,7 +57,6 @@ from rubric_measures.formats.trec import distinct_run_names, is_run_table, read_
 from rubric_measures.measures.grade_sets import read_judgments
 from rubric_measures.models.settings import Calls, note_limit
 from rubric_measures.types.entities import Run, TestBank
-from rubric_measures.types.scales import covering_level
 
 if TYPE_CHECKING:
     from rubric_measures.api.loading import AnyRun, Runs
@@ -862,9 +861,6 @@ def run_canaries(
     *,
     model: str,
     prompt: Sequence[str] = (),
-    cases: int = 3,
-    seed: int = 0,
-    min_rating: int | None = None,
     dry_run: bool = False,
     source: str = "",
     calls: Calls = Calls(),
@@ -877,9 +873,6 @@ def run_canaries(
         bank: the items.
         model: see `grade`.
         prompt: see `grade`.
-        cases: cases of each kind a query, where several can be made.
-        seed: of the choice of cases.
-        min_rating: the least grade that covers an item; None takes that of the prompt's scale.
         dry_run: make no call; `plan` of the result says what would be called.
         source: where the passages are from, for errors.
         calls: where the model is called, and what it may cost.
@@ -904,11 +897,8 @@ def run_canaries(
     # What is wrong with prompts is found before a cache is made.
     makers = grader.makers(bank)
     scales = [scale for maker in makers if (scale := maker.style.prompt.grade_scale) is not None]
-    for scale in scales:
-        # A level that it does not reach is found before a call is made.
-        covering_level(scale, min_rating)
     highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
-    built = build_canaries(groups, bank, seed, cases, source, [*highest] or ["5"])
+    built = build_canaries(groups, bank, source=source, highest=[*highest] or ["5"])
     if dry_run:
         with asked.planning() as runner:
             planned = dataclasses.replace(grader, runner=runner)
@@ -917,7 +907,7 @@ def run_canaries(
     graded = GradingReport()
     with asked.asking(progress, total, stats=graded.run) as runner:
         grader = dataclasses.replace(grader, runner=runner)
-        report = canary_report(grader.grade_records(built, bank, graded), min_rating)
+        report = canary_report(grader.grade_records(built, bank, graded))
     note_limit(graded.run, is_kept=calls.is_kept)
     _LOG.info("canary suite: %d grades: %s", graded.by_status.total(), graded.run)
     failed = sum(count.failed for count in report.counts.values())

@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pool": ("rubric_measures.cli.making", "runs and answers to the passages to grade"),
     "generate": ("rubric_measures.cli.making", "queries to a test bank; passages to synthetic queries"),
     "grade": ("rubric_measures.cli.making", "grade passages against a test bank with a model; cached, resumable"),
-    "cache": ("rubric_measures.cli.making", "look into a reply cache: size, list, export, merge, prune"),
+    "cache": ("rubric_measures.cli.making", "look into a reply cache: size, export, merge, prune"),
     "combine": ("rubric_measures.cli.making", "grades of several graders as those of one"),
     "evaluate": ("rubric_measures.cli.scoring", "score one run, with ir_measures' syntax and output"),
     "leaderboard": ("rubric_measures.cli.scoring", "score many runs by many measures"),
@@ -182,6 +182,35 @@ class Interruptible:
         raise KeyboardInterrupt
 
 
+def _meant(arguments: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """Refuses options that there are not, and ends lists of measures where a file begins: `-m A B FILE`.
+
+    Raises:
+        UnknownNameError: there is no such option.
+    """
+    names = [name for action in parser._actions for name in action.option_strings]
+    lists = [action for action in parser._actions if "-m" in action.option_strings and action.nargs == "+"]
+    for action in lists:
+        # Each measure gets an option of its own.
+        action.nargs = 1
+    meant: list[str] = []
+    is_list = False
+    for place, one in enumerate(arguments):
+        if one == "--":
+            return [*meant, *arguments[place:]]
+        if one.startswith("--") and not any(name.startswith(one.partition("=")[0]) for name in names):
+            raise UnknownNameError("option", one.partition("=")[0], [name for name in names if name.startswith("--")])
+        is_more = is_list and meant[-1] != "-m"
+        if (one.startswith("-") and one != "-") or (is_more and (one == "-" or os.path.exists(one))):
+            is_list = False
+        elif is_more:
+            meant.append("-m")
+        if lists and (one == "-m" or (one[:3] == "--m" and "--measures".startswith(one))):
+            is_list, one = True, "-m"
+        meant.append(one)
+    return meant
+
+
 def run_command(arguments: Sequence[str]) -> int:
     """Runs one command, given with its arguments; errors are exceptions.
 
@@ -198,7 +227,7 @@ def run_command(arguments: Sequence[str]) -> int:
     parser, run = _command_parser(name)
     _OPTIONS.clear()
     _OPTIONS.update({action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings})
-    options = parser.parse_intermixed_args(arguments[1:])
+    options = parser.parse_intermixed_args(_meant(arguments[1:], parser))
     for action in parser._actions:
         # What depends on other options, as the form of the output on its name.
         getattr(action, "settle", lambda _: None)(options)

@@ -18,7 +18,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rubric_measures.base.errors import InputError, UnknownNameError, escaped
 from rubric_measures.base.files import atomic_writer, paused_collector
@@ -31,22 +31,19 @@ from rubric_measures.cli.inputs import (
     add_grade_options,
     add_grader_option,
     add_output_options,
-    add_plot_option,
     add_review_option,
     ids,
     is_watched,
-    keep_inputs_of,
     passed,
     review_of,
     settings_of,
     wanted_of,
 )
-from rubric_measures.corpora.overwriting import keep_cache
+from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 
 if TYPE_CHECKING:
     from rubric_measures.prompts.library import Prompt
     from rubric_measures.review.session import Review
-    from rubric_measures.verification.reports import ReportSettings
     from rubric_measures.verification.sections import Section
 
 
@@ -286,109 +283,85 @@ def _grading(more: str, passages: str, bank: str) -> str:
     return f"rubric_measures grade {passages} --bank {bank}{more} --model MODEL -o OUT.jsonl.gz"
 
 
-def _canary_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """What only the canary suite uses.
-
-    Raises:
-        InputError: some of it is given, and the suite is not asked for.
-    """
-    names = "model prompt base_url model_option cache dry_run prices max_calls max_cost"
-    given = {name: getattr(options, name) for name in names.split()}
-    ignored = [name for name, value in given.items() if value not in (None, [], {}, False)]
-    if ignored and not options.canary:
-        text = f"{', '.join(ignored)}: only the canary suite asks a grader; add it, or leave that out"
-        raise InputError(text, settings=(*ignored, "canary"))
-    return given
+# What only the canary suite uses.
+_OF_CANARIES = ("model", "prompt", "base_url", "model_option", "cache", "dry_run", "prices", "max_calls", "max_cost")
 
 
 def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
+    from rubric_measures.verification import REPORTS
+
+    parser.add_argument("report", metavar="REPORT", choices=tuple(REPORTS), help="one of the reports below")
     parser.add_argument("graded", metavar="GRADED", help="graded records, or a table of grades")
-    group = parser.add_argument_group("reports (where none is named: the first four, in HTML all)")
-    add = group.add_argument
-    add("--verify-grading", action="store_true", help="per item, every passage's grade beside its answer, best first")
+    add = parser.add_argument
     add(
-        "--order",
-        choices=("grade", "uncertainty"),
-        default="grade",
-        help="verify grading: best grades first (default), or the least certain, where the records keep distributions",
-    )
-    add("--grid-display", action="store_true", help="per query, passages × items, with judgments")
-    add("--uncovered-passages", action="store_true", help="passages judged relevant that no item covers")
-    add("--bad-question", action="store_true", help="items that passages judged not relevant cover, most first")
-    add("--item-statistics", action="store_true", help="how items discriminate, duplicate ones, size of the bank")
-    add("--bank-report", action="store_true", help="does the bank hold: items, stability, reusability; never in all")
-    add("--grader-statistics", action="store_true", help="grades given, failures, disagreement of graders and prompts")
-    add("--calibration", action="store_true", help="confidence against agreement with assessors' grades; never in all")
-    parser.add_argument(
         "--runs",
         metavar="RUN",
         nargs="+",
         action="extend",
         default=[],
-        help="item statistics, bank report: these TREC runs make the leaderboard (default: the rankings in GRADED)",
+        help="item statistics, bank: these TREC runs make the leaderboard (default: the rankings in GRADED)",
     )
-    parser.add_argument(
-        "--suggest", action="store_true", help="bank report: also list what to split, merge, reword and retire"
-    )
-    add_plot_option(parser, "bank size against stability (--item-statistics)")
-    parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
-    parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
-    parser.add_argument("--min-rating", type=int, help="the least grade that covers an item (default: the scale's)")
-    parser.add_argument("--queries", type=ids, metavar="ID,ID,…", help="only these queries")
+    add("--min-judgment", metavar="N", type=int, help="the least judgment that is relevant (default 1)")
+    add("--queries", type=ids, metavar="ID,ID,…", help="only these queries")
     add_output_options(parser, [*TABLE_FORMS, "html"])
     add_review_option(parser)
-    add = parser.add_argument_group("canary suite").add_argument
-    add("--canary", action="store_true", help="let a grader grade known cases, and say how often it was fooled")
+    add = parser.add_argument_group("canary").add_argument
     add("--model", help="the grader: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
     add("--prompt", action="append", default=[], metavar="NAME", help="its prompt; may be repeated")
     add_endpoint_options(add)
     add("--cache", metavar="FILE", help="the reply cache (default: replies are not kept)")
-    add("--cases", type=int, default=3, metavar="N", help="cases of each kind a query, where several can be made")
     add("--dry-run", action="store_true", help="say what would be called and what it would cost; report nothing")
     add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
     add("--max-calls", type=int, metavar="N", help="make so many calls at most")
     add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
     add_grade_options(parser, scores=False)
-    parser.epilog = """example:
-  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2
-  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --verify-grading --order uncertainty
-  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg
-  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --runs runs/*.run
-  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --bank-report --suggest
-  rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical
-  rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model openai:gpt-4o --dry-run
-  rubric_measures verify graded.jsonl.gz --bank questions.jsonl -o report.html"""
+    width = max(map(len, REPORTS))
+    listing = "\n".join(f"  {name:<{width}}  {text}" for name, text in REPORTS.items())
+    parser.epilog = f"""reports:
+{listing}
+
+examples:
+  rubric_measures verify all graded.jsonl.gz --bank questions.jsonl -o report.html
+  rubric_measures verify uncovered-passages graded.jsonl.gz --bank questions.jsonl --min-judgment 2
+  rubric_measures verify item-statistics graded.jsonl.gz --bank questions.jsonl --runs runs/*.run
+  rubric_measures verify canary passages.jsonl.gz --bank questions.jsonl --model openai:gpt-4o --dry-run"""
 
 
 def run_verify(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
-    from rubric_measures.api import load_bank, run_canaries
+    from rubric_measures.api import load_bank
     from rubric_measures.formats.grade_tables import read_as_records
     from rubric_measures.models.settings import Calls
     from rubric_measures.verification.html import write_html
-    from rubric_measures.verification.reports import check_reports, chosen_queries, report_parts, report_sections
+    from rubric_measures.verification.reports import ReportSettings, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
 
+    is_canary = options.report == "canary"
+    said = vars(options)
+    given = [name for name in _OF_CANARIES if said[name] is not False and said[name] not in (None, [], {})]
+    if given and not is_canary:
+        raise InputError(f"{', '.join(given)}: only the report canary asks a grader; leave that out", settings=given)
+    chosen = {name: getattr(options, name) for name in ("report", "queries", "runs", "min_judgment")}
+    settings = ReportSettings(**chosen, wanted=wanted_of(options))
     bank = None if options.bank is None else load_bank(options.bank)
-    of_canaries = _canary_settings(options)
     read = (options.graded, options.bank, *options.runs, options.prices)
-    keep_inputs_of(options, *read)
-    keep_cache(options.cache, options.output, options.plot, *read)
-    settings = _settings(options)
+    keep_inputs(options.output, *read)
+    keep_cache(options.cache, options.output, *read)
     review = review_of(options)
     canaries: tuple[Section, ...] = ()
     is_complete = True
-    source = read_as_records(options.graded, "the canary suite" if options.canary else "")
-    if options.canary:
-        # What the reports would stop at is found before a call is made.
-        check_reports(source, bank, settings)
+    source = read_as_records(options.graded, "the canary suite" if is_canary else "")
+    if is_canary:
+        from rubric_measures.api import run_canaries
+        from rubric_measures.verification.reports import chosen_queries
+
         if options.model is None or bank is None:
             raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
         groups = list(chosen_queries(source, settings, options.graded))
-        calls = settings_of(Calls, of_canaries)
-        asking = {**of_canaries, **passed(options, run_canaries), "source": options.graded}
-        found = run_canaries(groups, bank, **asking, calls=calls, progress=is_watched())
+        of_canaries = {name: getattr(options, name) for name in _OF_CANARIES}
+        asking = {**passed(options, run_canaries), "calls": settings_of(Calls, of_canaries), "source": options.graded}
+        found = run_canaries(groups, bank, **asking, progress=is_watched())
         if found.plan is not None:
             print(found.plan)
             return 0
@@ -404,24 +377,3 @@ def run_verify(options: argparse.Namespace) -> int:
         with atomic_writer(options.output) as stream:
             stream.writelines(render(sections_report(sections), options.output_format))
     return 0 if is_complete else 1
-
-
-def _settings(options: argparse.Namespace) -> ReportSettings:
-    """The reports that are named; where none is, the first four, and all in HTML."""
-    from rubric_measures.verification.reports import ANALYSES, BANK, CALIBRATION, STATISTICS, ReportSettings
-
-    reports = [name for name in (*ANALYSES, *STATISTICS, BANK, CALIBRATION) if getattr(options, name)]
-    if not reports and not options.canary:
-        reports = [*ANALYSES, *(STATISTICS if options.output_format == "html" else ())]
-    return ReportSettings(
-        reports,
-        wanted_of(options),
-        options.queries,
-        options.runs,
-        options.plot,
-        options.seed,
-        options.min_judgment,
-        options.min_rating,
-        options.order == "uncertainty",
-        options.suggest,
-    )

@@ -159,15 +159,13 @@ def add_cache_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.epilog = _CACHE_EXAMPLE
     add = parser.add_argument
-    add("action", choices=("size", "list", "export", "merge", "prune"), help="what to do")
+    add("action", choices=("size", "export", "merge", "prune"), help="what to do")
     add("cache", metavar="CACHE", help="the cache file")
     add("others", metavar="OTHER", nargs="*", help="merge: the caches whose replies are taken over")
-    add("--model", help="list, export, prune: only the replies of this model (as `size` prints it)")
+    add("--model", help="export, prune: only the replies of this model (as `size` prints it)")
     add("--key", action="append", default=[], help="prune: the reply of this key; may be repeated")
-    add("--all", action="store_true", help="prune: all replies")
-    of = "(of --model, else of all)"
-    add("--truncated", dest="status", action="store_const", const="truncated", help=f"prune: only cut replies {of}")
-    add("--refused", dest="status", action="store_const", const="refused", help=f"prune: only refusals {of}")
+    text = "prune: only replies that were cut, or refusals (of --model, else of all)"
+    add("--status", choices=("truncated", "refused"), help=text)
     add("-o", "--output", default="-", metavar="OUT", help="export: where the replies go (default: stdout)")
 
 
@@ -192,16 +190,11 @@ def run_cache(args: argparse.Namespace) -> int:
         _check_names(cache, args)
         if args.action == "size":
             _print_size(cache)
-        elif args.action == "list":
-            with atomic_writer("-") as stream:
-                for entry in cache.entries(args.model):
-                    text = " ".join((entry.reply.text or "").split())[:80]
-                    print(entry.key, escaped(entry.model), entry.reply.status, escaped(text), sep="\t", file=stream)
         elif args.action == "export":
             log.info("%s exported", counted(cache.export(args.output, args.model), "reply"))
         else:
             cut = sum(count.truncated for count in cache.counts())
-            removed = cache.prune(model=args.model, keys=args.key, everything=args.all, status=args.status or "")
+            removed = cache.prune(model=args.model, keys=args.key, status=args.status or "")
             cut -= sum(count.truncated for count in cache.counts())
             of_them = f" ({cut} of them truncated)" if cut else ""
             log.info("%s deleted%s, %d left", counted(removed, "reply"), of_them, len(cache))
@@ -209,15 +202,15 @@ def run_cache(args: argparse.Namespace) -> int:
 
 
 def _check_prune(args: argparse.Namespace) -> None:
-    if not (args.model or args.key or args.all or args.status):
-        raise InputError("cache prune needs --model, --key, --truncated, --refused or --all")
-    if args.status and (args.key or args.all):
-        raise InputError(f"cache prune --{args.status} takes --model at most, not --key and --all")
+    if not (args.model or args.key or args.status):
+        raise InputError("cache prune needs --model, --key or --status; to have none left, delete the file")
+    if args.status and args.key:
+        raise InputError("cache prune --status takes --model at most, not --key")
     for key in args.key:
         try:
             bytes.fromhex(key)
         except ValueError:
-            raise InputError(f"--key {key!r}: expected hexadecimal digits, as `cache list` has them") from None
+            raise InputError(f"--key {key!r}: expected hexadecimal digits, as `cache export` has them") from None
 
 
 def _check_names(cache: ReplyCache, args: argparse.Namespace) -> None:
@@ -225,7 +218,7 @@ def _check_names(cache: ReplyCache, args: argparse.Namespace) -> None:
     if args.model is not None and args.model not in (known := [count.model for count in cache.counts()]):
         raise UnknownNameError("model", args.model, known, hint=f"(in {cache.path})")
     for key in cache.absent(args.key):
-        raise InputError(f"--key {key}: {cache.path} holds no such reply; `cache list` names them")
+        raise InputError(f"--key {key}: {cache.path} holds no such reply; `cache export` names them")
 
 
 def _print_size(cache: ReplyCache) -> None:

@@ -214,14 +214,14 @@ def grades_by_item(query: CheckedQuery, by_uncertainty: bool = False) -> dict[st
     return rows
 
 
-def level_of(query: CheckedQuery, min_rating: int | None = None) -> int:
-    """The least grade that covers an item of a query: what was asked for, else what the scale says.
+def level_of(query: CheckedQuery) -> int:
+    """The least grade that covers an item of a query, as the scale says.
 
     Raises:
-        InputError: neither is known.
+        InputError: the scale is not known.
     """
     # Where nothing is graded, nothing is covered at any level.
-    return covering_level(query.scale if is_graded(query) or query.scale else ANY_LEVEL, min_rating)
+    return covering_level(query.scale if is_graded(query) or query.scale else ANY_LEVEL)
 
 
 def is_graded(query: CheckedQuery) -> bool:
@@ -229,19 +229,16 @@ def is_graded(query: CheckedQuery) -> bool:
     return any(passage.best is not None for passage in query.passages)
 
 
-def uncovered_passages(
-    query: CheckedQuery, min_judgment: int = 1, min_rating: int | None = None
-) -> list[UncoveredPassage]:
-    """Passages judged at least `min_judgment` that no item covers with at least `min_rating`; highest judgment first.
+def uncovered_passages(query: CheckedQuery, min_judgment: int = 1) -> list[UncoveredPassage]:
+    """Passages judged at least `min_judgment` that no item covers; highest judgment first.
 
     A passage without any grade counts as uncovered.
 
     Args:
         query: the query.
         min_judgment: the least judgment that is relevant.
-        min_rating: the least grade that covers an item; None takes the scale's.
     """
-    level = level_of(query, min_rating)
+    level = level_of(query)
     found = [
         UncoveredPassage(query.query_id, passage.doc_id, passage.judgment, passage.best, passage.text)
         for passage in query.passages
@@ -252,15 +249,14 @@ def uncovered_passages(
     return sorted(found, key=lambda row: (-row.judgment, row.doc_id))
 
 
-def bad_items(query: CheckedQuery, min_judgment: int = 1, min_rating: int | None = None) -> list[BadItem]:
+def bad_items(query: CheckedQuery, min_judgment: int = 1) -> list[BadItem]:
     """All items, by how many of the passages that cover them were judged below `min_judgment`; most first.
 
     Args:
         query: the query.
         min_judgment: the least judgment that is relevant.
-        min_rating: the least grade that covers an item; None takes the scale's.
     """
-    level = level_of(query, min_rating)
+    level = level_of(query)
     counts = {item_id: [0, 0, 0] for item_id in query.items}
     for passage in query.passages:
         for item_id, row in passage.grades.items():

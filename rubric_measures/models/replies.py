@@ -667,10 +667,9 @@ class ReplyCache:
         *,
         model: str | None = None,
         keys: Iterable[str] = (),
-        everything: bool = False,
         status: str = "",
     ) -> int:
-        """Deletes the replies of a model, of some keys, or all, and gives the space back; returns how many.
+        """Deletes the replies of a model, or of some keys, and gives the space back; returns how many.
 
         With a `status` (`truncated` or `refused`), of the model's (of all, where none is named) only those that have
         it. What they cost stays known.
@@ -679,7 +678,7 @@ class ReplyCache:
             with _transaction(self._connection):
                 which = f"rowid IN (SELECT row FROM {_READABLE} WHERE ifnull(?1 = model, 1) "
                 which += "AND (?2 = '' OR json_extract(reply, '$.status') = ?2))"
-                removed = self._emptied(which, model, status) if everything or model is not None or status else 0
+                removed = self._emptied(which, model, status) if model is not None or status else 0
                 removed += sum(self._emptied("key = ? AND reply IS NOT NULL", bytes.fromhex(key)) for key in keys)
             self._connection.execute("VACUUM")
         return removed

@@ -629,29 +629,6 @@ def _worth_naming(x: FloatArray, y: FloatArray) -> list[int]:
     return [int(place) for place in np.argsort(-moved, kind="stable")[:10]]
 
 
-def plot_stability(sizes: Sequence[int], taus: Sequence[tuple[float, float, float]], of: str = "") -> Figure:
-    """τ to the full bank over the bank's size: the mean as a line, the range of the samples as a band.
-
-    Args:
-        sizes: items a query.
-        taus: mean, least and greatest τ of the samples, of each size.
-        of: what is ranked over what: "7 runs over 9 queries".
-
-    Raises:
-        InputError: there is no size.
-    """
-    if not sizes:
-        raise InputError("there is nothing to plot: τ is undefined at every size (fewer than two runs, or all tied)")
-    mean, low, high = np.array(taus, dtype=np.float64).T
-    figure, (axes,) = figure_of(5.2, 3.2)
-    axes.fill_between(sizes, low, high, color=COLOURS[4], alpha=0.35, linewidth=0, label="range of the samples")
-    axes.plot(sizes, mean, color=BLUE, marker="o", markersize=4, label="mean", gid="means")
-    axes.locator_params(axis="x", integer=True)
-    name_axes(axes, f"items a query, drawn from the bank\n{of}", "τ to the leaderboard of the full bank")
-    axes.grid(color="0.92", linewidth=0.6)
-    return finished(figure)
-
-
 def plot_tournament(
     ratings: Mapping[str, float],
     intervals: Mapping[str, tuple[float | None, float | None]],

@@ -118,16 +118,15 @@ class QueryCoverage(NamedTuple):
     counts: CountArray
 
 
-def query_coverage(query: RecordQuery, min_rating: int | None = None, cutoff: int = 20) -> QueryCoverage:
+def query_coverage(query: RecordQuery, cutoff: int = 20) -> QueryCoverage:
     """What each run covers of one query with its first passages, as Rubric-Cover counts it.
 
     Args:
         query: the selected grades.
-        min_rating: the least grade that covers an item; None takes the scale's.
         cutoff: how many passages of a ranking count.
     """
     grades = query.grades
-    covers = grades.grades >= grades.level(min_rating)
+    covers = grades.grades >= grades.level()
     failed = np.zeros_like(covers) if grades.failed is None else grades.failed
     # A facet may have a grade beside a failed one: below the level nobody knows whether it is covered.
     states = np.stack([covers, covers | (grades.valid & ~failed), failed])
@@ -354,7 +353,7 @@ class ItemReport:
         coverage: what the runs cover.
         queries: the queries that they are about, in their order.
         without_items: those of them that have no items, and so no statistics.
-        min_rating: the least grade that covers an item; None where nothing is graded.
+        level: the least grade that covers an item; None where nothing is graded.
     """
 
     statistics: Sequence[ItemStatistics]
@@ -362,19 +361,18 @@ class ItemReport:
     coverage: RunCoverage
     queries: Sequence[str]
     without_items: Sequence[str] = ()
-    min_rating: int | None = None
+    level: int | None = None
 
 
-def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1, min_rating: int | None = None) -> ItemReport:
+def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemReport:
     """Item statistics and near-duplicates of queries.
 
     Args:
         queries: the selected grades.
         min_judgment: the least judgment that is relevant.
-        min_rating: the least grade that covers an item; None takes the scale's.
     """
-    rows = [row for query in queries for row in _item_statistics_counts(query, min_judgment, min_rating)]
-    covered = [query_coverage(query, min_rating) for query in queries]
+    rows = [row for query in queries for row in _item_statistics_counts(query, min_judgment)]
+    covered = [query_coverage(query) for query in queries]
     graded = [query for query in queries if query.grades.docs]
     coverage = joined_coverage(covered)
     table = coverage.table()
@@ -386,14 +384,14 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1, min_ratin
         coverage,
         [one.query_id for one in covered],
         [one.query_id for one in covered if not one.item_ids],
-        graded[-1].grades.level(min_rating) if graded else min_rating,
+        graded[-1].grades.level() if graded else None,
     )
 
 
-def _item_statistics_counts(query: RecordQuery, min_judgment: int, min_rating: int | None) -> Iterator[ItemStatistics]:
+def _item_statistics_counts(query: RecordQuery, min_judgment: int) -> Iterator[ItemStatistics]:
     """The rows of one query, without `by_run` and `flips`, which need the whole leaderboard."""
     grades = query.grades
-    hits, valid = grades.grades >= grades.level(min_rating), grades.valid
+    hits, valid = grades.grades >= grades.level(), grades.valid
     failed = np.zeros_like(valid) if grades.failed is None else grades.failed
     judged = [doc_id for doc_id in sorted(grades.docs) if doc_id in query.judgments]
     rows = np.array([grades.docs[doc_id] for doc_id in judged], dtype=np.intp)
@@ -497,18 +495,17 @@ def duplicate_items(banks: Iterable[Sequence[RubricItem]]) -> list[DuplicateItem
 _CUTOFF = 20
 
 
-def reusability(queries: Iterable[RecordQuery], min_rating: int | None = None) -> list[LeftOut]:
+def reusability(queries: Iterable[RecordQuery]) -> list[LeftOut]:
     """What each run would score by Rubric-Cover if the bank had no items that only its passages cover.
 
     These passages are graded, as a model can grade them any time. What failed covers nothing here.
 
     Args:
         queries: the selected grades.
-        min_rating: the least grade that covers an item; None takes the scale's.
     """
 
     def without_items(grades: QueryGrades, rows: Sequence[int]) -> QueryGrades:
-        hits = grades.grades >= grades.level(min_rating)
+        hits = grades.grades >= grades.level()
         # Items that nothing covers stay: no passage of the run was needed to think of them.
         kept: BoolArray = np.asarray(np.delete(hits, rows, axis=0).any(axis=0) | ~hits.any(axis=0))
         if not kept.any():
@@ -517,9 +514,8 @@ def reusability(queries: Iterable[RecordQuery], min_rating: int | None = None) -
         items = tuple(itertools.compress(grades.items, kept))
         return replace(grades, items=items, grades=grades.grades[:, kept])
 
-    level = "" if min_rating is None else f"(rel={min_rating})"
     known = [(replace(query.grades, failed=None), query.rankings) for query in queries if query.rankings]
-    return left_out(known, parse_measures(f"RubricCover{level}@{_CUTOFF}"), _CUTOFF, lacking=without_items)
+    return left_out(known, parse_measures(f"RubricCover@{_CUTOFF}"), _CUTOFF, lacking=without_items)
 
 
 ALPHA = 0.05
@@ -549,14 +545,14 @@ class RedundantPair(NamedTuple):
     kappa: float
 
 
-def redundant_pairs(query: RecordQuery, min_rating: int | None = None) -> list[RedundantPair]:
+def redundant_pairs(query: RecordQuery) -> list[RedundantPair]:
     """The pairs of items of a query whose covering agrees with κ of 0.8 or more, over five passages or more.
 
     κ, because two items that nearly everything covers are covered together by chance. Three passages cover both at
     least.
     """
     items = query.grades.items
-    valid, hits = query.grades.valid, query.grades.grades >= query.grades.level(min_rating)
+    valid, hits = query.grades.valid, query.grades.grades >= query.grades.level()
     graded, covers = (table[valid.any(axis=1)].astype(np.int_) for table in (valid, hits))
     if len(items) < 2 or len(graded) < _LEAST_PASSAGES:
         return []

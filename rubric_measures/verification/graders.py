@@ -568,15 +568,14 @@ class CanaryReport:
     levels: dict[GradeSetKey, int] = field(default_factory=dict)
 
 
-def canary_report(groups: Iterable[QueryPassages], min_rating: int | None = None) -> CanaryReport:
+def canary_report(groups: Iterable[QueryPassages]) -> CanaryReport:
     """Counts, for each grader and kind of case, the grades that are too high.
 
-    A grader that gives `min_rating` or more was fooled. In a case `item-text` only the grade of that item counts,
-    because its text may mention others. Passages that are no canaries are skipped.
+    A grade that covers, as the grader's scale says, was fooled. In a case `item-text` only the grade of that item
+    counts, because its text may mention others. Passages that are no canaries are skipped.
 
     Args:
         groups: the graded cases; consumed once.
-        min_rating: the least grade that covers an item; None takes that of the grader's scale.
     """
     report = CanaryReport()
     for query_id, passage, kind, item_id in _canaries(groups):
@@ -590,7 +589,7 @@ def canary_report(groups: Iterable[QueryPassages], min_rating: int | None = None
                 continue
             count = report.counts.setdefault((key, kind), CanaryCount())
             if key not in report.levels:
-                report.levels[key] = covering_level(scale_of_set(entry), min_rating)
+                report.levels[key] = covering_level(scale_of_set(entry))
             high = {one: grade for one, grade in grades.items() if grade >= report.levels[key]}
             count.passages += 1
             count.fooled_passages += bool(high)

@@ -11,7 +11,7 @@ import contextlib
 import heapq
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +92,11 @@ _CELL = ("doc_id", "item_id")
 # What the first page lists, of which analysis, in which columns.
 _LISTS = {
     "fooled": ("", ("case", "grade", "query_id", "item_id", "grader", "answer", "text")),
-    "spurious": ("bad_question", ("item", "query_id", "spurious", "relevant", *_CELL)),
-    "never": ("bad_question", ("item", "query_id", "passages_graded", *_CELL)),
+    "spurious": ("bad-questions", ("item", "query_id", "spurious", "relevant", *_CELL)),
+    "never": ("bad-questions", ("item", "query_id", "passages_graded", *_CELL)),
     "against": ("", ("item", "query_id", *_CORRELATIONS, *_CELL)),
-    "uncovered": ("uncovered_passages", ("text", "query_id", "judgment", "best_grade", "doc_id")),
-    "doubtful": ("verify_grading", ("item", "text", "query_id", "grade", "why", *_CELL)),
+    "uncovered": ("uncovered-passages", ("text", "query_id", "judgment", "best_grade", "doc_id")),
+    "doubtful": ("grading", ("item", "text", "query_id", "grade", "why", *_CELL)),
 }
 
 
@@ -242,7 +242,7 @@ class _Blocks:
     def __init__(self, settings: ReportSettings, review: ReviewAddress | None, bank: TestBank | None) -> None:
         self._settings, self._review = settings, review
         # The table of passages takes the place of the grid.
-        self._asked = replace(settings, reports=[name for name in settings.reports if name != "grid_display"])
+        self._asked = settings.parts - {"grid"}
         self._places: dict[str, _Placed] = {}
         # Queries may call their items alike.
         items = () if bank is None else (one for of_query in bank.items.values() for one in of_query)
@@ -257,8 +257,8 @@ class _Blocks:
 
     def query(self, query: CheckedQuery) -> _Placed:
         """The block of a query: its passages with all grades, the grades of each item, and what is wrong with items."""
-        reports = set(self._settings.reports)
-        has_passages = {"verify_grading", "grid_display", "uncovered_passages"} & reports
+        parts = self._settings.parts
+        has_passages = {"grading", "grid", "uncovered-passages"} & parts
         place = self._places[query.query_id] = _Placed(
             f"q{len(self._places)}",
             query.text or query.query_id,
@@ -266,10 +266,10 @@ class _Blocks:
             item_names(query.items),
             {passage.doc_id: number for number, passage in enumerate(query.passages)},
             {item_id: passage.doc_id for passage in reversed(query.passages) for item_id in passage.grades},
-            ("p" if has_passages else "") + ("i" if "verify_grading" in reports else ""),
+            ("p" if has_passages else "") + ("i" if "grading" in parts else ""),
         )
         tables = [self._table(self._passages(query, place), f"{place.anchor}p", "Passages")] if has_passages else []
-        for count, section in enumerate(query_sections(query, self._asked)):
+        for count, section in enumerate(query_sections(query, self._settings, self._asked)):
             if section.kind == "grading":
                 name = place.items[section.about["item_id"]]
                 tables.append(self._table(section, place.item_href(section.about["item_id"])[1:], name))
@@ -282,9 +282,9 @@ class _Blocks:
     def _passages(self, query: CheckedQuery, place: _Placed) -> Section:
         """A row a passage: its text, judgment, best grade, and its grade of every item."""
         names = dict(zip(map("item {}".format, range(len(place.items))), place.items.values(), strict=True))
-        if "grid_display" not in self._settings.reports:
+        if "grid" not in self._settings.parts:
             names = {}
-        covers = query.scale.covers if query.scale is not None else self._settings.min_rating
+        covers = None if query.scale is None else query.scale.covers
         rows: list[list[Cell]] = []
         for passage in query.passages:
             cells: list[Cell] = []
@@ -300,17 +300,17 @@ class _Blocks:
         return Section("passages", "", columns, rows, about=about, names=names, scale=query.scale)
 
     def _look_at_query(self, query: CheckedQuery) -> None:
-        settings, reports, query_id = self._settings, set(self._settings.reports), query.query_id
+        least, parts, query_id = self._settings.least, self._settings.parts, query.query_id
         place = self._places[query_id]
-        level = level_of(query, settings.min_rating) if {"bad_question", "uncovered_passages"} & reports else 0
-        if "bad_question" in reports:
+        if "bad-questions" in parts:
+            level = level_of(query)
             self._totals["never"] += len(query.items)
-            for row in bad_items(query, settings.min_judgment, settings.min_rating):
+            for row in bad_items(query, least):
                 if row.spurious:
                     doc_id = next(
                         one.doc_id
                         for one in query.passages
-                        if one.judgment is not None and one.judgment < settings.min_judgment
+                        if one.judgment is not None and one.judgment < least
                         and (given := one.grades.get(row.item_id)) is not None
                         and given.grade is not None and given.grade >= level
                     )  # fmt: skip
@@ -320,13 +320,13 @@ class _Blocks:
                     graded = sum(row.item_id in one.grades for one in query.passages)
                     cells = [row.item_text, query_id, graded, place.first.get(row.item_id), row.item_id]
                     self._add("never", (graded,), cells)
-        missed = uncovered_passages(query, settings.min_judgment, level) if "uncovered_passages" in reports else []
+        missed = uncovered_passages(query, least) if "uncovered-passages" in parts else []
         for one in missed:
             self._add("uncovered", (one.judgment,), [one.text, query_id, one.judgment, one.best_grade, one.doc_id])
         judgments = [one.judgment for one in query.passages if one.judgment is not None]
-        self._totals["uncovered"] += sum(judgment >= settings.min_judgment for judgment in judgments)
-        covers = settings.min_rating or (query.scale.covers if query.scale is not None else None)
-        for grade in query.rows() if "verify_grading" in reports else ():
+        self._totals["uncovered"] += sum(judgment >= least for judgment in judgments)
+        covers = None if query.scale is None else query.scale.covers
+        for grade in query.rows() if "grading" in parts else ():
             self._totals["doubtful"] += 1
             if grade.grade is None:
                 why, key = grade.status, 3.0
@@ -334,13 +334,13 @@ class _Blocks:
                 why, key = f"confidence {grade.confidence:.2f}", 2.0 - grade.confidence
             elif covers is None or query.scale is None or grade.grade < covers:
                 continue
-            elif grade.judgment is not None and grade.judgment < settings.min_judgment:
+            elif grade.judgment is not None and grade.judgment < least:
                 why, key = "covers, and the passage is judged not relevant", grade.grade / (query.scale.highest or 1)
             else:
                 continue
             cells = [grade.item_text, grade.text, query_id, grade.grade, why, grade.doc_id, grade.item_id]
             self._add("doubtful", (key,), cells)
-        missing: list[Cell] = [len(missed)] if "uncovered_passages" in reports else []
+        missing: list[Cell] = [len(missed)] if "uncovered-passages" in parts else []
         self._counts.append([query_id, len(query.passages), len(query.items), *missing])
 
     def _add(self, kind: str, key: tuple[float, ...], cells: list[Cell]) -> None:
@@ -353,9 +353,9 @@ class _Blocks:
                 self._look_at_items(section)
             elif section.kind == "fooled":
                 self._found["fooled"] = [((-place,), [*row]) for place, row in enumerate(section.rows)]
-        for kind, (report, columns) in _LISTS.items():
+        for kind, (part, columns) in _LISTS.items():
             rows = self._found.get(kind, [])
-            if report in self._settings.reports or kind in self._found:
+            if part in self._settings.parts or kind in self._found:
                 worst = heapq.nlargest(_LISTED, enumerate(rows), key=lambda row: (row[1][0], -row[0]))
                 says = f"{len(worst)} of {len(rows):,}, the worst first" if len(worst) < len(rows) else str(len(rows))
                 self._lists.append(Section(kind, says, columns, [cells for _, (_, cells) in worst]))
@@ -395,7 +395,7 @@ class _Blocks:
 
     def queries(self) -> str:
         """The list of all queries."""
-        missed = ["uncovered"] * ("uncovered_passages" in self._settings.reports)
+        missed = ["uncovered"] * ("uncovered-passages" in self._settings.parts)
         columns = ["query_id", "passages", "items", *missed]
         listed = Section("queries", "", columns, self._counts, names={"uncovered": _NAMES["uncovered"]})
         return self._blocks.table(self._table(listed, "queries")) if self._counts else ""

@@ -119,18 +119,18 @@ def grid_section(query: CheckedQuery) -> Section:
     return Section("grid", title, ["doc_id", "judgment", "best", *names], rows)
 
 
-def uncovered_section(query: CheckedQuery, min_judgment: int, min_rating: int | None = None) -> Section:
+def uncovered_section(query: CheckedQuery, min_judgment: int) -> Section:
     """Passages judged relevant that no item covers."""
-    level = level_of(query, min_rating)
+    level = level_of(query)
     title = f"{query.query_id}: passages judged {min_judgment} or better, no item graded {level} or better"
-    rows = uncovered_passages(query, min_judgment, level)
+    rows = uncovered_passages(query, min_judgment)
     return _of_fields(query, "uncovered", title, ["judgment", "best_grade", "doc_id", "text"], rows)
 
 
-def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int | None = None) -> Section:
+def bad_item_section(query: CheckedQuery, min_judgment: int) -> Section:
     """Items covered by passages that assessors judged not relevant, most first."""
-    level = level_of(query, min_rating)
-    rows = bad_items(query, min_judgment, level)
+    level = level_of(query)
+    rows = bad_items(query, min_judgment)
     return Section(
         "bad-items",
         f"{query.query_id}: items graded {level} or better in passages judged below {min_judgment}",
@@ -165,7 +165,7 @@ def _said(value: float | None, reason: str) -> Cell:
 def item_sections(report: ItemReport, min_judgment: int) -> Iterator[Section]:
     """Item statistics, and near-duplicate items."""
     runs = len(report.coverage.runs)
-    covered = "" if report.min_rating is None else f" from grade {report.min_rating}"
+    covered = "" if report.level is None else f" from grade {report.level}"
     yield Section(
         "items",
         f"Items: covered{covered}, relevant from judgment {min_judgment}, {counted(runs, 'run')}",
@@ -290,28 +290,20 @@ def _levels(report: CanaryReport) -> str:
     return ", ".join(f"{level} ({', '.join(sorted(names))})" for level, names in sorted(prompts.items()))
 
 
-def bank_sections(
-    report: ItemReport,
-    queries: Sequence[RecordQuery],
-    min_rating: int | None = None,
-    seed: int = 0,
-    suggest: bool = False,
-) -> Iterator[Section]:
+def bank_sections(report: ItemReport, queries: Sequence[RecordQuery], suggest: bool = False) -> Iterator[Section]:
     """The sections of the bank report.
 
     Args:
         report: the item statistics.
         queries: the grades that they are of.
-        min_rating: the least grade that covers an item; None takes the scale's.
-        seed: of what is drawn.
         suggest: also list what to split, merge, reword and retire.
     """
     runs = len(report.coverage.runs)
     ends = _at_ends(report)
     against = items_against(report.statistics, runs)
-    pairs = [pair for query in queries for pair in redundant_pairs(query, min_rating)]
+    pairs = [pair for query in queries for pair in redundant_pairs(query)]
     pairs.sort(key=lambda one: (-one.kappa, one.query_id, one.first))
-    yield _overview(report, ends, against, pairs, seed)
+    yield _overview(report, ends, against, pairs)
     text = {(row.query_id, row.item_id): row.item_text for row in report.statistics}
     yield Section(
         "bank-ends",
@@ -335,7 +327,7 @@ def bank_sections(
             for one in pairs
         ],
     )  # fmt: skip
-    if len(found := reusability(queries, min_rating)) > 1:
+    if len(found := reusability(queries)) > 1:
         yield _reusability(found)
     if suggest:
         yield _suggestions(report, ends, against, pairs, text)
@@ -358,7 +350,6 @@ def _overview(
     ends: Sequence[tuple[ItemStatistics, str]],
     against: Sequence[Against],
     pairs: Sequence[RedundantPair],
-    seed: int,
 ) -> Section:
     coverage = report.coverage
     rows: list[list[Cell]] = [
@@ -372,7 +363,7 @@ def _overview(
         ["pairs that say nearly the same", len(report.duplicates)],
     ]
     if coverage.items:
-        found = bank_halves(coverage, seed=seed)
+        found = bank_halves(coverage)
         rows += [
             ["tau of two half banks", _said(found.half_tau, _FEW_RUNS)],
             ["reliability of the full bank (Spearman and Brown)", _said(found.reliability, _FEW_RUNS)],

@@ -204,7 +204,7 @@ def test_lines_of_a_run_and_its_score_need_no_header(capsys: pytest.CaptureFixtu
         ["correlate", "x.xlsx", "board.csv"],
         ["correlate", "board.csv", "x.xlsx"],
         ["compare", "x.xlsx"],
-        ["verify", "x.xlsx"],
+        ["verify", "all", "x.xlsx"],
         ["pool", "x.xlsx", "-o", "pooled.jsonl"],
         ["pool", "a.run", "-c", "x.xlsx", "-o", "pooled.jsonl"],
         ["combine", "x.xlsx", "--grader", "a", "--grader", "b"],

@@ -26,10 +26,11 @@ def test_every_json_has_its_schema(capsys) -> None:
             assert name in SCHEMAS or f"`{name}`" in page
     jsonschema = pytest.importorskip("jsonschema")
     example = Path(__file__).parents[2] / "resources" / "example"
-    asked = ("--bank", example / "questions.jsonl", "--item-statistics", "--grader-statistics", "--bank-report")
-    status, out, _ = call(capsys, "verify", example / "graded.jsonl.gz", *asked, "--format", "json")
-    assert status == 0
-    jsonschema.validate(json.loads(out), json.loads(SCHEMAS["verify"]))
+    asked = (example / "graded.jsonl.gz", "--bank", example / "questions.jsonl")
+    for report in ("item-statistics", "graders", "bank"):
+        status, out, _ = call(capsys, "verify", report, *asked, "--format", "json")
+        assert status == 0
+        jsonschema.validate(json.loads(out), json.loads(SCHEMAS["verify"]))
 
 
 def call(capsys, *arguments: object) -> tuple[int, str, str]:

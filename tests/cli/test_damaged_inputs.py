@@ -259,7 +259,7 @@ def test_a_cache_that_nobody_may_write_can_be_read() -> None:
         {"q1/a": {"replicates": [[5, "5"], 5]}},
     ],
 )
-@pytest.mark.parametrize("command", ["leaderboard {} -m RubricCover(rel=4)@5", "verify {} --grader-statistics"])
+@pytest.mark.parametrize("command", ["leaderboard {} -m RubricCover(rel=4)@5", "verify graders {}"])
 def test_details_of_grades_are_what_they_should_be(
     details: object, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -329,12 +329,13 @@ def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFix
     # Another longest reply is another request.
     assert main(arguments(passages, bank, tmp_path / "4.jsonl", *more, "--max-tokens", "9", model=model)) == 0
     assert "48 calls (48 truncated)" in capsys.readouterr().err
-    assert main(["cache", "list", str(cache)]) == 0
-    assert [line.split("\t")[2:] for line in capsys.readouterr().out.splitlines()] == [["truncated", "4 because"]] * 96
+    assert main(["cache", "export", str(cache)]) == 0
+    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["status"], one["reply"]) for one in listed] == [("truncated", "4 because")] * 96
     assert main(["cache", "size", str(cache)]) == 0
     header, row, *_ = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     assert dict(zip(header, row, strict=True))["truncated"] == "96"
-    assert main(["cache", "prune", str(cache), "--truncated", "--model", row[0]]) == 0
+    assert main(["cache", "prune", str(cache), "--status", "truncated", "--model", row[0]]) == 0
     assert "96 replies deleted (96 of them truncated), 0 left" in capsys.readouterr().err
 
 
@@ -539,21 +540,21 @@ def test_the_cache_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "12 replies added, 24 in" in capsys.readouterr().err
     assert main(["cache", "size", one]) == 0
     assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["lexical:1", "24"]
-    assert main(["cache", "list", one]) == 0
-    listed = capsys.readouterr().out.splitlines()
+    assert main(["cache", "export", one]) == 0
+    listed = [json.loads(line)["key"] for line in capsys.readouterr().out.splitlines()]
     assert len(listed) == 24
-    assert main(["cache", "prune", one, "--key", listed[0].split("\t")[0]]) == 0
+    assert main(["cache", "prune", one, "--key", listed[0]]) == 0
     assert "1 reply deleted, 23 left" in capsys.readouterr().err
-    for action in ("prune", "list", "export"):
+    for action in ("prune", "export"):
         assert main(["cache", action, one, "--model", "lexical:2"]) == 2
         said = capsys.readouterr()
         assert (said.out, said.err) == (
             "",
             f"rubric_measures: unknown model 'lexical:2': did you mean lexical:1? (in {one})\n",
         )
-    assert main(["cache", "prune", one, "--key", "00", "--key", listed[1].split("\t")[0]]) == 2
+    assert main(["cache", "prune", one, "--key", "00", "--key", listed[1]]) == 2
     assert "--key 00" in capsys.readouterr().err
-    assert main(["cache", "prune", one, "--all"]) == 0
+    assert main(["cache", "prune", one, "--model", "lexical:1"]) == 0
     assert "23 replies deleted, 0 left" in capsys.readouterr().err
 
 

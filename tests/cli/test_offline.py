@@ -40,7 +40,7 @@ def test_the_main_job_needs_no_network(tmp_path: Path) -> None:
     runs = sorted((EXAMPLE / "runs").iterdir())[:2]
     assert "Rubric" in closed(tmp_path, "leaderboard", "graded.jsonl.gz", *runs, "--bank", bank)
     assert "RubricCover" in closed(tmp_path, "evaluate", "graded.jsonl.gz", runs[0], "RubricCover@20", "--bank", bank)
-    closed(tmp_path, "verify", "graded.jsonl.gz", "--bank", bank, "--format", "html", "--output", "report.html")
+    closed(tmp_path, "verify", "all", "graded.jsonl.gz", "--bank", bank, "--format", "html", "--output", "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<html" in page
     # Links to the review page of this machine are no requests.

@@ -105,9 +105,9 @@ def test_item_qrels_carry_the_scale_on(scale: Scale, capsys: pytest.CaptureFixtu
 
 
 def test_reports_take_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
-    out = call(capsys, "verify", *RECORDS_OF_MODEL, "--uncovered-passages", "--bad-question", "--item-statistics")
+    out = call(capsys, "verify", "all", *RECORDS_OF_MODEL)
     assert f"no item graded {scale.covers} or better" in out and f"covered from grade {scale.covers}," in out
-    lines = call(capsys, "verify", *RECORDS_OF_MODEL, "--item-statistics", "--uncovered-passages", "--format", "jsonl")
+    lines = call(capsys, "verify", "all", *RECORDS_OF_MODEL, "--format", "jsonl")
     rows = [json.loads(line) for line in lines.splitlines()]
     covering = {row["item_id"]: row["covering"] for row in rows if row["report"] == "items"}
     assert covering == {"q1/a": 1, "q1/b": 1, "q1/c": 0, "q1/d": 0}
@@ -152,7 +152,7 @@ def test_the_level_that_covers_is_said_where_there_are_more_than_two_grades(
         ("convert", "items.qrels", "--to", "records", "-c", "graded.jsonl", "-o", "made.jsonl"),
         ("agreement", "items.qrels", "items.qrels", "--items", "--rounds", "0"),
         ("correlate", "one.run", *RECORDS_OF_MODEL),
-        ("verify", *RECORDS_OF_MODEL),
+        ("verify", "all", *RECORDS_OF_MODEL),
         ("review", "graded.jsonl", "--bank", "bank.jsonl", "--grader", "model", "--export", "out"),
     ):
         for said in ("0-2", "0-5", "1-3"):
@@ -182,7 +182,7 @@ def test_records_that_say_a_range_alone_are_read_and_asked_for_their_level(
             assert f"RubricCover(rel={level})@20" in call(capsys, *board)
             continue
         assert "the scale of the grades is not known; say which grade counts" in call(capsys, *board, code=2)
-        assert "the scale of the grades is not known; say it" in call(capsys, "verify", "copy.jsonl", code=2)
+        assert "the scale of the grades is not known; say it" in call(capsys, "verify", "all", "copy.jsonl", code=2)
         out = call(capsys, *board, "--scale", f"0-{highest}:{highest - 1}")
         assert f"RubricCover(rel={highest - 1})@20" in out and "0.6667" in out
 
@@ -209,7 +209,7 @@ def test_a_grade_above_its_scale_is_refused_by_all_that_count_it(
         ("leaderboard", "graded.jsonl", "-m", "RubricCover@20"),
         ("qrels", "graded.jsonl", "-o", "made.qrels"),
         ("agreement", "graded.jsonl"),
-        ("verify", "graded.jsonl", "--bank", "bank.jsonl"),
+        ("verify", "all", "graded.jsonl", "--bank", "bank.jsonl"),
         ("review", "graded.jsonl", "--bank", "bank.jsonl", "--export", "out"),
     ):
         said = call(capsys, *command, code=2)
@@ -536,16 +536,17 @@ def test_verify_asks_for_a_scale_that_is_not_known(
     failed |= {"correctAnswered": [], "wrongAnswered": []}
     write_lines(tmp_path / "failed.jsonl", [["q1", [passage("q1", "d1", [failed], {"one": 1}, 2)]]])
     for command in (
-        ("verify", "direct.jsonl"),
-        ("verify", "direct.jsonl", "--grader-statistics", "--bad-question"),
-        ("verify", "direct.jsonl", "--uncovered-passages"),
-        ("verify", "failed.jsonl", "--bank", "bank.jsonl", "--item-statistics"),
+        ("verify", "all", "direct.jsonl"),
+        ("verify", "bad-questions", "direct.jsonl"),
+        ("verify", "uncovered-passages", "direct.jsonl"),
+        ("verify", "item-statistics", "failed.jsonl", "--bank", "bank.jsonl"),
     ):
         assert "the scale of the grades is not known; say it" in call(capsys, *command, code=2)
         out = call(capsys, *command, "--scale", str(scale))
         assert f"grade {scale.covers}" in out or f"graded {scale.covers} or better" in out
     # The reports that need no level are made.
-    call(capsys, "verify", "direct.jsonl", "--verify-grading", "--grid-display", "--grader-statistics")
+    for report in ("grading", "grid", "graders"):
+        call(capsys, "verify", report, "direct.jsonl")
     # And what fits labels by a grader are the measures over labels.
     capsys.readouterr()
     assert main(["leaderboard", "direct.jsonl", "--format", "json", "--no-overall"]) == 0

@@ -288,7 +288,8 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         "leaderboard ": [alpha, beta, "--format", "trec_eval"],
         "qrels": ["--rel", "2"],
         "qrels ": ["--per", "item", "--bank", bank],
-        "verify": ["--item-statistics", "--grader-statistics", "--format", "jsonl", "--bank", bank],
+        "verify item-statistics": ["--format", "jsonl", "--bank", bank],
+        "verify graders": ["--format", "jsonl", "--bank", bank],
     }
 
 
@@ -303,8 +304,10 @@ def test_the_order_of_lines_changes_no_output(
     name = data.draw(st.sampled_from(sorted(commands)))
     printed = []
     for path in (grouped, shuffled):
-        assert main([name.strip(), str(path), *commands[name]]) == 0
-        printed.append(sorted(capsys.readouterr().out.splitlines()) if name == "verify" else capsys.readouterr().out)
+        assert main([*name.split(), str(path), *commands[name]]) == 0
+        printed.append(
+            sorted(capsys.readouterr().out.splitlines()) if name.startswith("verify") else capsys.readouterr().out
+        )
     assert printed[0] == printed[1] != ""
 
 
@@ -334,10 +337,9 @@ def test_records_from_standard_input_in_any_order(folder: Path) -> None:
     (q1, (first, second)), q2 = RECORDS
     write_lines(folder / "mixed.jsonl", [[q1, first], q2, [q1, second]])
     content = gzip.compress((folder / "mixed.jsonl").read_bytes())
-    for arguments in (["qrels"], ["leaderboard", "--format", "text"], ["verify"]):
-        command, *more = arguments
-        piped = run(folder, command, "-", *more, stdin=content)
-        assert piped.stdout == run(folder, command, "mixed.jsonl", *more).stdout != ""
+    for command in (["qrels"], ["leaderboard", "--format=text"], ["verify", "all"]):
+        piped = run(folder, *command, "-", stdin=content)
+        assert piped.stdout == run(folder, *command, "mixed.jsonl").stdout != ""
 
 
 def test_evaluate_refuses_a_provider_that_knows_no_items(folder: Path) -> None:

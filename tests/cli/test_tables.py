@@ -126,8 +126,8 @@ def test_names_never_make_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
         ["correlate", "scores.json", "scores.json", "--rounds", "20"],
         ["agreement", "graded.jsonl", "--rounds", "0"],
         ["agreement", "graded.jsonl", "--tables"],
-        ["verify", "graded.jsonl", "--grid-display"],
-        ["verify", "graded.jsonl", "--verify-grading", "--item-statistics", "--bad-question", "--min-rating", "1"],
+        ["verify", "grid", "graded.jsonl"],
+        ["verify", "all", "graded.jsonl", "--scale", "0-5:1"],
     ):
         for form in TABLE_FORMS:
             status, out, err = call(capsys, *arguments, "--format", form)

@@ -84,7 +84,7 @@ def test_what_has_no_end_is_not_read_forever() -> None:
 def test_max_size_is_an_option_of_every_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "records.jsonl.gz"
     path.write_bytes(gzip.compress(b" " * 3_000_000))
-    for command in (["leaderboard", str(path)], ["qrels", str(path)], ["verify", str(path)]):
+    for command in (["leaderboard", str(path)], ["qrels", str(path)], ["verify", "all", str(path)]):
         assert main([*command, "--max-size", "1M"]) == 2
         assert "unpacks to more than 1,048,576 bytes" in (said := capsys.readouterr().err)
         assert "--max-size" in said

@@ -75,7 +75,7 @@ def test_the_reports(browser: Browser, tmp_path: Path, monkeypatch: pytest.Monke
     browser.open((tmp_path / "report" / "index.html").as_uri())
     browser.driver.execute_script("document.querySelector('details.query').open = true")
     compare(browser, "report.png", 1000, 1480)
-    verify = ["verify", "example/graded.jsonl.gz", "--bank", "example/questions.jsonl", "-o", "verify.html"]
+    verify = ["verify", "all", "example/graded.jsonl.gz", "--bank", "example/questions.jsonl", "-o", "verify.html"]
     assert main(verify) == 0
     browser.open((tmp_path / "verify.html").as_uri())
     compare(browser, "verify.png", 1000, 1000)

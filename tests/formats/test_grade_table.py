@@ -373,10 +373,10 @@ def test_judges_of_a_table_become_one_and_a_table_is_verified(
     combined = rubric_measures.combine(frame, ["gpt", "llama"], by="prefer", output=panel)
     assert [group.query_id for group in combined] == ["q1"]
     capsys.readouterr()
-    assert main(["verify", table, "--bank", bank, "--grader", "llama", "--scale", "0-5:4", "--grid-display"]) == 0
+    assert main(["verify", "grid", table, "--bank", bank, "--grader", "llama", "--scale", "0-5:4"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["d1", "-", "4", "4", "1"] in lines and ["d2", "-", "3", "3", "-"] in lines
-    assert main(["verify", table, "--grader-statistics"]) == 0
+    assert main(["verify", "graders", table]) == 0
     assert "Graders: how often each grade was given" in capsys.readouterr().out
 
 
@@ -400,7 +400,7 @@ def test_a_query_that_the_bank_lacks_is_at_no_line_of_a_table(
     table, bank = str(tmp_path / "two.csv"), str(tmp_path / "bank.csv")
     Path(table).write_text(TWO_JUDGES, encoding="utf-8")
     Path(bank).write_text("query_id,item_id,text\nq2,a,What?\n", encoding="utf-8")
-    assert main(["verify", table, "--bank", bank, "--grader", "llama", "--scale", "0-5:4", "--grid-display"]) == 2
+    assert main(["verify", "grid", table, "--bank", bank, "--grader", "llama", "--scale", "0-5:4"]) == 2
     assert f"{table}: unknown query 'q1'" in capsys.readouterr().err
 
 

@@ -198,10 +198,9 @@ generate {{queries.tsv}} --target nuggets --from-documents {{graded.jsonl}} \
 generate --target queries --passages {{passages.jsonl}} --examples {{real.txt}} \
  --model scripted:{{replies.jsonl}} -o out/b
 cache size {{+cache.sqlite}}
-cache list {{+cache.sqlite}}
 cache export {{+cache3.sqlite}} -o out/r
 cache merge {{+cache.sqlite}} {{+cache2.sqlite}} {{+cache3.sqlite}}
-cache prune {{+cache.sqlite}} --all
+cache prune {{+cache.sqlite}} --status truncated
 tournament {{games.jsonl}} {_QUICK} --replays 20
 tournament {{ragdoll-battles.jsonl}} {_QUICK} --replays 20 --format json
 tournament {{games.jsonl}} --assessor-games {{assessor-games.jsonl}} \
@@ -210,11 +209,11 @@ tournament {{ragelo-games.csv}} --compat ragelo --format trec_eval {_QUICK} --re
 tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries.tsv}} \
  --model scripted:{{verdicts.jsonl}} \
  --save out/g {_QUICK} --replays 20
-verify {{graded.jsonl}} --bank {{questions.jsonl}} --runs {_RUNS} --item-statistics --grader-statistics
-verify {{graded.jsonl}} --verify-grading --grid-display --uncovered-passages --bad-question
-verify {{graded.jsonl}} -o out/v.html
-verify {{drawn.jsonl}} --verify-grading --order uncertainty
-verify {{graded.jsonl}} --bank {{questions.jsonl}} --canary --model lexical --dry-run
+verify all {{graded.jsonl}} --bank {{questions.jsonl}} --runs {_RUNS}
+verify suggest {{graded.jsonl}}
+verify all {{graded.jsonl}} -o out/v.html
+verify uncertain {{drawn.jsonl}}
+verify canary {{graded.jsonl}} --bank {{questions.jsonl}} --model lexical --dry-run
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
 review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state out/s --export out/e
 """

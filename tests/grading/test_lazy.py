@@ -455,10 +455,10 @@ def test_tables_and_reports_of_what_nothing_covers_refuse_the_records(
     for form in ("csv", "item-qrels"):
         assert main(["convert", str(graded), "--to", form, "-o", str(tmp_path / form)]) == 2
         assert "a table of grades has no place for that" in capsys.readouterr().err
-    for report in ("--uncovered-passages", "--item-statistics", "--bank-report"):
-        assert main(["verify", str(graded), "--bank", bank, report]) == 2
+    for report in ("uncovered-passages", "item-statistics", "bank"):
+        assert main(["verify", report, str(graded), "--bank", bank]) == 2
         assert "what covers nothing is known of all grades alone" in capsys.readouterr().err
-    assert main(["verify", str(graded), "--bank", bank, "--verify-grading"]) == 0
+    assert main(["verify", "grading", str(graded), "--bank", bank]) == 0
     doc = world.rankings["run0"]["q0"][0]
     (tmp_path / "ada.csv").write_text(f"query_id,doc_id,item_id,grade,judge\nq0,{doc},q0/0,4,ada\n", encoding="utf-8")
     assert main(["calibrate", str(graded), "--bank", bank, "--anchors", str(tmp_path / "ada.csv")]) == 2

@@ -145,7 +145,7 @@ def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(["qrels", str(path), "--output", str(tmp_path / "q.qrels"), *common]) == 0
     assert {row[:2]: row.relevance for row in read_qrels(tmp_path / "q.qrels")} == {("q1", "d1"): 4, ("q1", "d2"): 4}
     capsys.readouterr()
-    assert main(["verify", str(path), "--verify-grading", "--format", "jsonl", *common]) == 0
+    assert main(["verify", "grading", str(path), "--format", "jsonl", *common]) == 0
     out = capsys.readouterr()
     rows = [json.loads(line) for line in out.out.splitlines()]
     (row,) = [row for row in rows if row["doc_id"] == "d2" and row["title"].endswith("(q1/a)")]
@@ -377,7 +377,7 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
         assert {line[0] for line in lines} == {"q1", "all"}
         assert [float(line[2]) for line in lines if line[0] == "all"] == values
         assert out.err.count(said) == 1 and "not graded" not in out.err
-    assert main(["verify", *common, "--item-statistics", "--format", "jsonl"]) == 0
+    assert main(["verify", "item-statistics", *common, "--format", "jsonl"]) == 0
     out = capsys.readouterr()
     assert out.err.count(said) == 1
     # Counts are sums there, too.

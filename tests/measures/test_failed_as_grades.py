@@ -212,7 +212,7 @@ def test_commands_without_scores_do_not_offer_the_option(
 ) -> None:
     graded = str(_records(tmp_path))
     with pytest.raises(SystemExit) as stopped:
-        main([command, graded, "--output", "out", "--on-failed", "zero"])
+        main([command, *["all"] * (command == "verify"), graded, "--output", "out", "--on-failed", "zero"])
     assert stopped.value.code == 2
     assert "--on-failed" in capsys.readouterr().err
 

@@ -116,7 +116,7 @@ def test_every_command_refuses_to_mix_and_takes_the_hash(
         "evaluate": [str(graded), str(run), "RubricCover(rel=4)@20"],
         "leaderboard": [str(graded), "-m", "RubricCover(rel=4)@20"],
         "qrels": [str(graded), "-o", qrels],
-        "verify": [str(graded), "--verify-grading"],
+        "verify": ["grading", str(graded)],
         "review": [str(graded), "--bank", bank, "--export", out],
         "agreement": [str(graded)],
         "convert": [str(graded), "--to", "qrels", "-o", qrels],
@@ -239,7 +239,7 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
 def test_verify_names_settings_only_where_names_are_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for sets, names in (([HIGH, LOW], {f"{PROMPT} [aaaa0000]", f"{PROMPT} [bbbb0000]"}), ([HIGH], {PROMPT})):
         path = records(tmp_path, *sets)
-        assert main(["verify", str(path), "--grader-statistics", "--format", "jsonl"]) == 0
+        assert main(["verify", "graders", str(path), "--format", "jsonl"]) == 0
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert {row["prompt_class"] for row in rows if "prompt_class" in row} == names
 

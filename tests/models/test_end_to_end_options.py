@@ -189,9 +189,9 @@ def test_a_cache_is_looked_into_replayed_and_pruned(tmp_path: Path, capsys: pyte
     assert main(["cache", "size", cache]) == 0
     # Two replies, none of them cut; each says that 11 tokens were shown and 3 written.
     assert capsys.readouterr().out.splitlines()[1].split("\t")[:5] == [name, "2", "0", "22", "6"]
-    assert main(["cache", "list", cache, "--model", name]) == 0
-    listed = sorted(line.split("\t")[1:] for line in capsys.readouterr().out.splitlines())
-    assert listed == [[name, "ok", "2"], [name, "ok", "5"]]
+    assert main(["cache", "export", cache, "--model", name]) == 0
+    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sorted((one["model"], one["reply"]) for one in listed) == [(name, "2"), (name, "5")]
     replies = str(tmp_path / "exported.jsonl")
     assert main(["cache", "export", cache, "-o", replies]) == 0
     replayed = ["grade", passages, "--bank", bank, "--model", f"scripted:{replies}", "--prompt", RATING]
@@ -204,7 +204,7 @@ def test_a_cache_is_looked_into_replayed_and_pruned(tmp_path: Path, capsys: pyte
     assert main([*command, "--max-calls", "0"]) == 1
     assert "2 of 2 are not graded: 2 failed\n" in (said := capsys.readouterr().err)
     assert "failed: not in the cache, and no call is allowed (2)" in said
-    assert main(["cache", "list", cache]) == 0
+    assert main(["cache", "export", cache]) == 0
     assert capsys.readouterr().out == ""
 
 

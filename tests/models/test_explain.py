@@ -79,11 +79,11 @@ def test_reasons_are_shown_where_grades_are_explained(tmp_path: Path, capsys: py
     with model(tmp_path, *rules) as server:
         assert main(["grade", passages, "--bank", bank, *endpoint(server), "--explain", "-o", str(out)]) == 0
     capsys.readouterr()
-    verify = ["verify", str(out), "--bank", bank]
-    assert main([*verify, "--verify-grading", "--format", "jsonl"]) == 0
+    shown = [str(out), "--bank", bank]
+    assert main(["verify", "grading", *shown, "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["grade"], row["reason"]) for row in rows] == [(3, "It names <the> years."), (1, "")]
-    assert main([*verify, "--grid-display", "--format", "tsv"]) == 0
+    assert main(["verify", "grid", *shown, "--format", "tsv"]) == 0
     assert "3: It names <the> years.\t1\n" in capsys.readouterr().out
-    assert main([*verify, "--verify-grading", "--format", "html", "--output", str(page)]) == 0
+    assert main(["verify", "grading", *shown, "--format", "html", "--output", str(page)]) == 0
     assert "It names &lt;the&gt; years." in page.read_text()

@@ -285,7 +285,7 @@ def test_the_ledger_has_every_kind_of_call(tmp_path: Path) -> None:
         # Its process died over it: what it cost is unknown.
         cache.ask("elsewhere:1:a", [ask("d")], True)
         assert sum(row.calls for row in cache.ledger()) == 3
-        assert cache.prune(everything=True) == 2
+        assert cache.prune(model="function:test") == 2
     with ReplyCache(path, lease_seconds=-1) as cache:
         cache.renew("elsewhere:1:a", [ask("d").key])
         # The replies are gone; what was paid was paid.

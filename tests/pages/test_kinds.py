@@ -100,12 +100,6 @@ def test_labels(kind: str, drawn: list, tmp_path: Path) -> None:
     check(drawn)
 
 
-def test_sizes_of_banks(drawn: list, tmp_path: Path) -> None:
-    plot = ["--item-statistics", "--plot", str(tmp_path / "x.png"), "-o", str(tmp_path / "x.txt")]
-    assert main(["verify", GRADED, "--bank", BANK, *plot]) == 0
-    check(drawn)
-
-
 def test_tournaments(drawn: list, tmp_path: Path) -> None:
     agents = ["thorough", "concise", "bm25-stem", "fluent-but-empty"]
     games = [

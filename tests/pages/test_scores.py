@@ -67,13 +67,3 @@ def test_names_keep_out_of_each_others_way() -> None:
     figure = scores.plot_scatter(["first", "second"], [0.5, 0.5], [0.5, 0.5])
     places = [text.get_position() for text in figure.axes[0].texts]
     assert places[0] != places[1]
-
-
-def test_stability_is_mean_and_range() -> None:
-    figure = scores.plot_stability([1, 5], [(0.5, 0.2, 0.8), (1.0, 1.0, 1.0)], "7 runs over 9 queries")
-    assert figure.axes[0].get_xlabel() == "items a query, drawn from the bank\n7 runs over 9 queries"
-    assert drawn(figure)["means"].get_xydata().tolist() == [[1, 0.5], [5, 1.0]]
-    (band,) = figure.axes[0].collections
-    assert {tuple(point) for point in band.get_paths()[0].vertices.tolist()} >= {(1, 0.2), (1, 0.8), (5, 1.0)}
-    with pytest.raises(InputError, match="undefined at every size"):
-        scores.plot_stability([], [])

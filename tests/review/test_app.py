@@ -532,19 +532,11 @@ def test_no_output_replaces_what_is_read(tmp_path: Path, capsys: pytest.CaptureF
     folder = make_project(tmp_path)
     graded, bank = str(folder / "graded.jsonl.gz"), str(folder / "bank.jsonl")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    verify = ["verify", graded, "--bank", bank]
+    verify = ["verify", "bad-questions", graded, "--bank", bank]
     for arguments in (
-        [*verify, "--bad-question", "--output", bank],
-        [*verify, "--bad-question", "--output", graded],
-        [*verify, "--item-statistics", "--plot", str(tmp_path / "x.svg"), "--output", str(tmp_path / "x.svg")],
-        [
-            *verify,
-            "--item-statistics",
-            "--plot",
-            str(tmp_path / "y" / ".." / "x.svg"),
-            "--output",
-            str(tmp_path / "x.svg"),
-        ],
+        [*verify, "--output", bank],
+        [*verify, "--output", graded],
+        [*verify, "--output", str(tmp_path / "y" / ".." / folder.name / "bank.jsonl")],
     ):
         assert main(arguments) == 2, arguments
         assert capsys.readouterr().err.count("\n") == 1

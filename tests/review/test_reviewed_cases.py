@@ -183,8 +183,8 @@ def test_a_cache_is_no_other_file_of_the_command(tmp_path: Path, capsys: pytest.
         ["grade", str(folder / "new.cache.sqlite"), "--bank", bank, "--model", "lexical", "-o", out],
         ["generate", run, "--model", "hf:none", "-o", out, "--cache", run],
         ["generate", run, "--model", "hf:none", "-o", f"{cache}-wal", "--cache", cache],
-        ["verify", graded, "--canary", "--bank", bank, "--model", "lexical", "--cache", cache, "--output", cache],
-        ["verify", graded, "--canary", "--bank", bank, "--model", "lexical", "--cache", graded],
+        ["verify", "canary", graded, "--bank", bank, "--model", "lexical", "--cache", cache, "--output", cache],
+        ["verify", "canary", graded, "--bank", bank, "--model", "lexical", "--cache", graded],
         [*play, "--cache", out],
         [*play, "--cache", graded],
         ["cache", "export", cache, "-o", cache],
@@ -234,7 +234,7 @@ def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: p
         ["correlate", name, name],
         ["compare", name],
         ["agreement", name],
-        ["verify", name, "--item-statistics"],
+        ["verify", "item-statistics", name],
     ):
         assert main([*arguments, "--plot", name]) == 2, arguments
         assert "is read here, and would be replaced" in capsys.readouterr().err
@@ -250,12 +250,8 @@ def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: p
         (["leaderboard", "graded.jsonl.gz", "-m", "RubricCover", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
         (["evaluate", "graded.jsonl.gz", "alpha.run", "RubricCover", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
         (["qrels", "graded.jsonl.gz", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
-        (["verify", "graded.jsonl.gz", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
-        (
-            ["verify", "graded.jsonl.gz", "--bank", "small.jsonl", "--canary", "--model", "lexical", "--bad-question"],
-            "graded.jsonl.gz:2",
-        ),
-        (["verify", "graded.jsonl.gz", "--bank", "small.jsonl", "--canary", "--model", "lexical"], "graded.jsonl.gz:2"),
+        (["verify", "all", "graded.jsonl.gz", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
+        (["verify", "canary", "graded.jsonl.gz", "--bank", "small.jsonl", "--model", "lexical"], "graded.jsonl.gz:2"),
         (
             ["grade", "graded.jsonl.gz", "--bank", "small.jsonl", "--model", "lexical", "-o", "new.gz"],
             "graded.jsonl.gz:2",

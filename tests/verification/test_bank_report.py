@@ -127,7 +127,7 @@ def test_a_query_of_which_every_item_goes_scores_nothing(tmp_path: Path) -> None
 
 def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = write_lines(tmp_path / "graded.jsonl", POOL)
-    start = ["verify", str(records), "--bank-report", "--suggest"]
+    start = ["verify", "suggest", str(records)]
     assert main(start) == 0
     out = capsys.readouterr().out
     assert "Would a new run be judged fairly? 16.7 % of the passages of a run that is left out are of nobody" in out
@@ -139,5 +139,5 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (advice["action"], advice["item_id"]) == ("check", "q1/d")
     assert main([*start, "--format", "html", "--output", str(tmp_path / "report.html")]) == 0
     assert "Reusability: runs left out" in (tmp_path / "report.html").read_text()
-    assert main(["verify", str(records), "--item-statistics", "--suggest"]) == 2
-    assert "ask for it" in capsys.readouterr().err
+    assert main(["verify", "bank", str(records)]) == 0
+    assert "split, merge" not in capsys.readouterr().out

@@ -48,7 +48,7 @@ def test_ranges_by_hand() -> None:
 
 
 def test_confidence_against_assessors(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["verify", str(path), "--calibration", "--format", "jsonl"]
+    argv = ["verify", "calibration", str(path), "--format", "jsonl"]
     assert main(argv) == 0
     low, high = map(json.loads, capsys.readouterr().out.splitlines())
     # d3 in the first range, d1 (right) and d2 (wrong) in the second; nobody checked d4.
@@ -63,21 +63,21 @@ def test_calibration_of_grades_without_distributions_is_refused(
 ) -> None:
     sets = [grade_set({"q1/a": 3}), grade_set({"q1/a": 3}, llm="human:ada")]
     plain = write_lines(tmp_path / "plain.jsonl", [["q1", [passage("q1", "d1", sets)]]])
-    assert main(["verify", str(plain), "--calibration"]) == 2
+    assert main(["verify", "calibration", str(plain)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "no grade has both a distribution and a grade by assessors" in err
 
 
 def test_the_least_certain_grades_come_first(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["verify", str(path), "--verify-grading", "--grader", "model", "--format", "jsonl"]
+    argv = [str(path), "--grader", "model", "--format", "jsonl"]
     orders = {}
-    for order in ("grade", "uncertainty"):
-        assert main([*argv, "--order", order]) == 0
+    for order in ("grading", "uncertain"):
+        assert main(["verify", order, *argv]) == 0
         rows = list(map(json.loads, capsys.readouterr().out.splitlines()))
         orders[order] = [row["doc_id"] for row in rows]
         assert {row["doc_id"]: row["confidence"] for row in rows} == {"d1": 0.95, "d2": 0.95, "d3": 0.55, "d4": 0.6}
-    assert orders == {"grade": ["d1", "d3", "d4", "d2"], "uncertainty": ["d3", "d4", "d1", "d2"]}
+    assert orders == {"grading": ["d1", "d3", "d4", "d2"], "uncertain": ["d3", "d4", "d1", "d2"]}
 
 
 def test_merging_keeps_distributions(path: Path, tmp_path: Path) -> None:
@@ -96,5 +96,5 @@ def test_merging_keeps_distributions(path: Path, tmp_path: Path) -> None:
 
 def test_an_order_by_what_nobody_knows_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 4})])]]])
-    assert main(["verify", str(path), "--verify-grading", "--order", "uncertainty"]) == 0
+    assert main(["verify", "uncertain", str(path)]) == 0
     assert "no grade says how sure it is, so the best come first" in capsys.readouterr().err

@@ -103,7 +103,7 @@ def test_what_counts_as_fooled() -> None:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[dict[str, object]]:
-    assert main(["verify", *arguments, "--canary", "--format", "jsonl"]) == code
+    assert main(["verify", "canary", *arguments, "--format", "jsonl"]) == code
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -134,13 +134,13 @@ def test_failures_and_missing_options(
     model = scripted.says({"reply": "I would rather not say."})
     rows = run(capsys, passages, "--bank", bank, "--model", model, code=1)
     assert {(row["rate"], row["reasons"]["rate"]) for row in rows} == {(None, "no grade")}
-    assert main(["verify", passages, "--canary", "--bank", bank]) == 2
+    assert main(["verify", "canary", passages, "--bank", bank]) == 2
     assert "needs the grader and the items (--model, --bank)" in capsys.readouterr().err
-    command = ["verify", passages, "--canary", "--bank", bank, "--model", model, "--prompt", "SupportJudgment"]
+    command = ["verify", "canary", passages, "--bank", bank, "--model", model, "--prompt", "SupportJudgment"]
     assert main(command) == 2
     assert "judges sentences by what they cite, and the suite makes passages for items" in capsys.readouterr().err
-    assert main(["verify", passages, "--model", "lexical"]) == 2
-    assert "(--model, --canary)" in capsys.readouterr().err
+    assert main(["verify", "all", passages, "--model", "lexical"]) == 2
+    assert "model: only the report canary asks a grader; leave that out (--model)" in capsys.readouterr().err
 
 
 def test_a_dry_run_counts_and_asks_nothing(
@@ -150,7 +150,7 @@ def test_a_dry_run_counts_and_asks_nothing(
     name = scripted.says({"reply": "5"})
     prices = scripted.prices(name, 1, 0)
     cache = tmp_path / "cache.sqlite"
-    common = ["verify", passages, "--bank", bank, "--canary", "--model", name, "--cache", str(cache)]
+    common = ["verify", "canary", passages, "--bank", bank, "--model", name, "--cache", str(cache)]
     assert main([*common, "--dry-run", "--prices", prices]) == 0
     header, line = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     row = dict(zip(header, line, strict=True))
@@ -175,7 +175,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     passages, bank = map(str, files)
     model = scripted.says({"reply": "0", "prompt_tokens": 1})
     prices = scripted.prices(model, 1, 1)
-    common = ["verify", passages, "--bank", bank, "--canary", "--model", model, "--format", "jsonl"]
+    common = ["verify", "canary", passages, "--bank", bank, "--model", model, "--format", "jsonl"]
     output, cache = tmp_path / "report.jsonl", ["--cache", str(tmp_path / "cache.sqlite")]
     assert main([*common, "--max-calls", "3", "--output", str(output)]) == 1
     said = capsys.readouterr().err
@@ -193,36 +193,20 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     # One token a call at 1 unit of money.
     assert main([*common, "--max-cost", "5", "--prices", prices]) == 1
     assert "limit of 5 on the cost" in capsys.readouterr().err
-    assert main(["verify", passages, "--max-calls", "3", "--dry-run"]) == 2
-    assert "dry_run, max_calls: only the canary suite" in capsys.readouterr().err
+    assert main(["verify", "all", passages, "--max-calls", "3", "--dry-run"]) == 2
+    assert "dry_run, max_calls: only the report canary" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("report", "problem"),
-    [
-        ("--verify-grading", "holds no grades that pass the filter"),
-        ("--item-statistics", "holds no grades that pass the filter"),
-        ("--grader-statistics", "holds no grades that pass the filter"),
-        ("--plot=x.svg", "(--plot, --item-statistics)"),
-    ],
-)
-def test_reports_that_cannot_be_made_stop_the_suite_before_a_call(
-    report: str,
-    problem: str,
-    files: tuple[Path, Path],
-    tmp_path: Path,
-    scripted: Scripted,
-    capsys: pytest.CaptureFixture[str],
+def test_a_report_refuses_what_it_does_not_use(
+    files: tuple[Path, Path], tmp_path: Path, scripted: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [
-        [query_id, [{**one, "exam_grades": None, "grades": None} for one in passages]] for query_id, passages in RECORDS
-    ]
-    ungraded = write_lines(tmp_path / "ungraded.jsonl", lines)
+    passages, bank = map(str, files)
     cache, model = tmp_path / "cache.sqlite", scripted.says({"reply": "5"})
-    common = ["verify", str(ungraded), "--bank", str(files[1]), "--canary", "--model", model, "--cache", str(cache)]
-    assert main([*common, report]) == 2
-    said = capsys.readouterr()
-    assert problem in said.err and "canary suite" not in said.err and said.out == ""
+    command = ["verify", "canary", passages, "--bank", bank, "--model", model, "--cache", str(cache)]
+    assert main([*command, "--min-judgment", "2"]) == 2
+    assert "the report canary does not use min_judgment; uncovered-passages, bad" in capsys.readouterr().err
     assert not cache.exists()
-    # Without the report the suite runs.
-    assert main(common) == 0 and cache.exists()
+    assert main(command) == 0 and cache.exists()
+    with pytest.raises(SystemExit):
+        main(["verify", "bad-question", passages])
+    assert "bad-questions" in capsys.readouterr().err

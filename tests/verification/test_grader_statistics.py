@@ -90,9 +90,9 @@ def test_ratings_and_verdicts_are_not_compared(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graded = write_lines(tmp_path / "graded.jsonl", LINES)
-    assert main(["verify", str(graded), "--grader-statistics", "--format", "jsonl"]) == 0
+    assert main(["verify", "graders", str(graded), "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["report"] for row in rows] == ["graders"] * 2 + ["grader-agreement"] + ["disagreements"] * 2
     assert (rows[0]["grade_5"], rows[0]["refused"], rows[0]["flip_rate"]) == (2, 1, 0.5)
     assert (rows[1]["flip_rate"], rows[1]["reasons"]) == (None, {"flip_rate": "no replicates"})
-    assert main(["verify", str(graded), "--grader-statistics", "--grader", "nobody"]) == 2
+    assert main(["verify", "graders", str(graded), "--grader", "nobody"]) == 2

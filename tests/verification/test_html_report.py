@@ -13,6 +13,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, CheckedQuery
 from rubric_measures.pages.frame import ReviewAddress
+from rubric_measures.types.scales import Scale
 from rubric_measures.verification.html import LARGEST_PAGE, write_html
 from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import Section
@@ -61,8 +62,10 @@ def written(
 
 def test_data_are_text_wherever_they_stand(tmp_path: Path) -> None:
     grade = CheckedGrade(NASTY, NASTY, NASTY, NASTY, 3, "graded", NASTY, 0, NASTY, None, NASTY)
-    query = CheckedQuery(NASTY, NASTY, {NASTY: NASTY}, [CheckedPassage(NASTY, NASTY, 0, {NASTY: grade})], None)
-    settings = ReportSettings(min_rating=3)
+    query = CheckedQuery(
+        NASTY, NASTY, {NASTY: NASTY}, [CheckedPassage(NASTY, NASTY, 0, {NASTY: grade})], Scale(0, 5, 3)
+    )
+    settings = ReportSettings()
     section = Section(NASTY, NASTY, [NASTY, "grade"], [[NASTY, 3], [None, 0.5]])
     path = tmp_path / "report.html"
     write_html(str(path), [section, query], settings, NASTY, ReviewAddress("http://127.0.0.1:8642", NASTY))
@@ -83,7 +86,7 @@ def test_nothing_is_fetched(tmp_path: Path) -> None:
 def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
     graded, bank = write_lines(tmp_path / "graded.jsonl", list(RECORDS)), write_lines(tmp_path / "bank.jsonl", BANK)
     report = tmp_path / "report.html"
-    command = ["verify", str(graded), "--bank", str(bank), "--format", "html", "--output", str(report)]
+    command = ["verify", "all", str(graded), "--bank", str(bank), "--format", "html", "--output", str(report)]
     assert main(command) == 0
     text = report.read_text(encoding="utf-8")
     reader = Reader(text)
@@ -107,7 +110,7 @@ def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
     # No name of a column is a word of programs, and ids stand last.
     heads = re.findall(r'<th scope="col" dir="auto">([^<]*)</th>', report.read_text(encoding="utf-8"))
     assert not [name for name in heads if "_" in name and "/" not in name]
-    assert main([*command, "--bad-question"]) == 0
+    assert main(["verify", "bad-questions", *command[2:]]) == 0
     assert Reader(report.read_text(encoding="utf-8")).headings[-1] == "Items"
 
 
@@ -116,8 +119,19 @@ def test_items_are_shown_by_their_texts(tmp_path: Path) -> None:
     grades = [grade_set({"q1/a": 5, "q1/b": 0}), grade_set({"q1/a": 1, "q1/b": 0}, llm="other")]
     graded = write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", grades, judgment=1)]]])
     report, bank = tmp_path / "report.html", write_lines(tmp_path / "bank.jsonl", BANK)
-    for asked in (["--grader-statistics"], ["--item-statistics", "--grader", "model"]):
-        command = ["verify", str(graded), "--bank", str(bank), *asked, "--output", str(report), "--format", "html"]
+    for asked in (["graders"], ["item-statistics", "--grader", "model"]):
+        command = [
+            "verify",
+            *asked[:1],
+            str(graded),
+            "--bank",
+            str(bank),
+            *asked[1:],
+            "--output",
+            str(report),
+            "--format",
+            "html",
+        ]
         assert main(command) == 0
         cells = Reader(report.read_text(encoding="utf-8")).cells
         assert "What is a?" in cells and not [cell for cell in cells if cell.startswith("q1/")]
@@ -132,7 +146,7 @@ def test_queries_may_call_their_items_alike(tmp_path: Path) -> None:
     ]
     graded, bank = write_lines(tmp_path / "graded.jsonl", records), write_lines(tmp_path / "bank.jsonl", banks)
     report = tmp_path / "report.html"
-    assert main(["verify", str(graded), "--bank", str(bank), "--grader-statistics", "-o", str(report)]) == 0
+    assert main(["verify", "graders", str(graded), "--bank", str(bank), "-o", str(report)]) == 0
     reader = Reader(report.read_text(encoding="utf-8"))
     # Of disagreements only the ids are known.
     first, second = (reader.cells.index(f"What of {query}?") for query in ("q1", "q2"))
@@ -148,7 +162,7 @@ def test_lists_say_the_worst_and_lead_to_it(tmp_path: Path) -> None:
     passages = [passage("q1", doc, [grade_set(grades)], judgment=judged) for doc, (grades, judged) in sets.items()]
     graded = write_lines(tmp_path / "graded.jsonl", [["q1", passages]])
     report = tmp_path / "report.html"
-    assert main(["verify", str(graded), "--format", "html", "--output", str(report)]) == 0
+    assert main(["verify", "all", str(graded), "--format", "html", "--output", str(report)]) == 0
     text = report.read_text(encoding="utf-8")
     reader = Reader(text)
     assert reader.headings[1:6] == [
@@ -177,7 +191,7 @@ def test_items_that_work_against_the_others_are_listed(tmp_path: Path) -> None:
     grades = {item: CheckedGrade("q1", item, text, "d1", 5, "graded", "5", 1, "text") for item, text in items.items()}
     query = CheckedQuery("q1", "why", items, [CheckedPassage("d1", "text", 1, grades)])
     path = tmp_path / "report.html"
-    write_html(str(path), [Section("items", "t", columns, rows), query], ReportSettings(min_rating=4))
+    write_html(str(path), [Section("items", "t", columns, rows), query], ReportSettings())
     reader = Reader(path.read_text(encoding="utf-8"))
     assert reader.headings[3] == "Items that work against judgments or other items"
     assert reader.cells[:8] == ["How?", "why", "0.5000", "−0.7500", "Why?", "why", "−0.5000", "–"]
@@ -205,7 +219,7 @@ def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> No
 
     path = tmp_path / "a-report-with-quite-a-long-name.html"
     review = ReviewAddress("http://127.0.0.1:8642", "rubric_measures review")
-    files = write_html(str(path), queries(), ReportSettings(min_rating=4), "Big", review)
+    files = write_html(str(path), queries(), ReportSettings(), "Big", review)
     assert files[0] == str(path) and len(files) > 4
     assert sorted(tmp_path.iterdir()) == sorted(map(Path, files))
     sizes = {Path(name).name: Path(name).stat().st_size for name in files}
@@ -222,7 +236,7 @@ def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> No
     # A query stands on one page.
     assert sum(page.count("<h2 id=") for page in pages.values()) == 21
     with pytest.raises(InputError, match="several pages"):
-        write_html("-", queries(), ReportSettings(min_rating=4))
+        write_html("-", queries(), ReportSettings())
 
 
 def test_nothing_is_left_of_pages_that_cannot_be_written(tmp_path: Path) -> None:
@@ -242,9 +256,7 @@ def test_in_a_browser(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     grade = CheckedGrade("q1", "a", "Why?", "d1", 5, "graded", "5", 0, "word " * 50)
     query = CheckedQuery("q1", "why", {"a": "Why?"}, [CheckedPassage("d1", grade.text, 0, {"a": grade})])
-    write_html(
-        str(path), [Section("graders", "t", ["item", "count", "answer"], rows), query], ReportSettings(min_rating=4)
-    )
+    write_html(str(path), [Section("graders", "t", ["item", "count", "answer"], rows), query], ReportSettings())
     page = browser.Browser(tmp_path / "profile", path.as_uri())
     try:
         page.open()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
@@ -18,7 +19,7 @@ from rubric_measures.measures.grades import build_query
 from rubric_measures.measures.loading import RecordQuery, read_records
 from rubric_measures.measures.measure import RubricCover
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.types.scales import SELF_RATING
+from rubric_measures.types.scales import SELF_RATING, Scale
 from rubric_measures.verification.banks import (
     Discrimination,
     bank_stability,
@@ -115,8 +116,9 @@ def test_failed_grades_count_in_the_scores_of_runs_as_they_are_expected(tmp_path
 @given(cases(failures=True), st.integers(1, 5), st.data())
 def test_any_part_of_a_bank_is_scored_as_the_measure_scores_it(case: Case, rel: int, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(sorted(item.item_id for item in case.items)), min_size=1, unique=True))
-    query = RecordQuery(case.compiled, {"run": case.ranking, "other": case.ranking[::2]}, {}, {}, case.ranking)
-    coverage = joined_coverage([query_coverage(query, rel, 3)])
+    compiled = replace(case.compiled, scale=Scale(0, 5, rel))
+    query = RecordQuery(compiled, {"run": case.ranking, "other": case.ranking[::2]}, {}, {}, case.ranking)
+    coverage = joined_coverage([query_coverage(query, 3)])
     kept = np.array([item in names for item in coverage.items["q"]])
     rows = columns_of({pair: grade for pair, grade in case.grades.items() if pair[1] in names})
     lost = sorted(pair for pair in case.failed if pair[1] in names)
@@ -167,23 +169,13 @@ def test_near_duplicates(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graded = write_lines(tmp_path / "graded.jsonl", list(RECORDS))
     bank = write_lines(tmp_path / "bank.jsonl", BANK)
-    assert main(["verify", str(graded), "--bank", str(bank), "--item-statistics", "--format", "jsonl"]) == 0
+    assert main(["verify", "item-statistics", str(graded), "--bank", str(bank), "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     items = {row["item_id"]: row for row in rows if row["report"] == "items"}
     assert items["q1/d"]["r_judgment"] is None
     assert items["q1/d"]["reasons"]["r_judgment"] == "0 judged passages"
     assert (items["q1/d"]["covered"], items["q2/a"]["covered"]) == ("not graded", "always")
     assert {row["report"] for row in rows} == {"items", "bank-stability"}
-    assert main(["verify", str(graded), "--plot", "x.png"]) == 2
-    assert "(--plot, --item-statistics)" in capsys.readouterr().err
-
-
-def test_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("matplotlib")
-    graded = write_lines(tmp_path / "graded.jsonl", FLIPPING)
-    figure = tmp_path / "size.svg"
-    assert main(["verify", str(graded), "--item-statistics", "--plot", str(figure)]) == 0
-    assert "items a query" in figure.read_text(encoding="utf-8")
 
 
 def test_the_full_bank_is_the_leaderboard_that_the_measures_make(
@@ -207,7 +199,7 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "second.run").write_text("q1 Q0 d2 1 1 x\nq2 Q0 d3 1 1 x\n")
     (tmp_path / "idle.run").write_text("q9 Q0 d2 1 1 idle\n")
     runs = [str(tmp_path / f"{name}.run") for name in ("first", "second", "idle")]
-    assert main(["verify", graded, "--item-statistics", "--runs", *runs, "--format", "jsonl"]) == 0
+    assert main(["verify", "item-statistics", graded, "--runs", *runs, "--format", "jsonl"]) == 0
     shown = capsys.readouterr()
     rows = {row["item_id"]: row for row in map(json.loads, shown.out.splitlines()) if row["report"] == "items"}
     assert [rows[name]["r_leaderboard"] for name in ("q1/a", "q1/b", "q1/c")] == [
@@ -225,27 +217,27 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
         "1 of 4 passages in the first 20 places have no grades",
     ):
         assert note in shown.err
-    assert main(["verify", graded, "--item-statistics", "--runs", runs[2]]) == 2
+    assert main(["verify", "item-statistics", graded, "--runs", runs[2]]) == 2
     assert "none of the 1 runs" in capsys.readouterr().err
-    assert main(["verify", graded, "--runs", runs[0]]) == 2
-    assert "(--runs, --item-statistics, --bank-report)" in capsys.readouterr().err
+    assert main(["verify", "graders", graded, "--runs", runs[0]]) == 2
+    assert (
+        "the report graders does not use runs; item-statistics, all, bank, suggest do (--runs)"
+        in capsys.readouterr().err
+    )
 
 
 def test_queries_of_the_bank_without_passages_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graded = str(write_lines(tmp_path / "graded.jsonl", list(RECORDS)))
     bank = str(write_lines(tmp_path / "bank.jsonl", BANK))
-    assert main(["verify", graded, "--bank", bank, "--item-statistics"]) == 0
+    assert main(["verify", "item-statistics", graded, "--bank", bank]) == 0
     assert "for 1 query of the bank (such as q3); in no statistics: 1 item\n" in capsys.readouterr().err
-    assert main(["verify", graded, "--bank", bank, "--item-statistics", "--queries", "q1"]) == 0
+    assert main(["verify", "item-statistics", graded, "--bank", bank, "--queries", "q1"]) == 0
     assert "no passages" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["verify", "no-such-file"], ["leaderboard", "no-such-file"]])
-def test_a_figure_that_cannot_be_drawn_is_refused_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
+def test_a_figure_that_cannot_be_drawn_is_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, why in (("size.bmp", "written as .pdf, .svg, .png"), ("no/size.png", "the folder does not exist")):
-        assert main([*command, "--plot", str(tmp_path / name)]) == 2
+        assert main(["leaderboard", "no-such-file", "--plot", str(tmp_path / name)]) == 2
         assert why in capsys.readouterr().err
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rubric_measures.measures.checked import (
 )
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.models import load_graded
+from rubric_measures.types.scales import Scale
 from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.shared_data import shared_data
 
@@ -81,15 +83,15 @@ def test_uncovered_passages_highest_judgment_first(query: CheckedQuery) -> None:
         UncoveredPassage("q1", "d3", 3, 3, "Text of d3."),
         UncoveredPassage("q1", "d5", 1, 0, "Text of d5."),
     ]
-    assert [row.doc_id for row in uncovered_passages(query, min_judgment=2, min_rating=5)] == ["d3"]
-    assert uncovered_passages(query, min_judgment=1, min_rating=0) == []
+    assert [row.doc_id for row in uncovered_passages(replace(query, scale=Scale(0, 5, 5)), min_judgment=2)] == ["d3"]
+    assert uncovered_passages(replace(query, scale=Scale(0, 5, 0))) == []
 
 
 def test_bad_items_count_spurious_coverage(query: CheckedQuery) -> None:
     # b is covered by d1 (relevant), d2 (not), d4 (unjudged); a by d1 alone.
     assert bad_items(query) == [BadItem("q1", "q1/b", "", 1, 1, 3), BadItem("q1", "q1/a", "", 0, 1, 1)]
     # From judgment 3 on, d1 is not relevant either, and d3 (grade 3) covers b at rating 3.
-    assert bad_items(query, min_judgment=3, min_rating=3)[0] == BadItem("q1", "q1/b", "", 2, 1, 4)
+    assert bad_items(replace(query, scale=Scale(0, 5, 3)), min_judgment=3)[0] == BadItem("q1", "q1/b", "", 2, 1, 4)
 
 
 def test_the_bank_gives_texts_and_items_that_nobody_graded(path: Path, tmp_path: Path) -> None:
@@ -109,30 +111,30 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_every_report_in_every_format(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = [str(path), "--prompt-class", RATED]
-    text = run(capsys, *base, "--uncovered-passages")
+    text = run(capsys, "uncovered-passages", *base)
     assert text.splitlines()[0] == "q1: passages judged 1 or better, no item graded 4 or better"
     assert text.splitlines()[2].split() == ["3", "3", "d3", "Text", "of", "d3."]
-    rows = [json.loads(line) for line in run(capsys, *base, "--bad-question", "--format", "jsonl").splitlines()]
+    rows = [json.loads(line) for line in run(capsys, "bad-questions", *base, "--format", "jsonl").splitlines()]
     assert [(row["report"], row["item_id"], row["spurious"]) for row in rows] == [
         ("bad-items", "q1/b", 1),
         ("bad-items", "q1/a", 0),
     ]
-    tsv = [line.split("\t") for line in run(capsys, *base, "--grid-display", "--format", "tsv").splitlines()]
+    tsv = [line.split("\t") for line in run(capsys, "grid", *base, "--format", "tsv").splitlines()]
     assert tsv[0] == ["report", "title", "doc_id", "judgment", "best", "q1/a", "q1/b"]
     assert tsv[1][2:] == ["d1", "2", "5", "5: twelve", "4: a | <b>bold</b> claim"]
     assert tsv[5][2:] == ["d5", "1", "0", "refused", "0"]
-    markdown = run(capsys, *base, "--verify-grading", "--format", "markdown")
+    markdown = run(capsys, "grading", *base, "--format", "markdown")
     assert r"a \| \<b\>bold\</b\> claim" in markdown
-    everything = [json.loads(line)["report"] for line in run(capsys, *base, "--format", "jsonl").splitlines()]
-    assert set(everything) == {"grading", "grid", "uncovered", "bad-items"}
+    everything = [json.loads(line)["report"] for line in run(capsys, "all", *base, "--format", "jsonl").splitlines()]
+    assert {"grading", "grid", "uncovered", "bad-items", "items", "graders"} <= {*everything}
 
 
 def test_several_grade_sets_and_unknown_queries_are_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(path)]) == 2
+    assert main(["verify", "all", str(path)]) == 2
     assert "several grade sets are left" in capsys.readouterr().err
-    assert main(["verify", str(path), "--prompt-class", RATED, "--queries", "q9"]) == 2
+    assert main(["verify", "all", str(path), "--prompt-class", RATED, "--queries", "q9"]) == 2
     assert "has no query 'q9'" in capsys.readouterr().err
-    assert main(["verify", str(path), "--grader", "nobody"]) == 2
+    assert main(["verify", "all", str(path), "--grader", "nobody"]) == 2
     assert "holds no grades" in capsys.readouterr().err
 
 
@@ -222,11 +224,9 @@ def test_a_real_file_of_the_workbench(
         query_id: everything[query_id] for query_id in everything if query_id in {*gaps, *list(everything)[:some]}
     }
     expected = expected_rows(queries, least)
-    flags = ["--verify-grading", "--grid-display", "--uncovered-passages", "--bad-question"]
-    levels = ["--min-judgment", str(least), "--min-rating", "4", "--queries", ",".join(queries)]
-    out = run(capsys, str(path), "--prompt-class", prompt, *levels, *flags, "--format", "jsonl")
+    asked = ["--min-judgment", str(least), "--queries", ",".join(queries), "--format", "jsonl"]
+    out = run(capsys, "all", str(path), "--prompt-class", prompt, *asked)
     rows = [json.loads(line) for line in out.splitlines()]
-    assert {row["report"] for row in rows} <= expected.keys()
     for kind, wanted in expected.items():
         assert [row for row in rows if row["report"] == kind] == [{"report": kind, **row} for row in wanted]
     assert expected["grading"] and expected["grid"] and expected["bad-items"]
@@ -248,20 +248,23 @@ def test_the_programs_own_qrels_say_the_same(capsys: pytest.CaptureFixture[str])
         for one in group.passages
         for judgment in one.judgments
     }
-    common = [records, "--bank", bank, "--min-judgment", "2", "--format", "jsonl"]
-    rows = [json.loads(line) for line in run(capsys, *common, "--uncovered-passages", "--min-rating", "4").splitlines()]
+    common = [records, "--bank", bank, "--format", "jsonl"]
+    rows = [json.loads(line) for line in run(capsys, "uncovered-passages", *common, "--min-judgment", "2").splitlines()]
     found = {(row["title"].partition(":")[0], row["doc_id"]): row["best_grade"] for row in rows}
     assert found == {pair: rated.get(pair) for pair, label in judged.items() if label >= 2 and rated.get(pair, 0) < 4}
     assert len(found) == 4
     counts = {row[:2]: row.relevance for row in read_qrels(folder / "count.qrels.gz")}
-    rows = [json.loads(line) for line in run(capsys, *common, "--bad-question", "--min-rating", "1").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in run(capsys, "bad-questions", *common, "--min-judgment", "2", "--scale", "0-5:1").splitlines()
+    ]
     for field, wanted in (
         ("covering", lambda pair: True),
         ("spurious", lambda pair: judged.get(pair, 2) < 2),
         ("relevant", lambda pair: judged.get(pair, 0) >= 2),
     ):
         assert sum(row[field] for row in rows) == sum(count for pair, count in counts.items() if wanted(pair))
-    rows = [json.loads(line) for line in run(capsys, *common, "--grid-display").splitlines()]
+    rows = [json.loads(line) for line in run(capsys, "grid", *common).splitlines()]
     grid = {(row["title"].partition(":")[0], row["doc_id"]): (row["best"], row["judgment"]) for row in rows}
     assert {pair: best for pair, (best, _) in grid.items() if best is not None} == rated
     assert {pair: label for pair, (_, label) in grid.items() if label is not None} == judged
@@ -300,7 +303,7 @@ def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.Cap
 def test_json_lines_round_no_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages = [passage("q1", f"d{n}", [grade_set({"q1/a": 5 if n < 1 else 0})], {"s": n + 1}, 2) for n in range(3)]
     path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
-    out = run(capsys, str(path), "--item-statistics", "--format", "jsonl")
+    out = run(capsys, "item-statistics", str(path), "--format", "jsonl")
     (row,) = [one for one in map(json.loads, out.splitlines()) if one["report"] == "items"]
     assert row["by_relevant"] == 1 / 3
-    assert "\t0.3333\t" in run(capsys, str(path), "--item-statistics", "--format", "tsv")
+    assert "\t0.3333\t" in run(capsys, "item-statistics", str(path), "--format", "tsv")
