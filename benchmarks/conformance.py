@@ -170,7 +170,7 @@ def nuggetizer() -> Iterator[Row]:
 
 
 def evalica() -> Iterator[Row]:
-    """RAGDoll's battles, rated by evalica and by `tournament --prior 0`."""
+    """RAGDoll's battles, rated by evalica and by `tournament --compat ragdoll`."""
     import evalica as program
 
     draw = random.Random(3)
@@ -193,7 +193,7 @@ def evalica() -> Iterator[Row]:
     ).scores  # fmt: skip
     logs = {agent: 400 * math.log10(score) for agent, score in scores.items()}
     middle = sum(logs.values()) / len(logs)
-    board = rubric_measures.tournament("judgments.jsonl", prior=0, draws=Draws(1))
+    board = rubric_measures.tournament("judgments.jsonl", compat="ragdoll", draws=Draws(1))
     mine = {one.agent: one.rating for one in board.ratings}
     yield Row("evalica", "battles of RAGDoll", "Bradley-Terry, 400 points a factor ten", mine,
               {agent: 1000 + value - middle for agent, value in logs.items()})  # fmt: skip
@@ -271,7 +271,7 @@ def ragelo() -> Iterator[Row]:
 
 def ragdoll(folder: Path) -> Iterator[Row]:
     """RAGDoll's arena judgments after `--resume`, and the leaderboard that it made of them."""
-    board = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", prior=0, draws=Draws(1))
+    board = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", compat="ragdoll", draws=Draws(1))
     with (folder / "ragdoll-battles.leaderboard.csv").open(encoding="utf-8") as stream:
         found = {row["run_id"]: float(row["arena_score"]) for row in csv.DictReader(stream)}
     mine = {one.agent: one.rating for one in board.ratings}

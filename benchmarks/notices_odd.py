@@ -416,7 +416,7 @@ def shared_files() -> list[Odd]:
     add(f"convert {rubric} --to bank -o {{}}/out.jsonl")
     add(f"convert {support}/answers.jsonl.gz --to answers -o {{}}/out.jsonl", r"citations of \d+ answers left out")
     games = r"intervals of so few|without a verdict|both answers are bad"
-    add(f"tournament {support}/judgments.jsonl --rounds 20 --replays 10", games, status=1)
+    add(f"tournament {support}/judgments.jsonl --rounds 20", games, status=1)
     add("convert @@/rag26dev/rag25-dev-nuggets.jsonl.gz --to bank -o {}/out.jsonl")
     add("convert @@/rag26dev/research-rubrics-dev-rubrics.jsonl.gz --to bank -o {}/out.jsonl")
     add("convert @@/kiddie/kiddie.nuggets.jsonl --to bank -o {}/out.jsonl")

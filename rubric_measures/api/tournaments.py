@@ -36,12 +36,7 @@ def tournament(
     *,
     assessor_games: Games = (),
     agents: Sequence[str] | None = None,
-    prior: float | None = None,
     draws: Draws = USUAL_DRAWS,
-    unit: Literal["queries", "games"] = "queries",
-    k: float | None = None,
-    start: float | None = None,
-    replays: int | None = None,
     compat: Literal["ragelo", "ragelo-0.4", "ragdoll"] | None = None,
     answers: Answers = (),
     queries: File | Mapping[str, str] | None = None,
@@ -52,12 +47,8 @@ def tournament(
     level_shown: int = 2,
     label_prompt: str | None = None,
     label_set: str | None = None,
-    no_annotations: bool = False,
     prompt: str = "",
-    per_query: int | None = None,
-    per_pair: int | None = None,
-    per_agent: int | None = None,
-    one_order: bool = False,
+    games_per: str = "",
     temperature: float = 0.0,
     max_tokens: int | None = None,
     retries: int = 1,
@@ -78,12 +69,7 @@ def tournament(
         games: played games.
         assessor_games: games judged by assessors; mixed in and marked.
         agents: the agents that play; None takes all.
-        prior: Bradley-Terry: games against a middling opponent (0.1; 0 as of RAGDoll).
         draws: of the bootstrap; the seed is that of shuffles and random games, too.
-        unit: what the bootstrap draws.
-        k: Elo: the most points a game moves (32).
-        start: Elo: the first rating (1000).
-        replays: Elo: shuffled replays (500).
         compat: Elo as RAGElo's program has it; or `ragdoll`: no prior, its draws of games and of who is shown first.
         answers: the answers that play; needs `queries` and `model`.
         queries: the texts of the queries: query -> text, or a file.
@@ -94,12 +80,9 @@ def tournament(
         level_shown: the lowest label of documents shown.
         label_prompt: the prompt whose direct labels count, where records have several.
         label_set: the settings (a hash) whose direct labels count, where that prompt has several.
-        no_annotations: show documents without the reasons for their labels.
         prompt: the name of a prompt or a .toml file; by default the one for the model.
-        per_query: how many random pairs a query, balanced; None plays all pairs.
-        per_pair: as of RAGDoll: how many random queries a pair.
-        per_agent: as of RAGDoll: how many games an agent in a query.
-        one_order: judge each pair in one order only.
+        games_per: `query=5` plays five random pairs a query, balanced; nothing plays all pairs. As of RAGDoll also
+            `pair=N`, random queries of a pair, and `agent=N`, games of an agent in a query.
         temperature: 0 takes the most probable reply.
         max_tokens: the longest reply; None goes by the prompt.
         retries: further draws of a reply without verdict.
@@ -116,13 +99,9 @@ def tournament(
     from rubric_measures.games.tournaments import TournamentSettings, rate_games
 
     games, assessor_games, answers = _parts(games), _parts(assessor_games), _parts(answers)
-    of_elo = {"k": k, "start": start, "replays": replays, "seed": draws.seed}
-    named: dict[str, Any] = {name: value for name, value in of_elo.items() if value is not None}
     is_ragdoll = compat == "ragdoll"
-    elo = EloSettings(**named) if compat is None or is_ragdoll else EloSettings.compat(compat, **named)
-    if prior is None:
-        prior = 0.0 if is_ragdoll else 0.1
-    settings = TournamentSettings(prior, draws, unit, elo)
+    elo = EloSettings(seed=draws.seed) if compat is None or is_ragdoll else EloSettings.compat(compat, seed=draws.seed)
+    settings = TournamentSettings(0.0 if is_ragdoll else 0.1, draws, elo)
     playing = {
         "answers": answers,
         "queries": queries,
@@ -130,17 +109,14 @@ def tournament(
         "documents": documents,
         "label_prompt": label_prompt,
         "label_set": label_set,
-        "no_annotations": no_annotations,
         "prompt": prompt,
-        "per_query": per_query,
-        "per_pair": per_pair,
-        "per_agent": per_agent,
-        "one_order": one_order,
+        "games_per": games_per,
         "option": option,
         "max_tokens": max_tokens,
         **given_of(calls),
     }
-    _check(model, [*games, *assessor_games], playing, is_ragdoll)
+    _check(model, [*games, *assessor_games], playing)
+    drawn_per = _games_per(games_per, is_ragdoll)
     played = [game for listed in _games(games).values() for game in listed]
     by_assessors = _games(assessor_games, assessors=True)
     if model is None:
@@ -173,7 +149,7 @@ def tournament(
         references: Mapping[str, Sequence[Reference]] = {}
         if documents is not None:
             labels = {"prompt_class": label_prompt, "grade_set": label_set}
-            references = load_references(os.fspath(documents), level_shown, **labels, annotations=not no_annotations)
+            references = load_references(os.fspath(documents), level_shown, **labels)
         how = GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries)
         saved = _saved(save)
         asked = calls.to(model)
@@ -185,13 +161,11 @@ def tournament(
         # Games that were played are put to the cache again: it answers at once, unless an answer or the prompt changed.
         wanted = [Game(*game[:3]) for game in mine]
         if is_ragdoll:
-            drawn = ragdoll_games(
-                of_queries, seed=draws.seed, per_pair=per_pair, per_query=per_query, per_agent=per_agent
-            )
+            drawn = ragdoll_games(of_queries, seed=draws.seed, **drawn_per)
             there = set(wanted)
             wanted += [one for one in drawn if one not in there]
         else:
-            wanted += pair_games(of_queries, per_query, seed=draws.seed, both_orders=not one_order, played=wanted)
+            wanted += pair_games(of_queries, **drawn_per, seed=draws.seed, played=wanted)
         if not wanted:
             raise InputError("there is nothing to play: no query has answers of two agents")
         stats = RunStats()
@@ -214,7 +188,7 @@ def tournament(
         return rate_games(played if agents is None else _among(played, agents), settings)
 
 
-def _check(model: str | None, games: Sequence[object], playing: Mapping[str, object], is_ragdoll: bool) -> None:
+def _check(model: str | None, games: Sequence[object], playing: Mapping[str, object]) -> None:
     """Refuses what is missing and what would be ignored in silence."""
     if model is None:
         if not games:
@@ -229,12 +203,18 @@ def _check(model: str | None, games: Sequence[object], playing: Mapping[str, obj
         raise InputError(f"playing games needs {', '.join(missing)}", settings=missing)
     if playing["save"] == "-":
         raise InputError("games are kept in a file, not on standard output", settings=("save",))
-    of_ragdoll = [name for name in ("per_pair", "per_agent") if playing[name] is not None]
-    if of_ragdoll and not is_ragdoll:
-        text = f"{', '.join(of_ragdoll)}: only RAGDoll draws so; compute as it does"
-        raise InputError(text, settings=(*of_ragdoll, "compat"))
-    if is_ragdoll and playing["one_order"]:
-        raise InputError("RAGDoll judges each pair in one order anyway; leave it out", settings=("one_order",))
+
+
+def _games_per(text: str, is_ragdoll: bool) -> dict[str, int]:
+    """How many games are drawn, as `pair_games` and `ragdoll_games` call it."""
+    if not text:
+        return {}
+    unit, _, number = text.partition("=")
+    if unit not in ("query", "pair", "agent") or not number.isdecimal() or not int(number):
+        raise InputError(f"{text!r}: expected query=N, pair=N or agent=N, N from 1", settings=("games_per",))
+    if unit != "query" and not is_ragdoll:
+        raise InputError(f"{text}: only RAGDoll draws so; compute as it does", settings=("games_per", "compat"))
+    return {f"per_{unit}": int(number)}
 
 
 def _is_given(value: object) -> bool:

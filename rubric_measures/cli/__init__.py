@@ -201,7 +201,7 @@ def _meant(arguments: Sequence[str], parser: argparse.ArgumentParser) -> list[st
         if one.startswith("--") and not any(name.startswith(one.partition("=")[0]) for name in names):
             raise UnknownNameError("option", one.partition("=")[0], [name for name in names if name.startswith("--")])
         is_more = is_list and meant[-1] != "-m"
-        if (one.startswith("-") and one != "-") or (is_more and (one == "-" or os.path.exists(one))):
+        if (one.startswith("-") and one != "-") or (is_more and (one == "-" or os.access(one, os.F_OK))):
             is_list = False
         elif is_more:
             meant.append("-m")

@@ -316,11 +316,6 @@ def add_tournament_arguments(parser: argparse.ArgumentParser) -> None:
 
     ratings = parser.add_argument_group("ratings")
     rating = ratings.add_argument
-    rating("--prior", type=float, help="Bradley-Terry: games against a middling opponent (default 0.1; 0 as RAGDoll)")
-    rating("--unit", choices=["queries", "games"], default="queries", help="what the bootstrap draws (default queries)")
-    rating("--k", type=float, help="Elo: the most points a game moves (default 32)")
-    rating("--start", type=float, help="Elo: the first rating (default 1000)")
-    rating("--replays", type=int, help="Elo: shuffled replays (default 500)")
     rating("--compat", choices=["ragelo", "ragelo-0.4", "ragdoll"],
            help="Elo as RAGElo's program has it (0.4: up to release 0.4); ragdoll: no prior, its draws of games and of "
            "who is shown first")  # fmt: skip
@@ -334,12 +329,12 @@ def add_tournament_arguments(parser: argparse.ArgumentParser) -> None:
     play("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
     play("--save", metavar="FILE", help="where the games are kept (JSON lines); those in it stay")
     add_document_options(play, "what to show beside answers")
-    play("--no-annotations", action="store_true", help="show documents without the reasons for their labels")
     play("--prompt", default="", metavar="NAME", help="prompt name or .toml file (default: ragelo.answer_pairwise)")
-    play("--per-query", type=int, metavar="N", help="N random pairs a query, balanced (default: all pairs)")
-    play("--per-pair", type=int, metavar="N", help="as RAGDoll: N random queries a pair (default: all)")
-    play("--per-agent", type=int, metavar="N", help="as RAGDoll: N random games an agent in each query (default: all)")
-    play("--one-order", action="store_true", help="judge each pair in one order only")
+    play(
+        "--games-per", default="", metavar="UNIT=N",
+        help="query=5: five random pairs a query, balanced (default: all pairs); with --compat ragdoll also pair=N "
+        "(queries of a pair) and agent=N (games of an agent in a query)",
+    )  # fmt: skip
     play("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
     play("--max-tokens", type=int, help="the longest reply (default: by the prompt)")
     play("--retries", type=int, default=1, metavar="N", help="further draws of a reply without verdict (default 1)")

@@ -25,8 +25,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, escaped
-from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.tables import TABLE_FORMS, Column, Report, Table, columns, render
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (

@@ -375,7 +375,11 @@ def fit_strengths(points: FloatArray, prior: float = 0.1, start: FloatArray | No
     size = points.shape[-1]
     won = points.reshape(-1, size, size) * (1 - np.eye(size))
     if prior == 0 and len(_strong_pieces(won.sum(axis=0) > 0)) > 1:
-        raise InputError("without a prior, strengths exist only where wins connect all agents in both directions")
+        raise InputError(
+            "without a prior, as RAGDoll rates, strengths exist only where wins connect all agents in both directions; "
+            "rate with our prior",
+            settings=("compat",),
+        )
     games = won + won.transpose(0, 2, 1)
     theta = np.zeros((len(won), size)) + (0.0 if start is None else start)
     active = np.arange(len(won))
@@ -408,34 +412,25 @@ def _logistic(x: FloatArray) -> FloatArray:
     return value
 
 
-def resampled_points(games: Games, rounds: int, seed: int, unit: str = "queries") -> Iterator[FloatArray]:
-    """Points of resampled games, some samples at a time: (samples, agents, agents) each, `rounds` samples in all.
+def resampled_points(games: Games, rounds: int, seed: int) -> Iterator[FloatArray]:
+    """Points of resampled queries, some samples at a time: (samples, agents, agents) each, `rounds` samples in all.
 
-    With the unit `queries` all games of a drawn query come together, as verdicts about one query hang together; with
-    `games` each game is drawn alone, which is too sure of itself when queries differ. Samples do not depend on how many
-    come at a time.
+    All games of a drawn query come together, as verdicts about one query hang together: a bootstrap over single games
+    would be too sure of itself. Samples do not depend on how many come at a time.
 
     Raises:
-        InputError: rounds is below 1, or the unit is unknown.
+        InputError: rounds is below 1.
     """
-    if rounds < 1 or unit not in ("queries", "games"):
-        raise InputError(f"a bootstrap of {rounds} rounds over {unit!r}: expected 1 or more, over queries or games")
+    if rounds < 1:
+        raise InputError(f"a bootstrap of {rounds} rounds; expected 1 or more", settings=("rounds",))
     random = seeded(seed)
     size = len(games.agents)
-    # Games with the same pair and outcome are alike, so drawing games is drawing how many there are of each kind.
-    wins, ties = games.outcomes()
-    kinds = np.concatenate([wins.ravel(), np.triu(ties).ravel()])
     points = games.points().reshape(-1, size * size)
     block = max(1, _STRENGTH_CELLS // max(size * size, len(points)))
     for begin in range(0, rounds, block):
         count = min(block, rounds - begin)
-        if unit == "queries":
-            drawn = random.multinomial(len(points), np.full(len(points), 1.0 / len(points)), size=count)
-            yield (drawn.astype(np.float64) @ points).reshape(count, size, size)
-        else:
-            drawn = random.multinomial(len(games), kinds / kinds.sum(), size=count)
-            won, tied = drawn.reshape(count, 2, size, size).transpose(1, 0, 2, 3)
-            yield won + 0.5 * (tied + tied.transpose(0, 2, 1))
+        drawn = random.multinomial(len(points), np.full(len(points), 1.0 / len(points)), size=count)
+        yield (drawn.astype(np.float64) @ points).reshape(count, size, size)
 
 
 def components(points: FloatArray) -> tuple[list[list[int]], list[list[int]]]:

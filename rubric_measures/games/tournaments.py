@@ -68,13 +68,11 @@ class TournamentSettings:
     Attributes:
         prior: see `fit_strengths`, in games.
         draws: of the bootstrap.
-        unit: what is drawn: `queries` or `games`.
         elo: the settings of Elo.
     """
 
     prior: float = 0.1
     draws: Draws = USUAL_DRAWS
-    unit: str = "queries"
     elo: EloSettings = field(default_factory=EloSettings)
 
     def __post_init__(self) -> None:
@@ -308,11 +306,11 @@ class _Spread(NamedTuple):
 
 
 def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -> _Spread | None:
-    """Percentile intervals; None where there are too few units or samples."""
-    if (len(games.query_ids) if settings.unit == "queries" else len(games)) < 2:
+    """Percentile intervals; None where there are too few queries or samples."""
+    if len(games.query_ids) < 2:
         return None
     blocks = []
-    for points in resampled_points(games, settings.draws.rounds, settings.draws.seed, settings.unit):
+    for points in resampled_points(games, settings.draws.rounds, settings.draws.seed):
         if settings.prior == 0:
             # Without a prior, samples in which wins do not connect all agents have no strengths.
             points = points[[len(components(one)[1]) == 1 for one in points]]
@@ -387,9 +385,9 @@ def _notes(
         names = [games.agents[place] for (place,) in alone if sums[place] == 0 and won[place] + lost[place] > 0]
         if names:
             notes.append(f"{', '.join(names)} {what}: the rating is as far out as the prior lets it be")
-    if len(games.query_ids) < 2 and settings.unit == "queries":
+    if len(games.query_ids) < 2:
         notes.append("no intervals: the games are about one query, and a bootstrap over queries needs two or more")
-    elif len(games.query_ids) < FEW_QUERIES and settings.unit == "queries":
+    elif len(games.query_ids) < FEW_QUERIES:
         notes.append(few_queries(len(games.query_ids)))
     if spread and spread.left_out:
         notes.append(
@@ -420,7 +418,7 @@ def _signature(games: Games, listed: Sequence[Preference], settings: TournamentS
             "model": "BradleyTerry",
             "ties": "half",
             "prior": settings.prior,
-            "bootstrap": f"{settings.unit},{draws.rounds},seed {draws.seed},level {draws.level:g},percentile",
+            "bootstrap": f"queries,{draws.rounds},seed {draws.seed},level {draws.level:g},percentile",
             "elo": dataclasses.asdict(settings.elo),
         }
     )

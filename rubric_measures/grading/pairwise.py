@@ -86,10 +86,9 @@ def pair_games(
     per_query: int | None = None,
     *,
     seed: int = 42,
-    both_orders: bool = True,
     played: Iterable[Preference | Game] = (),
 ) -> list[Game]:
-    """The games that are still to be played.
+    """The games that are still to be played: of each pair two, each answer being first once.
 
     With `per_query`, each query gets the pairs that met least often so far, drawn by the seed among equal ones: where
     every agent has all answers, no pair meets more than once more often than another. An agent that is added to games
@@ -100,29 +99,16 @@ def pair_games(
         answers: query -> agent -> text, as of `answers_by_query`.
         per_query: pairs a query, those played included; None takes all pairs.
         seed: of the draws.
-        both_orders: play each pair twice, each answer being first once; else once, each agent of a pair being first
-            every other time.
         played: games that there are already, by any grader: they are not played again and count for the balance.
-
-    Raises:
-        InputError: per_query is below 1.
 
     Source: Rackauckas, Câmara & Zavrel, LLM4Eval 2024 (random games, up to all pairs); balance and orders: ours.
     """
-    if per_query is not None and per_query < 1:
-        raise InputError(f"{per_query} games a query; ask for 1 or more")
     shown = {(game.query_id, game.agent_a, game.agent_b) for game in played}
-    met = Counter(tuple(sorted(game[1:])) for game in shown)
     games: list[Game] = []
     for query_id, chosen in _chosen_pairs(answers, per_query, seed, {_Pair.of(*game) for game in shown}).items():
         for first, second in chosen:
-            orders = [(first, second), (second, first)]
-            if not both_orders:
-                if any((query_id, *order) in shown for order in orders):
-                    continue
-                orders = [orders[met[first, second] % 2 == _first_side(seed, first, second)]]
-                met[first, second] += 1
-            games += [Game(query_id, *order) for order in orders if (query_id, *order) not in shown]
+            orders = (Game(query_id, first, second), Game(query_id, second, first))
+            games += [game for game in orders if game not in shown]
     return games
 
 
@@ -202,11 +188,6 @@ def _of_new_agents(possible: Sequence[_Pair], new: set[str], seed: int, wanted: 
         *(len(new), ", ".join(sorted(new)), len(drawn), 100 * share),
     )
     return drawn
-
-
-def _first_side(seed: int, first: str, second: str) -> int:
-    """Which of a pair begins, 0 or 1; the same whatever other agents there are."""
-    return random.Random(f"{seed}/{first}/{second}").randrange(2)
 
 
 IDENTICAL = "identical answers"
@@ -299,7 +280,6 @@ def load_references(
     *,
     prompt_class: str | None = None,
     grade_set: str | None = None,
-    annotations: bool = True,
 ) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query: of graded records with their annotations, or of a collection.
 
@@ -308,7 +288,6 @@ def load_references(
         level: the lowest label that is shown.
         prompt_class: the prompt of the direct labels of records; needed where there are several.
         grade_set: their settings, likewise.
-        annotations: keep the reasons of the labels.
 
     Raises:
         InputError: the source cannot be read, or no document has such a label.
@@ -317,8 +296,6 @@ def load_references(
         found = references_of_records(load_graded(source), level, prompt_class=prompt_class, grade_set=grade_set)
     else:
         found = references_of_collection(source, level)
-    if not annotations:
-        found = {query_id: tuple(one._replace(annotation="") for one in shown) for query_id, shown in found.items()}
     if not any(found.values()):
         raise InputError(f"{source}: no document has a label of {level} or more")
     return found
@@ -464,21 +441,8 @@ def ragdoll_games(
         per_query: games a query: with as many games as agents a ring, with half as many a matching, and further pairs.
         per_agent: games an agent in a query: as `per_query`, of half as many games as that makes.
 
-    Raises:
-        InputError: more than one number is given, or one is below 1.
-
     Source: RAGDoll, arena (2026).
     """
-    given = {
-        name: number
-        for name, number in (("per_pair", per_pair), ("per_query", per_query), ("per_agent", per_agent))
-        if number is not None
-    }
-    if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} both say how many games there are; keep one", settings=tuple(given))
-    for name, said in given.items():
-        if said < 1:
-            raise InputError(f"{name} is {said}; ask for 1 or more", settings=(name,))
     drawn: set[tuple[str, _SampledPair]] = set()
     if per_pair is not None:
         agents = sorted({agent for of_query in answers.values() for agent in of_query})

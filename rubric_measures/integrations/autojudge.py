@@ -278,13 +278,9 @@ class PairwiseSettings(ModelSettings):
     Attributes:
         model: this and the others of every judge: see `ModelSettings`; there is no choice of measures.
         per_query: how many random pairs of runs a topic, balanced; None plays all.
-        one_order: judge each pair in one order only.
-        prior: of Bradley-Terry: games against a middling opponent.
     """
 
     per_query: int | None = None
-    one_order: bool = False
-    prior: float = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -325,9 +321,7 @@ class PairwiseJudge(_LeaderboardJudge):
                 queries=topics,
                 model=chosen.model_name(llm_config),
                 prompt=chosen.prompt,
-                per_query=chosen.per_query,
-                one_order=chosen.one_order,
-                prior=chosen.prior,
+                games_per="" if chosen.per_query is None else f"query={chosen.per_query}",
                 save=path,
                 calls=chosen.calls(llm_config, settings),
             )

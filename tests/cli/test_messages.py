@@ -11,7 +11,7 @@ from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 
 MIXED_UP = {
-    "leaderboard graded.jsonl.gz --bank questions.jsonl -m RR bm25.run": "bm25.run is a file, and no measure; name",
+    "leaderboard graded.jsonl.gz --bank questions.jsonl -m bm25.run": "bm25.run is a file, and no measure; name",
     "leaderboard graded.jsonl.gz --bank questions.jsonl -m RR,nDCG@10": "part measures with blanks, not with commas",
     "leaderboard graded.jsonl.gz --bank questions.jsonl -m ndcg_cut_10": "trec_eval's name; here it is nDCG@10",
     "leaderboard graded.jsonl.gz --bank qrels.txt": "qrels.txt:1: is no test bank (its format is qrels)",
@@ -20,7 +20,7 @@ MIXED_UP = {
     "evaluate bm25.run qrels.txt nDCG@10": "it looks like a run: are qrels and run the wrong way round?",
     "leaderboard passages.jsonl.gz": "its passages are not graded yet; grade them first",
     "qrels passages.jsonl.gz": "its passages are not graded yet; grade them first",
-    "verify passages.jsonl.gz --bank questions.jsonl": "are its passages graded?",
+    "verify all passages.jsonl.gz --bank questions.jsonl": "are its passages graded?",
     "compare graded.jsonl": "holds graded records; score them, and give the board",
     "convert bm25.run -o table.csv": "table.csv: runs cannot be written as csv",
 }

@@ -35,7 +35,7 @@ def games(tmp_path: Path) -> Path:
 
 
 def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = run(capsys, games, "--rounds", 50, "--replays", 10)
+    status, out, err = run(capsys, games, "--rounds", 50)
     assert (status, err.count("\n")) == (
         0,
         1,
@@ -51,7 +51,7 @@ def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_formats_are_read_back(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["--rounds", 50, "--replays", 10]
+    small = ["--rounds", 50]
     _, out, _ = run(capsys, games, "--format", "json", "-p", -1, *small)
     (tmp_path / "board.json").write_text(out)
     _, out, _ = run(capsys, games, "--format", "tsv", "-p", -1, *small)
@@ -59,8 +59,6 @@ def test_formats_are_read_back(games: Path, tmp_path: Path, capsys: pytest.Captu
     both = [read_leaderboard(tmp_path / f"board.{name}").column("Elo") for name in ("json", "tsv")]
     assert both[0] == both[1]
     assert sum(both[0].values()) == pytest.approx(3000)
-    settings = json.loads((tmp_path / "board.json").read_text())["signature"]
-    assert '"replays":10' in settings
 
 
 def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,14 +68,14 @@ def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.Captu
     apart = [Preference("q1", "v", "w", "a"), Preference("q1", "w", "v", None, "failed")]
     GAMES.write(tmp_path / "apart.jsonl", [*CYCLE, *apart])
     for path in (games, tmp_path / "apart.jsonl"):
-        content = json.loads(run(capsys, path, "--format", "json", "--rounds", 20, "--replays", 5)[1])
+        content = json.loads(run(capsys, path, "--format", "json", "--rounds", 20)[1])
         for name in ("leaderboard", "tournament"):
             jsonschema.Draft202012Validator(json.loads(schemas[name])).validate(content)
 
 
 def test_csv_games_and_assessors(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RAGELO_GAMES.write(tmp_path / "g.csv", [game._replace(grader="") for game in CYCLE])
-    status, out, err = run(capsys, tmp_path / "g.csv", "--assessor-games", games, "--rounds", 20, "--replays", 5)
+    status, out, err = run(capsys, tmp_path / "g.csv", "--assessor-games", games, "--rounds", 20)
     assert status == 0
     assert "144 games" in out
     assert "72 of 144 games were judged by assessors" in err
@@ -108,7 +106,7 @@ def test_compat_and_agents(games: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def play(tmp_path: Path, *answers: str, more: tuple[object, ...] = ()) -> list[object]:
     paths = [EXAMPLE / "answers" / f"{name}.jsonl" for name in answers]
-    small = ["--rounds", 20, "--replays", 5, "--seed", 1]
+    small = ["--rounds", 20, "--seed", 1]
     base = ["--answers", *paths, "--query-file", EXAMPLE / "queries.tsv", "--save", tmp_path / "games.jsonl", *small]
     return [*base, *(more or ("--model", "lexical"))]
 
@@ -137,16 +135,16 @@ def test_games_of_others_stay_in_the_file(tmp_path: Path, capsys: pytest.Capture
 def test_failed_games_are_said_and_played_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     replies = tmp_path / "replies.jsonl"
     replies.write_text('{"contains": "why do leaves change colour", "reply": "[[A]]"}\n{"reply": "no idea"}\n')
-    more = ("--model", f"scripted:{replies}", "--retries", 0, "--documents", EXAMPLE, "--per-query", 1, "--one-order")
+    more = ("--model", f"scripted:{replies}", "--retries", 0, "--documents", EXAMPLE, "--games-per", "query=1")
     status, out, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
     assert status == 1
-    assert "7 games without a verdict count for nobody: 7 unparsed" in err
+    assert "14 games without a verdict count for nobody: 14 unparsed" in err
     assert "no intervals: the games are about one query" in err
     assert "thorough" in out
     replies.write_text('{"contains": "why do leaves change colour", "reply": "[[A]]"}\n{"reply": "[[C]]"}\n')
     status, _, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
     # The other table is another model: its games come beside those of the first.
-    assert status == 1 and "8 games of other graders" in err
+    assert status == 1 and "16 games of other graders" in err
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,8 +165,8 @@ BAD = {
         "needs queries, save (--query-file, --save)",
     ),
     "without effect": (
-        ["{games}", "--one-order", "--save", "x"],
-        "save, one_order would have no effect",
+        ["{games}", "--games-per", "query=1", "--save", "x"],
+        "save, games_per would have no effect",
     ),
     "no file": (["none.jsonl"], "none.jsonl: cannot be read"),
     "agent": (["{games}", "--agents", "x,w"], "unknown agent 'w'"),
@@ -211,15 +209,13 @@ def test_documents_of_graded_records_come_with_the_reasons_of_their_labels(
     (tmp_path / "docs.jsonl").write_text(json.dumps(["q01", passages]) + "\n")
     rules = [
         {"contains": "[p1] Text of p1.\nRelevance: It answers.\n[The Start", "reply": "[[A]]"},
-        {"contains": "[p1] Text of p1.\n[The Start", "reply": "[[B]]"},
         {"contains": "(no documents are shown)", "reply": "[[C]]"},
     ]
     replies = tmp_path / "replies.jsonl"
     replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
     more = ("--model", f"scripted:{replies}", "--documents", tmp_path / "docs.jsonl")
-    for options, verdict in (((), "a"), (("--no-annotations",), "b")):
-        status, _, _ = run(capsys, *play(tmp_path, "concise", "thorough", more=(*more, *options)))
-        assert status == 0
-        found = GAMES.read(tmp_path / "games.jsonl")
-        assert {game.verdict for game in found if game.query_id == "q01"} == {verdict}
-        assert {game.verdict for game in found if game.query_id != "q01"} == {"tie"}
+    status, _, _ = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
+    assert status == 0
+    found = GAMES.read(tmp_path / "games.jsonl")
+    assert {game.verdict for game in found if game.query_id == "q01"} == {"a"}
+    assert {game.verdict for game in found if game.query_id != "q01"} == {"tie"}

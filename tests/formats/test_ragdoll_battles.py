@@ -99,7 +99,7 @@ def test_files_for_programs_have_all_digits(battles: Path, tmp_path: Path, capsy
         # Five games, all of other queries: 1, 1, 0, ½, ½ points for y.
         assert read_leaderboard(path).column("WinRate")["y"] == pytest.approx(0.6, abs=1e-15)
     capsys.readouterr()
-    assert main(["tournament", str(battles), "--rounds", "5", "--prior", "0"]) == 1
+    assert main(["tournament", str(battles), "--rounds", "5", "--compat", "ragdoll"]) == 1
     assert capsys.readouterr().out.splitlines()[1].split()[1] == "1035.2"
 
 
@@ -113,9 +113,9 @@ def test_a_model_plays_battles_with_bare_verdicts(tmp_path: Path, capsys: pytest
     command = [
         "tournament", "--answers", str(tmp_path / "a.jsonl"), "--query-file", str(tmp_path / "q.tsv"),
         "--model", f"scripted:{tmp_path / 'r.jsonl'}", "--prompt", "AnswerBattle", "--save", str(tmp_path / "g.jsonl"),
-        "--compat", "ragdoll", "--seed", "13", "--rounds", "5", "--retries", "0", "--prior", "0.1",
+        "--compat", "ragdoll", "--seed", "13", "--rounds", "5", "--retries", "0",
     ]  # fmt: skip
-    assert main([*command, "--per-agent", "1"]) == 1
+    assert main([*command, "--games-per", "agent=1"]) == 1
     # Three systems, one game each: two games a query (3 · 1 / 2, rounded up).
     games = GAMES.read(tmp_path / "g.jsonl")
     said = {game.query_id: (game.verdict, game.status) for game in games}
@@ -163,10 +163,9 @@ def test_what_battles_cannot_hold_and_what_would_be_lost(
     assert "holds battles of RAGDoll, which would be lost" in capsys.readouterr().err
     assert battles.read_bytes() == before
     for more, message in (
-        (["--per-agent", "2"], "only RAGDoll draws so"),
-        (["--compat", "ragdoll", "--per-agent", "2", "--per-pair", "2"], "keep one"),
-        (["--compat", "ragdoll", "--per-pair", "0"], "ask for 1 or more"),
-        (["--compat", "ragdoll", "--one-order"], "judges each pair in one order anyway"),
+        (["--games-per", "agent=2"], "only RAGDoll draws so"),
+        (["--games-per", "2"], "expected query=N, pair=N or agent=N"),
+        (["--compat", "ragdoll", "--games-per", "pair=0"], "expected query=N, pair=N or agent=N"),
     ):
         assert main([*play, "--save", str(tmp_path / "g.jsonl"), *more]) == 2
         assert message in capsys.readouterr().err
@@ -176,7 +175,7 @@ def test_the_toolkits_own_leaderboard_and_pairs() -> None:
     folder = shared_data("support")
     from rubric_measures import tournament
 
-    result = tournament(folder / "judgments.jsonl", compat="ragdoll", draws=Draws(5), replays=2)
+    result = tournament(folder / "judgments.jsonl", compat="ragdoll", draws=Draws(5))
     rows = list(csv.DictReader((folder / "expected.leaderboard.csv").read_text().splitlines()))
     assert [(one.agent, one.games, one.wins, one.losses, one.ties) for one in result.ratings] == [
         (row["run_id"], *(int(row[name]) for name in ("n_judgments", "wins", "losses", "ties"))) for row in rows
@@ -197,7 +196,7 @@ def test_the_toolkits_own_leaderboard_and_pairs() -> None:
 
 def test_the_leaderboard_of_battles_after_resuming() -> None:
     folder = shared_data("conformance")
-    found = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", prior=0, draws=Draws(10))
+    found = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", compat="ragdoll", draws=Draws(10))
     ratings = {one.agent: one.rating for one in found.ratings}
     rows = list(csv.DictReader((folder / "ragdoll-battles.leaderboard.csv").read_text().splitlines()))
     assert ratings == pytest.approx({row["run_id"]: float(row["arena_score"]) for row in rows}, abs=1e-4)

@@ -201,14 +201,14 @@ cache size {{+cache.sqlite}}
 cache export {{+cache3.sqlite}} -o out/r
 cache merge {{+cache.sqlite}} {{+cache2.sqlite}} {{+cache3.sqlite}}
 cache prune {{+cache.sqlite}} --status truncated
-tournament {{games.jsonl}} {_QUICK} --replays 20
-tournament {{ragdoll-battles.jsonl}} {_QUICK} --replays 20 --format json
+tournament {{games.jsonl}} {_QUICK}
+tournament {{ragdoll-battles.jsonl}} {_QUICK} --format json
 tournament {{games.jsonl}} --assessor-games {{assessor-games.jsonl}} \
- {_QUICK} --replays 20 --format json
-tournament {{ragelo-games.csv}} --compat ragelo --format trec_eval {_QUICK} --replays 20
+ {_QUICK} --format json
+tournament {{ragelo-games.csv}} --compat ragelo --format trec_eval {_QUICK}
 tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries.tsv}} \
  --model scripted:{{verdicts.jsonl}} \
- --save out/g {_QUICK} --replays 20
+ --save out/g {_QUICK}
 verify all {{graded.jsonl}} --bank {{questions.jsonl}} --runs {_RUNS}
 verify suggest {{graded.jsonl}}
 verify all {{graded.jsonl}} -o out/v.html
@@ -221,7 +221,7 @@ _PLOTS = f"""
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.svg
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.pdf --plot-kind heat
 compare {{board.json}} -m RubricCover(rel=4)@5 --plot out/p.svg {_QUICK}
-tournament {{games.jsonl}} {_QUICK} --replays 20 --plot out/p.svg
+tournament {{games.jsonl}} {_QUICK} --plot out/p.svg
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --plot out/p.svg
 """
 

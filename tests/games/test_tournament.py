@@ -189,24 +189,6 @@ def test_known_strengths_are_found_again_and_the_intervals_hold_them() -> None:
     assert 0.85 <= held / total <= 1.0
 
 
-def test_the_query_bootstrap_is_wider_than_the_game_bootstrap_when_queries_differ() -> None:
-    strengths = {"a": 0.4, "b": 0.0, "c": -0.4}
-
-    def width(spread: float, unit: str) -> float:
-        games = [
-            game._replace(grader=f"g{draw}")
-            for draw in range(4)
-            for game in simulated(strengths, 30, seed=3 if spread else draw, spread=spread)
-        ]
-        settings = TournamentSettings(draws=Draws(400), unit=unit, elo=EloSettings(replays=1))
-        ratings = rate_games(games, settings).ratings
-        return sum((one.high or 0) - (one.low or 0) for one in ratings)
-
-    # With a spread, the four graders see one and the same outcome of each query: the games hang together.
-    assert width(3.0, "queries") > 1.5 * width(3.0, "games")
-    assert width(0.0, "queries") == pytest.approx(width(0.0, "games"), rel=0.35)
-
-
 def test_the_matrix_counts_wins_ties_and_losses() -> None:
     table = win_table(gather_games(CHAIN), ["C", "B", "A"])
     assert table.wins == ((0, 0, 0), (1, 0, 1), (0, 3, 0))
@@ -356,18 +338,13 @@ def test_the_result_does_not_depend_on_the_order_of_the_games() -> None:
 
 def test_resampling_keeps_the_number_of_games() -> None:
     games = gather_games(CHAIN)
-    (drawn,) = resampled_points(games, 20, 1, "games")
-    assert drawn.sum(axis=(1, 2)).tolist() == [7.0] * 20
     (drawn,) = resampled_points(games, 20, 1)
     assert set(drawn.sum(axis=(1, 2)).tolist()) <= {6.0, 7.0, 8.0}
-    with pytest.raises(InputError, match="over 'topics'"):
-        list(resampled_points(games, 20, 1, "topics"))
 
 
-@pytest.mark.parametrize("unit", ["queries", "games"])
-def test_large_tournaments_go_in_blocks_with_the_same_result(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_tournaments_go_in_blocks_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
     games = simulated({"a": 0.5, "b": 0.0, "c": -0.5}, 10, seed=2)
-    settings = TournamentSettings(unit=unit, draws=Draws(50), elo=EloSettings(replays=20))
+    settings = TournamentSettings(draws=Draws(50), elo=EloSettings(replays=20))
     whole = render(rate_games(games, settings), "text", 9)
     monkeypatch.setattr("rubric_measures.games.ratings._STRENGTH_CELLS", 70)
     monkeypatch.setattr("rubric_measures.games.ratings._CELLS", 200)

@@ -13,7 +13,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, CheckedQuery
 from rubric_measures.pages.frame import ReviewAddress
-from rubric_measures.types.scales import Scale
+from rubric_measures.types.scales import SELF_RATING, Scale
 from rubric_measures.verification.html import LARGEST_PAGE, write_html
 from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import Section
@@ -189,7 +189,7 @@ def test_items_that_work_against_the_others_are_listed(tmp_path: Path) -> None:
     rows = [["q1", -0.5, None, "a", "Why?"], ["q1", 0.5, -0.75, "b", "How?"], ["q1", 0.5, 0.1, "c", "Who?"]]
     items = {"a": "Why?", "b": "How?", "c": "Who?"}
     grades = {item: CheckedGrade("q1", item, text, "d1", 5, "graded", "5", 1, "text") for item, text in items.items()}
-    query = CheckedQuery("q1", "why", items, [CheckedPassage("d1", "text", 1, grades)])
+    query = CheckedQuery("q1", "why", items, [CheckedPassage("d1", "text", 1, grades)], SELF_RATING)
     path = tmp_path / "report.html"
     write_html(str(path), [Section("items", "t", columns, rows), query], ReportSettings())
     reader = Reader(path.read_text(encoding="utf-8"))
@@ -215,7 +215,9 @@ def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> No
                     for item in ids
                 }
                 passages.append(CheckedPassage(doc_id, text, 1, grades))
-            yield CheckedQuery(f"q{number}", f"query {number}", {item: f"Why {item[-1]}?" for item in ids}, passages)
+            yield CheckedQuery(
+                f"q{number}", f"query {number}", {item: f"Why {item[-1]}?" for item in ids}, passages, SELF_RATING
+            )
 
     path = tmp_path / "a-report-with-quite-a-long-name.html"
     review = ReviewAddress("http://127.0.0.1:8642", "rubric_measures review")
@@ -254,8 +256,8 @@ def test_in_a_browser(tmp_path: Path) -> None:
         pytest.skip("needs chromium and chromedriver")
     rows = [["b", 10, "x"], ["a", 9, NASTY], ["c", None, "x"]]
     path = tmp_path / "report.html"
-    grade = CheckedGrade("q1", "a", "Why?", "d1", 5, "graded", "5", 0, "word " * 50)
-    query = CheckedQuery("q1", "why", {"a": "Why?"}, [CheckedPassage("d1", grade.text, 0, {"a": grade})])
+    grade = CheckedGrade("q1", "a", "Why?", "d1", 5, "graded", "5", 1, "word " * 50)
+    query = CheckedQuery("q1", "why", {"a": "Why?"}, [CheckedPassage("d1", grade.text, 1, {"a": grade})], SELF_RATING)
     write_html(str(path), [Section("graders", "t", ["item", "count", "answer"], rows), query], ReportSettings())
     page = browser.Browser(tmp_path / "profile", path.as_uri())
     try:
