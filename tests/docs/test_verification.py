@@ -29,7 +29,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         assert command[:2] == ["rubric_measures", "verify"]
         assert main(command[1:]) == 0, command
         outputs.append(capsys.readouterr().out)
-    grading, grid, uncovered, bad, _, bank, graders, canaries, _ = outputs
+    _, grading, grid, uncovered, bad, _, graders, bank, canaries = outputs
     assert grading.startswith("q01: Which pigment makes leaves green in summer?")
     assert grid.startswith("### q01: why do leaves change colour in autumn")
     assert "passages judged 2 or better, no item graded 4 or better" in uncovered
