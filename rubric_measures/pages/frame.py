@@ -36,7 +36,8 @@ def _data(value: Any) -> Any:
 
 @lru_cache(maxsize=8)
 def environment(package: str = _HOME) -> Any:
-    """The templates of a package, and behind them those that pages share: `page.html`, `macros.html`."""
+    """The templates of a package, and behind them those that pages share: `page.html`, `macros.html`. `cell` makes a
+    `PageCell`."""
     import jinja2
 
     found = jinja2.Environment(
@@ -48,6 +49,7 @@ def environment(package: str = _HOME) -> Any:
         lstrip_blocks=True,
     )
     found.filters["counted"] = counted
+    found.globals["cell"] = PageCell
     return found
 
 

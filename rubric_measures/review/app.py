@@ -290,7 +290,8 @@ def make_app(review: Review, hosts: Iterable[str], token: str, secret: str) -> A
     sessions = require("starlette.middleware.sessions", "review").SessionMiddleware
     # Browsers keep no cookies apart by port: reviews that run side by side have one each.
     cookie = f"review_{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
-    static = require("starlette.staticfiles", "review").StaticFiles(packages=[("rubric_measures.review", "static")])
+    packages = [("rubric_measures.review", "static"), ("rubric_measures.pages", "templates")]
+    static = require("starlette.staticfiles", "review").StaticFiles(packages=packages)
     routes = [routing.Mount("/assets", static)]
     # Starlette lets whoever may get a page ask for its head.
     for path, handlers in [*SCREENS.items(), (f"{_CELL}{{cell:path}}", SCREENS["/check"])]:
