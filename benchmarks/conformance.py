@@ -103,9 +103,9 @@ def pyndeval() -> Iterator[Row]:
 
     names = {"alpha_nDCG(rel=4)@10": "alpha-nDCG@10", "ERR_IA(rel=4)@10": "ERR-IA@10", "StRecall(rel=4)@10": "strec@10"}
     graded, run = str(EXAMPLE / "graded.jsonl.gz"), str(EXAMPLE / "runs" / "bm25.run")
-    chosen = ("--prompt-type", "question")
+    chosen = ("--grader", "kind=question")
     _run("qrels", graded, *chosen, "--per", "item", "-o", "items.qrels")
-    grades = rubric_measures.load(graded, bank=str(EXAMPLE / "questions.jsonl"), prompt_type="question")
+    grades = rubric_measures.load(graded, bank=str(EXAMPLE / "questions.jsonl"), grader="kind=question")
     board = rubric_measures.score(grades, [run], list(names))
     mine = {
         f"{measure} {query_id}": value
@@ -205,7 +205,7 @@ def autojudge() -> Iterator[Row]:
     from autojudge_base.nugget_data import load_nugget_banks_from_file
 
     runs = [str(path) for path in sorted((EXAMPLE / "runs").glob("*.run"))]
-    grades = rubric_measures.load(EXAMPLE / "graded.jsonl.gz", bank=EXAMPLE / "questions.jsonl", prompt_type="question")
+    grades = rubric_measures.load(EXAMPLE / "graded.jsonl.gz", bank=EXAMPLE / "questions.jsonl", grader="kind=question")
     board = rubric_measures.score(grades, runs, ["RubricCover@10"])
     Path("board.txt").write_text(board.render("trec_eval", -1))
     _run("convert", "board.txt", "--to", "leaderboard:ir_measures", "-o", "lines.txt")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import rubric_measures
 from rubric_measures import RubricCover
 from rubric_measures.grading.lazy import certificate
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.loading import RecordQuery, read_records
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.models.base import Request
@@ -95,7 +95,7 @@ def main() -> None:
     """Prints a line for each number of runs, cutoff and level."""
     path, *more = sys.argv[1:] or EXAMPLE
     bank = rubric_measures.load_bank(more[0]) if more else None
-    queries = list(read_records(path, bank, GradeFilter(prompt_class=more[1] if len(more) > 1 else None)))
+    queries = list(read_records(path, bank, Grader(prompt=more[1] if len(more) > 1 else None)))
     every = sorted({run for query in queries for run in query.rankings})
     print("| runs | k | rel | all | lazy | certificate | lazy ÷ certificate | move-to-front | equal boards |")
     print("|---|---|---|---|---|---|---|---|---|")

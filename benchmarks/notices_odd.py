@@ -144,7 +144,7 @@ def _scales() -> Iterator[Odd]:
     )
     binary = _regraded(make_world(42), lambda query, _, grade: min(grade, 1) if query == "004" else grade)
     yield _records("one query with grades 0 and 1 alone", binary)
-    yield _items("the scale said by an option", make_world(43), "--scale", "0-5:4")
+    yield _items("the scale said by an option", make_world(43), "--grader", "scale=0-5:4")
 
 
 def _sizes() -> Iterator[Odd]:
@@ -402,10 +402,10 @@ def shared_files() -> list[Odd]:
         add(f"correlate {official} {golden}/{name} --rounds 0", r"the last line has no line end")
     graded = "@@/workbench/graded-q0.jsonl.gz"
     for prompt in ("QuestionSelfRatedUnanswerablePromptWithChoices", "NuggetSelfRatedPrompt"):
-        add(f"qrels {graded} --prompt-class {prompt} -o {{}}/out.qrels")
+        add(f"qrels {graded} --grader prompt={prompt} -o {{}}/out.qrels")
     for prompt in ("QuestionCompleteConciseUnanswerablePromptWithChoices", "NuggetExtractionPrompt"):
-        add(f"qrels {graded} --prompt-class {prompt} --rel 1 -o {{}}/out.qrels")
-    add(f"qrels {graded} --prompt-type direct -o {{}}/out.qrels")
+        add(f"qrels {graded} --grader prompt={prompt} --rel 1 -o {{}}/out.qrels")
+    add(f"qrels {graded} --grader kind=direct -o {{}}/out.qrels")
     support = "@@/support"
     sentences = r"\d+ sentences (have no text|stand twice)|answers have no sentences"
     for name in ("rag24.webassess.jsonl.gz", "rag24.without-prediction.jsonl.gz", "rag25.jsonl.gz"):

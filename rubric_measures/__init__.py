@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         tournament,
         write_report,
     )
+    from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import Grades
     from rubric_measures.models.settings import Calls
     from rubric_measures.types.entities import Grade, Preference, RubricItem, TestBank, make_item_id
@@ -80,6 +81,7 @@ __all__ = [
     "ContradictionRate",
     "Draws",
     "Grade",
+    "Grader",
     "Grades",
     "NuggetA",
     "NuggetV",
@@ -126,6 +128,7 @@ if not TYPE_CHECKING:
     _HOMES = {
         "rubric_measures.api": __all__,
         "rubric_measures.analysis.resampling": ["Draws", "Tests"],
+        "rubric_measures.measures.grade_sets": ["Grader"],
         "rubric_measures.measures.grades": ["Grades"],
         "rubric_measures.models.settings": ["Calls"],
         "rubric_measures.types.entities": ["Grade", "Preference", "RubricItem", "TestBank", "make_item_id"],

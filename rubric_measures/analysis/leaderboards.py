@@ -58,7 +58,7 @@ from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.measures.findings import Note, of_queries
 from rubric_measures.measures.grade_sets import (
     UNKNOWN_GRADER,
-    GradeFilter,
+    Grader,
     choices_of,
     grade_sets,
     grades_of_set,
@@ -458,7 +458,7 @@ class _Levels:
 
 
 def _sets_of(
-    groups: GradedFile, wanted: GradeFilter, bank: TestBank | None
+    groups: GradedFile, wanted: Grader, bank: TestBank | None
 ) -> tuple[list[GradeSetKey], Mapping[GradeSetKey, _Levels]]:
     """The grade sets to score: those that pass the filter and, with a bank, grade an item of it (or no item at all)."""
     name = groups.name
@@ -493,7 +493,7 @@ def correlate_grid(
     *,
     rels: Sequence[int] | None = None,
     bank: TestBank | None = None,
-    wanted: GradeFilter | None = None,
+    wanted: Grader | None = None,
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
     on_failed: OnFailed | None = None,
     draws: Draws = USUAL_DRAWS,
@@ -526,7 +526,7 @@ def correlate_grid(
     """
     if os.fspath(path) == "-":
         raise InputError("a grid reads its records several times; give a file, not standard input")
-    restriction = wanted or GradeFilter()
+    restriction = wanted or Grader()
     cells: list[GridCell] = []
     groups = load_graded(path)
     keys, levels = _sets_of(groups, restriction, bank)
@@ -534,8 +534,8 @@ def correlate_grid(
     prompts = prompt_cells(keys)
     for key in keys:
         kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
-        exact = (key.llm, key.prompt_class, kind, restriction.question_set, key.grade_set or UNKNOWN_GRADER)
-        chosen = GradeFilter(*exact, assessors=restriction.assessors)
+        exact = (key.llm, key.prompt_class, kind, restriction.items, key.grade_set or UNKNOWN_GRADER)
+        chosen = Grader(*exact, assessors=restriction.assessors)
         if compat == "workbench":
             chosen = workbench_filter(chosen)
         # Labels of whole passages grade no item, so the bank has nothing to say about them.
@@ -570,7 +570,7 @@ def correlate_grid(
 def _grid_boards(
     groups: GradedFile,
     bank: TestBank | None,
-    chosen: GradeFilter,
+    chosen: Grader,
     measures: Sequence[Measure],
     on_failed: OnFailed | None,
     compat: str | None,

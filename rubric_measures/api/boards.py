@@ -37,6 +37,7 @@ from rubric_measures.api.loading import (
     Runs,
     content_of,
     file_path,
+    grader_of,
     load,
     load_bank,
     read_runs,
@@ -68,7 +69,8 @@ if TYPE_CHECKING:
 
     from rubric_measures.api.comparing import Comparisons, Correlations
     from rubric_measures.boards.scoring import LeaderboardChecks
-    from rubric_measures.measures.grades import Grades
+    from rubric_measures.measures.grade_sets import Grader
+    from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.records.models import GradedPassage, QueryPassages
 
     _Change: TypeAlias = Callable[[QueryPassages], QueryPassages]
@@ -313,7 +315,7 @@ def check_conclusions(path: str | os.PathLike[str], scores: Any, *others: Any, b
         made = compare(scores, *others, **asked)
     else:
         asked = asdict(_typed(AskedCorrelation, content.get("asked"), name))
-        made = correlate(scores, *others, **asked.pop("chosen"), **asked, bank=bank, notes=False)
+        made = correlate(scores, *others, **asked, bank=bank, notes=False)
     now = made.report().content
     return _compared(content, {} if now is None else now())
 
@@ -522,7 +524,8 @@ def bundle(
     also: Sequence[str | os.PathLike[str]] = (),
     texts: bool = True,
     certificate: bool = False,
-    **chosen: Any,
+    grader: str | Grader | None = None,
+    on_failed: OnFailed | None = None,
 ) -> Path:
     """Collects an evaluation in a new folder, after it was recomputed from what goes in.
 
@@ -539,7 +542,8 @@ def bundle(
         texts: whether texts of passages, replies and reasons go in; else digests of the texts stand in graded records,
             and the replies are left out.
         certificate: of the grades in graded records only the few go in that prove the scores, whatever the others are.
-        chosen: which grades count, as for `load`.
+        grader: whose grades count, see `load`.
+        on_failed: see `load`; as the board has it by default.
 
     Returns:
         the folder.
@@ -555,9 +559,10 @@ def bundle(
     if not (texts and not certificate) and content_of(path_name(graded)) != "records":
         text = f"{path_name(graded)}: only graded records can go without texts, or without some of the grades"
         raise InputError(text, settings=("certificate" if texts else "texts",))
-    given = {name: value for name, value in chosen.items() if value is not None}
-    kept_board = load_board(board)
-    grades = load(graded, bank, **{"on_failed": kept_board.on_failed, **given})
+    wanted, kept_board = grader_of(grader), load_board(board)
+    asked = {"grader": None if wanted is None else str(wanted), "on_failed": on_failed}
+    given = {name: value for name, value in asked.items() if value is not None}
+    grades = load(graded, bank, grader=wanted, on_failed=kept_board.on_failed if on_failed is None else on_failed)
     _refuse(prove(kept_board, grades, [os.fspath(run) for run in runs] or None, qrels=qrels), board)
     counts: Counter[str] = Counter()
     changes: list[_Change] = [] if texts else [_without_texts]

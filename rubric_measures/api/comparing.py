@@ -31,10 +31,10 @@ from rubric_measures.api.loading import (
     bank_of,
     content_of,
     file_path,
-    grade_filter,
+    grader_of,
     load,
     rankings_for,
-    refuse_filters,
+    refuse_choice,
 )
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.comparison import Comparison, Design
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
     from rubric_measures.formats.base import Form
+    from rubric_measures.measures.grade_sets import Grader
 
 
 # Numbers that name no measure are by whatever measure is compared.
@@ -300,11 +301,6 @@ measure)."""
 PlotKind = Literal["ranks", "scatter"]
 
 
-_Filter = Literal[
-    "grader", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors", "scale", "grade"
-]  # fmt: skip
-
-
 class AskedCorrelation(Struct, frozen=True, forbid_unknown_fields=True):
     """What was asked of `correlate`: its arguments but the scores and the bank."""
 
@@ -319,7 +315,7 @@ class AskedCorrelation(Struct, frozen=True, forbid_unknown_fields=True):
     compat: Literal["workbench"] | None = None
     draws: Draws = USUAL_DRAWS
     on_failed: OnFailed | None = None
-    chosen: Mapping[_Filter, Any] = {}
+    grader: str | None = None
 
 
 @dataclass(frozen=True)
@@ -504,9 +500,9 @@ def correlate(
     compat: Literal["workbench"] | None = None,
     draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
+    grader: str | Grader | None = None,
     on_failed: OnFailed | None = None,
     notes: bool = True,
-    **chosen: Any,
 ) -> Correlations:
     """Rank correlation of leaderboards with the official one, joined on their runs.
 
@@ -535,9 +531,9 @@ def correlate(
         compat: `workbench`: a missing run is an error, and a grid scores as that program does.
         draws: of the intervals; no rounds for none.
         bank: the test bank of a grid.
+        grader: whose grades make a grid, see `load`; all by default.
         on_failed: see `load`.
         notes: log what the numbers leave out, see `Correlations.notes`.
-        chosen: which grades make a grid, see `load`.
 
     Raises:
         InputError: there is nothing to correlate with, or several official columns and no choice: none is named, and a
@@ -547,9 +543,9 @@ def correlate(
     from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, correlate_grid, correlate_leaderboards
     from rubric_measures.analysis.panels import equal_boards
 
-    filters: Any = {name: value for name, value in chosen.items() if value is not None}
+    chosen = grader_of(grader)
     given = (measures, official_measure, coefficients, best_by, form, official_form, official_ranks, rel, compat)
-    about = AskedCorrelation(*given, draws, on_failed, filters)
+    about = AskedCorrelation(*given, draws, on_failed, None if chosen is None else str(chosen))
     wanted = [measures] if isinstance(measures, str) else measures
     side = _side(official, "official", official_form, official_ranks)
     asked = wanted
@@ -557,9 +553,9 @@ def correlate(
         side, wanted = _alone(official, side, wanted)
         others = (official,)
     records, called = [_records(other) for other in others], [_name(other) for other in others]
-    boards = [_board_of_table(other, wanted, bank=bank, on_failed=on_failed, **chosen) for other in others]
+    boards = [_board_of_table(other, wanted, bank=bank, grader=chosen, on_failed=on_failed) for other in others]
     if not any(records) and all(one is other for one, other in zip(boards, others, strict=True)):
-        refuse_filters(" and ".join(called), chosen, "scores of runs")
+        refuse_choice(" and ".join(called), chosen, (), "scores of runs")
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
     if best_by not in {None, *names}:
         raise UnknownNameError("coefficient", str(best_by), names, settings=("best_by",))
@@ -582,7 +578,7 @@ def correlate(
                     coefficients=names,
                     compat=compat,
                     bank=known.bank if known else bank_of(bank),
-                    wanted=known.wanted if known else grade_filter(**chosen),
+                    wanted=known.wanted if known else chosen,
                     on_failed=other.on_failed_given if isinstance(other, RecordGrades) else on_failed,
                     draws=draws,
                 )

@@ -38,7 +38,7 @@ from rubric_measures.api.loading import (
     bank_of,
     content_of,
     file_path,
-    grade_filter,
+    grader_of,
     is_file,
     judgments_of,
     labels_in,
@@ -46,7 +46,7 @@ from rubric_measures.api.loading import (
     load,
     rankings_for,
     read_runs,
-    refuse_filters,
+    refuse_choice,
     run_of,
 )
 from rubric_measures.api.scoring import Board
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.corpora.run_checks import Finding
     from rubric_measures.formats.support import ArgueReport
+    from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import Label
     from rubric_measures.measures.qrels import Unit
 
@@ -131,8 +132,8 @@ def evaluate(
     *,
     provider: str | None = None,
     facets: bool = False,
+    grader: str | Grader | None = None,
     on_failed: OnFailed | None = None,
-    **chosen: Any,
 ) -> RunValues:
     """Scores one run file. Judgments of documents go to ir_measures as they are.
 
@@ -143,8 +144,8 @@ def evaluate(
         bank: the test bank.
         provider: compute with this provider of ir_measures.
         facets: score facets in the place of items.
+        grader: whose grades count, see `load`.
         on_failed: see `load`.
-        chosen: which grades count, see `load`.
 
     Raises:
         InputError: an argument does nothing for what the source holds, or a file cannot be read.
@@ -152,20 +153,19 @@ def evaluate(
     """
     if source == run == "-":
         raise InputError("only one of grades and run can be standard input")
-    asked = parse_measures(measures)
+    asked, wanted = parse_measures(measures), grader_of(grader)
     content = content_of(source)
     is_ours = provider in (None, RubricProvider.NAME)
     is_graded = content in ("records", *JUDGED, "support", "added") or (content == "grades" and is_ours)
     if is_graded and not is_ours:
         raise _no_judgments(source, asked, provider)
     if is_graded:
-        return _of_grades(load(source, bank, on_failed=on_failed, **chosen), run, asked, facets)
+        return _of_grades(load(source, bank, grader=wanted, on_failed=on_failed), run, asked, facets)
     over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)
-    is_told = provider is not None or facets or any(value is not None for value in chosen.values())
+    is_told = provider is not None or facets or wanted is not None
     if is_ours and (bank is not None or (any(map(is_supported, asked)) and (is_told or not over_subtopics))):
-        return _of_grades(load(source, bank, on_failed=on_failed, **chosen), run, asked, facets)
-    by = {name: chosen.pop(name, None) for name in OF_TABLES} if content == "grades" else {}
-    refuse_filters(source, chosen)
+        return _of_grades(load(source, bank, grader=wanted, on_failed=on_failed), run, asked, facets)
+    refuse_choice(source, wanted, OF_TABLES if content == "grades" else ())
     if not is_ours and (bank is not None or facets):
         raise InputError(
             f"{provider} knows neither a bank nor facets; leave them or it out", settings=("bank", "facets", "provider")
@@ -176,7 +176,7 @@ def evaluate(
     judged: Any = labels
     best: Any = labels or {}
     if labels is None:
-        rows = judgments_of(source, **by)
+        rows = judgments_of(source, wanted)
         has_items = are_items(rows)
         # Of real labels, too, it is said here which measures there are.
         is_read_here = has_items or over_subtopics or real_label(rows) is not None
@@ -376,7 +376,7 @@ def convert(
     name: str = "qrels",
     run: str | None = None,
     answers: Iterable[File] = (),
-    **chosen: Any,
+    grader: str | Grader | None = None,
 ) -> Path:
     """Writes files of any format that we read in any format that we write; several are merged.
 
@@ -397,7 +397,7 @@ def convert(
         name: what records call the grader of item qrels, which name none.
         run: the run to write, of several in records.
         answers: files of the answers that support judgments of RAGDoll are about.
-        chosen: which grades count, see `load`.
+        grader: whose grades count, see `load`.
 
     Returns:
         the output.
@@ -409,6 +409,7 @@ def convert(
     from rubric_measures.corpora.conversion import Options, convert_files
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.formats.answers import read_answers
+    from rubric_measures.measures.grade_sets import Grader
 
     with contextlib.ExitStack() as stack:
         several = [inputs] if isinstance(inputs, PassageRecords) else listed(inputs)
@@ -426,7 +427,7 @@ def convert(
             options=Options(
                 collection=collection,
                 bank=bank_of(bank),
-                wanted=grade_filter(**chosen),
+                wanted=Grader.parse(grader),
                 label=label,
                 rel=rel,
                 depth=depth,

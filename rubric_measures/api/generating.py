@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rubric_measures.api.loading import Rows, are_rows, file_beside
+from rubric_measures.api.loading import Rows, are_rows, file_beside, grader_of
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
@@ -37,7 +37,7 @@ from rubric_measures.grading.generation import (
     write_synthetic,
 )
 from rubric_measures.grading.nuggetization import Caller, Failure, nuggetize, published_calls, related_segments
-from rubric_measures.measures.grade_sets import read_judgments
+from rubric_measures.measures.grade_sets import Grader, read_judgments
 from rubric_measures.models.settings import CalledModel, Calls, Interrupts, note_limit
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
@@ -113,9 +113,7 @@ def generate(
     by: Literal["judgments", "direct", "all"] = "judgments",
     qrels: _File | None = None,
     level: int = 1,
-    grader: str | None = None,
-    prompt_class: str = "",
-    grade_set: str = "",
+    grader: str | Grader | None = None,
     max_documents: int | None = None,
     max_nuggets: int = 30,
     keep: int = 20,
@@ -154,9 +152,7 @@ def generate(
         by: what makes a passage related.
         qrels: judgments in place of those in the records.
         level: the lowest label that is related.
-        grader: with `by="direct"`: the grades of this model.
-        prompt_class: with `by="direct"`: the grades of this prompt.
-        grade_set: with `by="direct"`: those of these settings (a hash), where there are several.
+        grader: with `by="direct"`: whose grades count, see `load`.
         max_documents: read at most this many related passages of a query, the first ones.
         max_nuggets: the longest list that is carried on.
         keep: nuggets that stay, vital ones first.
@@ -214,7 +210,7 @@ def generate(
             written = generate_queries(shown, callers, examples=_examples(examples or ()), max_questions=max_questions)
         elif from_documents:
             texts = {query.query_id: query.text for query in _asked(queries, limit)}
-            related = _related(from_documents, texts, by, qrels, level, (grader or "", prompt_class, grade_set))
+            related = _related(from_documents, texts, by, qrels, level, grader_of(grader))
             related = {query_id: segments[:max_documents] for query_id, segments in related.items()}
             having = [Query(query_id, text) for query_id, text in texts.items() if related.get(query_id)]
             found = nuggetize(
@@ -342,9 +338,9 @@ def _related(
     by: RelatedBy,
     qrels: _File | None,
     level: int,
-    grades: tuple[str, str, str],
+    grader: Grader | None,
 ) -> Mapping[str, Sequence[SourceSegment]]:
-    """Query -> the segments that are related to it; `grades` are by which model, prompt and settings."""
+    """Query -> the segments that are related to it."""
 
     path = os.fspath(source) if isinstance(source, str | os.PathLike) else "the passages"
     read = _documents(path, by, qrels, texts) if isinstance(source, str | os.PathLike) else source
@@ -354,10 +350,7 @@ def _related(
         spaced = spaced_pairs({(group.query_id, one.doc_id) for group in groups for one in group.passages})
         pairs = ((row[:2], row.relevance) for row in read_judgments(qrels))
         judged = {spaced.get(pair, pair): relevance for pair, relevance in pairs}
-    grader, prompt_class, grade_set = grades
-    segments = related_segments(
-        groups, by=by, level=level, qrels=judged, grader=grader, prompt_class=prompt_class, grade_set=grade_set
-    )
+    segments = related_segments(groups, by=by, level=level, qrels=judged, grader=grader)
     if not any(segments.get(query_id) for query_id in texts):
         raise InputError(f"{path}: no query has a passage of level {level} or more")
     return segments

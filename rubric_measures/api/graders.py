@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import structs
+
 from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, whole_answers
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.api.comparing import Scores, official_scores
@@ -33,25 +35,24 @@ from rubric_measures.api.loading import (
     bank_of,
     content_of,
     file_path,
-    grade_filter,
+    grader_of,
     is_file,
     is_table,
     load,
-    refuse_filters,
+    refuse_choice,
     run_list,
     run_of,
-    scale_of,
 )
 from rubric_measures.base.errors import InputError, counted, naming, warn
 from rubric_measures.base.files import check_readable_twice
 from rubric_measures.base.tables import Report, Reported, render
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.measures.findings import Note, say
-from rubric_measures.measures.grade_sets import chosen_grades
+from rubric_measures.measures.grade_sets import Grader, chosen_grades
 from rubric_measures.measures.labels import passages_of_records
 from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.types.entities import TestBank
-from rubric_measures.types.scales import Scale, covering_level
+from rubric_measures.types.scales import covering_level
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -150,17 +151,14 @@ def agreement(
     label: Label = "max",
     rel: int | None = None,
     cutoff: Iterable[tuple[int, int]] = (),
-    scale: str | Scale | None = None,
     clamp: bool = False,
     runs: Runs | None = None,
     measure: str = "nDCG@10",
     draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
-    grader_b: str | None = None,
-    prompt_class_b: str | None = None,
-    grade_set_b: str | None = None,
+    grader: str | Grader | None = None,
+    grader_b: str | Grader | None = None,
     notes: bool = True,
-    **chosen: Any,
 ) -> LabelAgreement:
     """How well label sources agree; `print` shows confusion, κ, α, cutoffs and more, or a leaderboard of judges.
 
@@ -182,27 +180,26 @@ def agreement(
         rel: the inclusive minimum grade that counts for a label; left out, `max` keeps all grades, and `count` takes
             the level that covers on the scale.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
-        scale: the grades that a source may use, such as `0-3:2`.
         clamp: bring labels of judges outside the truth's scale to its nearest end; how many is in `judges`.
         runs: TREC runs: the leaderboard that each judge's labels make of them is correlated with the truth's.
         measure: of these leaderboards.
         draws: of the intervals over queries; no rounds for none.
         bank: the test bank of records.
-        grader_b: the second source's model, where both are records.
-        prompt_class_b: its prompt; left out, that of the first where `grader_b` is left out, too.
-        grade_set_b: its settings.
+        grader: whose grades of records or of a table count, see `load`; its scale says the labels that a source may
+            use.
+        grader_b: the same for the second source, where both are records; what it leaves out is as in `grader`, but for
+            the prompt of another model, and the set.
         notes: log what is left out, see `LabelAgreement.notes`.
-        chosen: which grades of records count, see `load`.
 
     Raises:
         InputError: fewer than two sources, nothing in common, or an argument without effect.
     """
-    known = scale_of(scale)
-    of_second = {"grader": grader_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
-    second = {name: value for name, value in of_second.items() if value}
+    wanted, second = Grader.parse(grader), grader_of(grader_b)
+    # Counts of items are on no scale of grades.
+    known = wanted.scale if items or label == "max" else None
     if runs is not None and items:
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
-    read = _sources(list(sources), bank_of(bank), chosen, second, {"items": items, "label": label, "rel": rel})
+    read = _sources(list(sources), bank_of(bank), wanted, second, {"items": items, "label": label, "rel": rel})
     if items or label == "max":
         # Counts of passages do not add up to that of the answer.
         read = whole_answers(read)
@@ -254,7 +251,7 @@ def agreement_tables(
     min_answers: Sequence[int] = (1, 2, 5),
     min_judgment: int = 1,
     bank: Bank | None = None,
-    **chosen: Any,
+    grader: str | Grader | None = None,
 ) -> list[AgreementTable]:
     """The Rubric workbench's inter-annotator tables: the labels of graded records against the judgments inside.
 
@@ -264,7 +261,7 @@ def agreement_tables(
             where it has fewer.
         min_judgment: the least judgment that is relevant: 1, the program's default, or 2, as in its paper.
         bank: the test bank.
-        chosen: which grades count, see `load`; of several grade sets the first of each passage.
+        grader: whose grades count, see `load`; of several grade sets the first of each passage.
 
     Raises:
         InputError: the source is no file of graded records, or no grade set passes the choice.
@@ -275,7 +272,7 @@ def agreement_tables(
         raise InputError(
             f"{_called(source)}tables of labels against judgments are of one graded-records file", settings=("tables",)
         )
-    passages = passages_of_records(source, bank_of(bank), grade_filter(**chosen))
+    passages = passages_of_records(source, bank_of(bank), Grader.parse(grader))
     unjudged = sum(not passage.judgments for passage in passages)
     ungraded = sum(not passage.grades for passage in passages)
     if unjudged or ungraded:
@@ -286,13 +283,13 @@ def agreement_tables(
 def _sources(
     sources: list[Gradable],
     bank: TestBank | None,
-    chosen: dict[str, Any],
-    second: dict[str, str],
+    wanted: Grader,
+    second: Grader | None,
     labels: dict[str, Any],
 ) -> Sequence[LabelSource]:
     if len(sources) == 1:
         if _content(sources[0]) == "grades" and bank is None:
-            return _judges_of(sources[0], chosen, second, labels)
+            return _judges_of(sources[0], wanted, second, labels)
         if not _is_records(sources[0]) or sources[0] == "-":
             text = "agreement needs two sources, one graded-records file with judgments, or a table of several judges"
             raise InputError(f"{_called(sources[0])}{text}")
@@ -301,48 +298,46 @@ def _sources(
     graded = [_content(source) in ("records", "grades") for source in sources]
     names = " and ".join(os.fspath(source) for source in sources if isinstance(source, str | os.PathLike))
     if not any(map(_is_records, sources)):
-        refuse_filters(names, {key: said for key, said in chosen.items() if not any(graded) or key not in OF_TABLES})
+        refuse_choice(names, wanted, ("scale", *(OF_TABLES if any(graded) else ())))
         if bank is not None:
             raise InputError("no source is graded records, whose items a bank names; leave it out", settings=("bank",))
-    wanted = [chosen] * len(sources)
-    if second:
+    graders = [wanted] * len(sources)
+    if second is not None:
         if graded[1:2] != [True]:
-            given = [f"{name}_b" for name in second]
-            raise InputError("the second source holds no several graders; leave its choice out", settings=given)
+            problem = "the second source holds no several graders; leave its choice out"
+            raise InputError(problem, settings=("grader_b",))
         # Prompt and hash of one grader are not those of another; a second hash alone is of the same one.
-        own = {"grade_set": None} | ({"prompt_class": None} if "grader" in second else {})
-        wanted[1] = {**chosen, **own, **second}
+        own = {"set": None, **({"prompt": None} if second.model else {}), **second.given}
+        graders[1] = structs.replace(wanted, **own)
     read = [
-        _source(source, f"source {place}", bank, filters, labels)
-        for place, (source, filters) in enumerate(zip(sources, wanted, strict=True), 1)
+        _source(source, f"source {place}", bank, one, labels)
+        for place, (source, one) in enumerate(zip(sources, graders, strict=True), 1)
     ]
     # A table of another grader, or of nobody named, is what the chosen one is held to; but one has to be chosen.
     tables = [one for one, is_graded in zip(read, graded, strict=True) if is_graded]
     if tables and all(one.instead for one in tables):
         there = "; ".join(dict.fromkeys(one.instead for one in tables))
-        raise InputError(f"{names}: the choice fits no grades; there are those of: {there}", settings=OF_TABLES)
+        raise InputError(f"{names}: the choice fits no grades; there are those of: {there}", settings=("grader",))
     return _told_apart(sources, read)
 
 
-def _judges_of(
-    source: Gradable, chosen: dict[str, Any], second: dict[str, str], labels: dict[str, Any]
-) -> list[LabelSource]:
+def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, labels: dict[str, Any]) -> list[LabelSource]:
     """The judges of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
     from rubric_measures.measures.labels import labels_of_grades
 
-    if second:
-        given = [f"{name}_b" for name in second]
-        raise InputError("all judges of a table are compared; leave the second choice out", settings=given)
+    if second is not None:
+        problem = "all judges of a table are compared; leave the second choice out"
+        raise InputError(problem, settings=("grader_b",))
     name = Path(source).name if isinstance(source, str | os.PathLike) else "the table"
-    refuse_filters(name, {key: said for key, said in chosen.items() if key not in OF_TABLES}, "a table of grades")
+    refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades")
     rows = GRADES.read(source)
-    judges, first = list(dict.fromkeys(row.grader for row in rows)), chosen.get("grader")
+    judges, first = list(dict.fromkeys(row.grader for row in rows)), wanted.model
     if len(judges) < 2 or first not in (None, *judges):
         listed = ", ".join(filter(None, judges)) or "one, without a name"
         raise InputError(f"{name}: agreement is of two judges or more; this table has {listed}", settings=("grader",))
     found = []
     for judge in sorted(judges, key=lambda judge: judge != first):
-        grades = grades_of_table(chosen_grades(rows, name, judge, chosen.get("prompt_class")))
+        grades = grades_of_table(chosen_grades(rows, name, Grader(judge, wanted.prompt)))
         found.append(labels_of_grades(grades, f"{name} {judge}", **labels))
     return found
 
@@ -380,9 +375,7 @@ def _content(source: Gradable) -> str:
     return "" if os.fspath(source).startswith(_JUDGMENTS) else content_of(os.fspath(source))
 
 
-def _source(
-    source: Gradable, name: str, bank: TestBank | None, chosen: dict[str, Any], labels: dict[str, Any]
-) -> LabelSource:
+def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, labels: dict[str, Any]) -> LabelSource:
     from rubric_measures.measures import labels as sources
 
     if isinstance(source, str) and source.startswith(_JUDGMENTS):
@@ -392,15 +385,15 @@ def _source(
     if is_file(source):
         with file_path(source) as path:
             if content_of(path) == "records":
-                return sources.labels_of_records(path, bank, grade_filter(**chosen), **labels)
+                return sources.labels_of_records(path, bank, wanted, **labels)
             if content_of(path) == "judgments":
                 return sources.labels_of_qrels(path, **labels)
             if content_of(path) == "grades":
-                return sources.labels_of_table(path, "", *map(chosen.get, OF_TABLES), **labels)
+                return sources.labels_of_table(path, "", wanted, **labels)
             grades = load(path)
             grades.queries  # noqa: B018 - read while the copy of an open file is there
     elif is_table(source):
-        return sources.labels_of_table(source, name, *map(chosen.get, OF_TABLES), **labels)
+        return sources.labels_of_table(source, name, wanted, **labels)
     else:
         grades = load(source)
     if isinstance(grades, RecordGrades):
@@ -433,7 +426,7 @@ class Combined(PassageRecords):
 
 def combine(
     passages: Passages | Rows,
-    grader: Sequence[str] = (),
+    grader: Sequence[str | Grader] = (),
     *,
     by: Literal["majority", "median", "mean", "prefer"] = "majority",
     name: str = "",
@@ -444,7 +437,6 @@ def combine(
     official_measure: str | None = None,
     runs: Runs | None = None,
     measure: str | None = None,
-    **chosen: Any,
 ) -> Combined:
     """Makes one grader of several: a panel.
 
@@ -455,7 +447,7 @@ def combine(
 
     Args:
         passages: graded records, or their file; a table of grades, whose records have no texts.
-        grader: the members, two or more; for `prefer` in the order of preference.
+        grader: the members, two or more, each as for `load`; for `prefer` in the order of preference.
         by: how their grades become one.
         name: what the new grader is called; by default `panel:` and how it is made.
         output: a file for the records with the new grades, or a table of them (`.csv`, `.tsv`, `.parquet`).
@@ -466,7 +458,6 @@ def combine(
         official_measure: its column, where it has several.
         runs: the runs of leaderboards; by default the rankings in the records.
         measure: of leaderboards; by default `RubricCover@20`, and of labels `RubricQrels(measure='nDCG@10')`.
-        chosen: which grades of each member count, see `load`.
 
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
@@ -475,13 +466,13 @@ def combine(
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.measures.combining import gather, outcomes_of, panel_rule, with_grades
 
-    members = [grader] if isinstance(grader, str) else list(grader)
+    members = [Grader.parse(one) for one in ([grader] if isinstance(grader, str | Grader) else grader)]
     if len(members) < 2:
         text = "a panel has two members or more; name each"
         raise InputError(text, settings=("prefer" if by == "prefer" else "grader",))
     rule = panel_rule(by)
     name = name or f"panel:{by}"
-    if name in members:
+    if name in [one.model for one in members]:
         raise InputError(f"{name} is a member; give the panel another name", settings=("name",))
     ranked = None if runs is None else run_list(runs)
     keep_inputs(output, bank, official, *(ranked or ()))
@@ -490,7 +481,7 @@ def combine(
         if isinstance(one, str):
             check_readable_twice(one)
     source = passages_of(passages)
-    gathered = gather(source, source.name, [grade_filter(grader=one, **chosen) for one in members], bank_of(bank))
+    gathered = gather(source, source.name, members, bank_of(bank))
     outcomes = outcomes_of(gathered, rule)
     if cutoff is None:
         cutoff = (covering_level(gathered.scale), 1) if gathered.judgments else (1, 1)
@@ -575,7 +566,7 @@ def calibrate(
     smallest: float = 0.1,
     draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
-    **chosen: Any,
+    grader: str | Grader | None = None,
 ) -> Calibration:
     """How far a grader is off, what its grades are worth, and the scores that the truth would give.
 
@@ -583,13 +574,13 @@ def calibrate(
         graded: graded records of the grader, or a table of grades (a file, a frame, …).
         anchors: the same with the truth's grades of some of the same items; in a table all are assessors', but those of
             the grader. The same file by default.
-        against: `assessors` (what they said before they saw the grader's grade), or the model whose grades are the
-            truth: an older grader (equating), or the same one at an earlier time (drift).
+        against: `assessors` (what they said before they saw the grader's grade), or the grader whose grades are the
+            truth, as for `load`: an older one (equating), or the same one at an earlier time (drift).
         rel: the least grade that covers; the scale's by default.
         smallest: the smallest bias that matters, in grades.
         draws: of the intervals; no rounds for none.
         bank: the test bank.
-        chosen: which grades are the grader's, see `load`.
+        grader: who is corrected, see `load`.
 
     Raises:
         InputError: nothing has both grades, or the grader gives grades outside of those that the truth graded.
@@ -600,7 +591,7 @@ def calibrate(
     if not smallest > 0:
         raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
     with file_path(graded) as path, file_path(path if anchors is None or anchors is graded else anchors) as truth:
-        found = read_anchored(path, bank_of(bank), grade_filter(**chosen), truth, against, rel)
+        found = read_anchored(path, bank_of(bank), Grader.parse(grader), truth, against, rel)
     warn("%d grades of the truth are of nothing that the grader graded, and are left out", found.unmatched)
     reason = ""
     if found.several:

@@ -28,14 +28,13 @@ from rubric_measures.api.loading import (
     File,
     GradedRecords,
     PassageRecords,
-    PromptType,
     Rows,
     are_rows,
     bank_of,
     content_of,
     file_beside,
     file_path,
-    grade_filter,
+    grader_of,
     is_file,
     listed,
     query_texts_of,
@@ -54,7 +53,7 @@ from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import distinct_run_names, is_run_table, read_run
-from rubric_measures.measures.grade_sets import read_judgments
+from rubric_measures.measures.grade_sets import Grader, read_judgments
 from rubric_measures.models.settings import Calls, note_limit
 from rubric_measures.types.entities import Run, TestBank
 
@@ -64,7 +63,6 @@ if TYPE_CHECKING:
     from rubric_measures.grading import BankChange, GradingEngine, GradingPlan
     from rubric_measures.grading.lazy import NeededFor
     from rubric_measures.grading.recording import Cells
-    from rubric_measures.measures.grade_sets import QuestionSet
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
@@ -84,7 +82,7 @@ def pool(
     depth: int = 20,
     queries: File | Mapping[str, str] | Iterable[str] | None = None,
     judgments: File | Rows | Iterable[Any] | None = None,
-    grader: str | None = None,
+    grader: str | Grader | None = None,
     judged: bool = False,
     max_words: int | None = 400,
     track: str | None = None,
@@ -108,7 +106,7 @@ def pool(
             an answer may be; default: the collection's, else all.
         judgments: what assessors said: a qrels file, a table of labels (a file, a frame, …) or rows; default: the
             collection's.
-        grader: whose labels of that table count, where several labelled.
+        grader: whose labels of that table count, where several labelled; see `load`.
         judged: add all judged documents to the pool.
         max_words: the most words of a passage of an answer; without a limit answers are left whole.
         track: say which answers are longer than this track allows (`rag24`, `rag25`, …).
@@ -139,7 +137,7 @@ def pool(
             asked = known.query_texts
         rows: Any = judgments
         if isinstance(judgments, str):
-            rows = read_judgments(judgments, grader)
+            rows = read_judgments(judgments, grader_of(grader))
         elif grader is not None:
             raise InputError("a judge is chosen of a table of labels; leave the choice out", settings=("grader",))
         elif judgments is None:
@@ -238,11 +236,7 @@ def grade(
     measures: Measures = (),
     runs: Runs | None = None,
     where: str | None = None,
-    grader: str | None = None,
-    prompt_class: str | None = None,
-    prompt_type: PromptType | None = None,
-    question_set: QuestionSet | None = None,
-    grade_set: str | None = None,
+    grader: str | Grader | None = None,
     query_texts: File | Mapping[str, str] | None = None,
     support: bool = False,
     collection: _File | Sequence[_File] | Collection | None = None,
@@ -251,8 +245,7 @@ def grade(
     prompt_field: Mapping[str, object] | None = None,
     documents: _File | None = None,
     level_shown: int = 2,
-    label_prompt: str | None = None,
-    label_set: str | None = None,
+    label_grader: str | Grader | None = None,
     output: _File | None = None,
     manifest: _File | None = None,
     temperature: float = 0.0,
@@ -296,12 +289,7 @@ def grade(
         runs: of measures, the runs that are scored, as `score` takes them; None takes the rankings in the records.
         where: the passages have grades: ask only about the cells (an item of a passage) whose grade fulfils this
             condition: `grade between 2 and 3`, `grade < 3`, `<=`, `>`, `>=`, `=`, or `grade failed`.
-        grader: of `where`, which grades are meant, as in `load`, where the passages have several grade sets; likewise
-            `prompt_class`, `prompt_type`, `question_set` and `grade_set`.
-        prompt_class: see `grader`.
-        prompt_type: see `grader`.
-        question_set: see `grader`.
-        grade_set: see `grader`.
+        grader: of `where`, whose grades are meant, as in `load`, where the passages have several grade sets.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
         support: the passages are generated answers (`Answer`s, files of reports or support labels, one or several, or
             records that this made of them): each sentence is judged by the documents that it cites. No bank is needed.
@@ -312,8 +300,7 @@ def grade(
         prompt_field: settings of the prompt (`domain`).
         documents: for prompts about answers, what to show: graded records, or a collection.
         level_shown: the lowest label of documents shown.
-        label_prompt: the prompt whose direct labels count, where `documents` has several.
-        label_set: the settings (a hash) whose direct labels count, where that prompt has several.
+        label_grader: whose direct labels count, where `documents` has those of several; see `load`.
         output: a file for the graded records; they are written query by query and not held in memory. The cache and
             the manifest lie beside it, if nothing else is said.
         manifest: a file that says what made the grades; by default `OUTPUT.manifest.json`, none without an output.
@@ -395,13 +382,7 @@ def grade(
         _note_missing(made, prompts)
     change = _change(bank, made, old_bank, only_changed)
     asked = calls.to(model)
-    meant = {
-        "grader": grader,
-        "prompt_class": prompt_class,
-        "prompt_type": prompt_type,
-        "question_set": question_set,
-        "grade_set": grade_set,
-    }
+    meant = grader_of(grader)
     _check_where(where, meant, only_changed)
     needed = _needed(measures, runs, where=where, only_changed=only_changed, support=support)
     greedy = temperature == 0 and "temperature" not in (option or {})
@@ -425,7 +406,7 @@ def grade(
         items_per_call=items_per_call,
         shuffle_seed=shuffle_seed,
         fields={name: str(value) for name, value in (prompt_field or {}).items()},
-        documents=_documents(documents, level_shown, label_prompt, label_set),
+        documents=_documents(documents, level_shown, label_grader),
     )
     source = passages_of(passages, "grading")
     with fewer_collections():
@@ -464,14 +445,14 @@ def grade(
             return records
 
 
-def _check_where(where: str | None, meant: Mapping[str, str | None], only_changed: bool) -> None:
+def _check_where(where: str | None, meant: Grader | None, only_changed: bool) -> None:
     """Refuses a condition beside what chooses items by itself, and a choice of grades without a condition."""
     if where is not None and only_changed:
         text = "a condition chooses items by their grades, and edits of the bank choose others; leave one out"
         raise InputError(text, settings=("where", "only_changed"))
-    if where is None and (given := [name for name, value in meant.items() if value is not None]):
-        text = "which grades are meant is said for a condition; name it, or leave the choice out"
-        raise InputError(text, settings=("where", *given))
+    if where is None and meant is not None:
+        text = "whose grades are meant is said for a condition; name it, or leave the choice out"
+        raise InputError(text, settings=("where", "grader"))
 
 
 def _needed(measures: Measures, runs: Runs | None, **others: object) -> NeededFor | None:
@@ -496,7 +477,7 @@ def _needed(measures: Measures, runs: Runs | None, **others: object) -> NeededFo
 
 def _cells(
     where: str,
-    meant: Mapping[str, Any],
+    meant: Grader | None,
     grader: GradingEngine,
     groups: Iterable[QueryPassages],
     source: str,
@@ -510,13 +491,15 @@ def _cells(
         text = "some of the prompts label passages and others grade items, and a condition is about one of the two"
         raise InputError(text, settings=("where", "prompt"))
     [is_direct] = kinds
-    if is_direct and meant["prompt_type"] not in (None, "direct"):
+    wanted = Grader.parse(meant)
+    if is_direct and wanted.kind not in (None, "direct"):
         text = "the prompt labels passages, and the condition is about grades of items"
-        raise InputError(text, settings=("prompt_type", "prompt"))
-    if not is_direct and meant["prompt_type"] == "direct":
+        raise InputError(text, settings=("grader", "prompt"))
+    if not is_direct and wanted.kind == "direct":
         text = "the prompt grades items, and the condition is about labels of passages"
-        raise InputError(text, settings=("prompt_type", "prompt"))
-    wanted = grade_filter(**({**meant, "prompt_type": "direct"} if is_direct else meant))
+        raise InputError(text, settings=("grader", "prompt"))
+    if is_direct:
+        wanted = replace(wanted, kind="direct")
     return cells_where(where, groups, source, wanted, None if is_direct else bank)
 
 
@@ -606,13 +589,13 @@ def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_chang
     return BankChange.of(made, bank_of(old_bank))
 
 
-def _documents(source: _File | None, level: int, prompt: str | None, label_set: str | None) -> dict[str, str]:
+def _documents(source: _File | None, level: int, grader: str | Grader | None) -> dict[str, str]:
     """Query -> the documents that are shown beside an answer."""
     if source is None:
         return {}
     from rubric_measures.grading.pairwise import documents_text, load_references
 
-    found = load_references(os.fspath(source), level, prompt_class=prompt, grade_set=label_set)
+    found = load_references(os.fspath(source), level, grader_of(grader))
     return {query_id: documents_text(shown) for query_id, shown in found.items() if shown}
 
 

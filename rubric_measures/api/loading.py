@@ -41,7 +41,6 @@ from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
-from rubric_measures.types.scales import Scale, parse_scale
 
 if TYPE_CHECKING:
     import pandas
@@ -49,10 +48,9 @@ if TYPE_CHECKING:
 
     from rubric_measures.corpora.assigned import AssignedAnswers
     from rubric_measures.grading import GradingPlan, GradingReport
-    from rubric_measures.measures.grade_sets import GradeFilter, QuestionSet
+    from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.loading import RecordQuery
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.types.scales import GradeChoice
 
 
 class PassageRecords(Sequence["QueryPassages"]):
@@ -191,7 +189,6 @@ JUDGED: Mapping[str, str] = {
     "graded answers": "graded criteria",
     "assessments": "assessed short answers",
 }
-PromptType: TypeAlias = Literal["question", "nugget", "direct"]
 
 File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 """A file: its name (gzip or plain; `-` is standard input), or the open file, read from where it stands."""
@@ -425,7 +422,7 @@ class Records:
 
     source: str | Sequence[QueryPassages]
     bank: TestBank | None
-    wanted: GradeFilter
+    wanted: Grader
     name: str
     is_read_again: bool
     _found: Sequence[RecordQuery] | None = field(default=None, init=False, repr=False, compare=False)
@@ -459,7 +456,7 @@ class Records:
         )
         return "answers" if ranked and all(is_part) else "passages"
 
-    def queries(self, *, keep_ranks: bool = False, wanted: GradeFilter | None = None) -> Iterator[RecordQuery]:
+    def queries(self, *, keep_ranks: bool = False, wanted: Grader | None = None) -> Iterator[RecordQuery]:
         """The queries with the grades that count; see `measures.loading.select_queries`."""
         from rubric_measures.measures.loading import select_queries
         from rubric_measures.records.models import iter_graded
@@ -504,16 +501,16 @@ class RecordGrades(LazyGrades):
         self,
         source: str | Sequence[QueryPassages],
         bank: TestBank | None,
-        chosen: Mapping[str, Any],
+        wanted: Grader | None,
         on_failed: OnFailed | None,
         name: str = "the records",
     ) -> None:
-        from rubric_measures.measures.grade_sets import GradeFilter
+        from rubric_measures.measures.grade_sets import Grader
 
         self.name = name
         self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
         is_read_again = isinstance(source, str) and source != "-"
-        self.records = Records(source, bank, GradeFilter(**chosen), name, is_read_again)
+        self.records = Records(source, bank, wanted or Grader(), name, is_read_again)
 
     @cached_property
     def found(self) -> Grades:
@@ -563,42 +560,33 @@ class TableGrades(Grades):
 
 
 def _of_table(
-    source: Any, name: str, bank: TestBank | None, chosen: Mapping[str, Any], counted: Mapping[str, Any]
+    source: Any, name: str, bank: TestBank | None, wanted: Grader | None, counted: Mapping[str, Any]
 ) -> Grades:
     """The grades of one grader of a table."""
-    refuse_filters(name, {key: said for key, said in chosen.items() if key not in OF_TABLES}, "a table of grades")
     from rubric_measures.measures.grade_sets import chosen_grades
 
-    rows = chosen_grades(GRADES.read(source), name, chosen.get(OF_TABLES[0]), chosen.get(OF_TABLES[1]), bank)
+    refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades")
+    rows = chosen_grades(GRADES.read(source), name, wanted, bank)
     with naming(name):
         grades = grades_of_table(rows, bank, **counted)
     return TableGrades(grades, rows, name) if any(row.run_id is not None for row in rows) else grades
 
 
-def grade_filter(scale: str | Scale | None = None, **chosen: Any) -> GradeFilter:
-    """The filter over grade sets; see `load` for the arguments."""
-    from rubric_measures.measures.grade_sets import GradeFilter
+def grader_of(grader: str | Grader | None) -> Grader | None:
+    """The choice of a grader itself, also where it is written down; see `Grader.parse`. None chooses nothing."""
+    if grader is None:
+        return None
+    from rubric_measures.measures.grade_sets import Grader
 
-    return GradeFilter(**chosen, scale=parse_scale(scale) if isinstance(scale, str) else scale)
-
-
-def scale_of(scale: str | Scale | None) -> Scale | None:
-    """The scale itself, also where it is written down."""
-    return parse_scale(scale) if isinstance(scale, str) else scale
+    wanted = Grader.parse(grader)
+    return None if wanted == Grader() else wanted
 
 
 def load(
     source: Gradable,
     bank: Bank | None = None,
     *,
-    grader: str | None = None,
-    prompt_class: str | None = None,
-    prompt_type: PromptType | None = None,
-    question_set: QuestionSet | None = None,
-    grade_set: str | None = None,
-    assessors: Literal["override"] | None = None,
-    scale: str | Scale | None = None,
-    grade: GradeChoice | None = None,
+    grader: str | Grader | None = None,
     on_failed: OnFailed | None = None,
 ) -> Grades:
     """Loads the grades of anything that can be scored, for `score`, or for ir_measures as qrels.
@@ -618,39 +606,24 @@ def load(
             a frame, mappings or columns, named tuples, graded records, or
             `Grades`, which come back as they are where nothing else is asked.
         bank: the test bank: the denominators. Without it the items are those that occur.
-        grader: use the grades of this model, judge or assessor, where records or a table hold several.
-        prompt_class: use the grades of this prompt.
-        prompt_type: use grades of this kind.
-        question_set: use grades of these items: `question-bank`, `tqa` or `nugget`.
-        grade_set: use grades made with these settings: the beginning of the hash, see `docs/grading.md`.
-        assessors: `override` puts grades by assessors in the grader's place where there are any.
-        scale: the scale of the grades, in the place of what the source says of it: `0-5:4` (4 covers), `0-5:4:3` (3 is
-            partial), or a `Scale`. Files of judgments of other programs say none.
-        grade: of records that keep distributions over grades, the one that counts: `expected` (a real number), `mode`
-            or `median`; without it the grade that was given.
+        grader: whose grades count, and on which scale they are: the name of a model, judge or assessor, or
+            `model=…,prompt=…,scale=0-5:4`, or a `Grader`.
         on_failed: how a failed grade counts: `expected` (the default), `zero`, `error` or a grade, see `Grades`.
             Written out, it also says that boards with many failures are wanted.
 
     Raises:
-        InputError: there is no such file, a filter without grade sets to choose from, or `on_failed` beside `Grades`,
-            which say it already. When the grades are looked at, also: no grade set, or more than one, passes the
-            filter.
+        InputError: there is no such file, a choice without grade sets to choose from, or `on_failed` beside `Grades`,
+            which say it already. When the grades are looked at, also: no grade set, or more than one, is chosen.
         FormatError: the file cannot be read; names file and line.
         MeasureError: rows in memory carry no items.
     """
-    chosen: dict[str, Any] = {
-        **{"grader": grader, "prompt_class": prompt_class, "prompt_type": prompt_type, "question_set": question_set},
-        **{"grade_set": grade_set, "assessors": assessors, "grade": grade},
-    }
-    others = (*chosen.values(), bank, scale, on_failed)
-    if isinstance(source, Grades) and all(one is None for one in others):
+    if isinstance(source, Grades) and grader is None and bank is None and on_failed is None:
         return source
-    known_bank = None if bank is None else load_bank(bank)
-    scale = parse_scale(scale) if isinstance(scale, str) else scale
+    known_bank, wanted = bank_of(bank), grader_of(grader)
+    scale = None if wanted is None else wanted.scale
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale}
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
-    with_scale = {**chosen, "scale": scale}
     if not isinstance(source, str | os.PathLike):
         if is_file(source):
             # An open file may be closed when its grades are looked at.
@@ -658,8 +631,8 @@ def load(
                 if content_of(copy) == "records":
                     from rubric_measures.records.models import load_graded
 
-                    return RecordGrades(load_graded(copy), known_bank, with_scale, on_failed)
-                read = load(copy, known_bank, on_failed=on_failed, **with_scale)
+                    return RecordGrades(load_graded(copy), known_bank, wanted, on_failed)
+                read = load(copy, known_bank, grader=wanted, on_failed=on_failed)
                 return Grades(read.queries, on_failed, read.source)
         if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
             raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
@@ -669,32 +642,32 @@ def load(
         is_whole = is_loaded or isinstance(source, dict) or hasattr(source, "columns")
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
-            return RecordGrades(rows, known_bank, with_scale, on_failed)
+            return RecordGrades(rows, known_bank, wanted, on_failed)
         if is_table(rows):
-            return _of_table(rows, "the grades", known_bank, chosen, counted)
-        refuse_filters("the rows", chosen)
+            return _of_table(rows, "the grades", known_bank, wanted, counted)
+        refuse_choice("the rows", wanted, ("scale",))
         return build_grades(rows, known_bank, **counted)
     path = os.fspath(source)
     content = content_of(path)
     # A name that is nothing is said first.
     judgments = judgments_of(path) if content == "dataset" else []
     if content == "records":
-        return RecordGrades(path, known_bank, with_scale, on_failed, path)
+        return RecordGrades(path, known_bank, wanted, on_failed, path)
     if content == "support":
         from rubric_measures.formats.support import read_support_labels, records_of_support_labels
 
         with naming(path):
             labelled = records_of_support_labels(read_support_labels(path))
-        return RecordGrades(labelled, known_bank, with_scale, on_failed, path)
+        return RecordGrades(labelled, known_bank, wanted, on_failed, path)
     if content == "added":
         added = _of_added_format(path)
-        return load(added, known_bank, on_failed=on_failed, **with_scale)
+        return load(added, known_bank, grader=wanted, on_failed=on_failed)
     if content in JUDGED:
-        refuse_filters(path, with_scale, JUDGED[content])
+        refuse_choice(path, wanted, (), JUDGED[content])
         return AnswerGrades(path, known_bank, on_failed, content)
     if content == "grades":
-        return _of_table(path, path, known_bank, chosen, counted)
-    refuse_filters(path, chosen)
+        return _of_table(path, path, known_bank, wanted, counted)
+    refuse_choice(path, wanted, ("scale",))
     if content == "judgments":
         try:
             return read_grades(path, known_bank, **counted)
@@ -720,18 +693,15 @@ def is_table(rows: object) -> bool:
     return are_rows(rows) and (not is_judged or "grader" in names)
 
 
-def refuse_filters(name: str, chosen: Mapping[str, object], holds: str = "judgments") -> None:
-    """Refuses filters where there are no grade sets to choose from: they would do nothing.
+def refuse_choice(name: str, wanted: Grader | None, may: Sequence[str] = (), holds: str = "judgments") -> None:
+    """`refuse_useless` of `measures.grade_sets`, which is imported where there is a choice."""
+    if wanted is not None:
+        from rubric_measures.measures.grade_sets import refuse_useless
 
-    Raises:
-        InputError: a filter is given.
-    """
-    given = [setting for setting, value in chosen.items() if value is not None]
-    if given:
-        raise InputError(f"{name}: holds {holds}, no grade sets to choose from; leave the choice out", settings=given)
+        refuse_useless(name, wanted, may, holds)
 
 
-def judgments_of(path: str, grader: str | None = None, prompt_class: str | None = None) -> list[Any]:
+def judgments_of(path: str, wanted: Grader | None = None) -> list[Any]:
     """The rows of judgments of a file or of an ir_datasets id, of documents or of items; of a table by one grader.
 
     Raises:
@@ -740,7 +710,7 @@ def judgments_of(path: str, grader: str | None = None, prompt_class: str | None 
     if path == "-" or Path(path).exists():
         from rubric_measures.measures.grade_sets import read_judgments
 
-        return list(read_judgments(path, grader, prompt_class))
+        return list(read_judgments(path, wanted))
     import ir_datasets
 
     # Registers this package's ids.

@@ -131,7 +131,7 @@ class Board(Leaderboard, frozen=True):
 
         >>> import rubric_measures
         >>> from ir_measures import Qrel
-        >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "a")], scale="0-5:4")
+        >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "a")], grader="scale=0-5:4")
         >>> board = rubric_measures.score(grades, {"one": {"q1": {"d1": 1.0}}}, "RubricCover@1")
         >>> board.to_dataframe().to_dict()
         {'RubricCover(rel=4)@1': {'one': 1.0}}
@@ -421,11 +421,11 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
         return OF_PROGRAM[compat]
     if isinstance(grades, RecordGrades):
         records = grades.records
-        if records.wanted.prompt_type == "direct":
+        if records.wanted.kind == "direct":
             return OF_DIRECT
         if records.are_of == "citations":
             return OF_CITATIONS
-        is_open = records.wanted.prompt_type is None and records.bank is None
+        is_open = records.wanted.kind is None and records.bank is None
         # The first graded query shows it: labels and grades of items together are two grade sets, of which one has to
         # be chosen.
         if is_open and next((one.grades.is_of_labels for one in records.queries() if one.grades.docs), False):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.api.loading import File, file_beside, file_path, listed, query_texts_of
+from rubric_measures.api.loading import File, file_beside, file_path, grader_of, listed, query_texts_of
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.models.settings import Calls, given_of, note_limit
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rubric_measures.formats.reports import Answer
     from rubric_measures.games.tournaments import Tournament
     from rubric_measures.grading.pairwise import Reference
+    from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.models.settings import Progress
 
 _LOG = logging.getLogger("rubric_measures")
@@ -45,8 +46,7 @@ def tournament(
     save: _File | None = None,
     documents: _File | None = None,
     level_shown: int = 2,
-    label_prompt: str | None = None,
-    label_set: str | None = None,
+    label_grader: str | Grader | None = None,
     prompt: str = "",
     games_per: str = "",
     temperature: float = 0.0,
@@ -78,8 +78,7 @@ def tournament(
         save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.
         level_shown: the lowest label of documents shown.
-        label_prompt: the prompt whose direct labels count, where records have several.
-        label_set: the settings (a hash) whose direct labels count, where that prompt has several.
+        label_grader: whose direct labels count, where records have those of several; see `load`.
         prompt: the name of a prompt or a .toml file; by default the one for the model.
         games_per: `query=5` plays five random pairs a query, balanced; nothing plays all pairs. As of RAGDoll also
             `pair=N`, random queries of a pair, and `agent=N`, games of an agent in a query.
@@ -107,8 +106,7 @@ def tournament(
         "queries": queries,
         "save": save,
         "documents": documents,
-        "label_prompt": label_prompt,
-        "label_set": label_set,
+        "label_grader": label_grader,
         "prompt": prompt,
         "games_per": games_per,
         "option": option,
@@ -148,8 +146,7 @@ def tournament(
             of_queries = answers_by_query(found, agents)
         references: Mapping[str, Sequence[Reference]] = {}
         if documents is not None:
-            labels = {"prompt_class": label_prompt, "grade_set": label_set}
-            references = load_references(os.fspath(documents), level_shown, **labels)
+            references = load_references(os.fspath(documents), level_shown, grader_of(label_grader))
         how = GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries)
         saved = _saved(save)
         asked = calls.to(model)

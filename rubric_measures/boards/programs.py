@@ -56,7 +56,7 @@ from rubric_measures.formats.judged import ASSIGNMENTS, FAILED, GRADED, NUGGETIZ
 from rubric_measures.formats.support import ArgueReport, ArgueSentence
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.findings import Note, say
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.measures.measure import measure_names
@@ -529,7 +529,7 @@ def _say_types(criteria: Sequence[tuple[str, str]]) -> None:
     _LOG.info("criteria that are not satisfied in full, by type: %s", shares)
 
 
-def workbench_filter(wanted: GradeFilter) -> GradeFilter:
+def workbench_filter(wanted: Grader) -> Grader:
     """The filter with the workbench's rule for several grade sets: the first in file order, passage by passage."""
     return replace(wanted, first=True)
 

@@ -227,6 +227,9 @@ def run_command(arguments: Sequence[str]) -> int:
     parser, run = _command_parser(name)
     _OPTIONS.clear()
     _OPTIONS.update({action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings})
+    if "grader" in _OPTIONS:
+        for key in ("items", "scale", "assessors", "grade"):
+            _OPTIONS.setdefault(key, f"--grader {key}=…")
     options = parser.parse_intermixed_args(_meant(arguments[1:], parser))
     for action in parser._actions:
         # What depends on other options, as the form of the output on its name.

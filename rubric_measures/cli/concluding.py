@@ -31,6 +31,7 @@ from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
     SETTINGS,
     NamedValue,
+    Once,
     Printed,
     add_document_options,
     add_draw_options,
@@ -173,9 +174,7 @@ def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--measures", dest="measure", metavar="MEASURE", default="nDCG@10", help="of --runs (default: nDCG@10)"
     )
-    parser.add_argument("--grader-b", help="the second source's model, where both are records")
-    parser.add_argument("--prompt-class-b", help="the second source's prompt")
-    parser.add_argument("--grade-set-b", metavar="HASH", help="the second source's settings, see --grade-set")
+    parser.add_argument("--grader-b", metavar="GRADER", action=Once, help="that of the second source, of records too")
     parser.add_argument("--tables", action="store_true", help="the Rubric workbench's tables of one records file")
     parser.add_argument(
         "--min-answers", metavar="N", type=int, nargs="+", default=[1, 2, 5],
@@ -195,7 +194,7 @@ def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
   rubric_measures agreement assessors.qrels judges/*.qrels --runs runs/*.run --clamp
   rubric_measures agreement graded.jsonl.gz --cutoff 4 2        (labels against the judgments inside)
   rubric_measures agreement graded.jsonl.gz --tables --format latex
-  rubric_measures agreement graded.jsonl.gz graded.jsonl.gz --items --prompt-class A --prompt-class-b B"""
+  rubric_measures agreement graded.jsonl.gz graded.jsonl.gz --items --grader prompt=A --grader-b prompt=B"""
 
 
 def run_agreement(options: argparse.Namespace) -> int:

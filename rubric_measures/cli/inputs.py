@@ -22,46 +22,22 @@ from rubric_measures.base.tables import TABLE_FORMS, Report, TableForm, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.base import FORMS
 from rubric_measures.measures.grades import OnFailed, check_on_failed
-from rubric_measures.types.scales import parse_scale
 
 if TYPE_CHECKING:
     from rubric_measures.api import Board, Gates
-    from rubric_measures.measures.grade_sets import GradeFilter
     from rubric_measures.pages.frame import ReviewAddress
 
 T = TypeVar("T")
 
 
-def add_grade_options(
-    parser: argparse.ArgumentParser, scores: bool = True, several: bool = False, times: bool = False
-) -> None:
+def add_grade_options(parser: argparse.ArgumentParser, scores: bool = True, several: str = "") -> None:
     """Adds the options that say which grades of a records file count, and how failed ones do where there are scores.
 
-    With `several`, the option for the model is repeated for each model whose grades count. With `times`, --scale may
-    also be a number, by which labels are multiplied.
+    With `several`, which says what they are, there may be several graders.
     """
     group = parser.add_argument_group("which grades")
     group.add_argument("--bank", metavar="BANK", help="the test bank: the items that make up the denominators")
-    add_set_options(group, several)
-    group.add_argument(
-        "--assessors",
-        choices=["override"],
-        help="override: grades by assessors (human:NAME, from a review) stand in the grader's place where there are "
-        "any; where assessors differ, the median, of two the lower (default: each assessor is a grader to choose)",
-    )
-    group.add_argument(
-        "--scale",
-        metavar="SCALE",
-        help="the scale of the grades where the file does not say it, or says another: 0-5:4 (4 covers an item), "
-        "0-5:4:3 (3 is partial)"
-        + ("; or a number, by which labels are multiplied, for programs that read whole ones: 100" if times else ""),
-    )
-    group.add_argument(
-        "--grade",
-        choices=["expected", "mode", "median"],
-        help="of records that keep distributions over grades (label probabilities, replicates), the grade that counts; "
-        "expected is a real number (default: the grade that was given)",
-    )
+    add_grader_option(group, several, several=bool(several))
     if not scores:
         return
     group.add_argument(
@@ -74,27 +50,18 @@ def add_grade_options(
     )
 
 
-def add_set_options(group: argparse._ActionsContainer, several: bool = False) -> None:
-    """Adds the options that choose a grade set; with `several`, that for the model is repeated for each."""
-    add_grader_option(group, several=several)
-    group.add_argument("--prompt-class", help="use the grades of this prompt")
-    group.add_argument("--prompt-type", choices=["question", "nugget", "direct"], help="use grades of this kind")
-    group.add_argument("--question-set", choices=["question-bank", "tqa", "nugget"], help="use grades of these items")
-    group.add_argument(
-        "--grade-set",
-        metavar="HASH",
-        help="use the grades made with these settings, where the same model and prompt graded with others, too: the "
-        "beginning of the hash that the error lists; none for grades that name no settings; several hashes with commas "
-        "between them count as one set",
-    )
-
-
 def add_grader_option(group: argparse._ActionsContainer, text: str = "", several: bool = False) -> None:
     """Adds the option that says whose grades count; with `several` it is repeated for each member of a panel."""
-    usual = "use the grades of this model, judge of a table, or assessor (human:NAME)"
-    if several:
-        usual = "a member of the panel: a model; repeat it for each"
-    group.add_argument("--grader", metavar="NAME", action="append" if several else "store", help=text or usual)
+    usual = (
+        "whose grades count: a model, judge of a table or assessor (human:NAME); or KEY=VALUE,… with the keys model, "
+        "prompt, kind (question, nugget, direct), items (question-bank, tqa, nugget), set (the hash that an error "
+        "lists; + between several), scale (0-5:4: 4 covers; 0-5:4:3: 3 is partial), assessors (override: their grades "
+        "stand in the grader's place; of two the lower), grade (of distributions: expected, mode, median)"
+    )
+    action: Any = "append" if several else Once
+    group.add_argument(
+        "--grader", metavar="GRADER", action=action, help=f"{text}, as of `leaderboard`" if text else usual
+    )
 
 
 def add_label_options(parser: argparse.ArgumentParser) -> None:
@@ -114,8 +81,7 @@ def add_document_options(add: Callable[..., object], text: str) -> None:
     """Adds the options of the documents that are shown beside answers, and of the labels that choose them."""
     add("--documents", metavar="SOURCE", help=f"{text}; graded records, or a collection")
     add("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
-    add("--label-prompt", metavar="NAME", help="the prompt whose direct labels count, where there are several")
-    add("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
+    add("--label-grader", metavar="GRADER", action=Once, help="whose direct labels count, as --grader")
 
 
 def add_endpoint_options(add: Callable[..., object]) -> None:
@@ -277,7 +243,7 @@ def of_settings(options: argparse.Namespace, name: str) -> dict[str, Any]:
 
 
 def passed(options: argparse.Namespace, function: Callable[..., object]) -> dict[str, Any]:
-    """The options that bear the names of a function's keywords; where it takes `chosen`, those of `load` as well."""
+    """The options that bear the names of a function's keywords."""
     parameters = inspect.signature(function).parameters
     names = [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
@@ -285,7 +251,7 @@ def passed(options: argparse.Namespace, function: Callable[..., object]) -> dict
         from rubric_measures.analysis import resampling
 
         given[name] = getattr(resampling, name.capitalize())(**of_settings(options, name))
-    return {**passed(options, api.load), **given} if "chosen" in parameters else given
+    return given
 
 
 def settings_of(kind: type[T], given: dict[str, Any]) -> T:
@@ -293,14 +259,6 @@ def settings_of(kind: type[T], given: dict[str, Any]) -> T:
     names = [one.name for one in dataclasses.fields(kind) if one.name in given]  # type: ignore[arg-type]
     found = {name: given.pop(name) for name in names}
     return kind(**{name: value for name, value in found.items() if value not in (None, {})})
-
-
-def wanted_of(options: argparse.Namespace) -> GradeFilter:
-    """The filter over grade sets."""
-    from rubric_measures.measures.grade_sets import GradeFilter
-
-    scale = None if options.scale is None else parse_scale(options.scale)
-    return GradeFilter(**{**passed(options, api.load), "scale": scale})
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
@@ -328,9 +286,7 @@ def review_of(options: argparse.Namespace) -> ReviewAddress | None:
         InputError: the address is none of a page.
     """
     parts = [options.graded, "--bank", options.bank]
-    for name in ("grader", "prompt_class", "grade_set", "scale"):
-        if getattr(options, name):
-            parts += [f"--{name.replace('_', '-')}", getattr(options, name)]
+    parts += ["--grader", options.grader] if options.grader else []
     found = review_over(options, parts)
     return None if options.bank is None or options.graded == "-" else found
 
@@ -465,7 +421,8 @@ class Once(argparse.Action):
     def __call__(self, parser: object, options: argparse.Namespace, value: object, option: str | None = None) -> None:
         """Keeps the value."""
         if getattr(options, self.dest) is not None:
-            raise InputError(f"{option} is given twice; name one (a proxy can stand before several servers)")
+            more = "say all in one, as KEY=VALUE,…" if self.metavar == "GRADER" else "name one"
+            raise InputError(f"{option} is given twice; {more}")
         setattr(options, self.dest, value)
 
 

@@ -37,7 +37,6 @@ from rubric_measures.cli.inputs import (
     passed,
     review_of,
     settings_of,
-    wanted_of,
 )
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 
@@ -190,14 +189,7 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bank", metavar="BANK", required=True, help="the test bank")
     add("--state", metavar="FILE", help="the SQLite file of the review (default: GRADED.review.sqlite beside it)")
     add("--assessor", metavar="NAME", default="", help="who works here (default: the page asks)")
-    add_grader_option(parser, "review the grades of this model (default: the first one)")
-    add("--prompt-class", help="review the grades of this prompt (default: the first one)")
-    add(
-        "--grade-set",
-        metavar="HASH",
-        help="the grades made with these settings, where that prompt has grades of several",
-    )
-    add("--scale", metavar="SCALE", help="the scale of the grades where the file says another: 0-3:2 (2 covers)")
+    add_grader_option(parser, "whose grades are reviewed (default: the first one)")
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="measures of the impact screen")
     add("--show-grades", action="store_true", help="show the grader's grade at once; such grades are not blind ones")
     add("--guidelines", metavar="FILE", help="instructions for assessors, in Markdown; the key g shows them")
@@ -247,7 +239,6 @@ def run_review(options: argparse.Namespace) -> int:
         review = open_review(
             options.graded,
             options.bank,
-            wanted=wanted_of(options),
             blind=not options.show_grades,
             **passed(options, open_review),
         )
@@ -332,6 +323,7 @@ def run_verify(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
     from rubric_measures.api import load_bank
     from rubric_measures.formats.grade_tables import read_as_records
+    from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.models.settings import Calls
     from rubric_measures.verification.html import write_html
     from rubric_measures.verification.reports import ReportSettings, report_parts, report_sections
@@ -343,7 +335,7 @@ def run_verify(options: argparse.Namespace) -> int:
     if given and not is_canary:
         raise InputError(f"{', '.join(given)}: only the report canary asks a grader; leave that out", settings=given)
     chosen = {name: getattr(options, name) for name in ("report", "queries", "runs", "min_judgment")}
-    settings = ReportSettings(**chosen, wanted=wanted_of(options))
+    settings = ReportSettings(**chosen, wanted=Grader.parse(options.grader))
     bank = None if options.bank is None else load_bank(options.bank)
     read = (options.graded, options.bank, *options.runs, options.prices)
     keep_inputs(options.output, *read)

@@ -38,7 +38,6 @@ from rubric_measures.cli.inputs import (
     add_limit_options,
     add_places_option,
     add_review_option,
-    add_set_options,
     gated,
     gates_of,
     ids,
@@ -268,7 +267,7 @@ def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--format", dest="output_format", choices=TABLE_FORMS, default="text", help="of the report (default text)")
     add_places_option(parser)
-    add_grade_options(parser, scores=False, several=True)
+    add_grade_options(parser, scores=False, several="a member of the panel; repeat it for each")
     parser.epilog = """examples:
   rubric_measures combine graded.jsonl.gz --grader A --grader B --grader C --by majority -o panel.jsonl.gz
   rubric_measures leaderboard panel.jsonl.gz --grader panel:majority --bank bank.jsonl.gz
@@ -281,13 +280,11 @@ def run_combine(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures import api
 
-    members = options.grader or ()
-    if options.prefer and (members or options.by):
+    if options.prefer and (options.grader or options.by):
         raise InputError("--prefer names the graders, and there is no vote; leave --grader and --by out")
-    options.grader = options.prefer or members
     options.by = "prefer" if options.prefer else options.by or "majority"
     options.cutoff = None if options.cutoff is None else tuple(options.cutoff)
-    combined = api.combine(options.graded, **passed(options, api.combine))
+    combined = api.combine(options.graded, options.prefer or options.grader or (), **passed(options, api.combine))
     stream = sys.stderr if options.output == "-" else sys.stdout
     stream.writelines(render(combined.report.report(options.places), options.output_format))
     return 0
@@ -393,14 +390,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     add("--by", choices=["judgments", "direct", "all"], default="judgments", help="what makes a passage related")
     add("--qrels", metavar="FILE", help="judgments in place of those in the records")
     add("--min-judgment", dest="level", type=int, default=1, help="the lowest label that is related (default 1)")
-    add_grader_option(group, "with --by direct: the grades of this model")
-    add("--prompt-class", default="", help="with --by direct: the grades of this prompt")
-    add(
-        "--grade-set",
-        default="",
-        metavar="HASH",
-        help="with --by direct: those of these settings, where there are several",
-    )
+    add_grader_option(group, "with --by direct: whose labels count")
     add("--max-documents", type=int, metavar="N", help="at most the first N related passages of a query")
     add("--max-nuggets", type=int, default=30, help="the longest list that is carried on (default 30)")
     add("--keep", type=int, default=20, help="nuggets that stay, vital ones first (default 20)")
@@ -532,7 +522,7 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
         help="ask only about the items of passages whose grade fulfils it: 'grade between 2 and 3', 'grade < 3' (also "
         "<=, >, >=, =), or 'grade failed'",
     )
-    add_set_options(some)
+    add_grader_option(some, "whose grades are meant")
 
     least = parser.add_argument_group("only what a leaderboard needs").add_argument
     least(

@@ -512,20 +512,20 @@ def add_qrels_arguments(parser: argparse.ArgumentParser) -> None:
         default="passage",
         help="one label a passage (default); per facet, as query_id/facet_id; or one line an item (diversity qrels)",
     )
-    add_grade_options(parser, times=True)
+    parser.add_argument(
+        "--times", metavar="N", type=int, help="multiply labels by N and round, for programs that read whole ones: 100"
+    )
+    add_grade_options(parser)
     parser.epilog = """example:
   rubric_measures qrels graded.jsonl.gz --label max --rel 4 -o rubric.qrels
   trec_eval -l 4 rubric.qrels bm25.run
-  rubric_measures qrels graded.jsonl.gz --grade expected --scale 100 -o expected.qrels
+  rubric_measures qrels graded.jsonl.gz --grader grade=expected --times 100 -o expected.qrels
   trec_eval -l 400 expected.qrels bm25.run"""
 
 
 def run_qrels(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs(options.output, options.graded, options.bank)
-    times = None
-    if options.scale is not None and options.scale.isdecimal():
-        times, options.scale = int(options.scale), None
     grades = api.load(options.graded, options.bank, **passed(options, api.load))
-    written = api.write_qrels(grades, options.output, times=times, **passed(options, api.write_qrels))
+    written = api.write_qrels(grades, options.output, **passed(options, api.write_qrels))
     return 1 if written.failed else 0

@@ -45,7 +45,7 @@ from rubric_measures.formats.documents import is_documents, read_documents
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import runs_of_files, runs_of_records
-from rubric_measures.measures.grade_sets import GradeFilter, read_judgments
+from rubric_measures.measures.grade_sets import Grader, read_judgments
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
 from rubric_measures.records.models import QueryPassages, iter_graded, load_graded
@@ -263,7 +263,7 @@ def _files_in(folder: Path) -> dict[str, list[Path]]:
 class _Folder(Collection):
     """A folder of files."""
 
-    def __init__(self, folder: Path, wanted: GradeFilter | None, unit: str) -> None:
+    def __init__(self, folder: Path, wanted: Grader | None, unit: str) -> None:
         self._files = files = _files_in(folder)
         if not files:
             raise UnknownCollectionError(
@@ -326,7 +326,7 @@ class _Folder(Collection):
 class _Records(Collection):
     """A file of records: its rankings and judgments; texts and grades are read when they are asked for."""
 
-    def __init__(self, path: Path, bank: TestBank | None, wanted: GradeFilter | None, unit: str) -> None:
+    def __init__(self, path: Path, bank: TestBank | None, wanted: Grader | None, unit: str) -> None:
         self._path, self._bank, self._wanted = path, bank, wanted
         self.banks = {"bank": bank} if bank is not None else {}
         with paused_collector():
@@ -383,9 +383,9 @@ class _Records(Collection):
         return load_records(self._path, self._bank, self._wanted) if self._is_graded else None
 
 
-def _bank_of(path: Path, banks: Mapping[str, TestBank], wanted: GradeFilter | None) -> TestBank | None:
+def _bank_of(path: Path, banks: Mapping[str, TestBank], wanted: Grader | None) -> TestBank | None:
     """The bank that grades belong to: the one of the wanted kind, else the first with an item of the first grades."""
-    kind = wanted.prompt_type or wanted.question_set if wanted is not None else None
+    kind = wanted.kind or wanted.items if wanted is not None else None
     if kind == "nugget" and "nuggets" in banks:
         return banks["nuggets"]
     if kind in ("question", "question-bank") and "questions" in banks:
@@ -420,7 +420,7 @@ def load_collection(
     source: str | Path | Sequence[str | Path],
     *,
     bank: TestBank | None = None,
-    wanted: GradeFilter | None = None,
+    wanted: Grader | None = None,
     unit: str = "passage",
 ) -> Collection:
     """A folder, a file, or an ir_datasets id as a collection; files are read when they are asked for.
@@ -476,8 +476,8 @@ def example_folder() -> Path:
 _VIEWS: Mapping[str, Mapping[str, Any]] = {
     "items": {"unit": "item"},
     "judgments": {"unit": "judgment"},
-    "questions": {"wanted": GradeFilter(prompt_type="question")},
-    "nuggets": {"wanted": GradeFilter(prompt_type="nugget")},
+    "questions": {"wanted": Grader(kind="question")},
+    "nuggets": {"wanted": Grader(kind="nugget")},
 }
 
 

@@ -34,6 +34,7 @@ from rubric_measures.formats.banks import (
 )
 from rubric_measures.formats.base import PathName, say_left_out
 from rubric_measures.formats.grade_tables import (
+    OF_TABLES,
     GradeRow,
     grades_of_rows,
     is_grade_table,
@@ -74,7 +75,7 @@ from rubric_measures.formats.trec import (
     spaced_ids,
     spaced_pairs,
 )
-from rubric_measures.measures.grade_sets import GradeFilter, chosen_grades, prompt_cells, read_judgments
+from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_cells, read_judgments
 from rubric_measures.measures.grades import (
     BANK_DOC,
     DIRECT_ITEM,
@@ -215,7 +216,7 @@ class Options:
 
     collection: str | Sequence[str] | None = None
     bank: TestBank | None = None
-    wanted: GradeFilter = field(default_factory=GradeFilter)
+    wanted: Grader = field(default_factory=Grader)
     label: Label = "max"
     rel: int | None = None
     depth: int | None = None
@@ -328,7 +329,7 @@ def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeR
 
 
 def _one_grader(rows: Sequence[GradeRow], options: Options) -> list[GradeRow]:
-    return chosen_grades(rows, options.name, options.wanted.grader, options.wanted.prompt_class, options.bank)
+    return chosen_grades(rows, options.name, options.wanted, options.bank)
 
 
 def _grades_of_table(rows: Sequence[GradeRow], options: Options) -> Grades:
@@ -340,7 +341,7 @@ def _grades_of_table(rows: Sequence[GradeRow], options: Options) -> Grades:
 
 def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryPassages]:
     """The grades with the texts of their passages: of one grader, where the user names it, else of all."""
-    if not {None}.issuperset((options.wanted.grader, options.wanted.prompt_class)):
+    if options.wanted.model or options.wanted.prompt:
         rows = _one_grader(rows, options)
     rows = [row if row.grader else row._replace(grader=options.grader) for row in rows]
     texts, _ = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
@@ -778,15 +779,15 @@ def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: b
 def _check_options(options: Options, kinds: Sequence[str], to: str) -> None:
     """Refuses options that would change nothing."""
     target = FORMATS[to].kind
-    filters = tuple(options.wanted.settings())
+    chosen = set(options.wanted.given)
     # Item qrels may not say their scale, and records must.
-    says_scale = filters == ("scale",) and "item qrels" in kinds and target == "records"
-    is_of_table = "grades" in kinds and {*filters} <= {"grader", "prompt_class", "scale"} and target != "grades"
-    if filters and not (says_scale or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)):
+    says_scale = chosen == {"scale"} and "item qrels" in kinds and target == "records"
+    is_of_table = "grades" in kinds and chosen <= {*OF_TABLES, "scale"} and target != "grades"
+    if chosen and not (says_scale or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)):
         raise InputError(
-            f"{', '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "
-            f"{to} keeps all grade sets or has none, so leave it out",
-            settings=filters,
+            f"{options.wanted}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; {to} keeps all "
+            "grade sets or has none, so leave it out",
+            settings=("grader",),
         )
     if options.answers is not None and "support judgments" not in kinds:
         raise InputError("answers are only put beside support judgments; leave them out", settings=("answers",))

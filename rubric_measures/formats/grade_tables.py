@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 # What stands in the place of an item where a whole passage was labelled.
 WHOLE = "0"
-# The filters that choose a grader here.
-OF_TABLES = ("grader", "prompt_class")
+# What of a `Grader` chooses one here.
+OF_TABLES = ("model", "prompt")
 # Whether there is no grade -> the status, where nothing else is said.
 STATUS: Mapping[bool, GradeStatus] = {True: "unparsed", False: "graded"}
 
@@ -120,9 +120,9 @@ def is_grade_table(path: str | os.PathLike[str]) -> bool:
 
 
 def grader_of(row: GradeRow) -> str:
-    """The filters that choose the grader of a grade; empty where nobody says."""
+    """What chooses the grader of a grade, as `Grader.parse` reads it; empty where nobody says."""
     made = zip(OF_TABLES, (row.grader, row.prompt_class), strict=True)
-    return " ".join(f"{name}={said}" for name, said in made if said)
+    return ",".join(f"{name}={said}" for name, said in made if said)
 
 
 def grades_of_rows(rows: Iterable[GradeRow]) -> list[Grade]:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.grading.asking import Ask, Asker, GradingSettings, ReadReply, Trial
-from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
+from rubric_measures.measures.grade_sets import DirectLabels, Grader
 from rubric_measures.models.base import Reply, Request, refuse_settings
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.prompts.library import Prompt, list_text, load_prompt
@@ -162,9 +162,7 @@ def related_segments(
     by: RelatedBy = "judgments",
     level: int = 1,
     qrels: Mapping[tuple[str, str], float] | None = None,
-    grader: str = "",
-    prompt_class: str = "",
-    grade_set: str = "",
+    grader: Grader | None = None,
 ) -> dict[str, list[SourceSegment]]:
     """Query id -> the segments that are related to it, in file order; the same text is shown once.
 
@@ -174,17 +172,14 @@ def related_segments(
             records; `all`: every passage.
         level: the lowest label that counts as related (inclusive).
         qrels: (query id, doc id) -> judgment, in place of the judgments in the records.
-        grader: only direct grades of this model.
-        prompt_class: only direct grades of this prompt.
-        grade_set: only those of these settings, see `GradeFilter`.
+        grader: only direct grades by this one.
 
     Raises:
         InputError: direct grades of several graders fit; the message lists them.
 
     Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3: documents judged at least related (1).
     """
-    wanted = GradeFilter(grader or None, prompt_class or None, grade_set=grade_set or None)
-    labels = DirectLabels(wanted, ("prompt_class", "grader", "grade_set"))
+    labels = DirectLabels(grader or Grader(), "grader")
     found: dict[str, list[SourceSegment]] = {}
     unlabelled = 0
     for group in groups:

@@ -27,7 +27,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker, GradingSettings
-from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
+from rubric_measures.measures.grade_sets import DirectLabels, Grader
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.prompts.library import Prompt, load_prompt
 from rubric_measures.records.models import QueryPassages, load_graded
@@ -208,7 +208,7 @@ def default_comparison(model: str) -> str:
 
 
 def references_of_records(
-    groups: Iterable[QueryPassages], level: int = 2, *, prompt_class: str | None = None, grade_set: str | None = None
+    groups: Iterable[QueryPassages], level: int = 2, wanted: Grader | None = None
 ) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query with their annotations, best label first, then by id.
 
@@ -218,14 +218,12 @@ def references_of_records(
     Args:
         groups: graded records.
         level: the lowest label that is shown; the paper has 2 (of 0 to 2).
-        prompt_class: the prompt of the direct labels; needed where there are several.
-        grade_set: the settings of the direct labels, see `GradeFilter`; needed where there are several.
+        wanted: whose direct labels count; needed where there are those of several.
 
     Raises:
         InputError: there are direct labels of several prompts, models or settings.
     """
-    wanted = GradeFilter(prompt_class=prompt_class, grade_set=grade_set)
-    labels = DirectLabels(wanted, ("label_prompt", "label_set"))
+    labels = DirectLabels(wanted or Grader(), "label_grader")
     found: dict[str, tuple[Reference, ...]] = {}
     for group in groups:
         references = []
@@ -275,25 +273,20 @@ def references_of_collection(source: str | Path, level: int = 2) -> dict[str, tu
 
 
 def load_references(
-    source: str | Path,
-    level: int = 2,
-    *,
-    prompt_class: str | None = None,
-    grade_set: str | None = None,
+    source: str | Path, level: int = 2, wanted: Grader | None = None
 ) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query: of graded records with their annotations, or of a collection.
 
     Args:
         source: a file of graded records (see `references_of_records`), or what `references_of_collection` takes.
         level: the lowest label that is shown.
-        prompt_class: the prompt of the direct labels of records; needed where there are several.
-        grade_set: their settings, likewise.
+        wanted: whose direct labels of records count; needed where there are those of several.
 
     Raises:
         InputError: the source cannot be read, or no document has such a label.
     """
     if Path(source).is_file() and peek_head(source).lstrip().startswith(b"["):
-        found = references_of_records(load_graded(source), level, prompt_class=prompt_class, grade_set=grade_set)
+        found = references_of_records(load_graded(source), level, wanted)
     else:
         found = references_of_collection(source, level)
     if not any(found.values()):

@@ -23,7 +23,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
 from rubric_measures.grading.asking import Outcome
 from rubric_measures.grading.styles import Style
-from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.models.base import Backend, llm_name
 from rubric_measures.prompts.library import load_prompt
@@ -717,7 +717,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def cells_where(
-    where: str, groups: Iterable[QueryPassages], source: str, wanted: GradeFilter, bank: TestBank | None
+    where: str, groups: Iterable[QueryPassages], source: str, wanted: Grader, bank: TestBank | None
 ) -> Cells:
     """The cells whose grades in one grade set fulfil a condition.
 

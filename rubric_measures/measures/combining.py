@@ -10,7 +10,7 @@ from statistics import median_low
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import Grades, build_query
 from rubric_measures.records.models import (
     DirectGrade,
@@ -84,7 +84,7 @@ class Gathered:
 def gather(
     groups: Iterable[QueryPassages],
     source: str,
-    members: Sequence[GradeFilter],
+    members: Sequence[Grader],
     bank: TestBank | None = None,
 ) -> Gathered:
     """Reads what each member says of every item of every passage.

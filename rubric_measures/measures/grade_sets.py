@@ -12,16 +12,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property, lru_cache, partial
 from statistics import median_low
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, force_setattr
 
-from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, grades_of_rows, is_grade_table
 from rubric_measures.formats.trec import read_qrels
@@ -50,7 +52,7 @@ from rubric_measures.records.models import (
     to_decide,
 )
 from rubric_measures.types.entities import GradeStatus, Qrel, RubricItem, TestBank, bank_content, item_content
-from rubric_measures.types.scales import GRADE_CHOICES, YES_NO, GradeChoice, Scale, grade_by, scale_from
+from rubric_measures.types.scales import GRADE_CHOICES, YES_NO, GradeChoice, Scale, grade_by, parse_scale, scale_from
 
 _LOG = logging.getLogger("rubric_measures")
 UNKNOWN_GRADER = "none"
@@ -59,8 +61,6 @@ _TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
 
 
 _SHOWN = 12
-# The filters that choose a grade set, for errors.
-CHOOSING: tuple[str, ...] = ("grader", "prompt_class", "prompt_type", "grade_set")
 
 
 def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
@@ -69,8 +69,8 @@ def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
 
 
 def options_of(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
-    """The filters that choose each of some grade sets: its names, and `grade_set` where the names are alike."""
-    return _names(keys, str, " grade_set={}")
+    """What chooses each of some grade sets, as `Grader.parse` reads it: with its hash where the names are alike."""
+    return _names(keys, str, ",set={}")
 
 
 def _names(keys: Iterable[GradeSetKey], name: Callable[[GradeSetKey], str], mark: str) -> dict[GradeSetKey, str]:
@@ -83,19 +83,14 @@ def _names(keys: Iterable[GradeSetKey], name: Callable[[GradeSetKey], str], mark
 def choices_of(
     keys: Collection[GradeSetKey],
     found: Mapping[GradeSetKey, ItemGradeSet | DirectGrade] | None = None,
-    *,
-    labels: bool = False,
 ) -> str:
     """The grade sets of an error, and in what those that are called alike differ.
 
     Args:
         keys: the grade sets.
         found: an entry of each, which says of its making.
-        labels: whether they are called by prompt and model, as graders of direct labels are; else by the filters that
-            choose each.
     """
-    cells = prompt_cells(keys).items()
-    names = {key: f"{cell} by {key.llm}" for key, cell in cells} if labels else options_of(keys)
+    names = options_of(keys)
     told = {key: _facts(made_by_set(found[key])) if found and key in found else {} for key in names}
     shown = []
     for key, name in sorted(names.items()):
@@ -109,7 +104,6 @@ def undecided(
     left: Collection[GradeSetKey],
     found: Mapping[GradeSetKey, ItemGradeSet | DirectGrade] | None = None,
     every: Collection[GradeSetKey] = (),
-    settings: tuple[str, ...] = CHOOSING,
 ) -> InputError:
     """The error of a choice of one grade set.
 
@@ -118,8 +112,8 @@ def undecided(
         left: the grade sets that pass; none, or several.
         found: see `choices_of`.
         every: those that there are.
-        settings: the filters that choose one.
     """
+    settings: tuple[str, ...] = ("grader",)
     listing, problem = choices_of(left or every, found), "several grade sets are left" if left else "none is called so"
     if found is not None and any(key.llm.startswith(HUMAN) for key in left):
         listing += "; or let grades by assessors override the grader's"
@@ -128,19 +122,14 @@ def undecided(
 
 
 def chosen_grades(
-    rows: Sequence[GradeRow],
-    name: str,
-    grader: str | None = None,
-    prompt_class: str | None = None,
-    bank: TestBank | None = None,
+    rows: Sequence[GradeRow], name: str, wanted: Grader | None = None, bank: TestBank | None = None
 ) -> list[GradeRow]:
     """The grades of one grader of a table.
 
     Args:
         rows: the table.
         name: what messages call it.
-        grader: the one that counts; needed where there are several.
-        prompt_class: its prompt, likewise.
+        wanted: the one that counts; needed where there are several.
         bank: the test bank; a grader that grades none of its items is not chosen beside one that does.
 
     Raises:
@@ -149,24 +138,21 @@ def chosen_grades(
     keys = [GradeSetKey(row.grader, row.prompt_class or "", "") for row in rows]
     items = {item.item_id for item in bank or ()}
     of_bank = dict.fromkeys(key for key, row in zip(keys, rows, strict=True) if row.item_id in items)
-    every, wanted = of_bank or dict.fromkeys(keys), GradeFilter(grader, prompt_class)
+    every, wanted = of_bank or dict.fromkeys(keys), wanted or Grader()
     left = [key for key in every if wanted.may_pass(key)]
     if len(left) != 1:
-        raise undecided(name, left, every=every, settings=OF_TABLES)
+        raise undecided(name, left, every=every)
     return [row for key, row in zip(keys, rows, strict=True) if key == left[0]]
 
 
-def read_judgments(
-    path: str | os.PathLike[str], grader: str | None = None, prompt_class: str | None = None
-) -> list[Qrel]:
+def read_judgments(path: str | os.PathLike[str], wanted: Grader | None = None) -> list[Qrel]:
     """Judgments of documents or of items: those of TREC's qrels, or the grades or labels of one grader of a table.
 
     Grades that failed are no judgments, and are counted.
 
     Args:
         path: the file.
-        grader: the one of a table that counts.
-        prompt_class: its prompt.
+        wanted: the grader of a table that counts.
 
     Raises:
         InputError: the file cannot be opened, or the table has several graders, of which none is chosen.
@@ -174,10 +160,11 @@ def read_judgments(
     """
     name = path_name(path)
     if not is_grade_table(path):
-        if grader or prompt_class:
-            raise InputError(f"{name}: holds judgments, of nobody by name; leave the choice out", settings=OF_TABLES)
+        if wanted is not None:
+            raise InputError(f"{name}: holds judgments, of nobody by name; leave the choice out", settings=("grader",))
         return read_qrels(path)
-    grades = grades_of_rows(chosen_grades(GRADES.read(path), name, grader, prompt_class))
+    refuse_useless(name, wanted, OF_TABLES, "a table of grades")
+    grades = grades_of_rows(chosen_grades(GRADES.read(path), name, wanted))
     judged = [Qrel(*one[:2], one.relevance, one.iteration) for one in grades if one.relevance is not None]
     warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
     return judged
@@ -433,90 +420,152 @@ def _with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, counts: Coun
 
 QuestionSet = Literal["question-bank", "tqa", "nugget"]
 _TQA = "NDQ_"
+_CHOICES = {"items": get_args(QuestionSet), "assessors": ("override",), "grade": GRADE_CHOICES}
 
 
-class GradeFilter(Struct, frozen=True, dict=True):
-    """The grade sets to use; None lets everything pass.
+class Grader(Struct, frozen=True, dict=True):
+    """Which grades count, where records or a table hold those of several graders; what is left out may be anything.
+
+    >>> from rubric_measures import Grader
+    >>> Grader.parse("model=gpt-4o,scale=0-5:4") == Grader("gpt-4o", scale="0-5:4")
+    True
 
     Attributes:
-        grader: the model, or `human:NAME`, as the file has it (in its field `llm`).
-        prompt_class: the prompt class.
-        prompt_type: `question`, `nugget` or `direct`.
-        question_set: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.
-        grade_set: how `GradeSetKey.grade_set` begins; `none` for sets without one. It tells sets of the same model and
-            prompt class apart whose prompt texts or settings differ. Several hashes, with commas between them, are
-            taken for one grader.
-        first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
+        model: the model, the judge of a table, or the assessor (`human:NAME`), as the file has it (in its field `llm`).
+        prompt: the prompt class.
+        kind: what it graded: `question`, `nugget`, or passages as a whole (`direct`).
+        items: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.
+        set: how `GradeSetKey.grade_set` begins; `none` for sets without one. It tells sets of the same model and prompt
+            apart whose prompt texts or settings differ. Several hashes, joined by `+`, are taken for one grader.
+        scale: the scale of the grades, in the place of what the file says: `0-5:4` (4 covers), `0-5:4:3` (3 is
+            partial), or a `Scale`.
         assessors: `override` puts grades by assessors (`human:NAME`) in the grader's place wherever there are any, see
-            `assessors.grade_of_assessors`; by default each assessor is a grader like any other.
-        scale: the scale of the grades, in the place of what the grade sets say.
+            `grade_of_assessors`; by default each assessor is a grader like any other.
         grade: which grade counts of the distributions that the records keep: the `expected` one (a real number), the
             `mode` or the `median`; None takes the grade that was given. Grades without a distribution count as given.
+        first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
 
     Raises:
-        InputError: assessors are to override an assessor, or there is no such grade.
+        InputError: assessors are to override an assessor, or there is no such scale, grade or kind of items.
     """
 
-    grader: str | None = None
-    prompt_class: str | None = None
-    prompt_type: str | None = None
-    question_set: QuestionSet | None = None
-    grade_set: str | None = None
-    first: bool = False
+    model: str | None = None
+    prompt: str | None = None
+    kind: str | None = None
+    items: QuestionSet | None = None
+    set: str | None = None
+    # Given as text, too.
+    scale: Any = None
     assessors: Literal["override"] | None = None
-    scale: Scale | None = None
     grade: GradeChoice | None = None
+    first: bool = False
+
+    @classmethod
+    def parse(cls, written: str | Grader | None) -> Grader:
+        """What a person wrote: the name of a model, or `KEY=VALUE,…` with the attributes as keys.
+
+        >>> str(Grader.parse("gpt-4o")), str(Grader.parse("model=gpt-4o, kind=nugget,set=3fa1+07c2"))
+        ('model=gpt-4o', 'model=gpt-4o,kind=nugget,set=3fa1+07c2')
+
+        Args:
+            written: the text; a grader comes back as it is, and None chooses nothing.
+
+        Raises:
+            UnknownNameError: there is no such key.
+            InputError: a key is there twice, has no value, or a wrong one.
+        """
+        if not isinstance(written, str):
+            return written or cls()
+        keys = cls.__struct_fields__[:-1]
+        parts = [part.partition("=") for part in re.split(r",\s*(?=[\w-]+=)", written.strip())]
+        first, equals, _ = parts[0]
+        # A model's name may hold whatever is no key.
+        if len(parts) == 1 and first and not (equals and (first in keys or get_close_matches(first, keys))):
+            return cls(written.strip())
+        found: dict[str, Any] = {}
+        for key, equals, value in parts:
+            if equals and key not in keys:
+                raise UnknownNameError("key of a grader", key, keys, settings=("grader",))
+            if not value or key in found:
+                problem = f"{key} is there twice" if key in found else f"{key!r} has no value"
+                raise InputError(f"grader {written!r}: {problem}; write model=NAME,prompt=NAME,…", settings=("grader",))
+            found[key] = value
+        return cls(**found)
 
     def __post_init__(self) -> None:
-        if self.grade not in (None, *GRADE_CHOICES):
-            raise InputError(f"the grade is {self.grade!r}; expected {', '.join(GRADE_CHOICES)}", settings=("grade",))
-        if self.assessors is not None and (self.grader or "").startswith(HUMAN):
+        if isinstance(self.scale, str):
+            force_setattr(self, "scale", parse_scale(self.scale))
+        for name, choices in _CHOICES.items():
+            if (said := getattr(self, name)) not in (None, *choices):
+                problem = f"{name} of a grader: {said!r} is none; expected {', '.join(choices)}"
+                raise InputError(problem, settings=("grader",))
+        if self.assessors is not None and (self.model or "").startswith(HUMAN):
             raise InputError(
-                f"{self.grader}: assessors' grades stand in a grader's place; name the grader, not the assessor"
+                f"{self.model}: assessors' grades stand in a grader's place; name the grader, not the assessor"
             )
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={value}" for name, value in self.given.items())
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What is chosen: attribute -> value, without `first`."""
+        return {name: value for name, value in asdict(self).items() if name != "first" and value is not None}
 
     def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
         """Whether a grade set with this key and these items passes; the items are asked for only where they matter."""
-        if self.question_set is None or not self.may_pass(key):
+        if self.items is None or not self.may_pass(key):
             return self.may_pass(key)
-        if "nugget" in (self.question_set, key.kind):
-            return self.question_set == key.kind
+        if "nugget" in (self.items, key.kind):
+            return self.items == key.kind
         if key.kind != "question":
             return False
         first = next(iter(item_ids()), "")
         is_tqa = first.startswith(_TQA) or first.rpartition("/")[2].startswith(_TQA)
-        return is_tqa == (self.question_set == "tqa")
+        return is_tqa == (self.items == "tqa")
 
     def may_pass(self, key: GradeSetKey) -> bool:
         """The same, whatever the items."""
-        asked = (self.grader, key.llm), (self.prompt_class, key.prompt_class), (self.prompt_type, key.kind)
+        asked = (self.model, key.llm), (self.prompt, key.prompt_class), (self.kind, key.kind)
         return (
             all(name in (None, said) for name, said in asked)
             and not (self.assessors is not None and key.llm.startswith(HUMAN))
             # What an assessor first said is no grade to score by; it is read where it is named.
-            and not (key.prompt_class == BLIND_REVIEW and self.prompt_class is None and self.grade_set is None)
-            and (self.grade_set is None or self._is_chosen(key))
+            and not (key.prompt_class == BLIND_REVIEW and self.prompt is None and self.set is None)
+            and (self.set is None or self._is_chosen(key))
         )
 
     @cached_property
     def _hashes(self) -> tuple[str, ...]:
-        return tuple(one.strip() for one in (self.grade_set or "").split(",") if one.strip()) or ("",)
+        return tuple(one.strip() for one in (self.set or "").split("+") if one.strip()) or ("",)
 
     def _is_chosen(self, key: GradeSetKey) -> bool:
-        return (key.grade_set or UNKNOWN_GRADER).startswith(self._hashes) or key.grade_set == ",".join(self._hashes)
+        return (key.grade_set or UNKNOWN_GRADER).startswith(self._hashes) or key.grade_set == "+".join(self._hashes)
 
     def key_of(self, entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
         """What tells a grade set from others; graders that are taken for one have one key."""
         key = grade_set_key(entry)
-        if self.grade_set and len(self._hashes) > 1 and self._is_chosen(key):
-            return key._replace(grade_set=",".join(self._hashes))
+        if self.set and len(self._hashes) > 1 and self._is_chosen(key):
+            return key._replace(grade_set="+".join(self._hashes))
         return key
 
-    def settings(self) -> dict[str, object]:
-        """The filters that are set, for the signature."""
-        found = asdict(self).items()
-        said = {} if self.scale is None else {"scale": str(self.scale)}
-        return {name: value for name, value in found if name != "scale" and value not in (None, False)} | said
+
+def refuse_useless(name: str, wanted: Grader | None, may: Collection[str] = (), holds: str = "judgments") -> None:
+    """Refuses to choose grades where there are no grade sets to choose from: it would do nothing.
+
+    Args:
+        name: the file.
+        wanted: the choice.
+        may: attributes that choose something there all the same.
+        holds: what the file holds.
+
+    Raises:
+        InputError: another attribute is given.
+    """
+    given = [] if wanted is None else [one for one in wanted.given if one not in may]
+    if given:
+        problem = f"{name}: holds {holds}, no grade sets to choose by {', '.join(given)}; leave that out"
+        raise InputError(problem, settings=("grader",))
 
 
 def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
@@ -585,12 +634,12 @@ class DirectLabels(Struct):
 
     Attributes:
         wanted: which graders fit.
-        settings: the parameters that choose one where several fit, for the error.
+        setting: the parameter that chooses one where several fit, for the error.
         found: the graders that fit so far, each with its first label.
     """
 
-    wanted: GradeFilter
-    settings: tuple[str, ...]
+    wanted: Grader
+    setting: str
     found: dict[GradeSetKey, DirectGrade] = {}
 
     def of(self, query_id: str, passage: GradedPassage) -> DirectGrade | None:
@@ -608,9 +657,8 @@ class DirectLabels(Struct):
         if len(fitting) > 1 or len(self.found) > 1:
             raise InputError(
                 f"query {query_id!r}, passage {passage.doc_id!r}: labels of several graders fit, or several of one "
-                f"({choices_of(self.found, self.found, labels=True)}); name the prompt, the model or the settings "
-                "whose labels count",
-                settings=self.settings,
+                f"({choices_of(self.found, self.found)}); name the one whose labels count",
+                settings=(self.setting,),
             )
         return fitting[0] if fitting else None
 
@@ -680,7 +728,7 @@ class GradeSetSelector(Struct):
             changed), which are left out.
     """
 
-    wanted: GradeFilter
+    wanted: Grader
     source: str
     found: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
     left_out: Counter[str] = field(default_factory=Counter)
@@ -747,8 +795,7 @@ class GradeSetSelector(Struct):
             inside: in which items none was found, as words behind a blank.
             settings: see `RubricMeasuresError`.
         """
-        wanted = ", ".join(f"{name}={value}" for name, value in self.wanted.settings().items())
-        chosen = f" for {wanted}" if wanted else ""
+        chosen = f" for {self.wanted}" if self.wanted.given else ""
         others = f"; there are grades of: {choices_of(self.others)}" if self.others else ""
         if not (chosen or others or inside):
             others = ": its passages are not graded yet; grade them first"
@@ -789,7 +836,7 @@ class GradeSetSelector(Struct):
         candidates: Sequence[ItemGradeSet | DirectGrade] = passage.exam_grades or ()
         if items is not None and wanted.assessors is None:
             candidates = self._held(candidates, items)  # type: ignore[arg-type]
-        if passage.grades and (wanted.prompt_type == "direct" or wanted.prompt_class is not None or not candidates):
+        if passage.grades and (wanted.kind == "direct" or wanted.prompt is not None or not candidates):
             candidates = [*candidates, *passage.grades]
         chosen: ItemGradeSet | DirectGrade | None = None
         chosen_key: GradeSetKey | None = None
@@ -797,9 +844,7 @@ class GradeSetSelector(Struct):
         for entry in candidates:
             made = self._made(entry)
             key = made.key
-            if not made.passes or (
-                wanted.question_set is not None and not wanted.passes(key, partial(_item_ids, entry))
-            ):
+            if not made.passes or (wanted.items is not None and not wanted.passes(key, partial(_item_ids, entry))):
                 self.others.add(key)
                 continue
             rates = isinstance(entry, ItemGradeSet) and bool(entry.self_ratings)
@@ -850,7 +895,7 @@ class GradeSetSelector(Struct):
         making = making_of(entry)
         found = self._makings.get(making)
         if found is None:
-            key = self.wanted.key_of(entry) if self.wanted.grade_set else key_of_making(*making)
+            key = self.wanted.key_of(entry) if self.wanted.set else key_of_making(*making)
             told = object_in(making[-1])
             signature = told.get("signature") or key.grade_set
             signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
@@ -892,7 +937,7 @@ class GradeSetSelector(Struct):
 
     def _held(self, sets: Sequence[ItemGradeSet], items: Mapping[str, RubricItem]) -> Sequence[ItemGradeSet]:
         """The grade sets over items; of an assessor who is a grader like any other, without stale grades."""
-        grader = self.wanted.grader
+        grader = self.wanted.model
         is_theirs = grader is None or grader.startswith(HUMAN)
         if not (is_theirs and any(entry.llm.startswith(HUMAN) for entry in sets)):
             return sets
@@ -952,8 +997,8 @@ class GradeSetSelector(Struct):
         if not is_one and set(_item_ids(earlier)).isdisjoint(_item_ids(later)):
             raise InputError(
                 f"{self.source}: passage {doc_id!r} has two grade sets over different items ({grade_set_key(later)}); "
-                "choose one by a bank or by the set of questions",
-                settings=("bank", "question_set"),
+                "choose one by a bank, or by its items",
+                settings=("bank", "items"),
             )
         (grades, statuses), (later_grades, later_statuses) = items_of_set(earlier), items_of_set(later)
         self.counts["repeated"] += len(grades.keys() & later_grades.keys())
@@ -1004,7 +1049,7 @@ def _is_of_grader(entry: ItemGradeSet) -> bool:
 
 def grade_sets(
     groups: Iterable[QueryPassages],
-    wanted: GradeFilter | None = None,
+    wanted: Grader | None = None,
     bank: TestBank | None = None,
     look_at: Callable[[GradeSetKey, ItemGradeSet | DirectGrade], None] | None = None,
 ) -> dict[GradeSetKey, int]:

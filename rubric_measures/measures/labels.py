@@ -18,7 +18,7 @@ from rubric_measures.measures.grade_sets import (
     BLIND_REVIEW,
     FINAL_REVIEW,
     HUMAN,
-    GradeFilter,
+    Grader,
     choices_of,
     chosen_grades,
 )
@@ -100,7 +100,7 @@ def _failed(query: QueryGrades) -> tuple[int, int]:
 def labels_of_records(
     path: str | os.PathLike[str],
     bank: TestBank | None = None,
-    wanted: GradeFilter | None = None,
+    wanted: Grader | None = None,
     *,
     items: bool = False,
     label: Label = "max",
@@ -111,13 +111,13 @@ def labels_of_records(
     Raises:
         InputError: no grade set, or more than one, passes the filter.
     """
-    chosen = wanted or GradeFilter()
-    parts = [part for part in (chosen.grader, chosen.prompt_class, chosen.prompt_type, chosen.grade_set) if part]
+    chosen = wanted or Grader()
+    parts = [part for part in (chosen.model, chosen.prompt, chosen.kind, chosen.set) if part]
     name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
-    if (chosen.grader or "").startswith(HUMAN) and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
+    if (chosen.model or "").startswith(HUMAN) and chosen.prompt in (None, FINAL_REVIEW, ADJUDICATION):
         warn(
             f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well with "
-            f"it; compare the first, blind ones (prompt class {BLIND_REVIEW})"
+            f"it; compare the first, blind ones (prompt={BLIND_REVIEW})"
         )
     return labels_of_grades(load_records(path, bank, chosen), name, items=items, label=label, rel=rel)
 
@@ -136,16 +136,13 @@ def labels_of_qrels(
     return LabelSource(name, labels)
 
 
-def labels_of_table(
-    source: Any, name: str = "", grader: str | None = None, prompt_class: str | None = None, **counted: Any
-) -> LabelSource:
+def labels_of_table(source: Any, name: str = "", wanted: Grader | None = None, **counted: Any) -> LabelSource:
     """The labels (or item grades) of a table, by the only grader that it has, or the one that is named.
 
     Args:
         source: a file, a frame or rows.
         name: what it is called; by default as the file.
-        grader: the one that counts, where there are several.
-        prompt_class: its prompt, likewise.
+        wanted: the one that counts, where there are several.
         counted: `items`, `label` and `rel`, see `labels_of_grades`.
 
     Raises:
@@ -153,10 +150,11 @@ def labels_of_table(
     """
     rows, name = GRADES.read(source), name or os.path.basename(os.fspath(source))  # noqa: PTH119 - may be a stream
     keys = {GradeSetKey(row.grader, row.prompt_class or "", "") for row in rows}
-    instead = "" if any(map(GradeFilter(grader, prompt_class).may_pass, keys)) else choices_of(keys)
+    chosen = wanted or Grader()
+    instead = "" if any(map(chosen.may_pass, keys)) else choices_of(keys)
     if len(keys) > 1:
-        rows = chosen_grades(rows, name, grader, prompt_class)
-        name = " ".join(filter(None, (name, grader, prompt_class)))
+        rows = chosen_grades(rows, name, chosen)
+        name = " ".join(filter(None, (name, chosen.model, chosen.prompt)))
     return replace(labels_of_grades(grades_of_table(rows), name, **counted), instead=instead)
 
 
@@ -180,7 +178,7 @@ def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
 
 
 def passages_of_records(
-    path: str | os.PathLike[str], bank: TestBank | None = None, wanted: GradeFilter | None = None
+    path: str | os.PathLike[str], bank: TestBank | None = None, wanted: Grader | None = None
 ) -> list[JudgedPassage]:
     """The passages of graded records as the workbench's tables see them: all item grades, all judgments.
 
@@ -190,7 +188,7 @@ def passages_of_records(
         InputError: the grades are on another scale than 0 to 5, which is that of the tables, or have fractions.
     """
     groups = load_graded(path)
-    chosen = structs.replace(wanted or GradeFilter(), first=True)
+    chosen = structs.replace(wanted or Grader(), first=True)
     grades = collect_grades(select_queries(groups, groups.name, bank, chosen), bank)
     if grades.scale is not None and grades.scale[:2] != SELF_RATING[:2]:
         raise InputError(

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name, paused_collector
-from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades, note_left_out, refuse_off_scale
 from rubric_measures.records.models import (
     DirectGrade,
@@ -263,7 +263,7 @@ def select_query(
 def read_records(
     path: str | os.PathLike[str],
     bank: TestBank | None = None,
-    wanted: GradeFilter | None = None,
+    wanted: Grader | None = None,
     *,
     keep_ranks: bool = False,
 ) -> Iterator[RecordQuery]:
@@ -289,7 +289,7 @@ def select_queries(
     groups: Iterable[QueryPassages],
     name: str,
     bank: TestBank | None = None,
-    wanted: GradeFilter | None = None,
+    wanted: Grader | None = None,
     *,
     keep_ranks: bool = False,
 ) -> Iterator[RecordQuery]:
@@ -302,7 +302,7 @@ def select_queries(
         wanted: as for `read_records`.
         keep_ranks: as for `read_records`.
     """
-    selector = GradeSetSelector(wanted or GradeFilter(), name)
+    selector = GradeSetSelector(wanted or Grader(), name)
     found: dict[str, _Open] = {}
     with paused_collector():
         for group in groups:
@@ -342,7 +342,7 @@ def select_queries(
 def load_records(
     path: str | os.PathLike[str],
     bank: TestBank | None = None,
-    wanted: GradeFilter | None = None,
+    wanted: Grader | None = None,
     on_failed: OnFailed | None = None,
 ) -> Grades:
     """The grades of a graded-records file, to be given to ir_measures as qrels; see `read_records`."""

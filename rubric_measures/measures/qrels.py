@@ -408,7 +408,7 @@ def times_rows(rows: Iterable[Qrel], times: int | None, said: list[Note] | None 
         InputError: `times` is less than 1.
     """
     if times is not None and times < 1:
-        raise InputError(f"labels are multiplied by 1 or more, not by {times}", settings=("scale",))
+        raise InputError(f"labels are multiplied by 1 or more, not by {times}", settings=("times",))
     real = 0
     for row in rows:
         scale = scale_of_item(row.iteration) if row.doc_id == BANK_DOC else None
@@ -422,7 +422,7 @@ def times_rows(rows: Iterable[Qrel], times: int | None, said: list[Note] | None 
         else:
             yield row._replace(relevance=round(row.relevance * times))
     text = f"{real} labels have fractions, which trec_eval and others do not read; they need larger, whole ones"
-    say([Note(text, settings=("scale",))] if real else [], said)
+    say([Note(text, settings=("times",))] if real else [], said)
 
 
 def of_counted(queries: Iterable[QueryGrades], source: str = "") -> Iterator[Note]:

@@ -19,7 +19,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
-from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.pages.frame import PageCell, ReviewAddress, page, plain_number, ticks
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
@@ -133,7 +133,7 @@ def evidence_of(
     groups: Iterable[QueryPassages],
     rankings: Rankings,
     bank: TestBank | None,
-    wanted: GradeFilter,
+    wanted: Grader,
     *,
     level: int | None = None,
     source: str = "",

@@ -627,7 +627,7 @@ def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:
 class GradeSetKey(NamedTuple):
     """What tells one grade set of a file from another.
 
-    Its text has the filters that choose it, but for `grade_set`, which few files need: see `choices_of`.
+    Its text is what chooses it, as `Grader.parse` reads it, but for the hash, which few files need: see `choices_of`.
 
     Attributes:
         llm: the model.
@@ -644,8 +644,8 @@ class GradeSetKey(NamedTuple):
     grade_set: str = ""
 
     def __str__(self) -> str:
-        said = zip(("grader", "prompt_class", "prompt_type"), self, strict=False)
-        return " ".join(f"{name}={one}" for name, one in said if one) or "a grader without a name"
+        said = zip(("model", "prompt", "kind"), self, strict=False)
+        return ",".join(f"{name}={one}" for name, one in said if one) or "a grader without a name"
 
 
 def making_of(entry: ItemGradeSet | DirectGrade) -> tuple[str, str, bytes, bytes, bytes]:

@@ -31,7 +31,7 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.plugins import require
 from rubric_measures.measures.findings import of_wrapped, say
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.review import screens
 from rubric_measures.review.queues import load_material
@@ -124,7 +124,7 @@ def open_review(
     *,
     state: str | None = None,
     measures: Sequence[str] | None = None,
-    wanted: GradeFilter | None = None,
+    grader: str | Grader | None = None,
     assessor: str = "",
     blind: bool = True,
     audit: int = 50,
@@ -144,7 +144,7 @@ def open_review(
         state: the file of what assessors did; None takes one beside the records.
         measures: of the impact screen; None takes `DEFAULT_MEASURES`, or measures of citations where these were judged.
             Levels that are left out are the scale's.
-        wanted: the grades that are reviewed; the first grader of the file if None.
+        grader: whose grades are reviewed; the first grader of the file if None.
         assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
         audit: how many passages the audit has, five items of each.
@@ -166,7 +166,7 @@ def open_review(
     asked = parse_measures(measures or DEFAULT_MEASURES)
     # An export reads the bank once more, for what no item holds.
     check_readable_twice(os.fspath(bank))
-    material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
+    material = load_material(graded, os.fspath(bank), Grader.parse(grader))
     if not measures and any(query.record.grades.answers for query in material.queries.values()):
         asked = parse_measures(_OF_CITATIONS)
     if settle and not blind:

@@ -26,7 +26,7 @@ from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check
 from rubric_measures.measures.grade_sets import (
     HUMAN,
     UNKNOWN_GRADER,
-    GradeFilter,
+    Grader,
     GradeSetSelector,
     grade_of_assessors,
     grade_sets,
@@ -321,7 +321,7 @@ class Material:
 
 
 def load_material(
-    graded: str | os.PathLike[str], bank: str | os.PathLike[str], wanted: GradeFilter | None = None
+    graded: str | os.PathLike[str], bank: str | os.PathLike[str], wanted: Grader | None = None
 ) -> Material:
     """Reads records and bank.
 
@@ -341,14 +341,14 @@ def load_material(
     groups = read_as_records(name, "a review")
     # What a review looks at: grades by assessors are what it makes.
     machine = list(by_machines(groups))
-    wanted = wanted or GradeFilter()
+    wanted = wanted or Grader()
     keys = grade_sets(machine)
     prompts = prompt_cells(keys)
     # Sets that are taken for one have a key of their own among those that pass.
     chosen = _first_set(machine, grade_sets(machine, wanted), wanted, name, the_bank)
     selector = GradeSetSelector(chosen, name)
     checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
-    is_draft = wanted == GradeFilter() and not grade_sets(groups)
+    is_draft = wanted == Grader() and not grade_sets(groups)
     if not selector.found and not is_draft:
         raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
     found = next(iter(selector.found), None)
@@ -400,18 +400,18 @@ def grader_name(llm: str, prompt_class: str) -> str:
 
 
 def _first_set(
-    groups: Sequence[QueryPassages], keys: Iterable[GradeSetKey], wanted: GradeFilter, name: str, bank: TestBank
-) -> GradeFilter:
+    groups: Sequence[QueryPassages], keys: Iterable[GradeSetKey], wanted: Grader, name: str, bank: TestBank
+) -> Grader:
     """The filter for the first grade set that passes and has grades of the bank; the filter itself where there is none.
 
     Raises:
         InputError: sets of other settings are called alike.
     """
-    passing: dict[GradeSetKey, GradeFilter] = {}
+    passing: dict[GradeSetKey, Grader] = {}
     told: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
     for key in keys:
         grader = key.grade_set or UNKNOWN_GRADER
-        exact = GradeFilter(key.llm, key.prompt_class, key.kind, wanted.question_set, grader, scale=wanted.scale)
+        exact = Grader(*key[:3], wanted.items, grader, wanted.scale)
         # Labels of whole passages are no grades of items.
         may = key.kind != "direct" and (not passing or next(iter(passing))[:3] == key[:3])
         selector = GradeSetSelector(exact, name)

@@ -25,15 +25,16 @@ from typing import NamedTuple
 from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
 from rubric_measures.base.errors import InputError, counted
-from rubric_measures.formats.grade_tables import GRADES, GradeRow, is_grade_table, runs_of_rows
+from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
     HUMAN,
-    GradeFilter,
+    Grader,
     chosen_grades,
     grade_of_assessors,
     grades_by_assessors,
     grades_of_set,
     note_anchors,
+    refuse_useless,
     scale_of_set,
 )
 from rubric_measures.measures.grades import PARTIAL
@@ -139,7 +140,7 @@ class GraderReport:
 
 
 def grader_report(
-    groups: Iterable[QueryPassages], wanted: GradeFilter | None = None, most: int | None = None
+    groups: Iterable[QueryPassages], wanted: Grader | None = None, most: int | None = None
 ) -> GraderReport:
     """What each grader of the records did, and how far every two agree on what both graded, passage by passage.
 
@@ -161,7 +162,7 @@ def grader_report(
         nonlocal disagreed
         for group in groups:
             for passage in group.passages:
-                grades, scales = _graded(passage, wanted or GradeFilter(), graders)
+                grades, scales = _graded(passage, wanted or Grader(), graders)
                 for (first, one), (second, other) in combinations(grades.items(), 2):
                     counts = pairs.setdefault((first, second), Counter())
                     counts.update((grade, other[item_id]) for item_id, grade in one.items() if item_id in other)
@@ -179,7 +180,7 @@ def grader_report(
 
 
 def _graded(
-    passage: GradedPassage, wanted: GradeFilter, graders: dict[GradeSetKey, GraderStatistics]
+    passage: GradedPassage, wanted: Grader, graders: dict[GradeSetKey, GraderStatistics]
 ) -> tuple[dict[GradeSetKey, dict[str, float]], dict[tuple[GradeSetKey, str], tuple[int, int] | None]]:
     """Counts one passage; grader, sorted -> item_id -> grade, and the ends of the scale that a grade is on."""
     merged: dict[GradeSetKey, tuple[dict[str, float], dict[str, str]]] = {}
@@ -294,7 +295,7 @@ def machine_graded(passage: GradedPassage) -> GradedPassage:
 def read_anchored(
     path: str | os.PathLike[str],
     bank: TestBank | None,
-    wanted: GradeFilter,
+    wanted: Grader,
     anchors: str | os.PathLike[str],
     against: str = ASSESSORS,
     rel: int | None = None,
@@ -314,14 +315,15 @@ def read_anchored(
     Raises:
         InputError: there is no grade that both gave, or the truth's grades are not on the grader's scale.
     """
-    grader, found = wanted.grader, Anchored()
+    grader, found = wanted.model, Anchored()
     if is_table := is_grade_table(path):
         table, is_same = GRADES.read(path), os.fspath(path) == os.fspath(anchors)
         judges = sorted({row.grader for row in table})
         if is_same and len(judges) > 1 and (grader is None or (against == ASSESSORS and len(judges) > 2)):
             problem = f"{os.fspath(path)}: grades by {', '.join(judges)}; name the grader, and who is the truth"
             raise InputError(problem, settings=("grader", "against"))
-        rows = chosen_grades(table, os.fspath(path), grader, wanted.prompt_class, bank)
+        refuse_useless(os.fspath(path), wanted, (*OF_TABLES, "scale"), "a table of grades")
+        rows = chosen_grades(table, os.fspath(path), wanted, bank)
         grader = rows[0].grader if is_same else None
     if is_grade_table(anchors):
         truth = _by_table(anchors, against, grader if is_table else None)
@@ -391,9 +393,7 @@ def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None, counts: C
     return found
 
 
-def _queries_of(
-    rows: Sequence[GradeRow], name: str, bank: TestBank | None, wanted: GradeFilter
-) -> Iterator[RecordQuery]:
+def _queries_of(rows: Sequence[GradeRow], name: str, bank: TestBank | None, wanted: Grader) -> Iterator[RecordQuery]:
     """The queries of one grader of a table, with the answers that it says who gave."""
     runs = runs_of_rows(rows, name)
     for query_id, grades in grades_of_table(rows, bank, scale=wanted.scale).queries.items():
@@ -406,7 +406,7 @@ def _by_table(path: str | os.PathLike[str], against: str, grader: str | None) ->
     rows = [row for row in GRADES.read(path) if grader is None or row.grader != grader]
     if not rows:
         raise InputError(f"{os.fspath(path)}: nobody else grades there; name the truth's grades", settings=("anchors",))
-    chosen = rows if against == ASSESSORS else chosen_grades(rows, os.fspath(path), against)
+    chosen = rows if against == ASSESSORS else chosen_grades(rows, os.fspath(path), Grader.parse(against))
     found: dict[_Key, dict[str, float]] = {}
     for row in chosen:
         if row.grade is not None:
@@ -417,7 +417,7 @@ def _by_table(path: str | os.PathLike[str], against: str, grader: str | None) ->
 def _by_model(path: str | os.PathLike[str], bank: TestBank | None, grader: str) -> dict[_Key, float]:
     return {
         (row.query_id, row.doc_id, row.iteration): row.relevance
-        for query in read_records(path, bank, GradeFilter(grader))
+        for query in read_records(path, bank, Grader.parse(grader))
         for row in query.grades.rows()
     }
 

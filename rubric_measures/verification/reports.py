@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.measures.checked import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.measures.findings import say, without_items
-from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import PARTIAL, note_left_out
 from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records.models import GradedFile, QueryPassages, cited_answer
@@ -72,7 +72,7 @@ class ReportSettings:
     """
 
     report: str = "all"
-    wanted: GradeFilter = field(default_factory=GradeFilter)
+    wanted: Grader = field(default_factory=Grader)
     queries: Sequence[str] | None = None
     runs: Sequence[str | os.PathLike[str]] = ()
     min_judgment: int | None = None

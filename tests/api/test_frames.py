@@ -83,11 +83,11 @@ def test_a_table_in_memory_is_what_its_file_is(form: Callable[[Any], Any]) -> No
     pooled = rubric_measures.pool(["a.run"], "docs.csv", judgments=two, grader="gpt")
     assert [passage.judged("q1") for passage in pooled[0].passages] == [2, 1, 1, 0]
     # gpt gives d2 one more than Ada: 1 of 4 grades, so .25 in the mean.
-    how: dict[str, Any] = {"scale": "0-2:1", "draws": Draws(0)}
+    how: dict[str, Any] = {"draws": Draws(0)}
     for found in (
-        rubric_measures.calibrate(form(ROWS[12:]), anchors=one, **how),
-        rubric_measures.calibrate(two, grader="gpt", **how),
-        rubric_measures.calibrate("gpt.csv", anchors="one.csv", **how),
+        rubric_measures.calibrate(form(ROWS[12:]), anchors=one, grader="scale=0-2:1", **how),
+        rubric_measures.calibrate(two, grader="model=gpt,scale=0-2:1", **how),
+        rubric_measures.calibrate("gpt.csv", anchors="one.csv", grader="scale=0-2:1", **how),
     ):
         assert (found.bias[0].anchors, found.bias[0].mean) == (12, 0.25)
     assert (
@@ -143,7 +143,7 @@ def test_what_a_table_does_not_hold_is_one_line(form: Callable[[Any], Any]) -> N
         ["convert", "two.csv", "--to", "qrels", "-o", "out.qrels"],
         ["correlate", "board.csv", "ranked.csv", "--rounds", "0"],
         ["agreement", "one.csv", "two.csv", "--rounds", "0"],
-        ["calibrate", "two.csv", "--rounds", "0", "--scale", "0-2:1"],
+        ["calibrate", "two.csv", "--rounds", "0"],
         ["pool", "a.run", "-c", "docs.csv", "--judgments", "two.csv", "-o", "pooled.jsonl.gz"],
     ],
 )
@@ -151,7 +151,7 @@ def test_of_several_judges_one_is_chosen(command: list[str], capsys: pytest.Capt
     assert main(command) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "ada" in said and "gpt" in said and "--grader" in said
-    assert main([*command, "--grader", "gpt"]) == 0
+    assert main([*command, "--grader", "gpt" if command[0] != "calibrate" else "model=gpt,scale=0-2:1"]) == 0
 
 
 def test_the_judges_of_a_table_are_compared(capsys: pytest.CaptureFixture[str]) -> None:

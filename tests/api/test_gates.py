@@ -22,7 +22,7 @@ def board_of(queries: Sequence[str] = QUERIES, **covered: list[int]) -> rubric_m
         for query in queries
         for item in range(4)
     ]
-    grades = rubric_measures.load(rows, scale="0-5:4")
+    grades = rubric_measures.load(rows, grader="scale=0-5:4")
     runs = {run: {query: {run: 1.0} for query in queries} for run in covered}
     return rubric_measures.score(grades, runs, "NuggetA", overall=False)
 

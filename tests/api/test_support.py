@@ -206,7 +206,7 @@ def test_assessors_correct_pairs_of_several_queries(tmp_path: Path, docs: str) -
     kept = list(rubric_measures.load_bank(str(bank_after)))
     assert [(item.query_id, item.item_id) for item in kept] == [(t, f"one/{n}") for t in ("t1", "t2") for n in range(3)]
     assert [item.importance for item in kept] == [None, None, None, "vital", None, None]
-    corrected = rubric_measures.load(str(graded_after), assessors="override")
+    corrected = rubric_measures.load(str(graded_after), grader="assessors=override")
     assert rubric_measures.score(corrected, notes=False).cells["one"]["SupportPrecision"].mean == row.after
 
 

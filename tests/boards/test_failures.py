@@ -27,7 +27,7 @@ def graded(rows: dict[str, dict[str, list[int | None]]], on_failed: OnFailed | N
         for doc, of_items in passages.items()
         for place, grade in enumerate(of_items)
     ]
-    return rubric_measures.load(grades, scale="0-5:4", on_failed=on_failed)
+    return rubric_measures.load(grades, on_failed=on_failed, grader="scale=0-5:4")
 
 
 # q1: a is covered by one, b failed once and is graded 0 once, c is 0 twice: p = 1/(1 + 3) = 1/4.
@@ -161,7 +161,7 @@ def test_the_share_of_failed_grades_is_of_those_that_a_measure_needs(tmp_path: P
         Grade("q", "d1", None, "q/o", "failed"),
         Grade("q", "d2", 4, "q/o"),
     ]
-    grades = rubric_measures.load(rows, TestBank({"q": items}), scale="0-5:4", on_failed="expected")
+    grades = rubric_measures.load(rows, TestBank({"q": items}), on_failed="expected", grader="scale=0-5:4")
     names = ["NuggetV(rel=4,strict=True)", "NuggetA(rel=4,strict=True)", "RubricQrels(measure='Bpref',rel=4)"]
     board = rubric_measures.score(grades, {"one": {"q": {"d1": 2.0, "d2": 1.0}}}, names, overall=False)
     vital, every = (board.cells["one"][name] for name in names[:2])
@@ -180,7 +180,7 @@ def test_criteria_that_weigh_nothing_are_not_needed() -> None:
         Grade("q", "d1", 0, "q/b"),
         Grade("q", "d1", None, "q/z", "failed"),
     ]
-    grades = rubric_measures.load(rows, TestBank({"q": items}), scale="0-1")
+    grades = rubric_measures.load(rows, TestBank({"q": items}), grader="scale=0-1")
     board = rubric_measures.score(grades, {"one": {"q": {"d1": 1.0}}}, "WeightedCover", overall=False)
     (cell,) = board.cells["one"].values()
     # One of three grades failed, which would be refused; what it is of weighs nothing.

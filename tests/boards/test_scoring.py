@@ -397,21 +397,21 @@ def test_a_level_that_no_grade_of_the_scale_reaches_is_refused(
     grades, run = str(tmp_path / "items.qrels"), str(tmp_path / "a.run")
     for command in (["leaderboard", grades, run, "-m", measure], ["evaluate", grades, run, measure]):
         capsys.readouterr()
-        assert main([*command, "--scale", "0-2:2"]) == 2
+        assert main([*command, "--grader", "scale=0-2:2"]) == 2
         said = capsys.readouterr().err
         assert f"{measure}: no grade of the scale 0 to 2 is 3 or more; give a level of up to 2" in said
         assert said.count("\n") == 1
         # The highest and the lowest level are levels.
-        assert main([*(text.replace("rel=3", "rel=2") for text in command), "--scale", "0-2:2"]) == 0
-        assert main([*(text.replace("rel=3", "rel=1") for text in command), "--scale", "0-2:2"]) == 0
-    known = rubric_measures.load(grades, scale="0-2:2")
+        assert main([*(text.replace("rel=3", "rel=2") for text in command), "--grader", "scale=0-2:2"]) == 0
+        assert main([*(text.replace("rel=3", "rel=1") for text in command), "--grader", "scale=0-2:2"]) == 0
+    known = rubric_measures.load(grades, grader="scale=0-2:2")
     with pytest.raises(MeasureError, match="no grade of the scale 0 to 2 is 3 or more"):
         ir_measures.calc_aggregate([ir_measures.parse_measure(measure)], known, {"q1": {"d1": 1.0}, "q2": {"d1": 1.0}})
 
 
 def test_labels_that_count_items_may_be_above_the_scale(tmp_path: Path) -> None:
     (tmp_path / "items.qrels").write_text("q1 a d1 1\nq1 b d1 1\nq1 c d1 1\n")
-    grades = rubric_measures.load(str(tmp_path / "items.qrels"), scale="0-1")
+    grades = rubric_measures.load(str(tmp_path / "items.qrels"), grader="scale=0-1")
     measure = "RubricQrels(measure='P(rel=3)@1',label='count',rel=1)"
     board = rubric_measures.score(grades, {"a": {"q1": {"d1": 1.0}}}, measure, overall=False)
     assert board.cells["a"][measure].mean == 1.0
@@ -436,10 +436,10 @@ def test_a_mean_is_that_of_ir_measures_to_the_last_digit(name: str, tmp_path: Pa
     ranked = [(query, doc, draw.random()) for query in queries for doc in draw.sample(range(9), 5)]
     (tmp_path / "a.run").write_text("".join(f"{query} Q0 d{doc} 1 {score} a\n" for query, doc, score in ranked))
     path, run = str(tmp_path / "qrels"), str(tmp_path / "a.run")
-    known = rubric_measures.load(path, scale="0-5:4")
+    known = rubric_measures.load(path, grader="scale=0-5:4")
     measure = ir_measures.parse_measure(name)
     board = rubric_measures.score(known, run, name, overall=False)
-    values = evaluate(path, run, name, scale=None if is_standard else "0-5:4")
+    values = evaluate(path, run, name, grader=None if is_standard else "scale=0-5:4")
     [cell] = board.cells["a"].values()
     given = [cell.mean, *values.means.values()]
     rows = ir_measures.read_trec_qrels(path) if is_standard else known

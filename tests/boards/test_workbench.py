@@ -15,7 +15,7 @@ from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.programs import score_workbench, workbench_filter
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.measures.qrels import qrels_of
 from tests.example_records import write_all
@@ -31,7 +31,7 @@ def golden() -> Path:
 
 @pytest.fixture(scope="module")
 def board(golden: Path) -> Leaderboard:
-    queries = read_records(golden / "dl20-scale.jsonl.gz", wanted=workbench_filter(GradeFilter()), keep_ranks=True)
+    queries = read_records(golden / "dl20-scale.jsonl.gz", wanted=workbench_filter(Grader()), keep_ranks=True)
     return score_workbench(queries, MEASURES)
 
 

@@ -305,8 +305,8 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
         "correlate",
         official,
         records,
-        "--prompt-class",
-        "A",
+        "--grader",
+        "prompt=A",
         "-m",
         "RubricCover@1",
         "--coefficients",
@@ -314,7 +314,7 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
     )[1]
     assert {line.split()[2] for line in one.splitlines() if line.startswith("RubricCover")} == {"A"}
     assert "by how much the best flatters is not known: fewer than four queries that all cells have" in one
-    status, _, err = call(capsys, "correlate", official, records, "--prompt-class", "Z")
+    status, _, err = call(capsys, "correlate", official, records, "--grader", "prompt=Z")
     assert status == 2
     assert "no grade set passes" in err
 
@@ -409,7 +409,7 @@ def test_leaderboards_that_judges_make(judged, capsys) -> None:
 def test_agreement_of_records(tmp_path, capsys) -> None:
     records = tmp_path / "graded.jsonl"
     write_records(records)
-    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--cutoff", 4, 2, "--format", "json")
+    status, out, _ = call(capsys, "agreement", records, "--grader", "prompt=A", "--cutoff", 4, 2, "--format", "json")
     content = checked("agreement", out)
     assert status == 0
     # Labels are 1 2 3 4 against judgments 0 1 2 3 on both queries.
@@ -419,29 +419,29 @@ def test_agreement_of_records(tmp_path, capsys) -> None:
         "agreement",
         records,
         records,
-        "--prompt-class",
-        "A",
-        "--prompt-class-b",
-        "B",
+        "--grader",
+        "prompt=A",
+        "--grader-b",
+        "prompt=B",
         "--items",
         "--format",
         "json",
     )
     content = checked("agreement", call(capsys, *arguments)[1])
     assert content["agreement"]["pairs"] == 16
-    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "--format", "json")
+    status, out, _ = call(capsys, "agreement", records, "--grader", "prompt=A", "--tables", "--format", "json")
     tables = checked("agreement-tables", out)["tables"]
     assert (len(tables), tables[0]["totals"]) == (12, [0, 2, 2, 2, 2, 0])
     columns = []
     for more in ((), ("--min-judgment", 2)):
-        out = call(capsys, "agreement", records, "--prompt-class", "A", "--tables", *more)[1]
+        out = call(capsys, "agreement", records, "--grader", "prompt=A", "--tables", *more)[1]
         columns.append({line.split()[1] for line in out.splitlines() if "STRICT" in line})
     assert columns == [{"1+2+3"}, {"2+3"}]
     for style in ("text", "tsv", "latex"):
-        assert call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "--format", style)[0] == 0
+        assert call(capsys, "agreement", records, "--grader", "prompt=A", "--tables", "--format", style)[0] == 0
     bare = tmp_path / "bare.jsonl"
     write_records(bare, judged=False)
-    status, _, err = call(capsys, "agreement", bare, "--prompt-class", "A")
+    status, _, err = call(capsys, "agreement", bare, "--grader", "prompt=A")
     assert status == 2
     assert "holds no judgments" in err
 
@@ -455,7 +455,7 @@ def test_agreement_refuses(tmp_path, capsys) -> None:
     assert "one graded-records file (--tables)" in call(capsys, "agreement", first, "--tables")[2]
     assert "--tables takes one" in call(capsys, "agreement", first, second, "--tables")[2]
     for scale in ("3", "3-0"):
-        assert f"'{scale}' is no scale" in call(capsys, "agreement", first, second, "--scale", scale)[2]
+        assert f"'{scale}' is no scale" in call(capsys, "agreement", first, second, "--grader", f"scale={scale}")[2]
     second.write_text("q1 0 d1 1\n")
     status, out, err = call(capsys, "agreement", first, second)
     assert status == 1
@@ -513,9 +513,9 @@ def test_figures_are_written(boards, tmp_path, capsys) -> None:
     call(capsys, "compare", scores, "-m", "cover", "--plot", tmp_path / "4.png")
     records = tmp_path / "graded.jsonl"
     write_records(records)
-    call(capsys, "agreement", records, "--prompt-class", "A", "--plot", tmp_path / "5.png", "--rounds", 0)
+    call(capsys, "agreement", records, "--grader", "prompt=A", "--plot", tmp_path / "5.png", "--rounds", 0)
     confusion = ("--plot-kind", "confusion", "--plot", tmp_path / "6.svg")
-    call(capsys, "agreement", records, "--prompt-class", "A", *confusion, "--rounds", 0)
+    call(capsys, "agreement", records, "--grader", "prompt=A", *confusion, "--rounds", 0)
     assert "κ = " in (tmp_path / "6.svg").read_text()
     assert all((tmp_path / name).stat().st_size > 1000 for name in ("1.png", "2.svg", "3.pdf", "4.png", "5.png"))
     assert (
@@ -621,7 +621,7 @@ def test_a_winner_that_the_tie_rule_decides_is_said_by_checks(scored, tmp_path, 
     write_records(records)
     for name, path, scores in (("zed", one, (1, 1, 1, 1)), ("two", two, (4, 3, 2, 1))):
         path.write_text("".join(f"q1 Q0 q1-p{at} 1 {score} {name}\n" for at, score in enumerate(scores)))
-    chosen = ("-m", "RubricCover(rel=4)@1", "--prompt-class", "A", *checks)
+    chosen = ("-m", "RubricCover(rel=4)@1", "--grader", "prompt=A", *checks)
     err = call(capsys, "leaderboard", records, one, two, *chosen)[2]
     assert "ties decide the winner: zed by document id, two and zed in file order" in err
 
@@ -629,7 +629,7 @@ def test_a_winner_that_the_tie_rule_decides_is_said_by_checks(scored, tmp_path, 
 def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) -> None:
     records = tmp_path / "graded.jsonl"
     write_records(records)
-    measures = ("-m", "RubricCover(rel=3)@2", "--prompt-class", "A")
+    measures = ("-m", "RubricCover(rel=3)@2", "--grader", "prompt=A")
     _, out, _ = call(capsys, "leaderboard", records, *measures, "--checks", "--format", "json")
     content = checked("leaderboard", out)
     assert [(run["run_id"], run["judged"], run["tied"]) for run in content["checks"]["runs"]] == [
@@ -638,7 +638,7 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
         ("s3", 1.0, 0.0),
     ]
     qrels, runs = scored
-    command = ("leaderboard", qrels, *runs, "--scale", "0-5:4")
+    command = ("leaderboard", qrels, *runs, "--grader", "scale=0-5:4")
     assert "choose one" in call(capsys, *command, "--baseline", "good", "--letters")[2]
     assert "unknown run" in call(capsys, *command, "--baseline", "goood")[2]
     pytest.importorskip("matplotlib")
@@ -747,9 +747,9 @@ def test_grid_with_a_bank(tmp_path, capsys) -> None:
     _, out, err = call(capsys, *arguments, "--bank", bank, "--format", "json")
     assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels"]
     assert "1 grade sets have no grade of an item in the bank and were left out" in err
-    assert "prompt_class=Z" in err and "Extract" not in err
-    status, _, err = call(capsys, *arguments, "--bank", bank, "--prompt-class", "Z")
+    assert "prompt=Z" in err and "Extract" not in err
+    status, _, err = call(capsys, *arguments, "--bank", bank, "--grader", "prompt=Z")
     assert (status, len(err.splitlines())) == (2, 1)
-    assert "no grade set has grades of items in the bank: grader=toy prompt_class=Z" in err
+    assert "no grade set has grades of items in the bank: model=toy,prompt=Z" in err
     _, out, err = call(capsys, *arguments, "--format", "json")
     assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels", "Z"]

@@ -234,7 +234,8 @@ def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
     made = rubric_measures.combine([QueryPassages("q1", passages)], ["A", "B", "C"])
     first, second = ((one.grades or [])[-1] for one in made[0].passages)
     assert (first.llm, first.label, second.label, second.status) == ("panel:majority", 2, None, "unparsed")
-    assert rubric_measures.load(made, grader=made.grader, prompt_type="direct").queries["q1"].labels("max") == {"d1": 2}
+    grades = rubric_measures.load(made, grader=f"model={made.grader},kind=direct")
+    assert grades.queries["q1"].labels("max") == {"d1": 2}
 
 
 @pytest.mark.parametrize(
@@ -243,12 +244,12 @@ def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
         (("--grader", "A"), "a panel has two members or more; name each (--grader)"),
         (
             ("--grader", "A", "--grader", "X"),
-            "holds no grades for grader=X; there are grades of: grader=A prompt_class",
+            "holds no grades for model=X; there are grades of: model=A,prompt=",
         ),
         (("--grader", "A", "--grader", "A"), "A is named twice; a member has one vote (--grader)"),
         ((*PANEL, "--name", "A"), "A is a member; give the panel another name (--name)"),
         (("--prefer", "A"), "a panel has two members or more; name each (--prefer)"),
-        (("--prefer", "A", "X"), "holds no grades for grader=X; there are grades of: grader=A prompt_class"),
+        (("--prefer", "A", "X"), "holds no grades for model=X; there are grades of: model=A,prompt="),
         (("--prefer", "A", "D"), "the members are on different scales (A on 0-5:4:3"),
         (
             ("--prefer", "A", "B", "--by", "mean"),

@@ -74,7 +74,7 @@ def test_verdicts_beside_a_leaderboard(tmp_path, capsys) -> None:
         rows = (f"q{q} Q0 d{i} {r} {9 - r} {name}\n" for q in range(12) for r, i in enumerate(order, 1))
         (tmp_path / f"{name}.run").write_text("".join(rows))
     runs = [tmp_path / f"{name}.run" for name in ("one", "two", "same")]
-    start = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--scale", "0-5:4", "--smallest", 0.02)
+    start = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--grader", "scale=0-5:4", "--smallest", 0.02)
     out = call(capsys, *start, "--format", "text")[1]
     assert re.search(r"^  same .* the same on every query$", out, re.M) and "12 queries told" in out
     header, *rows = call(capsys, *start, "--format", "tsv", "--no-overall")[1].splitlines()

@@ -76,7 +76,7 @@ def test_run_files_are_scored_facet_by_facet(capsys: pytest.CaptureFixture[str])
     command = ["leaderboard", "items.qrels", "a.run", "--bank", "by_id.jsonl", *MEASURES, "--format", "trec_eval"]
     assert main([*command, "--no-overall", "--per-facet"]) == 2
     assert "the scale of the grades is not known" in capsys.readouterr().err
-    assert main([*command, "--no-overall", "--per-facet", "--scale", "0-2:2:1"]) == 0
+    assert main([*command, "--no-overall", "--per-facet", "--grader", "scale=0-2:2:1"]) == 0
     Path("board.txt").write_text(capsys.readouterr().out)
     table = read_leaderboard("board.txt")
     assert table.per_query("NuggetA(rel=2,partial_rel=1)") == {"a": {"q/causes": 0.75, "q/effects": 0.0}}

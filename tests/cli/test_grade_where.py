@@ -239,13 +239,13 @@ SECOND = ["--model", "lexical", "--where"]
         ([*SECOND, "grade between 3 and 1"], "'grade between 3 and 1': name the lower grade first (--where)"),
         ([*SECOND, "grade == 3"], "'grade == 3': expected grade between 2 and 3"),
         ([*SECOND, "grade < three"], "'grade < three': expected grade between 2 and 3"),
-        ([*SECOND, "grade < 3", "--grader", "X"], "holds no grades for grader=X; there are grades of: grader="),
+        ([*SECOND, "grade < 3", "--grader", "X"], "holds no grades for model=X; there are grades of: model="),
         ([*SECOND, "grade < 3", "--only-changed"], "a condition chooses items by their grades, and edits of the bank"),
         (
             ["--model", "lexical", "--grader", "X"],
-            "which grades are meant is said for a condition; name it, or leave the choice out (--where, --grader)",
+            "whose grades are meant is said for a condition; name it, or leave the choice out (--where, --grader)",
         ),
-        ([*SECOND, "grade < 3", "--prompt-type", "direct"], "grades items, and the condition is about labels"),
+        ([*SECOND, "grade < 3", "--grader", "kind=direct"], "grades items, and the condition is about labels"),
     ],
 )
 def test_what_is_no_choice_of_cells(
@@ -285,8 +285,8 @@ def test_passages_without_grades_and_with_several(
     capsys.readouterr()
     assert main([*command, both]) == 2
     said = capsys.readouterr().err
-    assert "several grade sets are left, choose one of: grader=" in said and said.count("\n") == 1
-    assert "(--grader, --prompt-class, --prompt-type, --grade-set)" in said
+    assert "several grade sets are left, choose one of: model=" in said and said.count("\n") == 1
+    assert "(--grader)" in said
     assert main([*command, both, "--grader", llms(first)[0]]) == 0
     with pytest.raises(InputError, match="expected grade between 2 and 3"):
         rubric_measures.grade(first, bank, model="lexical", where="grade ~ 3")

@@ -155,12 +155,22 @@ def test_the_share_of_grades_is_not_that_of_judgments(
     Path("items.qrels").write_text("q1 a d1 1\nq1 a d2 0\nq1 a d3 1\n")
     Path("qrels.txt").write_text("q1 0 d1 1\n")
     Path("a.run").write_text("q1 Q0 d1 1 3 a\nq1 Q0 d2 2 2 a\nq1 Q0 d3 3 1 a\n")
-    command = ["leaderboard", "items.qrels", "a.run", "--scale", "0-1", "--qrels", "qrels.txt", "-m", "RubricCover@20"]
+    command = [
+        "leaderboard",
+        "items.qrels",
+        "a.run",
+        "--grader",
+        "scale=0-1",
+        "--qrels",
+        "qrels.txt",
+        "-m",
+        "RubricCover@20",
+    ]
     assert main([*command, "nDCG@10", "--format", "text"]) == 0
     out, err = capsys.readouterr()
     assert "100.0%" in out and "33.3%" not in out
     assert "grades exist for" not in err
-    grades = rubric_measures.load("items.qrels", scale="0-1")
+    grades = rubric_measures.load("items.qrels", grader="scale=0-1")
     board = rubric_measures.score(grades, "a.run", ["RubricCover@20", "nDCG@10"], qrels="qrels.txt")
     assert "100.0%" in str(board) and "33.3%" not in str(board)
     # Alone, judgments are all that there is.

@@ -15,8 +15,8 @@ BOARD = [
     str(example_folder() / "graded.jsonl.gz"),
     "-m",
     "RubricCover(rel=4)@5",
-    "--prompt-type",
-    "question",
+    "--grader",
+    "kind=question",
 ]
 
 

@@ -18,7 +18,7 @@ COMMANDS = (
     "verify all graded.jsonl --bank bank.jsonl --runs {runs} --format json",
     "verify suggest graded.jsonl --bank bank.jsonl --runs {runs} --format json",
     "convert graded.jsonl --bank bank.jsonl --to csv -o grades.csv",
-    "convert graded.jsonl --bank bank.jsonl --prompt-type question --to item-qrels -o items.qrels",
+    "convert graded.jsonl --bank bank.jsonl --grader kind=question --to item-qrels -o items.qrels",
     "convert items.qrels --bank bank.jsonl --to csv -o more-grades.csv",
     "review graded.jsonl --bank bank.jsonl --state review.sqlite --export reviewed",
     "bundle first graded.jsonl {runs} --bank bank.jsonl --board board.json",

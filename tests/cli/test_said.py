@@ -13,7 +13,7 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 
-BOARD = ["leaderboard", str(example_folder() / "graded.jsonl.gz"), "--prompt-type", "question"]
+BOARD = ["leaderboard", str(example_folder() / "graded.jsonl.gz"), "--grader", "kind=question"]
 
 
 def test_quiet_leaves_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

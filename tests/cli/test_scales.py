@@ -15,7 +15,6 @@ from hypothesis import given, settings
 import rubric_measures
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
-from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import open_review
 from rubric_measures.review.session import impact_of
@@ -70,7 +69,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
     return out if code == 0 else err
 
 
-RECORDS_OF_MODEL = ("graded.jsonl", "--grader", "model", "--bank", "bank.jsonl")
+RECORDS_OF_MODEL = ("graded.jsonl", "--bank", "bank.jsonl", "--grader", "model")
 
 
 def test_scores_are_those_of_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +114,7 @@ def test_reports_take_the_scales_level(scale: Scale, capsys: pytest.CaptureFixtu
 
 
 def test_the_review_is_on_the_scale(scale: Scale, tmp_path: Path) -> None:
-    review = open_review("graded.jsonl", "bank.jsonl", wanted=GradeFilter("model"))
+    review = open_review("graded.jsonl", "bank.jsonl", grader="model")
     try:
         assert list(review.material.grade_names) == list(range(scale.lowest, scale.highest + 1))
         assert review.material.scale == scale
@@ -132,12 +131,12 @@ def test_a_scale_that_is_not_known_is_asked_for(scale: Scale, capsys: pytest.Cap
         ("evaluate", "items.qrels", "one.run", "RubricCover@20"),
         ("convert", "items.qrels", "--to", "records", "-c", "graded.jsonl", "-o", "made.jsonl"),
     ):
-        assert "--scale" in call(capsys, *command, code=2)
-        call(capsys, *command, "--scale", str(scale))
+        assert "--grader scale=…" in call(capsys, *command, code=2)
+        call(capsys, *command, "--grader", f"scale={scale}")
     printed = call(capsys, "evaluate", "items.qrels", "one.run", f"RubricCover(rel={scale.covers})@20")
     # Without the bank there are three items.
     assert printed.split()[-1] == "0.3333"
-    assert "scale" in call(capsys, "leaderboard", "graded.jsonl", "--grader", "model", "--scale", "0-0", code=2)
+    assert "scale" in call(capsys, "leaderboard", "graded.jsonl", "--grader", "model=model,scale=0-0", code=2)
 
 
 def test_the_level_that_covers_is_said_where_there_are_more_than_two_grades(
@@ -156,12 +155,13 @@ def test_the_level_that_covers_is_said_where_there_are_more_than_two_grades(
         ("review", "graded.jsonl", "--bank", "bank.jsonl", "--grader", "model", "--export", "out"),
     ):
         for said in ("0-2", "0-5", "1-3"):
-            assert call(capsys, *command, "--scale", said, code=2).endswith(
+            bare = [one for one in command if one not in ("--grader", "model")]
+            assert call(capsys, *bare, "--grader", f"scale={said}", code=2).endswith(
                 f": '{said}' is no scale (which of its grades covers must be said); write 0-5:4, or 0-5:4:3 where 3 is "
                 "partial\n"
             )
     with pytest.raises(InputError, match=r"'0-5' is no scale .* write 0-5:4, or 0-5:4:3"):
-        rubric_measures.load("items.qrels", scale="0-5")
+        rubric_measures.load("items.qrels", grader="scale=0-5")
     # Of two grades only the higher one can cover.
     assert (parse_scale("0-1").covers, parse_scale("1-2").covers) == (1, 2)
 
@@ -183,7 +183,7 @@ def test_records_that_say_a_range_alone_are_read_and_asked_for_their_level(
             continue
         assert "the scale of the grades is not known; say which grade counts" in call(capsys, *board, code=2)
         assert "the scale of the grades is not known; say it" in call(capsys, "verify", "all", "copy.jsonl", code=2)
-        out = call(capsys, *board, "--scale", f"0-{highest}:{highest - 1}")
+        out = call(capsys, *board, "--grader", f"scale=0-{highest}:{highest - 1}")
         assert f"RubricCover(rel={highest - 1})@20" in out and "0.6667" in out
 
 
@@ -213,9 +213,9 @@ def test_a_grade_above_its_scale_is_refused_by_all_that_count_it(
         ("review", "graded.jsonl", "--bank", "bank.jsonl", "--export", "out"),
     ):
         said = call(capsys, *command, code=2)
-        assert "'q1/a'" in said and "the grade 7 is not on the scale 0 to 5" in said and "--scale" in said
+        assert "'q1/a'" in said and "the grade 7 is not on the scale 0 to 5" in said and "--grader scale=…" in said
     assert "RubricCover(rel=7)@20" in call(
-        capsys, "leaderboard", "graded.jsonl", "-m", "RubricCover@20", "--scale", "0-10:7"
+        capsys, "leaderboard", "graded.jsonl", "-m", "RubricCover@20", "--grader", "scale=0-10:7"
     )
 
 
@@ -229,7 +229,7 @@ def test_a_frame_carries_the_scale(scale: Scale) -> None:
     plain = frame[frame.doc_id != "*"]
     with pytest.raises(MeasureError, match="the scale of the grades is not known"):
         rubric_measures.score(rubric_measures.load(plain, "bank.jsonl"), "one.run", "RubricCover@20")
-    said = rubric_measures.load(plain, "bank.jsonl", scale=str(scale))
+    said = rubric_measures.load(plain, "bank.jsonl", grader=f"scale={scale}")
     assert rubric_measures.score(said, "one.run", "RubricCover@20", overall=False).cells == board.cells
 
 
@@ -260,7 +260,7 @@ def test_two_scales_of_one_grader_are_a_conflict(
     Path("both.jsonl").write_text(Path("a/graded.jsonl").read_text() + Path("b.jsonl").read_text())
     command = ("leaderboard", "both.jsonl", "--grader", "model", "-m", "RubricCover@20")
     assert "on the scale 0-3:2, and before on 0-2:2" in call(capsys, *command, code=2)
-    call(capsys, *command, "--scale", "0-3:2")
+    call(capsys, *command[:2], *command[4:], "--grader", "model=model,scale=0-3:2")
 
 
 def test_labels_that_count_items_take_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
@@ -542,7 +542,7 @@ def test_verify_asks_for_a_scale_that_is_not_known(
         ("verify", "item-statistics", "failed.jsonl", "--bank", "bank.jsonl"),
     ):
         assert "the scale of the grades is not known; say it" in call(capsys, *command, code=2)
-        out = call(capsys, *command, "--scale", str(scale))
+        out = call(capsys, *command, "--grader", f"scale={scale}")
         assert f"grade {scale.covers}" in out or f"graded {scale.covers} or better" in out
     # The reports that need no level are made.
     for report in ("grading", "grid", "graders"):

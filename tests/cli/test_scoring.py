@@ -99,7 +99,7 @@ def test_measures_over_plain_subtopics_are_those_of_ir_measures_where_scores_tie
     ours = run(folder, "evaluate", *given, *measures, "-q", "-p", "6")
     assert ours.stdout.splitlines() == [*by_query, *means]
     # A scale is no part of plain judgments: with one they are grades, and ties go to the larger id.
-    graded = run(folder, "evaluate", *given, "StRecall@2", "--scale", "0-2:2")
+    graded = run(folder, "evaluate", *given, "StRecall@2", "--grader", "scale=0-2:2")
     assert graded.stdout == "StRecall(rel=2)@2\t0.0000\n"
 
 
@@ -354,10 +354,10 @@ def test_evaluate_refuses_a_provider_that_knows_no_items(folder: Path) -> None:
     "more",
     [
         ["--grader", "m"],
-        ["--prompt-class", "p"],
-        ["--question-set", "tqa"],
-        ["--grade-set", "a"],
-        ["--assessors", "override"],
+        ["--grader", "prompt=p"],
+        ["--grader", "items=tqa"],
+        ["--grader", "set=a"],
+        ["--grader", "assessors=override"],
     ],
 )
 def test_options_that_would_do_nothing_are_refused(
@@ -371,7 +371,7 @@ def test_options_that_would_do_nothing_are_refused(
         assert main([*command, *more]) == 2, command
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
-        assert f"qrels.txt: holds judgments, no grade sets to choose from; leave the choice out ({more[0]})" in err
+        assert "qrels.txt: holds judgments, no grade sets to choose by " in err and "leave that out (--grader)" in err
     assert main(["evaluate", qrels, run, "nDCG", "--facets"]) == 2
     assert "no facets; leave them out (--facets)" in capsys.readouterr().err
 
@@ -386,7 +386,7 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
         ("leave them out (--facets)", *workbench, "--facets"),
         ("leave yours out (--on-failed)", *workbench, "--on-failed", "zero"),
         ("how they become labels (--label, --rel)", "qrels", graded, "--per", "item", "--label", "count"),
-        ("leave the choice out (--grader)", "agreement", qrels, f"judgments:{graded}", "--grader", "model"),
+        ("choose by model; leave that out (--grader)", "agreement", qrels, f"judgments:{graded}", "--grader", "model"),
         ("leave it out (--bank)", "agreement", qrels, qrels, "--bank", bank),
         ("leave its choice out (--grader-b)", "agreement", graded, qrels, "--grader-b", "model"),
     }
@@ -403,6 +403,6 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
     for more in ([], ["--bank", bank]):
         assert main([*workbench, *more]) == 0
         (said,) = [line for line in capsys.readouterr().err.splitlines() if "signature" in line]
-        assert 'grades:["grader=model prompt_class=' in said
+        assert 'grades:["model=model,prompt=' in said
         signatures.add(said)
     assert len(signatures) == 2

@@ -127,7 +127,7 @@ def test_names_never_make_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
         ["agreement", "graded.jsonl", "--rounds", "0"],
         ["agreement", "graded.jsonl", "--tables"],
         ["verify", "grid", "graded.jsonl"],
-        ["verify", "all", "graded.jsonl", "--scale", "0-5:1"],
+        ["verify", "all", "graded.jsonl", "--grader", "scale=0-5:1"],
     ):
         for form in TABLE_FORMS:
             status, out, err = call(capsys, *arguments, "--format", form)

@@ -17,7 +17,7 @@ import rubric_measures.corpora.collections as collection_module
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection, main, register
 from rubric_measures.formats.banks import BankEntry, BankItem, write_bank
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages, write_graded
 
 RATED = PromptInfo(prompt_class="QuestionSelfRatedUnanswerablePromptWithChoices")
@@ -152,7 +152,7 @@ def test_two_grade_sets_need_a_choice(folder: Path, tmp_path: Path) -> None:
     write_graded(folder / "graded.jsonl", [QueryPassages("q1", twice)])
     with pytest.raises(InputError, match="several grade sets"):
         list(load_collection(folder).qrels_iter())
-    chosen = load_collection(folder, wanted=GradeFilter(grader="n"))
+    chosen = load_collection(folder, wanted=Grader(model="n"))
     assert [tuple(row) for row in chosen.qrels_iter()] == [("q1", "d1", 2), ("q1", "d2", 2)]
 
 

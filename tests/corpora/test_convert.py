@@ -493,7 +493,7 @@ def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) 
         (["bank.jsonl", "--add-run", "one.run"], "can be added to records only"),
         (
             ["records.jsonl.gz", "--to", "qrels", "--grader", "gpt"],
-            "holds no grades for grader=gpt; there are grades of: grader=",
+            "holds no grades for model=gpt; there are grades of: model=",
         ),
         (["labels.qrels", "other.qrels", "--to", "qrels"], "has different labels in the files"),
     ],
@@ -657,7 +657,16 @@ def test_lines_of_a_query_may_stand_anywhere(tmp_path: Path, to: str) -> None:
     outputs = []
     for name, lines in (("together", together), ("apart", apart)):
         (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-        given = ["convert", str(tmp_path / name), "--to", to, "--scale", "0-5:4", "-o", str(tmp_path / f"{name}.out")]
+        given = [
+            "convert",
+            str(tmp_path / name),
+            "--to",
+            to,
+            "--grader",
+            "scale=0-5:4",
+            "-o",
+            str(tmp_path / f"{name}.out"),
+        ]
         assert main(given if "qrels" in to else [*given[:4], *given[6:]]) == 0
         outputs.append((tmp_path / f"{name}.out").read_bytes())
     assert outputs[0] == outputs[1]

@@ -42,6 +42,6 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert len(grid.out.splitlines()) == 1 + 20 + 2
     assert "picked as the best of 20 on 4 queries" in grid.out
     assert "1 grade sets have no grade of an item in the bank and were left out" in grid.err
-    assert "prompt_type=nugget" in grid.err
+    assert "kind=nugget" in grid.err
     for name in ("bland-altman.pdf", "ranking.pdf"):
         assert Path(name).read_bytes().startswith(b"%PDF")

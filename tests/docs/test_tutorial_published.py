@@ -56,7 +56,7 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         Path("dl19", f"{name}.jsonl").write_text(requests(run, texts), encoding="utf-8")
     for name in ("dl19/qrels.txt", "rag25/assessors.txt"):
         shutil.copy(EXAMPLE / "qrels.txt", name)
-    assert main(["qrels", str(EXAMPLE / "graded.jsonl.gz"), "-o", "rag25/model.txt", "--prompt-type", "question"]) == 0
+    assert main(["qrels", str(EXAMPLE / "graded.jsonl.gz"), "-o", "rag25/model.txt", "--grader", "kind=question"]) == 0
     printed = list(commands(capsys))
     assert sorted(path.name for path in Path("runs").iterdir()) == [f"{name}.run" for name in NAMES]
     assert printed[-1].startswith("the same")

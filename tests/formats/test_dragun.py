@@ -138,7 +138,16 @@ def test_assessments_of_questions_are_grades(files: Path, capsys: pytest.Capture
     assert "its format is dragun:question-assessments, which can be converted to" in capsys.readouterr().err
     assert main(["convert", "compared.csv", "--to", "csv", "-o", "grades.csv"]) == 0
     assert main(["convert", "rubrics.json", "--from", "dragun:questions", "--to", "bank", "-o", "asked.jsonl"]) == 0
-    asked = ["leaderboard", "grades.csv", "--bank", "asked.jsonl", "--scale", "0-2:2:1", "-m", "WeightedCover@10"]
+    asked = [
+        "leaderboard",
+        "grades.csv",
+        "--bank",
+        "asked.jsonl",
+        "--grader",
+        "scale=0-2:2:1",
+        "-m",
+        "WeightedCover@10",
+    ]
     assert main([*asked, "--no-overall", "--format", "json"]) == 0
     runs = {run["run_id"]: run["measures"] for run in json.loads(capsys.readouterr().out)["runs"]}
     # The best of a run's questions counts for each of the rubric: (4 · 1 + 1 · ½) / 5.

@@ -109,19 +109,19 @@ def test_what_a_judge_exported_is_scored(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "judge.csv").write_text(JUDGED, encoding="utf-8")
     (tmp_path / "a.run").write_text("q1 Q0 d1 1 2 a\nq1 Q0 d2 2 1 a\n", encoding="utf-8")
     table, run = str(tmp_path / "judge.csv"), str(tmp_path / "a.run")
-    asked = ["leaderboard", table, run, "-m", "RubricCover@1", "--scale", "0-5:4", "--format", "tsv"]
-    assert main(asked) == 2
+    asked = ["leaderboard", table, run, "-m", "RubricCover@1", "--format", "tsv"]
+    assert main([*asked, "--grader", "scale=0-5:4"]) == 2
     said = capsys.readouterr().err
-    assert "judge.csv: several grade sets are left, choose one of: grader=claude; grader=gpt-4o (--grader" in said
-    assert main([*asked, "--grader", "gpt-4o"]) == 0
+    assert "judge.csv: several grade sets are left, choose one of: model=claude; model=gpt-4o (--grader" in said
+    assert main([*asked, "--grader", "model=gpt-4o,scale=0-5:4"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("a\t0.5000")
-    grades = rubric_measures.load(table, grader="gpt-4o", scale="0-5:4").queries["q1"]
+    grades = rubric_measures.load(table, grader="model=gpt-4o,scale=0-5:4").queries["q1"]
     assert [item.item_id for item in grades.items] == ["answers the question", "names a source"]
     assert grades.failed is not None and int(grades.failed.sum()) == 1
-    with pytest.raises(InputError, match="none is called so, choose one of: grader=claude; grader=gpt-4o"):
+    with pytest.raises(InputError, match="none is called so, choose one of: model=claude; model=gpt-4o"):
         rubric_measures.load(table, grader="gpt-5")
     with pytest.raises(InputError, match="holds a table of grades, no grade sets"):
-        rubric_measures.load(table, prompt_type="direct")
+        rubric_measures.load(table, grader="kind=direct")
 
 
 @pytest.mark.parametrize("form", ["frame", "polars", "rows", "columns", "jsonl", "list", "parquet", "tsv"])
@@ -166,7 +166,7 @@ def test_a_sheet_of_labels_from_windows_is_qrels(tmp_path: Path, caplog: pytest.
     assert "read as Windows writes it (cp1252)" in caplog.text
     # And beside grades of items they are what standard measures read.
     grades = [{"query_id": "q1", "doc_id": doc_id, "item_id": "a", "grade": 1} for doc_id in ("d1", "d2")]
-    both = rubric_measures.score(rubric_measures.load(grades, scale="0-1:1"), run, qrels=labels)
+    both = rubric_measures.score(rubric_measures.load(grades, grader="scale=0-1:1"), run, qrels=labels)
     assert both.cells["a"]["nDCG@10"].mean == board.cells["a"]["nDCG@10"].mean
     for name, output in ((labels, "one.qrels"), (str(tmp_path / "same.qrels"), "two.qrels")):
         assert main(["qrels", name, "-o", str(tmp_path / output)]) == 0
@@ -223,7 +223,7 @@ def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: 
     assert found.names == ("source 1 ada", "source 2 gpt") and found.agreement == qrels.agreement
     capsys.readouterr()
     assert main(["agreement", both, files[1], "--rounds", "0"]) == 2
-    assert "several grade sets are left, choose one of: grader=ada; grader=gpt" in capsys.readouterr().err
+    assert "several grade sets are left, choose one of: model=ada; model=gpt" in capsys.readouterr().err
 
 
 def test_a_run_is_evaluated_against_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,7 +271,7 @@ def test_labels_of_a_table_become_judgments_and_grades_records(tmp_path: Path) -
     assert main(["convert", records, "--add-qrels", labels, "-o", str(output)]) == 0
     (tmp_path / "docs.jsonl").write_text('{"doc_id": "d1", "text": "One."}\n', encoding="utf-8")
     (tmp_path / "grades.csv").write_text("qid,docid,item_id,grade,judge\nq1,d1,a,2,ada\n", encoding="utf-8")
-    more = ["-c", str(tmp_path / "docs.jsonl"), "--scale", "0-3:2"]
+    more = ["-c", str(tmp_path / "docs.jsonl"), "--grader", "scale=0-3:2"]
     assert main(["convert", str(tmp_path / "grades.csv"), "--to", "records", *more, "-o", str(output)]) == 0
     assert rubric_measures.load(output, grader="ada").queries["q1"].grades.tolist() == [[2.0]]
     pooled = rubric_measures.pool(judgments=labels, judged=True, collection=str(tmp_path / "docs.jsonl"))
@@ -298,7 +298,7 @@ def test_what_is_wrong_in_a_table_is_said(tmp_path: Path, text: str, message: st
 def test_ranks_are_missed_only_where_no_other_runs_are_given(tmp_path: Path) -> None:
     (tmp_path / "grades.csv").write_text("query_id,doc_id,grade,system\nq1,d1,1,a\nq1,d2,0,a\n")
     (tmp_path / "x.run").write_text("q1 Q0 d1 1 2.0 x\nq1 Q0 d2 2 1.0 x\n")
-    grades = rubric_measures.load(tmp_path / "grades.csv", scale="0-1")
+    grades = rubric_measures.load(tmp_path / "grades.csv", grader="scale=0-1")
     with pytest.raises(InputError, match=r"run 'a' has several documents, and not all a rank; add a column rank, give"):
         rubric_measures.score(grades, measures="P@1", overall=False)
     assert rubric_measures.score(grades, [tmp_path / "x.run"], "P@1", overall=False).cells["x"]["P@1"].mean == 1.0
@@ -310,7 +310,7 @@ def test_a_row_number_is_no_document_and_a_document_has_one_rank(tmp_path: Path)
     rows = "q,d1,r,1,i1,1\nq,d1,r,7,i2,1\n"
     (tmp_path / "r.csv").write_text(f"query_id,doc_id,run_id,rank,item_id,grade\n{rows}")
     with pytest.raises(InputError, match="document 'd1', run 'r': has the ranks 1 and 7; keep one"):
-        rubric_measures.score(rubric_measures.load(tmp_path / "r.csv", scale="0-1"), measures="RubricCover@5")
+        rubric_measures.score(rubric_measures.load(tmp_path / "r.csv", grader="scale=0-1"), measures="RubricCover@5")
 
 
 def test_odd_files_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -367,13 +367,13 @@ def test_judges_of_a_table_become_one_and_a_table_is_verified(
     # What the judges said stays beside it.
     assert found["d1", "a", "gpt"]["reason"] == "says so" and found["d2", "a", "gpt"]["status"] == "unparsed"
     assert main([*asked, "-o", str(tmp_path / "panel.jsonl.gz")]) == 0
-    kept = rubric_measures.load(tmp_path / "panel.jsonl.gz", grader="panel:majority", scale="0-5:4")
+    kept = rubric_measures.load(tmp_path / "panel.jsonl.gz", grader="model=panel:majority,scale=0-5:4")
     assert kept.queries["q1"].grades.tolist()[0] == [4.0, 0.0]
     frame = pytest.importorskip("pandas").read_csv(table)
     combined = rubric_measures.combine(frame, ["gpt", "llama"], by="prefer", output=panel)
     assert [group.query_id for group in combined] == ["q1"]
     capsys.readouterr()
-    assert main(["verify", "grid", table, "--bank", bank, "--grader", "llama", "--scale", "0-5:4"]) == 0
+    assert main(["verify", "grid", table, "--bank", bank, "--grader", "model=llama,scale=0-5:4"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["d1", "-", "4", "4", "1"] in lines and ["d2", "-", "3", "3", "-"] in lines
     assert main(["verify", "graders", table]) == 0
@@ -400,7 +400,7 @@ def test_a_query_that_the_bank_lacks_is_at_no_line_of_a_table(
     table, bank = str(tmp_path / "two.csv"), str(tmp_path / "bank.csv")
     Path(table).write_text(TWO_JUDGES, encoding="utf-8")
     Path(bank).write_text("query_id,item_id,text\nq2,a,What?\n", encoding="utf-8")
-    assert main(["verify", "grid", table, "--bank", bank, "--grader", "llama", "--scale", "0-5:4"]) == 2
+    assert main(["verify", "grid", table, "--bank", bank, "--grader", "model=llama,scale=0-5:4"]) == 2
     assert f"{table}: unknown query 'q1'" in capsys.readouterr().err
 
 
@@ -408,7 +408,16 @@ def test_a_table_of_several_judges_becomes_records_with_all_that_it_says(tmp_pat
     table, output = tmp_path / "two.csv", tmp_path / "records.jsonl"
     table.write_text(TWO_JUDGES, encoding="utf-8")
     (tmp_path / "docs.jsonl").write_text('{"id": "d1", "text": "One."}\n{"id": "d2", "text": "Two."}\n')
-    arguments = ["convert", str(table), "--to", "records", "-c", str(tmp_path / "docs.jsonl"), "--scale", "0-5:4"]
+    arguments = [
+        "convert",
+        str(table),
+        "--to",
+        "records",
+        "-c",
+        str(tmp_path / "docs.jsonl"),
+        "--grader",
+        "scale=0-5:4",
+    ]
     assert main([*arguments, "-o", str(output)]) == 0
     (group,) = load_graded(output)
     assert [(one.doc_id, one.text) for one in group.passages] == [("d1", "One."), ("d2", "Two.")]

@@ -141,7 +141,7 @@ leaderboard {{ragdoll-graded.jsonl}} --compat ragdoll --format json
 leaderboard {{argue.jsonl}} --argue --bank {{nuggets-argue.jsonl}}
 leaderboard {{support.jsonl}} -m SupportPrecision SupportRecall(strict=True) SupportRate
 leaderboard {{labels.jsonl}} -m SupportPrecision CitationCoverage
-leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5 --grade expected
+leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5 --grader grade=expected
 check {{board.json}} {{graded.jsonl}} {_RUNS}
 check-run {{reports.jsonl}} --track rag26 --topics {{queries.tsv}} -c {{collection/}}
 check-run {{reports.jsonl}} {{concise.jsonl}} --track ragtime --topics {{topics.jsonl}}
@@ -156,7 +156,7 @@ agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4
 agreement {{graded.jsonl}} {_QUICK}
 agreement {{graded.jsonl}} --tables --format latex
 agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --grader-b human:bob {_QUICK}
-agreement {{exported/graded.jsonl.gz}} --assessors override {_QUICK}
+agreement {{exported/graded.jsonl.gz}} --grader assessors=override {_QUICK}
 combine {{exported/graded.jsonl.gz}} --grader lexical:1 --grader human:bob
 combine {{exported/graded.jsonl.gz}} --prefer human:bob lexical:1
 combine {{exported/graded.jsonl.gz}} --grader lexical:1 --grader human:bob --official {{board.json}} \

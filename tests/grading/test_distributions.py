@@ -108,28 +108,28 @@ def test_label_probabilities_of_a_model_are_kept_and_choose_the_grade(
     ranked = list(reversed(expected.values()))
     value = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(ranked, 1)) / best
     name = str(RubricQrels(measure="nDCG@10"))
-    board = score(load(out, bank, grade="expected"), {"x": run}, [name])
+    board = score(load(out, bank, grader="grade=expected"), {"x": run}, [name])
     assert board.values["x"][name][first.query_id] == pytest.approx(value, abs=1e-9)
     # The board says that it is of other grades.
     assert board.signature != score(load(out, bank), {"x": run}, [name]).signature
     # Judgments: real ones, and whole ones for programs that need these.
-    argv = ["qrels", str(out), "--bank", str(bank), "--grade", "expected", "-o"]
+    argv = ["qrels", str(out), "--bank", str(bank), "--grader", "grade=expected", "-o"]
     assert main([*argv, str(tmp_path / "real.qrels")]) == 0
     assert "labels have fractions" in capsys.readouterr().err
-    assert main([*argv, str(tmp_path / "large.qrels"), "--scale", "100"]) == 0
+    assert main([*argv, str(tmp_path / "large.qrels"), "--times", "100"]) == 0
     assert capsys.readouterr().err == ""
     real = [line.split() for line in (tmp_path / "real.qrels").read_text().splitlines()]
     large = [line.split() for line in (tmp_path / "large.qrels").read_text().splitlines()]
     assert {row[2]: float(row[3]) for row in real if row[0] == first.query_id} == pytest.approx(expected, abs=1e-9)
     assert [int(row[3]) for row in large] == [round(float(row[3]) * 100) for row in real]
     # Item qrels go round: the same numbers from the file.
-    write_qrels(load(out, bank, grade="expected"), tmp_path / "items.qrels", per="item")
+    write_qrels(load(out, bank, grader="grade=expected"), tmp_path / "items.qrels", per="item")
     again = score(load(tmp_path / "items.qrels"), {"x": run}, [name])
     assert again.values == board.values
     # And so do frames.
-    frame = load(out, bank, grade="expected").to_dataframe()
+    frame = load(out, bank, grader="grade=expected").to_dataframe()
     assert score(load(frame), {"x": run}, [name]).values == board.values
-    write_qrels(load(out, bank, grade="expected"), tmp_path / "large-items.qrels", per="item", times=100)
+    write_qrels(load(out, bank, grader="grade=expected"), tmp_path / "large-items.qrels", per="item", times=100)
     assert "scale=0-500:400" in (tmp_path / "large-items.qrels").read_text()
 
 
@@ -154,7 +154,7 @@ def test_first_token_scores_of_a_server(tmp_path: Path) -> None:
         assert shares[4] == pytest.approx(four / (four + five), abs=1e-6)
         assert shares[5] == pytest.approx(five / (four + five), abs=1e-6)
         assert grade_by(shares, "expected") == pytest.approx((4 * four + 5 * five) / (four + five), abs=1e-5)
-    labels = load(list(graded), bank, grade="expected").queries["q0"].labels()
+    labels = load(list(graded), bank, grader="grade=expected").queries["q0"].labels()
     assert list(labels.values()) == pytest.approx([(4 * four + 5 * five) / (four + five)] * 2, abs=1e-5)
 
 
@@ -181,11 +181,11 @@ def test_replicates_are_a_distribution(tmp_path: Path) -> None:
     [shares] = distributions_of(_sets(graded)[0]).values()
     assert shares == {1: 0.25, 4: 0.5, 5: 0.25}
 
-    def label(**chosen: Any) -> float:
-        [found] = load(graded, bank, **chosen).queries["q0"].labels().values()
+    def label(grader: str | None = None) -> float:
+        [found] = load(graded, bank, grader=grader).queries["q0"].labels().values()
         return found
 
-    assert (label(), label(grade="expected"), label(grade="mode"), label(grade="median")) == (4, 3.5, 4, 4)
+    assert (label(), label("grade=expected"), label("grade=mode"), label("grade=median")) == (4, 3.5, 4, 4)
 
 
 def test_grades_without_a_distribution_are_counted_or_refused(
@@ -196,11 +196,11 @@ def test_grades_without_a_distribution_are_counted_or_refused(
     out = tmp_path / "g.jsonl.gz"
     grade(passages, bank, model="lexical", output=out)
     with pytest.raises(InputError, match="no grade comes with a distribution"):
-        load(out, bank, grade="expected").queries  # noqa: B018 - read when looked at
-    assert main(["qrels", str(out), "--bank", str(bank), "--grade", "median"]) == 2
+        load(out, bank, grader="grade=expected").queries  # noqa: B018 - read when looked at
+    assert main(["qrels", str(out), "--bank", str(bank), "--grader", "grade=median"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "--grade" in said
+    assert "--grader grade=…" in said
     _, graded = _replicated(tmp_path, ["1", "3"])
     entry = _sets(graded)[0]
     broken = entry.replacing(details={"i": {"distribution": {"1": 0.5, "x": 0.5}}})

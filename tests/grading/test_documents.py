@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rubric_measures import Grader
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading.nuggetization import SourceSegment, related_segments
 from rubric_measures.records.models import GradedPassage, QueryPassages
@@ -56,7 +57,7 @@ def test_by_direct_grades() -> None:
 
 def test_several_direct_graders_must_be_told_apart() -> None:
     group = QueryPassages("q", [passage("a", "A", grades=[direct(2), direct(0, llm="n"), direct(1, prompt="Thomas")])])
-    with pytest.raises(InputError, match="Thomas by m; umbrela3 by m; umbrela3 by n"):
+    with pytest.raises(InputError, match=r"model=m,prompt=Thomas,kind=direct; model=m,prompt=umbrela3,.*; model=n,"):
         related_segments([group], by="direct")
-    assert related_segments([group], by="direct", grader="n") == {"q": []}
-    assert related_segments([group], by="direct", grader="m", prompt_class="Thomas")["q"] == [SourceSegment("a", "A")]
+    assert related_segments([group], by="direct", grader=Grader("n")) == {"q": []}
+    assert related_segments([group], by="direct", grader=Grader("m", "Thomas"))["q"] == [SourceSegment("a", "A")]

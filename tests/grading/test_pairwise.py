@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures import Grader
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.pairwise import (
@@ -251,7 +252,7 @@ def test_references_of_records_take_labels_of_a_model_before_judgments() -> None
     both = twice.replacing(grades=[*twice.grades, *(passage("d1", 0, prompt="s").grades or ())])
     with pytest.raises(InputError, match="labels of several graders fit"):
         references_of_records([QueryPassages("q1", [both])])
-    assert len(references_of_records([QueryPassages("q1", [both])], prompt_class="r")["q1"]) == 1
+    assert len(references_of_records([QueryPassages("q1", [both])], wanted=Grader(prompt="r"))["q1"]) == 1
 
 
 def test_references_of_a_collection_are_its_judged_documents() -> None:

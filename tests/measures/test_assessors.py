@@ -20,7 +20,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.checked import check_records
-from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_of_assessors, grades_by_assessors
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector, grade_of_assessors, grades_by_assessors
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import load_graded, write_graded
@@ -34,7 +34,7 @@ from rubric_measures.types.scales import SELF_RATING
 from tests import matrices
 from tests.example_records import BANK, grade_set, passage, write_lines
 
-OVERRIDE = GradeFilter(assessors="override")
+OVERRIDE = Grader(assessors="override")
 
 
 def by(assessor: str, grades: dict[str, int], kind: str = "question") -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_assessors_stand_in_the_graders_place_and_it_is_said(
         "4 of them were given or settled in sight of the grader's",
         "1 grades by assessors left out: the grader graded nothing of their passages",
     ]
-    assert [text.split()[0].removeprefix("grader=") for text in grades.source["grades"]] == [
+    assert [text.partition(",")[0].removeprefix("model=") for text in grades.source["grades"]] == [
         "human:ada",
         "human:bob",
         "human:cleo",
@@ -135,7 +135,7 @@ def test_streams_and_files_in_any_order_say_the_same(path: Path, tmp_path: Path)
 def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "one.run"
     run.write_text("q1 Q0 d1 1 2 one\nq1 Q0 d2 2 1 one\n")
-    common = ["--bank", str(path.with_name("bank.jsonl")), "--assessors", "override"]
+    common = ["--bank", str(path.with_name("bank.jsonl")), "--grader", "assessors=override"]
     assert main(["evaluate", str(path), str(run), "RubricCover(rel=4)@1", "-q", *common]) == 0
     out = capsys.readouterr()
     assert "q1\tRubricCover(rel=4)@1\t0.5000" in out.out and "4 grades by assessors stand" in out.err
@@ -153,8 +153,8 @@ def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.Ca
     assert out.err.count("stand in the grader's place") == 1
     # Without the option each assessor is a grader, and the error says what there is.
     assert main(["qrels", str(path), *common[:2]]) == 2
-    assert "grader=human:ada" in (said := capsys.readouterr().err) and "--assessors)" in said
-    assert main(["qrels", str(path), *common, "--grader", "human:ada"]) == 2
+    assert "model=human:ada" in (said := capsys.readouterr().err) and "(--grader, --grader assessors=…)" in said
+    assert main(["qrels", str(path), *common[:2], "--grader", "model=human:ada,assessors=override"]) == 2
     assert "name the grader, not the assessor" in capsys.readouterr().err
 
 
@@ -210,7 +210,7 @@ def test_a_review_and_its_export_score_alike(path: Path, tmp_path: Path) -> None
 
 
 def scores_of(graded: Path | str, bank: Path | str) -> dict[str, float]:
-    """What `leaderboard --assessors override` says, to twelve digits."""
+    """What `leaderboard --grader assessors=override` says, to twelve digits."""
     measure = RubricCover(rel=4) @ 1
     board = score_records(read_records(graded, load_bank(bank), OVERRIDE), [measure], overall=False)
     return {run_id: round(row[str(measure)].mean or 0.0, 12) for run_id, row in board.cells.items()}
@@ -328,7 +328,7 @@ def test_pages_know_the_grades_of_earlier_reviews(path: Path, tmp_path: Path) ->
 
 def test_an_assessor_cannot_be_overridden() -> None:
     with pytest.raises(InputError, match="name the grader"):
-        GradeFilter(grader="human:ada", assessors="override")
+        Grader(model="human:ada", assessors="override")
     assert list(check_records([], GradeSetSelector(OVERRIDE, "x"))) == []
 
 
@@ -490,7 +490,7 @@ def test_an_assessor_who_is_the_grader_has_no_stale_grades_either(
     second = [grade_set(dict.fromkeys(items, 0)), ada(old, a=5)]
     lines = [["q1", [passage("q1", "d1", first, {"one": 1}), passage("q1", "d2", second, {"one": 2})]]]
     graded, bank = write_lines(tmp_path / "g.jsonl", lines), load_bank(tmp_path / "b.jsonl")
-    grades = load_records(graded, bank, GradeFilter("human:ada"))
+    grades = load_records(graded, bank, Grader("human:ada"))
     said = {(row.doc_id, row.iteration): row.relevance for row in grades.queries["q1"].rows()}
     assert said == {("d1", "q1/b"): 3, ("d1", "q1/d"): 2}
     stale = (
@@ -499,13 +499,13 @@ def test_an_assessor_who_is_the_grader_has_no_stale_grades_either(
     assert sum(stale in message for message in caplog.messages) == 1
     caplog.clear()
     # Without a bank nobody knows; another grader's records say nothing of it.
-    assert len(list(load_records(graded, None, GradeFilter("human:ada")).queries["q1"].rows())) == 5
-    for wanted in (GradeFilter("model"), GradeFilter(prompt_class="QuestionSelfRatedUnanswerablePromptWithChoices")):
+    assert len(list(load_records(graded, None, Grader("human:ada")).queries["q1"].rows())) == 5
+    for wanted in (Grader("model"), Grader(prompt="QuestionSelfRatedUnanswerablePromptWithChoices")):
         load_records(graded, bank, wanted)
     assert not [message for message in caplog.messages if "left out" in message]
     write_lines(graded, [["q1", [passage("q1", "d2", second, {"one": 2})]]])
     with pytest.raises(InputError, match=r"holds no grades .* \(1 grades by assessors were given to other words"):
-        load_records(graded, bank, GradeFilter("human:ada"))
+        load_records(graded, bank, Grader("human:ada"))
 
 
 def test_the_reason_of_a_stale_grade_is_not_joined_to_what_others_say(tmp_path: Path) -> None:
@@ -573,7 +573,7 @@ def test_a_grid_of_correlations_with_assessors_in_the_graders_place(
     found = {}
     for name, command in {
         "grader": [path, "--grader", "model"],
-        "assessors": [path, "--assessors", "override"],
+        "assessors": [path, "--grader", "assessors=override"],
         "replaced": [replaced],
     }.items():
         assert main(["correlate", str(official), *command, *asked]) == 0
@@ -587,8 +587,8 @@ def test_a_grid_of_correlations_with_assessors_in_the_graders_place(
     assert found["assessors"] == found["replaced"]
     board = tmp_path / "board.json"
     board.write_text('{"r1": 0.9, "r2": 0.5, "r3": 0.2}')
-    assert main(["correlate", str(official), str(board), "--assessors", "override"]) == 2
-    assert "board.json: holds scores of runs, no grade sets to choose from" in capsys.readouterr().err
+    assert main(["correlate", str(official), str(board), "--grader", "assessors=override"]) == 2
+    assert "board.json: holds scores of runs, no grade sets to choose by assessors" in capsys.readouterr().err
     # Without the option each assessor is a grader with a leaderboard.
     assert main(["correlate", str(official), path, *asked]) in (0, 1)
     assert [cell["llm"] for cell in json.loads(capsys.readouterr().out)["grid"]] == ["human:ada", "human:bob", "model"]
@@ -601,7 +601,7 @@ def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: p
     found = {}
     for name, command in {
         "grader": [path, "--grader", "model"],
-        "assessors": [path, "--assessors", "override"],
+        "assessors": [path, "--grader", "assessors=override"],
         "replaced": [replaced],
     }.items():
         assert main(["agreement", *command, *asked]) == 0
@@ -620,7 +620,7 @@ def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: p
     (assessors,), (rated,) = (found[name]["judges"] for name in ("assessors", "replaced"))
     assert {**assessors, "source": None} == {**rated, "source": None}
     tables = []
-    for command in ([path, "--assessors", "override"], [replaced]):
+    for command in ([path, "--grader", "assessors=override"], [replaced]):
         assert main(["agreement", *command, "--tables", "--format", "json"]) == 0
         tables.append(json.loads(capsys.readouterr().out))
     assert tables[0] == tables[1]
@@ -629,7 +629,7 @@ def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: p
     assert main(["agreement", path, path, *pair, *asked[3:]]) == 0
     result = json.loads(capsys.readouterr().out)["agreement"]
     assert (result["pairs"], result["exact_match"], result["mean_difference"]) == (2, 0.0, 0.0)
-    assert main(["agreement", path, path, *pair, "--assessors", "override"]) == 2
+    assert main(["agreement", path, path, *pair[:1], *pair[3:], "--grader", "model=human:bob,assessors=override"]) == 2
     assert "name the grader, not the assessor" in capsys.readouterr().err
 
 
@@ -643,7 +643,7 @@ def test_conversion_with_assessors_in_the_graders_place(
         ("qrels", {("q1", "d1", "0", 4), ("q1", "d2", "0", 4)}),
     ):
         output = tmp_path / to
-        assert main(["convert", str(path), "--to", to, "-o", str(output), *bank, "--assessors", "override"]) == 0
+        assert main(["convert", str(path), "--to", to, "-o", str(output), *bank, "--grader", "assessors=override"]) == 0
         rows = {(row.query_id, row.doc_id, row.iteration, row.relevance) for row in read_qrels(output)}
         assert {row for row in rows if row[1] != "*"} == expected
         assert capsys.readouterr().err.count("4 grades by assessors stand in the grader's place") == 1
@@ -651,8 +651,8 @@ def test_conversion_with_assessors_in_the_graders_place(
     output = tmp_path / "none"
     for to in ("records", "run", "judgments"):
         # These keep all grade sets, or none: the option would do nothing.
-        assert main(["convert", str(path), "--to", to, "-o", str(output), "--assessors", "override"]) == 2
+        assert main(["convert", str(path), "--to", to, "-o", str(output), "--grader", "assessors=override"]) == 2
         assert f"{to} keeps all grade sets or has none, so leave it out" in capsys.readouterr().err
     assert main(["convert", str(path), "--to", "qrels", "-o", str(output), *bank]) == 2
-    assert "--assessors)" in capsys.readouterr().err
+    assert "--grader assessors=…)" in capsys.readouterr().err
     assert not output.exists()

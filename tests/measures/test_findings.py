@@ -73,7 +73,7 @@ def test_grades_on_another_scale_are_named(name: str) -> None:
     level = 2 if name == "in percent" else 4
     rows = graded(lambda *at: float(grade(*at)))
     # That all are the same is no wonder where nobody knows which others there are.
-    grades = rubric_measures.load(rows, scale="0-5:4:3") if name == "one grade" else rows
+    grades = rubric_measures.load(rows, grader="scale=0-5:4:3") if name == "one grade" else rows
     found = warnings(board_of(grades, measures=f"RubricCover(rel={level})@5"))
     assert any(text in one for one in found), found
 
@@ -236,7 +236,7 @@ def test_a_bank_that_leaves_nothing_to_score_by_is_named(measure: str) -> None:
     said, text = BANK[measure]
     items = [RubricItem(f"item-{number}", query, "", **said) for query in ("q00",) for number in range(4)]
     grades = rubric_measures.load(
-        [row for row in graded() if row.query_id == "q00"], bank=TestBank({"q00": items}), scale="0-5:4:3"
+        [row for row in graded() if row.query_id == "q00"], bank=TestBank({"q00": items}), grader="scale=0-5:4:3"
     )
     found = warnings(rubric_measures.score(grades, {"one": a_run()}, measure, notes=False))
     assert any(text in one for one in found), found
@@ -358,10 +358,10 @@ def test_qrels_note_failures_fractions_and_levels(tmp_path: Path, caplog: pytest
         "3 grades failed and are not in the qrels",
         "1 labels have fractions, which trec_eval and others do not read; they need larger, whole ones",
     ]
-    assert written.notes[1].settings == ("scale",)
+    assert written.notes[1].settings == ("times",)
     assert logged(caplog) == [(note.text, note.is_warning) for note in written.notes]
     caplog.clear()
-    known = rubric_measures.load(graded(), scale="0-5:4:3")
+    known = rubric_measures.load(graded(), grader="scale=0-5:4:3")
     written = rubric_measures.api.write_qrels(known, tmp_path / "out.qrels", label="count")
     assert written.notes[0].text == "labels count the items graded 4 or better (the scale is 0 to 5)"
     assert logged(caplog) == [(note.text, note.is_warning) for note in written.notes]
@@ -370,7 +370,7 @@ def test_qrels_note_failures_fractions_and_levels(tmp_path: Path, caplog: pytest
 def test_an_unknown_best_score_is_a_fact(caplog: pytest.LogCaptureFixture) -> None:
     items = tuple(RubricItem(f"item-{number}", "q00", "", weight=3 - 2 * number) for number in range(4))
     rows = [row for row in graded() if row.query_id == "q00"]
-    grades = rubric_measures.load(rows, bank=TestBank({"q00": items}), scale="0-5:4:3")
+    grades = rubric_measures.load(rows, bank=TestBank({"q00": items}), grader="scale=0-5:4:3")
     caplog.set_level("INFO")
     board = rubric_measures.score(grades, {"one": {"q00": a_run()["q00"]}}, "WeightedCover@5")
     (note,) = [one for one in board.notes if one.text.startswith("the best possible score is not known by")]

@@ -16,7 +16,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.grading.nuggetization import related_segments
 from rubric_measures.grading.pairwise import references_of_records
-from rubric_measures.measures.grade_sets import GradeFilter, choices_of, grade_sets, scale_of_set
+from rubric_measures.measures.grade_sets import Grader, choices_of, grade_sets, scale_of_set
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.prompts.entries import scale_of_prompt
 from rubric_measures.records.merging import merge_records
@@ -84,10 +84,10 @@ def test_other_settings_of_one_prompt_are_other_grade_sets(graded: Path, tmp_pat
         load_records(graded, bank)
     said = str(caught.value)
     assert "\n" not in said and "several grade sets are left" in said
-    assert f"prompt_type=question grade_set={default[:8]} (unparsed none)" in said
-    assert f"prompt_type=question grade_set={exampp[:8]} (unparsed exampp)" in said
+    assert f"kind=question,set={default[:8]} (unparsed none)" in said
+    assert f"kind=question,set={exampp[:8]} (unparsed exampp)" in said
     # Without a rating, a is no grade by default, and 1 in EXAM++; b is 4 in both.
-    one, other = (load_records(graded, bank, GradeFilter(grade_set=name[:8])) for name in (default, exampp))
+    one, other = (load_records(graded, bank, Grader(set=name[:8])) for name in (default, exampp))
     assert cells(one.queries["q1"]) == {"d1": {"q1/b": 4}}
     assert cells(other.queries["q1"]) == {"d1": {"q1/a": 1, "q1/b": 4}}
     assert (lost(one.queries["q1"]), lost(other.queries["q1"])) == ({"d1": {"q1/a"}}, {})
@@ -98,10 +98,10 @@ def test_an_edited_prompt_of_the_same_name_is_another_grade_set(graded: Path, tm
         (tmp_path / "own.toml").write_text(OWN.format(how=how))
         grade(tmp_path, "graded.jsonl.gz", str(tmp_path / "own.toml"), "--unparsed", "exampp")
     with pytest.raises(InputError) as caught:
-        load_records(graded, wanted=GradeFilter(prompt_class="Coverage"))
+        load_records(graded, wanted=Grader(prompt="Coverage"))
     assert str(caught.value).count("(prompt text ") == 2
     for name in hashes(graded)[2:]:
-        found = load_records(graded, wanted=GradeFilter(grade_set=name)).queries["q1"]
+        found = load_records(graded, wanted=Grader(set=name)).queries["q1"]
         assert cells(found) == {"d1": {"q1/a": 1, "q1/b": 4}}
 
 
@@ -124,13 +124,14 @@ def test_every_command_refuses_to_mix_and_takes_the_hash(
     assert main([command, *arguments]) == 2
     said = capsys.readouterr().err
     default, exampp = (name[:8] for name in hashes(graded))
-    assert f"grade_set={default}" in said and f"grade_set={exampp}" in said and "Traceback" not in said
-    assert main([command, *arguments, "--grade-set", exampp]) == 0
+    assert f"set={default}" in said and f"set={exampp}" in said and "Traceback" not in said
+    assert main([command, *arguments, "--grader", f"set={exampp}"]) == 0
 
 
 def test_agreement_compares_two_settings_of_one_prompt(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     default, exampp = hashes(graded)
-    command = ["agreement", str(graded), str(graded), "--items", "--grade-set", default, "--grade-set-b", exampp]
+    command = ["agreement", str(graded), str(graded), "--items", "--grader", f"set={default}"]
+    command += ["--grader-b", f"set={exampp}"]
     # Item b has 4 in both, item a has no grade in one of them: one pair, and no kappa.
     assert main([*command, "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out)["agreement"]["pairs"] == 1
@@ -139,11 +140,11 @@ def test_agreement_compares_two_settings_of_one_prompt(graded: Path, capsys: pyt
 def test_streams_and_leaderboards_keep_settings_apart(tmp_path: Path) -> None:
     path = records(tmp_path, HIGH, LOW)
     measure = RubricCover(rel=4) @ 20
-    with pytest.raises(InputError, match=r"grade_set=aaaa0000 .* grade_set=bbbb0000"):
+    with pytest.raises(InputError, match=r"set=aaaa0000 .*set=bbbb0000"):
         score_records(read_records(path), [measure])
     scores = {}
     for name in ("aaaa", "bbbb00000002"):
-        board = score_records(read_records(path, wanted=GradeFilter(grade_set=name)), [measure])
+        board = score_records(read_records(path, wanted=Grader(set=name)), [measure])
         scores[name] = {run: cells[str(measure)].mean for run, cells in board.cells.items()}["one"]
     # One of two items is covered by the first, none by the second; joined, the later grades would count.
     assert scores == {"aaaa": 0.5, "bbbb00000002": 0.0}
@@ -154,12 +155,12 @@ def test_settings_that_do_not_matter_are_joined_on_the_users_word(tmp_path: Path
     other = grade_set({"q1/a": 4, "q1/b": 2}) | made("cccc00000003")
     passages = [passage("q1", "d1", [HIGH]), passage("q1", "d2", [HIGH, other]), passage("q1", "d3", [LOW, other])]
     path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
-    found = load_records(path, wanted=GradeFilter(grade_set="aaaa, cccc"))
+    found = load_records(path, wanted=Grader(set="aaaa+cccc"))
     given = {"d1": {"q1/a": 5, "q1/b": 1}, "d2": {"q1/a": 4, "q1/b": 2}, "d3": {"q1/a": 4, "q1/b": 2}}
     assert cells(found.queries["q1"]) == given
     assert found.source["graders"] == ["saaaa00000001", "scccc00000003"]
     with pytest.raises(InputError, match="holds no grades"):
-        load_records(path, wanted=GradeFilter(grade_set="dddd,eeee"))
+        load_records(path, wanted=Grader(set="dddd+eeee"))
 
 
 def test_settings_in_different_passages_are_not_mixed_either(tmp_path: Path) -> None:
@@ -184,10 +185,10 @@ def test_sets_that_name_no_settings_are_joined_and_can_be_chosen(tmp_path: Path)
     path = records(tmp_path, *foreign)
     assert cells(load_records(path).queries["q1"]) == {"d1": {"q1/a": 3, "q1/b": 1}}
     path = records(tmp_path, *foreign, HIGH)
-    with pytest.raises(InputError, match=r"grade_set=none \(settings unknown\); .*grade_set=aaaa0000 \(other"):
+    with pytest.raises(InputError, match=r"set=none \(settings unknown\); .*set=aaaa0000 \(other"):
         load_records(path)
     for name, a in (("none", 3), ("aa", 5)):
-        chosen = load_records(path, wanted=GradeFilter(grade_set=name))
+        chosen = load_records(path, wanted=Grader(set=name))
         assert cells(chosen.queries["q1"]) == {"d1": {"q1/a": a, "q1/b": 1}}
 
 
@@ -229,11 +230,11 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
     groups = load_graded(records(tmp_path, HIGH, LOW))
     keys = [GradeSetKey("model", PROMPT, "question", name) for name in ("aaaa00000001", "bbbb00000002")]
     assert grade_sets(groups) == {keys[0]: 1, keys[1]: 1}
-    assert grade_sets(groups, GradeFilter(grade_set="bb")) == {keys[1]: 1}
+    assert grade_sets(groups, Grader(set="bb")) == {keys[1]: 1}
     report = grader_report(groups)
     assert {key: dict(one.grades) for key, one in report.graders.items()} == {keys[0]: {5: 1, 1: 1}, keys[1]: {0: 2}}
     assert [(row.first, row.second, row.common, row.equal) for row in report.pairs] == [(*keys, 2, 0)]
-    assert choices_of(keys).count("grade_set=") == 2 and "grade_set=" not in choices_of(keys[:1])
+    assert choices_of(keys).count("set=") == 2 and "set=" not in choices_of(keys[:1])
 
 
 def test_verify_names_settings_only_where_names_are_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,9 +270,9 @@ def test_reviews_are_of_one_setting_and_show_the_other(tmp_path: Path) -> None:
     path = records(tmp_path, HIGH, LOW)
     items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
     bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
-    with pytest.raises(InputError, match=r"grade_set=aaaa0000 .*grade_set=bbbb0000"):
+    with pytest.raises(InputError, match=r"set=aaaa0000 .*set=bbbb0000"):
         load_material(path, bank)
-    found = load_material(path, bank, GradeFilter(grade_set="bbbb"))
+    found = load_material(path, bank, Grader(set="bbbb"))
     assert found.grader == f"model {PROMPT} [bbbb0000]"
     assert dict(found.queries["q1"].others("d1", "q1/a")) == {
         f"model {PROMPT} [aaaa0000]": 5,
@@ -284,8 +285,8 @@ def test_reviews_take_several_settings_for_one_where_asked_to(tmp_path: Path) ->
     path = write_lines(tmp_path / "g.jsonl", lines)
     items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
     bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
-    found = load_material(path, bank, GradeFilter(grade_set="aaaa,bbbb"))
-    assert found.grader == f"model {PROMPT} [aaaa,bbbb]" and len(found.cells) == 4
+    found = load_material(path, bank, Grader(set="aaaa+bbbb"))
+    assert found.grader == f"model {PROMPT} [aaaa+bbbb]" and len(found.cells) == 4
 
 
 def test_direct_labels_of_several_settings_are_not_mixed(tmp_path: Path) -> None:
@@ -295,18 +296,18 @@ def test_direct_labels_of_several_settings_are_not_mixed(tmp_path: Path) -> None
         ["q2", [passage("q2", "d2", [], None, None, [other | made("bbbb")])]],
     ]
     groups = load_graded(write_lines(tmp_path / "g.jsonl", lines))
-    with pytest.raises(InputError, match=r"Thomas \[aaaa\] by model \(.*Thomas \[bbbb\] by model .*the settings"):
+    with pytest.raises(InputError, match=r"=Thomas,kind=direct,set=aaaa \(.*,set=bbbb .*whose labels count"):
         references_of_records(groups)
-    assert {query: len(shown) for query, shown in references_of_records(groups, grade_set="aa").items()} == {
+    assert {query: len(shown) for query, shown in references_of_records(groups, 2, Grader(set="aa")).items()} == {
         "q1": 1,
         "q2": 0,
     }
     with pytest.raises(InputError, match="labels of several graders fit"):
         related_segments(groups, by="direct")
-    assert [len(found) for found in related_segments(groups, by="direct", grade_set="aa").values()] == [1, 0]
+    assert [len(found) for found in related_segments(groups, by="direct", grader=Grader(set="aa")).values()] == [1, 0]
     # As labels of the measures, too.
     with pytest.raises(InputError, match="several grade sets are left"):
-        load_records(tmp_path / "g.jsonl", wanted=GradeFilter(prompt_class="Thomas"))
+        load_records(tmp_path / "g.jsonl", wanted=Grader(prompt="Thomas"))
 
 
 def test_documents_shown_while_grading_are_those_of_the_labels_chosen(
@@ -325,9 +326,9 @@ def test_documents_shown_while_grading_are_those_of_the_labels_chosen(
     command += ["--prompt", str(tmp_path / "own.toml"), "--model", f"scripted:{tmp_path / 'replies.jsonl'}"]
     command += ["--documents", str(path), "-o", str(tmp_path / "graded.jsonl")]
     assert main(command) == 2
-    assert "whose labels count (--label-prompt, --label-set)" in capsys.readouterr().err
-    assert main([*command, "--label-prompt", "Thomas"]) == 2
-    assert main([*command, "--label-prompt", "Thomas", "--label-set", "bb"]) == 0
+    assert "whose labels count (--label-grader)" in capsys.readouterr().err
+    assert main([*command, "--label-grader", "prompt=Thomas"]) == 2
+    assert main([*command, "--label-grader", "prompt=Thomas,set=bb"]) == 0
     [entry] = load_graded(tmp_path / "graded.jsonl")[0].passages[0].grades or ()
     assert entry.self_rating == 4
 
@@ -375,8 +376,8 @@ def test_sets_of_other_programs_are_apart_by_options_and_prompt(
             load_records(tmp_path / "both.jsonl")
         for entry, grade in ((one, 5), (two, 0)):
             hashed = grade_set_key(parsed(entry)).grade_set[:8] or "none"
-            assert f"grade_set={hashed} (" in str(caught.value)
-            chosen = load_records(tmp_path / "both.jsonl", None, GradeFilter(grade_set=hashed))
+            assert f"set={hashed} (" in str(caught.value)
+            chosen = load_records(tmp_path / "both.jsonl", None, Grader(set=hashed))
             assert list(cells(chosen.queries["q1"])["d1"].values()) == [grade]
 
 
@@ -402,7 +403,7 @@ def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
     ]
     caplog.clear()
     path = records(tmp_path, direct=[DIRECT, {**DIRECT, "answer": "0", "self_ratings": 0}])
-    assert load_records(path, None, GradeFilter(prompt_type="direct")).qrels[0].relevance == 0
+    assert load_records(path, None, Grader(kind="direct")).qrels[0].relevance == 0
     assert len(caplog.messages) == 1
 
 

@@ -15,7 +15,8 @@ from rubric_measures.measures.grades import Grades
 
 
 def _graded(labels: dict[str, int], scale: str | None) -> Grades:
-    return load([Qrel("1", doc_id, label, "item") for doc_id, label in labels.items()], scale=scale)
+    rows = [Qrel("1", doc_id, label, "item") for doc_id, label in labels.items()]
+    return load(rows, grader=None if scale is None else f"scale={scale}")
 
 
 def _value(name: str, labels: dict[str, int], ranking: str, scale: str | None) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
@@ -25,7 +25,7 @@ DIRECT = {
 
 
 def given(path: Path, **wanted: str | bool) -> dict[str, dict[str, dict[str, int]]]:
-    grades = load_records(path, wanted=GradeFilter(**wanted))  # type: ignore[arg-type]
+    grades = load_records(path, wanted=Grader(**wanted))  # type: ignore[arg-type]
     return {query_id: cells(query) for query_id, query in grades.queries.items()}
 
 
@@ -57,10 +57,8 @@ def test_several_grade_sets_are_an_error_that_lists_them(tmp_path: Path) -> None
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
     with pytest.raises(InputError) as caught:
         load_records(path)
-    assert "grader=model prompt_class=QuestionSelfRatedUnanswerablePromptWithChoices prompt_type=question" in str(
-        caught.value
-    )
-    assert "grader=other prompt_class=NuggetSelfRatedPrompt prompt_type=nugget" in str(caught.value)
+    assert "model=model,prompt=QuestionSelfRatedUnanswerablePromptWithChoices,kind=question" in str(caught.value)
+    assert "model=other,prompt=NuggetSelfRatedPrompt,kind=nugget" in str(caught.value)
 
 
 def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
@@ -89,10 +87,10 @@ def test_where_every_call_failed_the_prompt_says_whether_it_grades(tmp_path: Pat
 @pytest.mark.parametrize(
     "wanted",
     [
-        {"grader": "other"},
-        {"prompt_class": "NuggetSelfRatedPrompt"},
-        {"prompt_type": "nugget"},
-        {"question_set": "nugget"},
+        {"model": "other"},
+        {"prompt": "NuggetSelfRatedPrompt"},
+        {"kind": "nugget"},
+        {"items": "nugget"},
     ],
 )
 def test_every_filter_chooses(tmp_path: Path, wanted: dict[str, str]) -> None:
@@ -117,8 +115,8 @@ def test_two_sets_of_one_key_are_joined_or_need_a_bank(tmp_path: Path) -> None:
 def test_question_sets_tell_tqa_from_generated_questions(tmp_path: Path) -> None:
     both = [grade_set({"q1/x": 4}), grade_set({"q1/NDQ_1": 1}, prompt="KeyPrompt")]
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", both)]]])
-    assert given(path, question_set="tqa") == {"q1": {"d1": {"q1/NDQ_1": 1}}}
-    assert given(path, question_set="question-bank") == {"q1": {"d1": {"q1/x": 4}}}
+    assert given(path, items="tqa") == {"q1": {"d1": {"q1/NDQ_1": 1}}}
+    assert given(path, items="question-bank") == {"q1": {"d1": {"q1/x": 4}}}
 
 
 def test_the_bank_chooses_among_sets_over_different_items(tmp_path: Path) -> None:
@@ -131,8 +129,8 @@ def test_the_bank_chooses_among_sets_over_different_items(tmp_path: Path) -> Non
 def test_direct_labels_are_grades_of_one_item_where_asked_for_or_alone(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [TWO[0]], direct=[DIRECT])]]])
     assert given(path) == {"q1": {"d1": {"q1/a": 4}}}
-    assert given(path, prompt_class="Thomas") == {"q1": {"d1": {"0": 2}}}
-    assert given(path, prompt_type="direct") == {"q1": {"d1": {"0": 2}}}
+    assert given(path, prompt="Thomas") == {"q1": {"d1": {"0": 2}}}
+    assert given(path, kind="direct") == {"q1": {"d1": {"0": 2}}}
     alone = write_lines(tmp_path / "d.jsonl", [["q1", [passage("q1", "d1", [], direct=[DIRECT])]]])
     assert given(alone) == {"q1": {"d1": {"0": 2}}}
 
@@ -144,7 +142,7 @@ def test_a_direct_call_of_another_program_that_failed_is_no_label(tmp_path: Path
     query = load_records(path).queries["q1"]
     assert (cells(query), lost(query)) == ({"d1": {"0": 2}, "d2": {}}, {"d2": {"0"}})
     # The workbench counts it as "no".
-    assert given(path, prompt_class="Thomas", first=True)["q1"] == {"d1": {"0": 2}, "d2": {"0": 0}}
+    assert given(path, prompt="Thomas", first=True)["q1"] == {"d1": {"0": 2}, "d2": {"0": 0}}
 
 
 def bank_of(tmp_path: Path, **queries: list[str]) -> TestBank:
@@ -183,13 +181,13 @@ def test_direct_labels_are_no_grades_of_the_items_of_a_bank(tmp_path: Path) -> N
     assert cells(load_records(path, bank_of(tmp_path, q1=["a"])).queries["q1"]) == {"d1": {"q1/a": 4}}
     with pytest.raises(
         InputError,
-        match=r"holds no grades for prompt_type=direct of items in the bank .*; there are grades of: grader=",
+        match=r"holds no grades for kind=direct of items in the bank .*; there are grades of: model=",
     ):
-        load_records(path, bank_of(tmp_path, q1=["a"]), GradeFilter(prompt_type="direct"))
+        load_records(path, bank_of(tmp_path, q1=["a"]), Grader(kind="direct"))
     with pytest.raises(InputError, match="holds no grades of items in the bank"):
         load_records(path, bank_of(tmp_path, q1=[]))
     bank = TestBank.from_items([RubricItem("0", "q1", "Is it relevant?")])
-    direct = load_records(path, bank, GradeFilter(prompt_type="direct"))
+    direct = load_records(path, bank, Grader(kind="direct"))
     assert cells(direct.queries["q1"]) == {"d1": {"0": 2}, "d2": {"0": 2}}
 
 
@@ -212,8 +210,8 @@ def test_a_cut_text_that_was_verified_counts_too(tmp_path: Path) -> None:
 
 
 def test_no_grade_left_says_which_filter(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no grades for grader=gpt; there are grades of: grader="):
-        load_records(write_all(tmp_path) / "graded.jsonl.gz", wanted=GradeFilter(grader="gpt"))
+    with pytest.raises(InputError, match=r"holds no grades for model=gpt; there are grades of: model="):
+        load_records(write_all(tmp_path) / "graded.jsonl.gz", wanted=Grader(model="gpt"))
 
 
 def test_a_bank_without_the_query_is_an_error(tmp_path: Path) -> None:

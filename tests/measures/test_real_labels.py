@@ -24,7 +24,7 @@ RUN = [ScoredDoc("q", "c", 3.0), ScoredDoc("q", "b", 2.0), ScoredDoc("q", "a", 1
 
 
 def _values(*measures: ir_measures.measures.Measure) -> list[float]:
-    grades = load(ROWS, scale="0-5:4:3")
+    grades = load(ROWS, grader="scale=0-5:4:3")
     found = ir_measures.calc_aggregate(measures, grades, RUN)
     return [float(found[measure]) for measure in measures]
 
@@ -48,7 +48,7 @@ def test_real_gains_by_hand() -> None:
 
 def test_what_a_program_computes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(MeasureError, match=r"^nDCG@10: .* document 'a' of query 'q' has 4.5; write qrels"):
-        ir_measures.calc_aggregate([nDCG @ 10], load(ROWS, scale="0-5:4"), RUN)
+        ir_measures.calc_aggregate([nDCG @ 10], load(ROWS, grader="scale=0-5:4"), RUN)
     with pytest.raises(MeasureError, match="Bpref"):
         _values(RubricQrels(measure="Bpref"))
     write_qrels(tmp_path / "real.qrels", [Qrel("q", "a", 2.5), Qrel("q", "b", 1), Qrel("q", "c", 0)])
@@ -107,6 +107,6 @@ def test_native_ndcg_equals_the_program_on_whole_labels_and_ties() -> None:
 def test_half_credit_by_levels() -> None:
     # Partial support from 1 on: i earns a half, j the whole, k nothing.
     rows = [Qrel("q", "a", 1.9, "i"), Qrel("q", "a", 2, "j"), Qrel("q", "a", 0.9, "k")]
-    grades = load(rows, scale="0-2:2:1")
+    grades = load(rows, grader="scale=0-2:2:1")
     found = ir_measures.calc_aggregate([NuggetA], grades, [ScoredDoc("q", "a", 1.0)])
     assert found[NuggetA] == pytest.approx((0.5 + 1 + 0) / 3)

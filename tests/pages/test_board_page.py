@@ -226,7 +226,7 @@ def test_each_grade_leads_into_the_review_page(tmp_path: Path, capsys: pytest.Ca
     assert len(links) > 30 and places <= known
     assert f"rubric_measures review {graded} --bank {bank}" in plain(written)
     # Without a bank there is no review, and an address is one of a page.
-    assert main([*command, "http://lab.example:9000", "--prompt-type", "question"]) == 0
+    assert main([*command, "http://lab.example:9000", "--grader", "kind=question"]) == 0
     assert "/check/" not in page.read_text(encoding="utf-8")
     assert main([*command, "lab:9000", "--bank", bank]) == 2
     assert "expected http://HOST:PORT" in capsys.readouterr().err

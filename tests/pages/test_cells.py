@@ -53,7 +53,7 @@ def test_queries_are_in_order_and_in_raw_scores() -> None:
 @pytest.mark.parametrize("in_files", [False, True])
 def test_a_board_shows_the_best_grade_within_the_cutoff(in_files: bool, tmp_path: Path) -> None:
     rows = [Qrel("q 1", "d1", 2, "a"), Qrel("q 1", "d1", 5, "b"), Qrel("q 1", "d2", 3, "a"), Qrel("q 1", "d3", 5, "a")]
-    grades = load(rows, scale="0-5:4")
+    grades = load(rows, grader="scale=0-5:4")
     # Within the top 2, `up` has 3 and 5, `down` 5 and nothing of b.
     order = {"up": ["d1", "d2", "d3"], "down": ["d3", "d2", "d1"]}
     runs = {run: {"q 1": {doc: 3.0 - rank for rank, doc in enumerate(docs)}} for run, docs in order.items()}
@@ -87,7 +87,7 @@ def test_labels_of_passages_have_no_items(tmp_path: Path) -> None:
 
 
 def test_kinds_of_pictures_of_a_board(tmp_path: Path) -> None:
-    grades = load([Qrel(f"q{number}", "d", number % 2, "a") for number in range(4)], scale="0-1:1")
+    grades = load([Qrel(f"q{number}", "d", number % 2, "a") for number in range(4)], grader="scale=0-1:1")
     runs = {name: {f"q{number}": {doc: 1.0} for number in range(4)} for name, doc in (("one", "d"), ("two", "x"))}
     board = score(grades, runs, ["RubricCover@1", "RubricCover@2"])
     with pytest.raises(InputError, match="to a baseline") as caught:

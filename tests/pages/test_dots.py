@@ -51,7 +51,7 @@ def test_a_board_is_drawn_in_raw_scores(tmp_path: Path) -> None:
     runs = {
         run: {f"q{query}": {texts[value]: 1.0} for query, value in enumerate(values)} for run, values in covered.items()
     }
-    board = score(load(rows, scale="0-5:4"), runs, "RubricCover(rel=4)@1")
+    board = score(load(rows, grader="scale=0-5:4"), runs, "RubricCover(rel=4)@1")
     board.plot(tmp_path / "board.svg", tests=Tests(200))
     means = drawn_points(tmp_path / "board.svg", "means-1")
     assert [(run, pytest.approx(value, abs=1e-3)) for value, run in means] == [("good", 0.75), ("bad", 0.25)]

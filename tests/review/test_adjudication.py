@@ -87,7 +87,7 @@ def test_what_the_adjudicator_decides_counts_for_all(tmp_path: Path, capsys: pyt
     sets = [(one.llm, one.prompt_info.prompt_class) for one in entries if one.prompt_info is not None]
     assert sets.count(("human:lead", "HumanAdjudication")) == 1
     # It is what scores count, as the page's impact does, and what the next review begins with.
-    board = ["leaderboard", made.paths[0], "--bank", made.paths[1], "--assessors", "override"]
+    board = ["leaderboard", made.paths[0], "--bank", made.paths[1], "--grader", "assessors=override"]
     assert main([*board, "-m", "RubricCover(rel=2)@20", "--format", "tsv"]) == 0
     out, err = capsys.readouterr()
     assert "1 of the grades by assessors is an adjudicator's decision" in err

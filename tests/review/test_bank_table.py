@@ -13,7 +13,7 @@ pytest.importorskip("jinja2")
 from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.review import screens
 from rubric_measures.review.app import open_review as open_review_of
 from rubric_measures.review.queues import load_material
@@ -113,4 +113,4 @@ def test_records_without_the_grader_that_was_asked_for_are_no_draft(tmp_path: Pa
     graded = write_lines(tmp_path / "passages.jsonl", [["q1", [passage("q1", "d1", [])]]])
     bank = write_lines(tmp_path / "bank.jsonl", BANK)
     with pytest.raises(InputError, match="holds no grades"):
-        load_material(graded, bank, GradeFilter("model"))
+        load_material(graded, bank, Grader("model"))

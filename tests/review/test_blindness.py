@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.review import screens
 from rubric_measures.review.queues import QueueChoice, load_material, make_queue
 from rubric_measures.review.screens import Asked
@@ -66,7 +66,7 @@ def make_files(folder: Path, grades: list[tuple[Grades, Grades]]) -> list[str]:
 def open_review(folder: Path, grades: list[tuple[Grades, Grades]], prompt: str = "Question") -> Review:
     make_files(folder, grades)
     prompts = {"Question": "QuestionSelfRatedUnanswerablePromptWithChoices", "Extraction": "Extraction"}
-    wanted = GradeFilter("model", prompts[prompt])
+    wanted = Grader("model", prompts[prompt])
     material = load_material(folder / "graded.jsonl", folder / "bank.jsonl", wanted)
     store = ReviewStore(folder / "state.sqlite", material.bank)
     _OPEN.append(store)
@@ -187,7 +187,7 @@ def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_
         review.store.decide(assessor, cell, "override", 2, "only half of it")
     review.store.edit_all("ada", [("item_edit", {"key": "q1/a", "gold_answers": ["x"]}, {"q1/a": 0})])
     graded, bank, *_ = export_review(review.store, review.material, review.bank_path, tmp_path / "out").paths
-    wanted = GradeFilter("model", "QuestionSelfRatedUnanswerablePromptWithChoices")
+    wanted = Grader("model", "QuestionSelfRatedUnanswerablePromptWithChoices")
     material = load_material(graded, bank, wanted)
     store = ReviewStore(tmp_path / "second.sqlite", material.bank, waiting=material.waiting)
     _OPEN.append(store)

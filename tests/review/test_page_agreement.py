@@ -97,14 +97,14 @@ def test_agreement_on_the_page_is_that_of_the_export(
         graded, bank = Path(paths[0]), Path(paths[1])
         assert len(rows) == 3 and min(row.pairs for row in rows) > 5
         for row in rows:
-            blind = ["--prompt-class", "HumanReviewBlind", "--grader", f"human:{row.first}"]
+            blind = ["--grader", f"prompt=HumanReviewBlind,model=human:{row.first}"]
             if row.second.startswith("model"):
-                other = ["--prompt-class-b", "QuestionSelfRatedUnanswerablePromptWithChoices", "--grader-b", "model"]
+                other = "prompt=QuestionSelfRatedUnanswerablePromptWithChoices,model=model"
             else:
-                other = ["--prompt-class-b", "HumanReviewBlind", "--grader-b", f"human:{row.second}"]
-            command = ["agreement", str(graded), str(graded), "--items", *blind, *other, "--format", "json"]
+                other = f"prompt=HumanReviewBlind,model=human:{row.second}"
+            command = ["agreement", str(graded), str(graded), "--items", *blind, "--grader-b", other]
             capsys.readouterr()
-            assert main(command) in (0, 1)
+            assert main([*command, "--format", "json"]) in (0, 1)
             whole = json.loads(capsys.readouterr().out)
             said = whole["agreement"]
             assert (said["pairs"], said["exact_match"]) == (row.pairs, pytest.approx(row.exact))
@@ -118,7 +118,7 @@ def test_agreement_on_the_page_is_that_of_the_export(
     # What was settled with the grader in sight is said to agree too well.
     command = ["agreement", str(graded), str(graded), "--items", "--grader", "human:ada"]
     assert main([*command, "--grader-b", "model", "--rounds", "0"]) in (0, 1)
-    assert "compare the first, blind ones (prompt class HumanReviewBlind)" in capsys.readouterr().err
+    assert "compare the first, blind ones (prompt=HumanReviewBlind)" in capsys.readouterr().err
 
 
 def test_open_and_accepted_disagreements_do_not_make_the_grader_right(
@@ -153,12 +153,12 @@ def test_open_and_accepted_disagreements_do_not_make_the_grader_right(
         accepted = export_review(review.store, review.material, str(bank), tmp_path / "accepted").paths[0]
     (note,) = made.notes
     assert note.startswith(f"{len(differs)} grades to decide (ada: {len(differs)})")
-    after, err = board(made.paths[0], "--assessors", "override")
+    after, err = board(made.paths[0], "--grader", "assessors=override")
     assert f"{len(differs)} of them wait for the assessor's decision between both" in err
     assert after == board(made.paths[0], "--grader", "human:ada")[0] == {row.run_id: row.after for row in impact.rows}
     assert max(after.values()) < min(before.values())
     # Once the grader's are accepted, its scores stand; that they were settled in sight is said.
-    again, err = board(accepted, "--assessors", "override")
+    again, err = board(accepted, "--grader", "assessors=override")
     assert again == before and f"{len(differs)} of them were given or settled in sight of the grader's" in err
     gap = sum(review.material.grade(cell).grade or 0 for cell in differs) / len(review.material.cells)
     for path, counted in ((made.paths[0], "to_decide"), (accepted, "in_sight")):

@@ -14,7 +14,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.models.replies import ReplyCache
@@ -59,7 +59,7 @@ def test_errors_of_calls_in_foreign_records_are_failures(tmp_path: Path) -> None
         assert [item.item_id for item in query.items] == ["q/a", "q/b"]
         assert [(doc_id, item.item_id) for doc_id, item in query.failed_pairs()] == [("d", "q/b")]
         # The workbench's program takes no notice of them.
-        assert load_records(path, wanted=GradeFilter(first=True)).queries["q"].failed is None
+        assert load_records(path, wanted=Grader(first=True)).queries["q"].failed is None
         (grader,) = grader_report(load_graded(path)).graders.values()
         assert (grader.statuses, grader.grades.total()) == ({"graded": 1, "failed": 1}, 1)
     # Nor does an entry that stands beside another of the same grader make a 0 of them.

@@ -16,7 +16,7 @@ from rubric_measures import NuggetW, RubricCover, RubricQrels
 from rubric_measures.base.errors import InputError
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.banks import BankEntry, bank_of_entries, load_bank, read_bank
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.loading import read_records
 from rubric_measures.records.models import SelfRating, load_graded, provenance_of, write_graded
 from rubric_measures.review.queues import Material, load_material
@@ -30,8 +30,8 @@ Sides = dict[str, dict[str, float | None]]
 
 
 def scores_of(graded: Path, bank: TestBank) -> Sides:
-    """measure -> run -> what `leaderboard --assessors override` says, to twelve digits."""
-    wanted = GradeFilter("model", assessors="override")
+    """measure -> run -> what `leaderboard --grader assessors=override` says, to twelve digits."""
+    wanted = Grader("model", assessors="override")
     board = score_records(read_records(graded, bank, wanted), MEASURES, on_failed="expected", overall=False)
     means = {str(measure): {run: row[str(measure)].mean for run, row in board.cells.items()} for measure in MEASURES}
     return {name: {run: _rounded(mean) for run, mean in row.items()} for name, row in means.items()}
@@ -150,7 +150,7 @@ def test_impact_is_the_leaderboard_on_the_export_review_after_review(seed: int) 
         graded, bank = make_files(Path(name), chance)
         pending: set[str] = set()
         for number in range(3):
-            material = load_material(graded, bank, GradeFilter("model"))
+            material = load_material(graded, bank, Grader("model"))
             # What was not graded anew waits on; what was, waits no longer.
             assert {item_id for _, item_id in material.waiting} == pending
             with closing(ReviewStore(":memory:", material.bank, waiting=material.waiting)) as store:

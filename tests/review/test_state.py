@@ -20,7 +20,7 @@ from rubric_measures import NuggetW, RubricCover
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, read_bank
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import check_bind, is_loopback
 from rubric_measures.review.queues import (
@@ -126,7 +126,7 @@ def test_material_is_of_the_first_grader_and_knows_the_others(material: Material
 
 
 def test_another_grader_can_be_chosen_and_assessors_in_the_file_are_not_reviewed(folder: Path) -> None:
-    other = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl", GradeFilter(grader="other"))
+    other = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl", Grader(model="other"))
     assert other.grade(A).grade == 1 and len(other.cells) == 2
     records = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 0}, llm="human:ada"), grade_set({"q1/a": 3})])]]]
     write_lines(folder / "assessors.jsonl", records)

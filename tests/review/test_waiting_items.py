@@ -12,7 +12,7 @@ import pytest
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank, read_bank
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import ItemGradeSet, grade_of_items, load_graded, provenance_of, write_graded
 from rubric_measures.review.queues import ORDERS, Material, QueueChoice, load_material
 from rubric_measures.review.session import Review, export_review, impact_of
@@ -182,23 +182,23 @@ def test_another_grader_keeps_the_mark_and_makes_nobody_wait(graded: Path, capsy
     )
     new, said = regraded(*first, capsys, "--only-changed")
     assert "1 items graded anew" in said
-    mine, other = (load_material(new, first[1], GradeFilter(llm)) for llm in ("lexical:1", "other"))
+    mine, other = (load_material(new, first[1], Grader(llm)) for llm in ("lexical:1", "other"))
     assert (mine.waiting, mine.stale) == (frozenset(), {("q1", "q1/alpha")})
     assert other.waiting == other.stale == {("q1", "q1/alpha")}
     comma = {**ALPHA, "text": "Where does the alpha river flow ?", "same_meaning": True}
-    material = load_material(new, first[1], GradeFilter("lexical:1"))
+    material = load_material(new, first[1], Grader("lexical:1"))
     with closing(store_of(material, graded.parent / "second.sqlite")) as store:
         store.edit_all("ada", [("item_edit", comma, {"q1/alpha": 0})])
         paths = export_review(store, material, str(first[1]), graded.parent / "second").paths
     # The mark stays for the other one, and says that the words which the first one graded mean the same.
     second = Path(paths[0]), Path(paths[1])
     assert marks(second[1]) == {"q1/alpha": True}
-    assert load_material(*second, GradeFilter("lexical:1")).waiting == frozenset()
-    assert load_material(*second, GradeFilter("other")).waiting == {("q1", "q1/alpha")}
+    assert load_material(*second, Grader("lexical:1")).waiting == frozenset()
+    assert load_material(*second, Grader("other")).waiting == {("q1", "q1/alpha")}
     assert "0 items graded anew" in regraded(*second, capsys, "--only-changed")[1]
     # Other gold answers make everybody wait again.
     third = reviewed(*second, "third", ("item_edit", {**ALPHA, "gold_answers": ["east"]}))
-    assert load_material(*third, GradeFilter("lexical:1")).waiting == {("q1", "q1/alpha")}
+    assert load_material(*third, Grader("lexical:1")).waiting == {("q1", "q1/alpha")}
     assert "1 items graded anew" in regraded(*third, capsys, "--only-changed")[1]
 
 
@@ -234,7 +234,7 @@ def test_grades_that_a_later_one_or_a_assessor_replaces_are_not_among_the_old_on
             groups[0].passages[place] = one.replacing(exam_grades=[*one.exam_grades, ada])
     write_graded(first[0], groups)
     assert "2 grades are older" in scored(*first, capsys, "--grader", "lexical:1")
-    assert "1 grades are older" in scored(*first, capsys, "--grader", "lexical:1", "--assessors", "override")
+    assert "1 grades are older" in scored(*first, capsys, "--grader", "model=lexical:1,assessors=override")
     for place, one in enumerate(groups[0].passages):
         assert one.exam_grades is not None
         extra = provenance_of(one.exam_grades[0])

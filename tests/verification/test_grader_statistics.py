@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import GradeSetKey, load_graded
 from rubric_measures.verification.graders import GraderPair, grader_report
 from tests.example_records import grade_set, passage, write_lines
@@ -57,7 +57,7 @@ def test_counts_and_agreement_by_hand(tmp_path: Path) -> None:
         ("d1", "q1/b", 3),
         ("d2", "q1/a", 1),
     ]
-    assert list(grader_report(load_graded(tmp_path / "graded.jsonl"), GradeFilter(grader="other")).graders) == [OTHER]
+    assert list(grader_report(load_graded(tmp_path / "graded.jsonl"), Grader(model="other")).graders) == [OTHER]
 
 
 def test_only_so_many_disagreements_are_kept(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from rubric_measures.measures.checked import (
     grades_by_item,
     uncovered_passages,
 )
-from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.scales import Scale
 from tests.example_records import BANK, grade_set, passage, write_lines
@@ -60,7 +60,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def query(path: Path) -> CheckedQuery:
-    selector = GradeSetSelector(GradeFilter(prompt_class=RATED), str(path))
+    selector = GradeSetSelector(Grader(prompt=RATED), str(path))
     return next(check_records(load_graded(path), selector))
 
 
@@ -96,7 +96,7 @@ def test_bad_items_count_spurious_coverage(query: CheckedQuery) -> None:
 
 def test_the_bank_gives_texts_and_items_that_nobody_graded(path: Path, tmp_path: Path) -> None:
     bank = load_bank(write_lines(tmp_path / "bank.jsonl", BANK))
-    selector = GradeSetSelector(GradeFilter(prompt_class=RATED), str(path))
+    selector = GradeSetSelector(Grader(prompt=RATED), str(path))
     query = next(check_records(load_graded(path), selector, bank))
     assert query.text == "Query q1?"
     assert dict(query.items) == {f"q1/{item}": f"What is {item}?" for item in "abcd"}
@@ -110,7 +110,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_every_report_in_every_format(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    base = [str(path), "--prompt-class", RATED]
+    base = [str(path), "--grader", f"prompt={RATED}"]
     text = run(capsys, "uncovered-passages", *base)
     assert text.splitlines()[0] == "q1: passages judged 1 or better, no item graded 4 or better"
     assert text.splitlines()[2].split() == ["3", "3", "d3", "Text", "of", "d3."]
@@ -132,7 +132,7 @@ def test_every_report_in_every_format(path: Path, capsys: pytest.CaptureFixture[
 def test_several_grade_sets_and_unknown_queries_are_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "all", str(path)]) == 2
     assert "several grade sets are left" in capsys.readouterr().err
-    assert main(["verify", "all", str(path), "--prompt-class", RATED, "--queries", "q9"]) == 2
+    assert main(["verify", "all", str(path), "--grader", f"prompt={RATED}", "--queries", "q9"]) == 2
     assert "has no query 'q9'" in capsys.readouterr().err
     assert main(["verify", "all", str(path), "--grader", "nobody"]) == 2
     assert "holds no grades" in capsys.readouterr().err
@@ -225,7 +225,7 @@ def test_a_real_file_of_the_workbench(
     }
     expected = expected_rows(queries, least)
     asked = ["--min-judgment", str(least), "--queries", ",".join(queries), "--format", "jsonl"]
-    out = run(capsys, "all", str(path), "--prompt-class", prompt, *asked)
+    out = run(capsys, "all", str(path), "--grader", f"prompt={prompt}", *asked)
     rows = [json.loads(line) for line in out.splitlines()]
     for kind, wanted in expected.items():
         assert [row for row in rows if row["report"] == kind] == [{"report": kind, **row} for row in wanted]
@@ -256,7 +256,7 @@ def test_the_programs_own_qrels_say_the_same(capsys: pytest.CaptureFixture[str])
     counts = {row[:2]: row.relevance for row in read_qrels(folder / "count.qrels.gz")}
     rows = [
         json.loads(line)
-        for line in run(capsys, "bad-questions", *common, "--min-judgment", "2", "--scale", "0-5:1").splitlines()
+        for line in run(capsys, "bad-questions", *common, "--min-judgment", "2", "--grader", "scale=0-5:1").splitlines()
     ]
     for field, wanted in (
         ("covering", lambda pair: True),
@@ -276,7 +276,7 @@ def test_a_direct_label_of_a_cut_passage_is_shown_with_its_status(tmp_path: Path
         "prompt_info": {"prompt_class": "Thomas"},
     }
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [], direct=[label])]]])
-    query = next(check_records(load_graded(path), GradeSetSelector(GradeFilter(), str(path))))
+    query = next(check_records(load_graded(path), GradeSetSelector(Grader(), str(path))))
     # As the measures count it, and as a cut passage's grades of items are shown.
     assert [(row.item_id, row.grade, row.status) for row in query.rows()] == [("0", 2, "truncated")]
 
