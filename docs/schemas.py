@@ -23,9 +23,9 @@ from rubric_measures.analysis.label_sources import AgreementCell
 from rubric_measures.analysis.leaderboards import CORRELATIONS, LeaderboardCorrelation, Pick
 from rubric_measures.analysis.panels import JudgeRow
 from rubric_measures.analysis.resampling import Draws, Interval
-from rubric_measures.api.boards import Manifest, Standing
 from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, AskedDesign
 from rubric_measures.boards.board import AskedBoard, Best, Cell, Failures
+from rubric_measures.boards.kept import Manifest, Standing
 from rubric_measures.boards.scoring import LeaderboardChecks
 from rubric_measures.formats.leaderboards import OWN_FORMAT
 from rubric_measures.games.ratings import WinTable

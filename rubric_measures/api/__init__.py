@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     _NAMES = {
         "answers": "EvaluatedAnswers evaluate_answers",
-        "boards": "Gates Proof bundle check check_bundle check_conclusions compare_bundles load_board prove read_gates",
+        "boards": "check check_board check_bundle check_conclusions load_board",
         "comparing": "Comparisons Correlations Designs compare correlate power",
         "evaluating": "argue check_run convert evaluate write_qrels write_report",
         "generating": "generate",

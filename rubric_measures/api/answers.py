@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 from msgspec.structs import replace
 
-from rubric_measures.api.boards import read_gates
 from rubric_measures.api.evaluating import evidence, write_report
 from rubric_measures.api.grading import grade, sentence_bank
 from rubric_measures.api.loading import Bank, File, GradedRecords, bank_of, file_path, is_file, load
@@ -32,6 +31,7 @@ from rubric_measures.api.versions import AnswerVersion, compare_versions, paired
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.base.words import sentence_ends
+from rubric_measures.boards.kept import read_gates
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
 from rubric_measures.formats.reports import Answer, answer_doc_id
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     import pandas
 
     from rubric_measures.analysis.facts import FactDiff
-    from rubric_measures.api.boards import Gates
     from rubric_measures.api.generating import CallPlan
+    from rubric_measures.boards.kept import Gates
     from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.settings import Progress

@@ -50,7 +50,7 @@ from rubric_measures.api.loading import (
     run_of,
 )
 from rubric_measures.api.scoring import Board
-from rubric_measures.base.errors import FormatError, InputError, naming
+from rubric_measures.base.errors import FormatError, InputError, counted, naming, tell
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.formats.grade_tables import OF_TABLES
 from rubric_measures.formats.trec import as_known, read_run, spaced_ids
@@ -79,7 +79,7 @@ from rubric_measures.types.entities import Run
 if TYPE_CHECKING:
     from rubric_measures.analysis.facts import FactDiff
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.corpora.run_checks import Finding
+    from rubric_measures.corpora.run_checks import Findings
     from rubric_measures.formats.support import ArgueReport
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import Label
@@ -305,7 +305,7 @@ def check_run(
     *,
     topics: File | Mapping[str, str] | None = None,
     collection: File | Sequence[File] | Collection | None = None,
-) -> list[Finding]:
+) -> Findings:
     """What a track would refuse in runs of generated answers, or score otherwise; nothing is changed.
 
     >>> from io import StringIO
@@ -319,9 +319,9 @@ def check_run(
         files: the files, each one run, in the form in which it is submitted.
         track: `rag26`, `rag25`, `rag24`, `dragun`, `ragtime` (reports, rankings or nuggets, told by content), or
             `biogen` (2024, 2025 A or 2025 B, likewise).
-        topics: the topics as the track gives them, or id -> text; without them nothing is said of missing and unknown
-            topics, and RAGTIME has no lengths.
-        collection: where documents that are cited are looked up.
+        topics: the topics of the track, in any form of queries, or id -> text; without them nothing is said of missing
+            and unknown topics, and RAGTIME has no lengths.
+        collection: look up there whether cited documents exist.
 
     Returns:
         A `Finding` (severity, path, line, topic, kind, problem) each, in the order of the files; none where the track
@@ -332,7 +332,7 @@ def check_run(
         InputError: a file cannot be opened, the topics cannot be read, or the collection has no documents.
     """
     from rubric_measures.corpora.collections import opened_collection
-    from rubric_measures.corpora.run_checks import check_runs
+    from rubric_measures.corpora.run_checks import Findings, check_runs
     from rubric_measures.formats.queries import QueryFile, read_query_file
     from rubric_measures.formats.reports import track_rules
 
@@ -351,7 +351,9 @@ def check_run(
                 raise FormatError(f"topic {blank[0]!r} has no text", path=name)
         shown = {name: _shown(one) for name, one in zip(names, sources, strict=True)}
         found = check_runs(names, track, topics=asked, collection=known)
-    return [one._replace(path=shown[one.path]) for one in found]
+    errors = sum(one.severity == "error" for one in found)
+    tell(f"{errors} errors, {len(found) - errors} warnings in {counted(len(sources), 'file')}")
+    return Findings(one._replace(path=shown[one.path]) for one in found)
 
 
 def _shown(source: File) -> str:

@@ -642,7 +642,7 @@ def load(
         is_whole = is_loaded or isinstance(source, dict) or hasattr(source, "columns")
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
-            return RecordGrades(rows, known_bank, wanted, on_failed)
+            return RecordGrades(rows, known_bank, wanted, on_failed, getattr(source, "name", "the records"))
         if is_table(rows):
             return _of_table(rows, "the grades", known_bank, wanted, counted)
         refuse_choice("the rows", wanted, ("scale",))

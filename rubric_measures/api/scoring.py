@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 from rubric_measures.analysis.resampling import USUAL_TESTS, Tests
 from rubric_measures.api.loading import (
     AnswerGrades,
+    Bank,
     Gradable,
     RecordGrades,
     Runs,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.board_reports import Reusability
     from rubric_measures.api.comparing import Comparisons
     from rubric_measures.api.reports import BoardPlot
+    from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.loading import RecordQuery
 
 
@@ -450,17 +452,27 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
 
 
 def reusability(
-    grades: Gradable, runs: Runs | None = None, measures: Measures | None = None, *, depth: int = 10
+    grades: Gradable,
+    runs: Runs | None = None,
+    measures: Measures | None = None,
+    *,
+    pool_depth: int = 10,
+    bank: Bank | None = None,
+    grader: str | Grader | None = None,
+    on_failed: OnFailed | None = None,
 ) -> Reusability:
     """Would a run that was not pooled be judged fairly: each run is left out, and all are scored again.
 
-    What only the passages of a run gave that no other run has among its first `depth` is then lacking.
+    What only the passages of a run gave that no other run has among its first `pool_depth` is then lacking.
 
     Args:
         grades: as for `score`; qrels, too.
         runs: as for `score`.
-        measures: as for `score`.
-        depth: how many passages of each ranking were pooled, 1 or more.
+        measures: those by which runs are scored; left out, those that fit the grades.
+        pool_depth: how many passages of each ranking were pooled, 1 or more.
+        bank: the test bank.
+        grader: whose grades count, see `load`.
+        on_failed: how a failed grade counts, see `load`.
 
     Raises:
         InputError: there are fewer than two runs; a measure is a sum over queries; or no two runs have a passage in
@@ -469,17 +481,19 @@ def reusability(
     from rubric_measures.analysis.board_reports import Reusability, left_out
     from rubric_measures.api.reports import refuse_sums, with_rankings
 
-    known = load(grades)
+    known = load(grades, bank, grader=grader, on_failed=on_failed)
     asked = parse_measures(default_measures(known) if measures is None else measures)
     asked = asked if are_labels(known) else rubric_measures_of(asked)
     refuse_sums(asked)
-    if depth < 1:
-        raise InputError(f"a pool has the first passage of each run or more, not {depth}", settings=("depth",))
+    if pool_depth < 1:
+        text = f"a pool has the first passage of each run or more, not {pool_depth}"
+        raise InputError(text, settings=("pool_depth",))
     queries = [(query, rankings) for _, query, rankings in with_rankings(known, runs)]
-    rows = left_out(queries, asked, depth, known.on_failed)
+    rows = left_out(queries, asked, pool_depth, known.on_failed)
     if all(row.alone == 1 for row in rows):
-        raise InputError(f"no two runs have a passage in common among their first {depth}; nothing was pooled of both")
-    return Reusability(rows, depth)
+        text = f"no two runs have a passage in common among their first {pool_depth}; nothing was pooled of both"
+        raise InputError(text)
+    return Reusability(rows, pool_depth)
 
 
 def units(stream: Iterator[RecordQuery], facets: bool, per_facet: bool) -> Iterator[RecordQuery]:

@@ -77,7 +77,7 @@ class Table(Struct, frozen=True):
     """One table.
 
     Attributes:
-        columns: the columns.
+        columns: the columns; text shows no header where none has a name.
         rows: a cell for each column; None is an undefined value.
         title: what stands above it.
         notes: lines that stand below it.
@@ -130,6 +130,11 @@ class Report(NamedTuple):
 class Reported(ABC):
     """What is found, and printed as the text of its report."""
 
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong with what was looked at."""
+        return True
+
     @abstractmethod
     def report(self) -> Report:
         """What `render` shows in any form."""
@@ -152,6 +157,11 @@ class Reported(ABC):
         rows = [row for table in (report.data or report.tables) for row in _objects(table)]
         frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows)
         return frame
+
+
+def in_lines(lines: Iterable[str]) -> Table:
+    """Plain lines, to read."""
+    return Table([Column("", is_left=True)], [[line] for line in lines])
 
 
 def columns(headers: Iterable[str], places: int = 4, left: int = 1) -> list[Column]:
@@ -308,9 +318,9 @@ def _text(report: Report) -> Iterator[str]:
             yield f"{escaped(table.title)}\n"
         head = [_shown(column.header, column) for column in table.columns]
         grid = [head, *_grid(table, shown)[1:]]
-        for row in _aligned(grid, table, _widths(grid)):
+        for row in _aligned(grid if any(head) else grid[1:], table, _widths(grid)):
             yield f"{indent}{'  '.join(row)}".rstrip() + "\n"
-        if not table.rows:
+        if any(head) and not table.rows:
             yield f"{indent}(none)\n"
         notes = _notes(table)
         yield from ("\n" * (index == 0) + f"{note}\n" for index, note in enumerate(notes))

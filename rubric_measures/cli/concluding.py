@@ -1,4 +1,4 @@
-"""Commands that conclude: agreement, calibrate, compare, correlate, power, reusability, tournament.
+"""Commands that conclude: agreement, calibrate, compare, correlate, power, tournament.
 
 `compare`: runs against runs from per-query scores, with corrected tests and groups of equals.
 
@@ -7,8 +7,6 @@
 `agreement`: two or more label sources on the same documents: judgments, graded records, item grades.
 
 `calibrate`: a grader held to a few grades of assessors, or of another grader.
-
-`reusability`: would a run that was not pooled be judged fairly; each run left out in turn.
 
 `power`: how many queries an experiment needs, from the scores of a board that is there.
 
@@ -259,30 +257,6 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
     printed.write(found.report(printed.places))
     found.log_notes()
     return 0 if found.is_complete else 1
-
-
-def add_reusability_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument("graded", metavar="GRADED", help="qrels, graded records, a table of grades, …")
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="TREC run files; without them the rankings in GRADED")
-    parser.add_argument(
-        "-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: as of `leaderboard`"
-    )
-    parser.add_argument("--depth", metavar="K", type=int, default=10, help="of the pool: the first K of each run (10)")
-    add_output_options(parser)
-    add_places_option(parser)
-    add_grade_options(parser)
-    parser.epilog = """example:
-  rubric_measures reusability qrels.txt runs/*.run -m nDCG@10 --depth 10"""
-
-
-def run_reusability(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    keep_inputs(options.output, options.graded, options.bank, *options.runs)
-    grades = api.load(options.graded, options.bank, **passed(options, api.load))
-    found = api.reusability(grades, options.runs or None, options.measures, depth=options.depth)
-    write_output(options, found.report(options.places))
-    return 0
 
 
 _EXAMPLE = """examples:

@@ -233,13 +233,13 @@ class Command(NamedTuple):
         return f"{self.module}:{self.name}"
 
     def options(self) -> Iterator[Parameter]:
-        """All parameters, each once; a settings object's together."""
-        seen = {*self.without}
+        """All parameters, each once, as the command's own function has it; a settings object's together."""
+        seen, own = {*self.without}, {one.name: one for one in self._parameters(self.own)}
         for target in (*self.calls.values(), self.own):
             for one in self._parameters(target):
                 if one.name not in seen:
                     seen.add(one.name)
-                    yield one
+                    yield own.get(one.name, one)
 
     def _parameters(self, target: str) -> list[Parameter]:
         # A call is no option.

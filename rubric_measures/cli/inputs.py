@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rubric_measures import api
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.json_text import parse_json
@@ -24,7 +23,8 @@ from rubric_measures.formats.base import FORMS
 from rubric_measures.measures.grades import OnFailed, check_on_failed
 
 if TYPE_CHECKING:
-    from rubric_measures.api import Board, Gates
+    from rubric_measures.api import Board
+    from rubric_measures.boards.kept import Gates
     from rubric_measures.pages.frame import ReviewAddress
 
 T = TypeVar("T")
@@ -378,7 +378,9 @@ def gates_of(options: argparse.Namespace, is_compared: bool = False) -> Gates:
     """The gates that the options name; before anything is computed or written."""
     if options.run and not options.fail_under and not is_compared:
         raise InputError("--run names the run that has to pass, and nothing is to be passed; add --fail-under")
-    return api.read_gates(options.fail_under, options.run)
+    from rubric_measures.boards.kept import read_gates
+
+    return read_gates(options.fail_under, options.run)
 
 
 def gated(gates: Gates, board: Board, status: int, runs: Sequence[str] | None = None) -> int:

@@ -1,10 +1,7 @@
-"""Commands that score and keep: bundle, check, check-run, convert, evaluate, leaderboard, qrels.
+"""Commands that score and keep: check, convert, evaluate, leaderboard, qrels.
 
-`bundle`: an evaluation as a folder that a stranger can check.
-
-`check`: was a leaderboard file made from these grades, this bank and these runs, with these settings?
-
-`check-run`: what a track would refuse in a run, or score otherwise.
+`check`: was a board made from these grades, this bank and these runs; packed for others to check; bundles, conclusions,
+runs as they are submitted, runs that were not pooled.
 
 `convert`: any format we read into any we write; merges files, adds runs and judgments to records.
 
@@ -19,11 +16,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import json
 import logging
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +31,13 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
 from rubric_measures import api
-from rubric_measures.base.errors import InputError, counted, escaped, naming, tell, warn
+from rubric_measures.base.errors import InputError, escaped, naming, tell, warn
 from rubric_measures.base.files import atomic_writer, check_readable_twice, peek_head
 from rubric_measures.base.tables import FORMS
+from rubric_measures.cli.declared import command
 from rubric_measures.cli.inputs import (
     NamedNumber,
+    Printed,
     add_gate_options,
     add_grade_options,
     add_label_options,
@@ -66,140 +67,74 @@ if TYPE_CHECKING:
     from rubric_measures.pages.frame import ReviewAddress
 
 
-def add_bundle_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument("folder", metavar="DIR", help="the folder to make")
-    parser.add_argument("graded", metavar="GRADED", help="as for `leaderboard`")
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
-    parser.add_argument(
-        "--board", metavar="BOARD.json", required=True, help="as written by `leaderboard --format json`"
-    )
-    parser.add_argument("--qrels", metavar="QRELS", help="as for `leaderboard`")
-    parser.add_argument(
-        "--also", metavar="FILE", nargs="+", default=[], help="also put in: prompts, a ledger, other boards"
-    )
-    parser.add_argument(
-        "--no-texts", dest="texts", action="store_false",
-        help="digests in the place of passages' texts, and no replies: for licensed corpora",
-    )  # fmt: skip
-    parser.add_argument(
-        "--certificate", action="store_true",
-        help="of the grades only the few that prove the scores, whatever the others are",
-    )  # fmt: skip
-    add_grade_options(parser)
-    parser.epilog = """example:
-  rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o board.json
-  rubric_measures bundle evaluation graded.jsonl.gz bm25.run --board board.json --bank questions.jsonl
-  rubric_measures check evaluation              (anywhere: recomputes every number)
-  rubric_measures check evaluation later        (two bundles: what changed)"""
+@command(
+    check_board="rubric_measures.api.boards:check_board",
+    check_bundle="rubric_measures.api.boards:check_bundle",
+    check_conclusions="rubric_measures.api.boards:check_conclusions",
+    check_run="rubric_measures.api.evaluating:check_run",
+    reusability="rubric_measures.api.scoring:reusability",
+    files={"files": "FILE…"},
+    without=("board", "grades", "runs", "folder", "later", "path", "scores", "others"),
+)
+def check(
+    check_board: partial[Any],
+    check_bundle: partial[Any],
+    check_conclusions: partial[Any],
+    check_run: partial[Any],
+    reusability: partial[Any],
+    *,
+    files: list[str],
+    track: str | None = None,
+    pool_depth: int | None = None,
+    printed: Printed = Printed(),
+) -> int:
+    """boards and bundles made again, and packed; runs by a track's rules
 
+    examples:
+      a board: is it what these grades, runs, bank and settings give? If so, --pack makes a bundle:
+        rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl --pack evaluation
+      a bundle, on any machine; and what changed to a later one:
+        rubric_measures check evaluation
+        rubric_measures check evaluation later
+      what `compare` or `correlate` wrote as JSON, with the boards that it was made of:
+        rubric_measures check compared.json board.json
+      runs as they are submitted: what would the track refuse, or score otherwise?
+        rubric_measures check my-run.jsonl --track rag26 --topics trec_rag_2026_queries.tsv
+      judgments and runs: would a run that was not pooled be judged fairly?
+        rubric_measures check qrels.txt runs/*.run --pool-depth 10 -m nDCG@10
 
-def run_bundle(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    files = (options.folder, options.board, options.graded, options.runs)
-    made = api.bundle(*files, **passed(options, api.bundle))
-    print(f"{made}: checked, {sum(1 for path in made.rglob('*') if path.is_file())} files")
-    return 0
+    What differs or is wrong is a line each, and the exit code is then 1. Of boards and bundles it is said what is
+    proved (computed again), claimed (who graded, what texts say) and not looked at; as JSON value by value.
 
-
-def add_check_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument(
-        "board",
-        metavar="BOARD.json",
-        help="what `leaderboard --format json` writes, or `compare` or `correlate`; or a bundle",
-    )
-    parser.add_argument(
-        "graded", metavar="GRADED", nargs="?", help="as for `leaderboard`; of a bundle another one to compare it with"
-    )
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
-    parser.add_argument("--qrels", metavar="QRELS", help="as for `leaderboard`")
-    add_output_options(parser, ("text", "json", "tsv", "jsonl"))
-    add_grade_options(parser)
-    parser.epilog = """example:
-  rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o board.json
-  rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl
-
-Prints each input, setting and number that differs, and exits with 1 where one does. Below: what is proved (computed
-again), claimed (who graded, what texts say) and not looked at; as JSON value by value. A bundle holds all of it:
-  rubric_measures check evaluation
-  rubric_measures check evaluation later        (what changed from one bundle to the other)
-
-What `compare` and `correlate` write as JSON is checked with the boards that it was made of:
-  rubric_measures check compared.json board.json
-  rubric_measures check correlated.json official.json board.json"""
-
-
-def run_check(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    if Path(options.board).is_dir():
-        return _check_bundle(options)
-    if options.graded is None:
-        raise InputError(f"{options.board}: name the grades that the board was scored from")
-    if re.search(rb'"rubric_measures (compare|correlate) ', peek_head(options.board)):
-        proof = api.check_conclusions(options.board, options.graded, *options.runs, bank=options.bank)
-        return _write_proof(options, proof)
-    board = api.load_board(options.board)
-    # As the board has it, unless it is said.
-    if options.on_failed is None:
-        options.on_failed = board.on_failed
-    grades = api.load(options.graded, options.bank, **passed(options, api.load))
-    # The measures are those of the board: what does not fit them is the file.
-    with naming(options.graded):
-        proof = api.prove(board, grades, options.runs or None, qrels=options.qrels)
-    return _write_proof(options, proof)
-
-
-def _check_bundle(options: argparse.Namespace) -> int:
-    if options.graded is None:
-        return _write_proof(options, api.check_bundle(options.board))
-    lines = api.compare_bundles(options.board, options.graded)
-    with atomic_writer(options.output) as stream:
-        stream.writelines(f"{escaped(line)}\n" for line in lines)
-    return 0 if lines == ["nothing changed"] else 1
-
-
-def _write_proof(options: argparse.Namespace, proof: api.Proof) -> int:
-    """Says what differs, and what of a board or bundle is proved, claimed and not looked at."""
-    if options.output_format == "text":
-        same = f"the same: signature {proof.signature}" if proof.signature else "the same"
-        lines = [*(proof.differences or [same]), *proof.summary()]
-        lines += [f"bundle sha256:{proof.digest}"] if proof.digest and not proof.differences else []
-        with atomic_writer(options.output) as stream:
-            stream.writelines(f"{escaped(line)}\n" for line in lines)
+    Args:
+        files: what is checked, and the files that it is held to.
+        track: say what it would refuse of runs, or score otherwise: rag26, rag25, rag24, ragtime, dragun, biogen, ….
+        pool_depth: leave each run in turn out of a pool of the first so many passages of each run.
+    """
+    first, *rest = files
+    given: list[Any] = files
+    if track is not None:
+        called, usage, given = check_run, "a run of a track is checked as `check RUN… --track TRACK`", []
+    elif pool_depth is not None:
+        called, usage = reusability, "a pool is checked as `check GRADED RUN… --pool-depth K`"
+        given = [first, *([rest] if rest else [])]
+    elif Path(first).is_dir():
+        called, usage = check_bundle, "a bundle is checked as `check FOLDER [LATER]`"
+    elif re.search(rb'"rubric_measures (compare|correlate) ', peek_head(first)):
+        called, usage = check_conclusions, "a conclusion is checked as `check COMPARED.json BOARD…`"
     else:
-        write_output(options, proof.report())
-    return 1 if proof.differences else 0
-
-
-def add_check_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    from rubric_measures.formats.reports import tracks
-
-    what = "runs as they are submitted: answers (ragtime: rankings and nuggets, too)"
-    parser.add_argument("files", metavar="FILE", nargs="+", help=what)
-    parser.add_argument("--track", required=True, metavar="TRACK", help=f"one of {', '.join(tracks())}")
-    parser.add_argument("--topics", metavar="FILE", help="the topics of the track, in any form of queries")
-    parser.add_argument(
-        "--collection", "-c", metavar="SOURCE", action="append",
-        help="look up there whether cited documents exist; repeat it for several files of documents",
-    )  # fmt: skip
-    parser.epilog = """example:
-  rubric_measures check-run my-run.jsonl --track rag26 --topics trec_rag_2026_queries.tsv
-
-Prints a line a finding: an error where the track refuses the run, a warning where it takes it and scores or repairs
-something. Exits with 1 where there is an error."""
-
-
-def run_check_run(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    found = api.check_run(options.files, options.track, topics=options.topics, collection=options.collection)
-    for one in found:
-        print(escaped(str(one)))
-    errors = sum(one.severity == "error" for one in found)
-    said = (errors, len(found) - errors, counted(len(options.files), "file"))
-    logging.getLogger("rubric_measures").info("%d errors, %d warnings in %s", *said)
-    return 1 if errors else 0
+        called, usage = check_board, "a board is checked as `check BOARD.json GRADED RUN…`"
+        given = [*files[:2], *([files[2:]] if files[2:] else [])]
+    every = (check_board, check_bundle, check_conclusions, check_run, reusability)
+    if strange := {name for one in every for name in one.keywords} - {"files", *called.keywords}:
+        raise InputError(f"{first}: {usage}; leave the rest out", settings=sorted(strange))
+    try:
+        inspect.signature(called).bind(*given)
+    except TypeError:
+        raise InputError(f"{first}: {usage}") from None
+    found = called(*given)
+    printed.write(found.report(printed.places))
+    return 0 if found.holds else 1
 
 
 def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
@@ -428,7 +363,7 @@ def _full_report(board: Board, grades: Grades, options: argparse.Namespace) -> R
     from rubric_measures.analysis.board_reports import report_of
 
     given = (board, grades, options.runs or None)
-    options.checks = api.check(*given, **passed(options, api.check)) if options.checks else None
+    options.checks = api.check(*given) if options.checks else None
     more = api.report(board, **passed(options, api.report))
     _say_report(more)
     return report_of(more, chosen_places(options))

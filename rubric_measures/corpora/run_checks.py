@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import iter_lines, path_name, peek_head
 from rubric_measures.base.json_text import json_texts, parse_json
+from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
 from rubric_measures.corpora.collections import Collection
 from rubric_measures.formats.queries import Limit, QueryFile, length_of
 from rubric_measures.formats.reports import (
@@ -58,6 +59,19 @@ class Finding(NamedTuple):
         where = f"{self.path}:{self.line}" if self.line else self.path
         topic = f"topic {self.topic}: " if self.topic else ""
         return f"{where}: {self.severity}: {topic}{self.problem}"
+
+
+class Findings(list[Finding], Reported):
+    """What is wrong with runs; `print` shows it."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether a track takes the runs."""
+        return all(one.severity != "error" for one in self)
+
+    def report(self, places: int = 4) -> Report:
+        """A line a finding to read, and a row a finding for programs."""
+        return Report([in_lines(map(str, self))], [Table(columns(Finding._fields, left=6), self)])
 
 
 class Part(Struct):
@@ -464,7 +478,7 @@ def check_runs(
     *,
     topics: QueryFile | None = None,
     collection: Collection | None = None,
-) -> list[Finding]:
+) -> Findings:
     """What a track would refuse in runs of generated answers (RAGTIME: and of the other tasks), or score otherwise.
 
     Args:
@@ -489,7 +503,7 @@ def check_runs(
         "%d answers were not measured: the length that is allowed stands in the topics", unlimited, settings=("topics",)
     )
     found = [one for file in files for one in sorted(file.found, key=lambda one: (one.line == 0, one.line))]
-    return [*found, *_without_prefix(files)]
+    return Findings([*found, *_without_prefix(files)])
 
 
 def _check_documents(files: Sequence[RunFile], collection: Collection) -> None:

@@ -27,14 +27,20 @@ def inputs(at: Path) -> tuple[object, ...]:
     return (at / "graded.jsonl", at / "bm25.run", at / "fusion.run", "--bank", at / "bank.jsonl")
 
 
+def pack(capsys: Captured, at: Path, name: str, *more: object, board: str = "board.json") -> tuple[int, str, str]:
+    """Checks a board of a folder, and packs it there."""
+    return call(capsys, "check", at / board, *inputs(at), "--pack", at / name, *more)
+
+
 @pytest.fixture
 def made(folder: Path, capsys: Captured) -> Path:  # noqa: F811
     """A bundle beside the files that it was made from."""
     assert call(capsys, "leaderboard", *inputs(folder), *MEASURES, folder / "board.json")[0] == 0
     (folder / "notes.txt").write_text("made by hand\n")
-    more = ("--board", folder / "board.json", "--also", folder / "notes.txt")
-    status, out, err = call(capsys, "bundle", folder / "made", *inputs(folder), *more)
-    assert (status, out) == (0, f"{folder / 'made'}: checked, 7 files\n"), err
+    status, out, err = pack(capsys, folder, "made", "--also", folder / "notes.txt")
+    assert status == 0 and err.endswith(f"{folder / 'made'}: packed, 7 files\n"), err
+    # What it says is what anybody finds who checks the folder.
+    assert call(capsys, "check", folder / "made")[1] == out
     return folder / "made"
 
 
@@ -68,12 +74,60 @@ def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captur
     assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == ["also/notes.txt"]
 
 
+def test_what_a_bundle_says_is_in_its_digest(made: Path, capsys: Captured) -> None:
+    """Which file is a run, and which only belongs to it, and whether texts are there."""
+    digest = call(capsys, "check", made)[1].splitlines()[-1]
+    path = made / "bundle.json"
+    honest = json.loads(path.read_text())
+    for changed in ({"texts": False}, {"also": [*honest["also"], "bank.jsonl"]}, {"certificate": True}):
+        path.write_text(json.dumps({**honest, **changed}))
+        assert digest not in call(capsys, "check", made)[1]
+    path.write_text(json.dumps(dict(reversed(honest.items()))))
+    assert call(capsys, "check", made)[1].splitlines()[-1] == digest
+
+
+def test_each_thing_takes_its_own_options(made: Path, capsys: Captured) -> None:
+    source, board = made.parent, made.parent / "board.json"
+    compared = source / "compared.json"
+    call(capsys, "compare", board, "-o", compared)
+    report = source / "run.jsonl"
+    report.write_text('{"metadata": {"run_id": "a", "topic_id": "q1"}, "responses": []}\n')
+    usages = {
+        "a board": ((board, *inputs(source)), "check BOARD.json GRADED RUN…"),
+        "a bundle": ((made,), "check FOLDER [LATER]"),
+        "a conclusion": ((compared, board), "check COMPARED.json BOARD…"),
+        "a run of a track": ((report, "--track", "ragtime"), "check RUN… --track TRACK"),
+        "a pool": ((*inputs(source), "--pool-depth", 5), "check GRADED RUN… --pool-depth K"),
+    }
+    assert [call(capsys, "check", *files)[0] for files, _ in usages.values()] == [0, 0, 0, 1, 0]
+    mixes = {
+        "a board": (("--topics", "x"), ("-m", "AP")),
+        "a bundle": (("--pack", "x", "--also", "y"), ("--bank", "x"), ("--on-failed", "zero"), (made, made)),
+        "a conclusion": (("--qrels", "x"), ("--no-texts",), ("--grader", "x")),
+        "a run of a track": (("--pool-depth", 5), ("--bank", "x"), ("--certificate",)),
+        "a pool": (("--qrels", "x"), ("-c", "x")),
+    }
+    for what, wrong in mixes.items():
+        files, usage = usages[what]
+        for more in wrong:
+            status, out, err = call(capsys, "check", *files, *more)
+            assert (status, out, len(err.splitlines())) == (2, "", 1), err
+            assert f"{files[0]}: {what} is checked as `{usage}`" in err
+            named = {"-m": "--measures", "-c": "--collection"}.get(str(more[0]), str(more[0]))
+            assert named in err.partition("; leave the rest out (")[2] or more == (made, made)
+    for file, what in ((board, "a board"), (compared, "a conclusion")):
+        assert f"{what} is checked as `{usages[what][1]}`" in call(capsys, "check", file)[2]
+    assert "nothing is packed; name the folder to make (--pack)" in call(
+        capsys, "check", board, *inputs(source), "--no-texts"
+    )[2]  # fmt: skip
+
+
 def test_what_made_the_grades_goes_in(made: Path, capsys: Captured) -> None:
     from tests.cli.test_analysis import SCHEMAS
 
     at = made.parent
     (at / "graded.jsonl.manifest.json").write_text('{"prompts": {}}\n')
-    assert call(capsys, "bundle", at / "second", *inputs(at), "--board", at / "board.json")[0] == 0
+    assert pack(capsys, at, "second")[0] == 0
     manifest = json.loads((at / "second" / "bundle.json").read_text())
     assert manifest["also"][0] == "also/graded.jsonl.manifest.json"
     jsonschema = pytest.importorskip("jsonschema")
@@ -108,8 +162,7 @@ def test_a_rounded_board_is_the_same_to_its_places(made: Path, capsys: Captured)
 
 def test_without_texts(made: Path, capsys: Captured) -> None:
     source = made.parent
-    board = ("--board", source / "board.json", "--no-texts")
-    assert call(capsys, "bundle", source / "bare", *inputs(source), *board)[0] == 0
+    assert pack(capsys, source, "bare", "--no-texts")[0] == 0
     assert call(capsys, "check", source / "bare")[0] == 0
     before, after = ((one / "graded.jsonl").read_text() for one in (made, source / "bare"))
     text = json.loads(before.splitlines()[0])[1][0]["text"]
@@ -117,24 +170,26 @@ def test_without_texts(made: Path, capsys: Captured) -> None:
     (bare, *_) = json.loads(after.splitlines()[0])[1]
     assert bare["text"].startswith("sha256:") and len(bare["text"]) == 71
     assert {reply for entry in bare["exam_grades"] for _, reply in entry["answers"]} == {""}
-    status, _, err = call(capsys, "bundle", source / "no", source / "bm25.run", *board)
+    given = (source / "board.json", source / "bm25.run", "--no-texts", "--pack", source / "no")
+    status, _, err = call(capsys, "check", *given)
     assert status == 2 and len(err.splitlines()) == 1 and not (source / "no").exists()
 
 
 def test_what_makes_no_bundle(made: Path, capsys: Captured) -> None:
     source = made.parent
-    given = (source / "graded.jsonl", source / "bm25.run", "--bank", source / "bank.jsonl", "--board")
     for arguments, said in (
-        ((made, *given, source / "board.json"), "exists; name a new folder"),
-        ((source / "no", *given, source / "board.json"), "is not what these files give: run fusion"),
-        ((source / "no", *given, source / "notes.txt"), "notes.txt"),
-        (
-            (source / "no", *inputs(source), "--board", source / "board.json", "--also", source / "absent"),
-            "absent: no such file",
-        ),
+        (("made",), "exists; name a new folder (--pack)"),
+        (("no", "--also", source / "absent"), "absent: no such file"),
+        (("no", "--also", source / "notes.txt", made / "also/notes.txt"), "another file of the bundle is called also/"),
     ):
-        status, out, err = call(capsys, "bundle", *arguments)
+        status, out, err = pack(capsys, source, *arguments)
         assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
+    assert "notes.txt" in pack(capsys, source, "no", board="notes.txt")[2]
+    # A board that is not what the files give is no bundle, and it is said what differs.
+    given = (source / "graded.jsonl", source / "bm25.run", "--bank", source / "bank.jsonl", "--pack", source / "no")
+    status, out, err = call(capsys, "check", source / "board.json", *given)
+    assert (status, out.splitlines()[0]) == (1, "run fusion: in the file, not given now")
+    assert err.endswith(f"warning: {source / 'no'}: was not made, because of what differs\n")
     assert not [path for path in source.iterdir() if path.name.startswith((".no-", "no-"))]
     assert "bundle.json" in call(capsys, "check", source)[2]
     manifest = json.loads((made / "bundle.json").read_text())
@@ -153,7 +208,7 @@ def test_two_bundles_are_compared(made: Path, capsys: Captured) -> None:
                 rating["self_rating"] = 5 - rating["self_rating"]
     (source / "graded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     call(capsys, "leaderboard", *inputs(source), *MEASURES, source / "later.json")
-    assert call(capsys, "bundle", source / "later", *inputs(source), "--board", source / "later.json")[0] == 0
+    assert pack(capsys, source, "later", board="later.json")[0] == 0
     status, out, _ = call(capsys, "check", made, source / "later")
     assert (status, out.splitlines()[:2]) == (1, ["changed: the judge", f"query {lines[0][0]}: other grades"])
 
@@ -163,7 +218,7 @@ def certificate(source: Path, capsys: Captured, *more: object) -> tuple[int, str
     board = source / "cover.json"
     arguments = ("-m", "RubricCover(rel=4)@20", "RubricCover(rel=3)@5", "--format", "json", "-o", board)
     assert call(capsys, "leaderboard", *inputs(source), *arguments, *more)[0] < 2
-    return call(capsys, "bundle", source / "few", *inputs(source), "--board", board, "--certificate", "--no-texts")
+    return pack(capsys, source, "few", "--certificate", "--no-texts", board="cover.json")
 
 
 def test_a_certificate_alone_proves_the_board(made: Path, capsys: Captured) -> None:
@@ -174,6 +229,8 @@ def test_a_certificate_alone_proves_the_board(made: Path, capsys: Captured) -> N
     status, _, err = certificate(source, capsys, "--intervals", "--baseline", "bm25", "--summary")
     kept, _, given, *_ = err.splitlines()[-1].split(": ")[1].split()
     assert status == 0 and err.endswith("grades prove the scores; the others are left out\n")
+    assert f"{source / 'few' / 'graded.jsonl'}: grades were asked only as far as they can change" in err
+    assert ".few-" not in err
     few, cover = source / "few", "RubricCover(rel=4)@20, RubricCover(rel=3)@5"
     records = [json.loads(line) for line in (few / "graded.jsonl").read_text().splitlines()]
     sets = [entry for _, passages in records for passage in passages for entry in passage["exam_grades"]]
@@ -210,8 +267,7 @@ def test_a_certificate_alone_proves_the_board(made: Path, capsys: Captured) -> N
 
 def test_what_has_no_certificate(made: Path, capsys: Captured) -> None:
     source = made.parent
-    arguments = (*inputs(source), "--certificate", "--board", source / "board.json")
-    status, _, err = call(capsys, "bundle", source / "no", *arguments)
+    status, _, err = pack(capsys, source, "no", "--certificate")
     assert (status, len(err.splitlines())) == (2, 1)
     assert "RubricQrels(measure='nDCG@10'): any grade may change it, so none can be left out" in err
     # A failed grade of a passage that a run misses an item with leaves it open.
@@ -221,8 +277,9 @@ def test_what_has_no_certificate(made: Path, capsys: Captured) -> None:
             first = next(one for one in entry["self_ratings"] if one["self_rating"] < 3)
             entry["item_status"] = {first["question_id"]: "failed"}
     (source / "graded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    status, _, err = certificate(source, capsys)
-    assert status == 2 and "not proved by a part of the grades, as needed ones failed" in err
+    status, out, err = certificate(source, capsys)
+    assert status == 1 and "not proved by a part of the grades, as needed ones failed" in out
+    assert "few: was not made" in err
     assert not (source / "few").exists()
     # Counted as not covering, it leaves nothing open.
     assert certificate(source, capsys, "--on-failed", "zero")[0] == 0
@@ -230,7 +287,7 @@ def test_what_has_no_certificate(made: Path, capsys: Captured) -> None:
     qrels.write_text("".join(f"{query} {item} {doc} 4\n" for query, doc, item in ROWS))
     given = (qrels, source / "bm25.run")
     call(capsys, "leaderboard", *given, "-m", "RubricCover(rel=4)@20", "--format", "json", "-o", source / "item.json")
-    status, _, err = call(capsys, "bundle", source / "no", *given, "--board", source / "item.json", "--certificate")
+    status, _, err = call(capsys, "check", source / "item.json", *given, "--pack", source / "no", "--certificate")
     assert status == 2 and "go without texts, or without some of the grades (--certificate)" in err
 
 

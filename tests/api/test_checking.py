@@ -226,7 +226,7 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
     assert main(["leaderboard", *given, *BOARD, *more]) == 0
     honest = json.loads(path.read_text(encoding="utf-8"))
     grades = rubric_measures.load(folder / "graded.jsonl", bank=folder / "bank.jsonl")
-    proof = api.prove(api.load_board(path), grades, runs)
+    proof = api.check_board(path, grades, runs)
     assert not proof.differences and set(proof.values.values()) == {"proved", "claimed"}
     # The names of these stand for any other of their kind.
     named = {"measures", "per_query", "grades", "runs", "means", "best", "comparisons"}
@@ -249,7 +249,7 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
         )  # fmt: skip
         (folder / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
         try:
-            differences = api.prove(api.load_board(folder / "forged.json"), grades, runs).differences
+            differences = api.check_board(folder / "forged.json", grades, runs).differences
         except RubricMeasuresError:
             continue
         # What was asked for shows in the numbers alone; assessors' scores are another file.
@@ -258,12 +258,10 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
     forged = json.loads(path.read_text(encoding="utf-8"))
     forged["runs"][0]["measures"][honest["measures"][0]]["per_query"]["path"] = 1.0
     (folder / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
-    assert (
-        "query path: 1.0 in the file" in api.prove(api.load_board(folder / "forged.json"), grades, runs).differences[0]
-    )
+    assert "query path: 1.0 in the file" in api.check_board(folder / "forged.json", grades, runs).differences[0]
     honest["checks"]["runs"].append({"more": 1})
     (folder / "forged.json").write_text(json.dumps(honest), encoding="utf-8")
-    assert api.prove(api.load_board(folder / "forged.json"), grades, runs).differences
+    assert not api.check_board(folder / "forged.json", grades, runs).holds
 
 
 def test_check_refuses_what_is_no_board(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

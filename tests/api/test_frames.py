@@ -210,7 +210,7 @@ def test_lines_of_a_run_and_its_score_need_no_header(capsys: pytest.CaptureFixtu
         ["combine", "x.xlsx", "--grader", "a", "--grader", "b"],
         ["review", "x.xlsx", "--bank", "bank.csv"],
         ["grade", "x.xlsx", "--query-texts", "bank.csv", "--model", "lexical", "--dry-run", "--prompt", "umbrela3"],
-        ["check-run", "x.xlsx", "--track", "rag24"],
+        ["check", "x.xlsx", "--track", "rag24"],
     ],
 )
 def test_a_spreadsheet_is_saved_as_csv(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,8 @@ import pytest
 from ir_measures import Qrel
 
 import rubric_measures
-from rubric_measures.api.boards import parsed_limit, read_gates
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.boards.kept import parsed_limit, read_gates
 
 QUERIES = tuple(f"q{number}" for number in range(10))
 

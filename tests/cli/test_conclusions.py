@@ -131,7 +131,7 @@ def test_a_run_that_was_not_pooled_is_scored_as_by_qrels_without_what_it_alone_b
                   for run, of in runs.items()}  # fmt: skip
         return {run: ir_measures.calc_aggregate(measures, judged, docs) for run, docs in scored.items()}
 
-    command = ("reusability", qrels, *paths, "-m", "nDCG@10", "AP(rel=2)", "--depth", 5)
+    command = ("check", qrels, *paths, "-m", "nDCG@10", "AP(rel=2)", "--pool-depth", 5)
     status, out, _ = call(capsys, *command, "--format", "json")
     content = checked("reusability", out)
     assert status == 0 and content["depth"] == 5
@@ -151,14 +151,14 @@ def test_a_run_that_was_not_pooled_is_scored_as_by_qrels_without_what_it_alone_b
         assert re.search(
             rf"^{re.escape(measure)}: a run .* less and drops .*; runs that lose a rank: {count} of 6$", out, re.M
         )
-    found = rubric_measures.reusability(str(qrels), [str(path) for path in paths], "nDCG@10", depth=5)
+    found = rubric_measures.reusability(str(qrels), [str(path) for path in paths], "nDCG@10", pool_depth=5)
     assert [row._asdict() for row in found.rows] == content["runs"][:6]
     for arguments, said in (
-        ((qrels, *paths, "--depth", 0), "a pool has the first passage of each run or more, not 0 (--depth)"),
-        ((qrels, paths[0]), "no two runs have a passage in common"),
-        ((qrels, *paths, "-m", "NumRet"), "is a sum over queries"),
+        ((qrels, *paths, "--pool-depth", 0), "a pool has the first passage of each run or more, not 0 (--pool-depth)"),
+        ((qrels, paths[0], "--pool-depth", 10), "no two runs have a passage in common"),
+        ((qrels, *paths, "--pool-depth", 10, "-m", "NumRet"), "is a sum over queries"),
     ):
-        status, out, err = call(capsys, "reusability", *arguments)
+        status, out, err = call(capsys, "check", *arguments)
         assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
 
 

@@ -154,7 +154,7 @@ def test_what_was_spent_is_in_the_cache_where_the_output_cannot_be_written(folde
     "command",
     [
         "review graded.jsonl.gz --bank pipe --export out",
-        "check-run pipe --track ragtime",
+        "check pipe --track ragtime",
         "combine graded.jsonl.gz --grader model --grader human:ada --runs pipe",
         "grade graded.jsonl.gz --bank bank.jsonl --model scripted:replies.jsonl --prompt pipe.toml -o g",
     ],
@@ -214,7 +214,7 @@ def test_damaged_boards_and_topics_name_themselves(folder: Path, capsys: pytest.
         assert f"{name}.json: " in last_line(capsys, f"check {name}.json graded.jsonl.gz alpha.run")
     (folder / "empty.tsv").write_text("q1\t\n")
     (folder / "reports.jsonl").write_text('{"metadata": {"run_id": "a", "topic_id": "q1"}, "responses": []}\n')
-    said = last_line(capsys, "check-run reports.jsonl --track rag25 --topics empty.tsv")
+    said = last_line(capsys, "check reports.jsonl --track rag25 --topics empty.tsv")
     assert "empty.tsv: " in said and "no text" in said
     (folder / "items.qrels").write_text("q1 a d1 1\nq1 scale=" + "0-5:" * 400 + " * 0\n")
     said = last_line(capsys, "qrels items.qrels")

@@ -21,7 +21,7 @@ COMMANDS = (
     "convert graded.jsonl --bank bank.jsonl --grader kind=question --to item-qrels -o items.qrels",
     "convert items.qrels --bank bank.jsonl --to csv -o more-grades.csv",
     "review graded.jsonl --bank bank.jsonl --state review.sqlite --export reviewed",
-    "bundle first graded.jsonl {runs} --bank bank.jsonl --board board.json",
+    "check board.json graded.jsonl {runs} --bank bank.jsonl --pack first",
 )
 
 
@@ -60,7 +60,7 @@ def test_ids_that_repeat_across_queries_change_nothing(
     edited[1]["items"][0]["question_text"] = "Another question?"
     Path("bank.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in edited), encoding="utf-8")
     assert main(f"leaderboard graded.jsonl {runs} --bank bank.jsonl -m RubricCover(rel=4)@5 -o later.json".split()) == 0
-    assert main(f"bundle second graded.jsonl {runs} --bank bank.jsonl --board later.json".split()) == 0
+    assert main(f"check later.json graded.jsonl {runs} --bank bank.jsonl --pack second".split()) == 0
     capsys.readouterr()
     assert main(["check", "first", "second"]) == 1
     assert "query q02, item 01: changed\n" in capsys.readouterr().out

@@ -365,7 +365,7 @@ def test_the_command_prints_a_line_a_finding_and_exits_with_1_on_errors(
     topics.write_text("".join(f"{key}\t{text}\n" for key, text in TOPICS.items()))
     run, path = _rag("rag26"), tmp_path / "run.jsonl"
     run[0]["answer"][1]["citations"] = [0, 1, 0, 1]
-    arguments = ["check-run", str(path), "--track", "rag26", "--topics", str(topics)]
+    arguments = ["check", str(path), "--track", "rag26", "--topics", str(topics)]
     for citations, status in (([0, 1, 0, 1], 0), ([7], 1)):
         run[0]["answer"][1]["citations"] = citations
         path.write_text("".join(json.dumps(row) + "\n" for row in run))
@@ -373,7 +373,7 @@ def test_the_command_prints_a_line_a_finding_and_exits_with_1_on_errors(
         told = capsys.readouterr()
         assert told.err.endswith(f"{status} errors, {2 * (1 - status)} warnings in 1 file\n")
     assert told.out == f"{path}:1: error: topic 1: answer[1].citations has 7, and references has 2 entries, from 0\n"
-    assert main(["check-run", str(path), "--track", "rag27"]) == 2
+    assert main(["check", str(path), "--track", "rag27"]) == 2
     assert "unknown track 'rag27': did you mean rag" in capsys.readouterr().err
 
 

@@ -29,7 +29,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         shlex.split(line) for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()
     ]
     names = ["leaderboard"] * 3 + ["correlate"] * 2 + ["leaderboard", "correlate", "qrels"] + ["agreement"] * 4
-    names += ["compare"] * 2 + ["power", "reusability", "bundle", "check"]
+    names += ["compare"] * 2 + ["power", "check", "check", "check"]
     assert [command[:2] for command in commands] == [["rubric_measures", name] for name in names]
     outputs = []
     for command in commands:

@@ -129,7 +129,7 @@ leaderboard {{graded.jsonl}} {_RUNS} --bank {{questions.jsonl}} -m RubricCover(r
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --format json --checks --letters --intervals {_QUICK}
 leaderboard {{items.qrels}} {_RUNS} -m RubricCover(rel=4)@5 nDCG@5
 leaderboard {{qrels.txt}} {_RUNS} -m nDCG@5 AP --format text
-reusability {{qrels.txt}} {_RUNS} -m nDCG@5 --depth 3 --format json
+check {{qrels.txt}} {_RUNS} -m nDCG@5 --pool-depth 3 --format json
 leaderboard {{graded.jsonl}} {{annotated.run}} -m RubricCover(rel=4)@5
 evaluate {{qrels.txt}} {{annotated.run}} nDCG@10 Judged@5 -q
 leaderboard {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} -m NuggetV NuggetA --length --summary
@@ -143,8 +143,8 @@ leaderboard {{support.jsonl}} -m SupportPrecision SupportRecall(strict=True) Sup
 leaderboard {{labels.jsonl}} -m SupportPrecision CitationCoverage
 leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5 --grader grade=expected
 check {{board.json}} {{graded.jsonl}} {_RUNS}
-check-run {{reports.jsonl}} --track rag26 --topics {{queries.tsv}} -c {{collection/}}
-check-run {{reports.jsonl}} {{concise.jsonl}} --track ragtime --topics {{topics.jsonl}}
+check {{reports.jsonl}} --track rag26 --topics {{queries.tsv}} -c {{collection/}}
+check {{reports.jsonl}} {{concise.jsonl}} --track ragtime --topics {{topics.jsonl}}
 qrels {{graded.jsonl}} --label max --rel 4
 qrels {{graded.jsonl}} --bank {{questions.jsonl}} --per item
 qrels {{items.qrels}} -o out/q

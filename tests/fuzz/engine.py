@@ -37,7 +37,7 @@ _MEMORY = 4 << 30
 _SHIFT = 500
 _COMMANDS = sorted({job.command for job in JOBS})
 # How often each command is drawn: those that read many kinds of files often.
-_OFTEN = {"convert": 6, "grade": 3, "leaderboard": 3, "generate": 2, "correlate": 2, "pool": 2}
+_OFTEN = {"convert": 6, "grade": 3, "leaderboard": 3, "generate": 2, "correlate": 2, "pool": 2, "check": 2}
 
 
 class Hang(BaseException):

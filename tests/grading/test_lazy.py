@@ -21,7 +21,7 @@ from msgspec.structs import replace
 import rubric_measures
 from rubric_measures.analysis.board_reports import mean_intervals
 from rubric_measures.analysis.resampling import Draws
-from rubric_measures.api import bundle, check_bundle, write_qrels
+from rubric_measures.api import check_board, check_bundle, write_qrels
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.cli import main
@@ -164,7 +164,9 @@ def test_a_certificate_proves_the_board_with_no_more_grades(measures: list[str],
         records, kept = tmp_path / f"{name}.jsonl", tmp_path / f"{name}.json"
         write_graded(records, graded)
         kept.write_text(board(world, graded, measures).render("json", -1), encoding="utf-8")
-        proof = check_bundle(bundle(tmp_path / name, kept, records, bank=bank, certificate=True))
+        packed = check_board(kept, records, bank=bank, pack=tmp_path / name, certificate=True)
+        proof = check_bundle(tmp_path / name)
+        assert proof == packed
         assert not proof.differences and proof.exact == json.loads(kept.read_text())["measures"]
         few = load_graded(tmp_path / name / "graded.jsonl")
         sets = [entry for group in few for passage in group.passages for entry in passage.exam_grades or ()]

@@ -110,7 +110,7 @@ def test_runs_left_out_by_hand(tmp_path: Path) -> None:
     said = "scores 0.0556 less and drops 0.33 ranks on average (at most 1: x); runs that lose a rank: 1 of 3"
     assert lost_by(alone) == said
     # Without grades of d3, which the bank's report says nothing of, x has a: 1/4, and the other two what they had.
-    again = {one.run_id: one for one in rubric_measures.reusability(str(tmp_path / "graded.jsonl"), depth=20).rows
+    again = {one.run_id: one for one in rubric_measures.reusability(str(tmp_path / "graded.jsonl"), pool_depth=20).rows
              if one.measure == "RubricCover(rel=4)@20"}  # fmt: skip
     assert (again["x"].score, again["x"].left_out, again["x"].rank_left_out) == (0.5, 0.25, 2.5)
 

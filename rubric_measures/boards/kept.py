@@ -1,0 +1,453 @@
+"""Boards kept in files: what they say, and what became of each value when it was made again.
+
+Gates on a board: limits under which means may not fall.
+
+A bundle: an evaluation as a folder that a stranger can check. Its manifest says what each file is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from ir_measures.measures.base import Measure
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from rubric_measures.base import tables
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted
+from rubric_measures.base.files import open_binary, path_name, read_text
+from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
+from rubric_measures.boards.board import BELOW, ROUNDED, AskedBoard, Best, BoardInputs, Cell, Leaderboard
+from rubric_measures.formats.leaderboards import OWN_FORMAT
+from rubric_measures.measures.grades import check_on_failed
+from rubric_measures.measures.measure import column_named, is_supported, parse_measures
+from rubric_measures.types.entities import Signature, canonical_json
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Proof(Reported):
+    """What became of each value of a board, of a bundle, or of conclusions, when it was made again.
+
+    Attributes:
+        differences: what differs, a line each; empty where nothing does.
+        values: the place of each value -> `proved` (computed again), `different`, `claimed` (nothing here can show it:
+            who graded, what a text says) or `not looked at`.
+        signature: of the board.
+        digest: of all that a bundle holds, for a paper to cite; the same however its files are compressed.
+        exact: where a certificate was there in the place of all grades, the measures whose scores it proves.
+    """
+
+    differences: Sequence[str]
+    values: Mapping[str, Standing]
+    signature: str
+    digest: str = ""
+    exact: Sequence[str] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+    def _lines(self) -> Iterator[str]:
+        """What differs, and a line on each kind of value: how many there are, and which."""
+        yield from self.differences or [f"the same: signature {self.signature}" if self.signature else "the same"]
+        if self.exact:
+            yield f"exact, whatever the grades that are not here: {', '.join(self.exact)}"
+        for standing in ("proved", "claimed", "not looked at"):
+            names = [name for name, found in self.values.items() if found == standing]
+            if standing == "proved" and names:
+                yield f"proved: {counted(len(names), 'value')}, computed again or held to their digest"
+            elif names:
+                # The part of a bundle or board that a value belongs to.
+                is_claimed = standing == "claimed"
+                deep = "settings/" if is_claimed else "also/"
+                parts = ["/".join(one.split("/")[: 1 + one.startswith(deep)]) for one in names]
+                parts = ["coverage and failures" if is_claimed and part == "runs" else part for part in parts]
+                yield f"{standing}: {', '.join(dict.fromkeys(parts))}"
+        if self.digest and not self.differences:
+            yield f"bundle sha256:{self.digest}"
+
+    def report(self, places: int = 4) -> Report:
+        """Lines to read, and a row a value for programs."""
+        rows: list[list[tables.Cell]] = [[place, standing] for place, standing in self.values.items()]
+        content = {
+            "format": "rubric_measures check 1",
+            "same": not self.differences,
+            "differences": list(self.differences),
+            "signature_hash": self.signature,
+            "digest": self.digest or None,
+            "exact": list(self.exact),
+            "values": dict(self.values),
+        }
+        return Report([in_lines(self._lines())], [Table(columns(["value", "standing"], left=2), rows)], lambda: content)
+
+
+Standing = Literal["proved", "different", "claimed", "not looked at"]
+# What nobody can compute again: who graded, and how; what was asked for; which version computed the numbers first.
+_CLAIMED = ("settings/grades", "settings/graders", "settings/version", "asked")
+# What a certificate does not show either, as it hangs on all grades; and which of the values of a run.
+_OF_ALL = ("settings/scored", "inputs/grades", "best", "exact")
+_COUNTS = {"coverage", "failed", "failures"}
+# The digests, and what is computed of them.
+_INPUTS = ("inputs", "settings", "asked", "signature", "signature_hash")
+_MADE_OF = {"grades": ("query", "grades or items"), "qrels": ("query", "judgments"), "runs": ("run", "rankings")}
+
+
+def compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "", part: bool = False) -> Proof:
+    """What a file says, held to what was made now; of a `part` of the grades as far as they show it."""
+    found: dict[str, Standing] = {}
+    lines: dict[bool, list[str]] = {True: [], False: []}
+    slack = _half_a_digit(kept)
+    # Another digest of an input says which query or run it is.
+    digests = {"settings/scored", "settings/runs", "settings/qrels"}
+    for path, old, new in _leaves(kept, now):
+        place = "/".join(path)
+        if part and (place.startswith(_OF_ALL) or _COUNTS.intersection(path[4:5])):
+            found[place] = "claimed"
+        elif _is_same(old, new, slack if ROUNDED.intersection(path) else 1e-12):
+            found[place] = "claimed" if place.startswith(_CLAIMED) else "proved"
+        elif path[-1] == "path" and path[0] in ("official", "leaderboards") and len(path) <= 3:
+            # Where the files stood.
+            found[place] = "claimed"
+        elif path[0] == "prediction_powered":
+            # Only the file of the assessors' scores could show it.
+            found[place] = "not looked at"
+        else:
+            found[place] = "different"
+            if place not in digests and path[0] not in ("signature", "signature_hash"):
+                lines[path[0] in _INPUTS].append(_difference(path, old, new))
+    if any(lines.values()) or "different" not in found.values():
+        return Proof(lines[True] or lines[False], found, signature)
+    forged = next(place for place, standing in found.items() if standing == "different")
+    return Proof([f"{forged}: is not that of the settings"], found, signature)
+
+
+_LACKS = object()
+
+
+def _leaves(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Each value of two JSON values, with its place; where only one has more below, that is one value."""
+    if isinstance(old, list) and isinstance(new, list):
+        names: list[list[Any]] = [
+            [one.get("run_id") if isinstance(one, dict) else None for one in side] for side in (old, new)
+        ]
+        # Rows of runs go by their names, others by their places.
+        if old and new and all(isinstance(name, str) for side in names for name in side):
+            yield (*path, "order"), names[0], names[1]
+        else:
+            names = [[str(place) for place in range(len(side))] for side in (old, new)]
+        old, new = (dict(zip(of, side, strict=True)) for of, side in zip(names, (old, new), strict=True))
+    if isinstance(old, dict) and isinstance(new, dict) and (old or new):
+        for name in [*old, *(one for one in new if one not in old)]:
+            yield from _leaves(old.get(name, _LACKS), new.get(name, _LACKS), (*path, name))
+    else:
+        yield path, old, new
+
+
+def unread(content: Mapping[str, Any]) -> dict[str, Standing]:
+    """The values of a file that nobody looks at."""
+    return {"/".join(path): "not looked at" for path, *_ in _leaves(content, content)}
+
+
+def _is_same(old: Any, new: Any, slack: float) -> bool:
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (old, new))
+    # The order of a sum may differ from machine to machine.
+    return abs(old - new) <= max(slack, 1e-9 * abs(new)) if numbers else type(old) is type(new) and old == new
+
+
+def _half_a_digit(content: Mapping[str, Any]) -> float:
+    """How far a number may be off by rounding to the places that the file has."""
+    numbers = (old for path, old, _ in _leaves(content, content) if ROUNDED.intersection(path))
+    places = max((len(repr(one).partition(".")[2]) for one in numbers if isinstance(one, float)), default=0)
+    return float(0.5 * 10.0**-places) + 1e-12
+
+
+def _difference(path: Sequence[str], old: Any, new: Any) -> str:
+    """A value that differs, in words: what it is, and what it is in the file and now."""
+    first, *rest = path
+    if first == "inputs" and len(path) == 3:
+        kind, what = _MADE_OF.get(path[1], (path[1], "content"))
+        if old is _LACKS:
+            return f"{kind} {path[2]}: given now, not in the file"
+        return f"{kind} {path[2]}: " + ("in the file, not given now" if new is _LACKS else f"other {what}")
+    if first in ("settings", "asked") and rest:
+        return f"{'.'.join(rest)}: {_said(old)} in the file, {_said(new)} now"
+    named = [one for one in rest if one != "measures"]
+    if "per_query" in named:
+        place = named.index("per_query")
+        named[place : place + 2] = [f"query {' '.join(named[place + 1 :])}"]
+    if named and first in ("runs", "best"):
+        named = [f"run {named[0]}" if first == "runs" else f"best possible score, {named[0]}", *named[1:]]
+        first = ""
+    return f"{', '.join([first, *named] if first else named)}: {_said(old)} in the file, {_said(new)} now"
+
+
+def _said(value: object) -> str:
+    """A value of a file on a line."""
+    if value is _LACKS:
+        return "nothing"
+    text = value if isinstance(value, str) else canonical_json(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
+
+
+def read_kept(path: str | os.PathLike[str], forms: tuple[str, ...], problem: str) -> tuple[str, dict[str, Any]]:
+    """The name of a JSON file of ours and all that it says; `problem` is what is wrong with one of another format."""
+    name = path_name(path)
+    content = parse_json(read_text(name), path=name)
+    if not isinstance(content, dict) or content.get("format") not in forms:
+        raise FormatError(problem, path=name)
+    return name, content
+
+
+def typed(kind: type[_T], content: object, name: str) -> _T:
+    """What a file says, as a record of this type."""
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at ")
+        raise FormatError(problem.replace("`", ""), path=name, field=place.strip("`$.")) from None
+
+
+class _Scores(Cell, frozen=True, kw_only=True):
+    per_query: dict[str, float | None]
+
+
+class _Run(Struct, frozen=True):
+    run_id: str
+    missing_queries: list[str]
+    measures: dict[str, _Scores]
+
+
+class _Kept(Struct, frozen=True):
+    """A leaderboard as JSON; see `board_content`."""
+
+    measures: list[str]
+    runs: list[_Run]
+    settings: dict[str, Any]
+    exact: list[str] | None = None
+    best: dict[str, Best] = {}
+    asked: AskedBoard = AskedBoard()
+    inputs: BoardInputs = BoardInputs()
+
+
+def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any]]:
+    """Reads a board that was written as JSON, and all that the file says.
+
+    Raises:
+        FormatError: it is no such file, or contradicts itself.
+    """
+    name, content = read_kept(path, (OWN_FORMAT,), "is no leaderboard as JSON; write one with `Board.save`")
+    kept = typed(_Kept, content, name)
+    runs = {run.run_id: run.measures for run in kept.runs}
+    try:
+        # Numbers beyond 1e308 become infinite, and nothing can say those.
+        canonical_json(content)
+        if "inputs" in content:
+            parse_measures(msgspec.convert(kept.settings.get("measures", kept.measures), list[str]))
+        if (on_failed := kept.settings.get("on_failed")) is not None:
+            check_on_failed(on_failed)
+    except (InputError, ValueError) as error:
+        raise FormatError(str(error), path=name) from None
+    if len(runs) < len(kept.runs) or any(list(row) != kept.measures for row in runs.values()):
+        raise FormatError("has a run twice, or one without a measure of the board", path=name)
+    board = Leaderboard(
+        kept.measures,
+        {run: {one: found.per_query for one, found in row.items()} for run, row in runs.items()},
+        {run: {one: Cell(*(getattr(found, name) for name in Cell.__struct_fields__)) for one, found in row.items()}
+         for run, row in runs.items()},
+        Signature(kept.settings),
+        {run.run_id: run.missing_queries for run in kept.runs if run.missing_queries},
+        inputs=kept.inputs,
+        best=kept.best,
+        asked=kept.asked,
+        inexact=None if kept.exact is None else [one for one in kept.measures if one not in kept.exact],
+    )  # fmt: skip
+    return board, content
+
+
+# How many queries a line names.
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Gates:
+    """What a board has to pass.
+
+    Attributes:
+        limits: measure -> the least mean.
+        run: the run that has to pass; None for all.
+    """
+
+    limits: Mapping[str, float] = field(default_factory=dict)
+    run: str | None = None
+
+    def refuse_others(self, measures: Sequence[Measure]) -> None:
+        """Refuses limits on measures that a board will not have.
+
+        Raises:
+            InputError: there is one.
+        """
+        names = {measure.NAME for measure in measures}
+        for name in self.limits:
+            if not {measure.NAME for measure in parse_measures(name)} <= names:
+                has = f"the measures are {', '.join(map(str, measures))}; name it among them"
+                raise InputError(f"{name} has a limit and is not computed: {has}", settings=("fail_under", "measures"))
+
+    def failed(self, board: Leaderboard, runs: Sequence[str] | None = None) -> list[str]:
+        """What a board fails, a line each, with how much it lacks and on which queries; empty where it passes.
+
+        Args:
+            board: the scores.
+            runs: the runs that have to pass, where the gates name none; None for all.
+
+        Raises:
+            UnknownNameError: there is no such measure or run.
+        """
+        there = [run for run in board.ranking() if run not in BELOW]
+        chosen = [self.run] if self.run is not None else there if runs is None else list(runs)
+        for run in chosen:
+            if run not in there:
+                raise UnknownNameError("run", run, there, settings=("run",))
+        return list(self._under(board, chosen)) if self.limits else []
+
+    def _under(self, board: Leaderboard, runs: Sequence[str]) -> Iterator[str]:
+        """A line for each run and measure whose mean is under its limit, or that has none."""
+        for name, least in self.limits.items():
+            measure = column_named(name, board.measures)
+            for run in runs:
+                mean = board.cells[run][measure].mean
+                if mean is None:
+                    yield f"{measure} of {run} has no score, and {least:g} is the least"
+                elif mean < least:
+                    values = board.values[run][measure]
+                    scored = sorted((value, query) for query, value in values.items() if value is not None)
+                    said = _queries([(query, f"{value:.3g}") for value, query in scored if value < least])
+                    yield f"{measure} of {run} is {mean:.4f}, {least - mean:.4f} under {least:g}; lowest: {said}"
+
+
+def read_gates(fail_under: Iterable[str] | Mapping[str, float] = (), run: str | None = None) -> Gates:
+    """The gates.
+
+    Args:
+        fail_under: the least means: `NuggetV=0.7`, or measure -> number.
+        run: the run that has to pass; None for all.
+
+    Raises:
+        InputError: a limit is no limit, or one that no mean can reach.
+    """
+    limits = fail_under if isinstance(fail_under, Mapping) else dict(map(parsed_limit, fail_under or ()))
+    for name, least in limits.items():
+        if least > 1 and all(map(is_supported, parse_measures(name))):
+            text = f"limit {name}={least:g}: {name} is 1 at most; write {least / 100:g} for {least:g} %"
+            raise InputError(text if least <= 100 else text.partition(";")[0], settings=("fail_under",))
+    return Gates(limits, run)
+
+
+def parsed_limit(text: str) -> tuple[str, float]:
+    """The measure and the least mean of `NuggetV=0.7`.
+
+    Raises:
+        InputError: it is of another form.
+
+    >>> parsed_limit("NuggetV(strict=True)=0.7")
+    ('NuggetV(strict=True)', 0.7)
+    """
+    name, _, number = text.rpartition("=")
+    try:
+        # A measure may end in a setting: `NuggetV(rel=4)` alone is no limit.
+        least = float(number)
+    except ValueError:
+        least = math.nan
+    if not name.strip() or not math.isfinite(least):
+        raise InputError(f"limit {text!r}: expected MEASURE=NUMBER, as in NuggetV=0.7", settings=("fail_under",))
+    return name.strip(), least
+
+
+def _queries(changes: Sequence[tuple[str, str]]) -> str:
+    said = ", ".join(f"{query} {value}" for query, value in changes[:_NAMED])
+    return said + (f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else "")
+
+
+BUNDLE: Literal["rubric_measures bundle 1"] = "rubric_measures bundle 1"
+MANIFEST, BOARD = "bundle.json", "board.json"
+
+
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a bundle says of its files."""
+
+    format: Literal["rubric_measures bundle 1"]
+    graded: str
+    bank: str | None
+    qrels: str | None
+    runs: list[str]
+    also: list[str]
+    load: dict[str, Any]
+    texts: bool
+    certificate: bool
+    files: dict[str, str]
+
+    @property
+    def named(self) -> list[str]:
+        """The files that it names by what they are."""
+        return [*(name for name in (BOARD, self.graded, self.bank, self.qrels) if name), *self.runs, *self.also]
+
+    @property
+    def digest(self) -> str:
+        """That of all that the bundle holds and says."""
+        return hashlib.sha256(canonical_json(asdict(self)).encode()).hexdigest()
+
+    def held(self, folder: Path) -> tuple[list[str], dict[str, Standing]]:
+        """What differs between the files of a folder and those that are named here, and what became of each."""
+        lines: list[str] = []
+        values: dict[str, Standing] = {}
+        there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {MANIFEST}
+        for name in sorted({*self.files, *self.named, *there}):
+            kept = self.files.get(name)
+            if name not in there:
+                lines.append(f"{name}: is missing")
+            elif name not in self.named:
+                lines.append(f"{name}: is not named by {MANIFEST}")
+            elif kept is None:
+                lines.append(f"{name}: without a digest")
+            elif digest_of(folder / name) != kept:
+                lines.append(f"{name}: other content than when the bundle was made")
+            else:
+                values[name] = "not looked at" if name in self.also else "proved"
+                continue
+            values[name] = "different"
+        return lines, values
+
+
+def digest_of(path: Path) -> str:
+    """The digest of what a file holds, unpacked where it is compressed."""
+    with open_binary(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """What a bundle says of its files.
+
+    Raises:
+        FormatError: the folder is no bundle, holds links, or names files outside of it.
+    """
+    if folder.is_file():
+        raise FormatError("is a file, and a bundle is a folder", path=path_name(folder))
+    name, content = read_kept(folder / MANIFEST, (BUNDLE,), "is no bundle; pack a board first")
+    manifest = typed(Manifest, content, name)
+    for one in (*manifest.files, *manifest.named):
+        path = PurePosixPath(one)
+        if path.is_absolute() or ".." in path.parts or "\\" in one:
+            raise FormatError(f"names a file outside of the folder: {one!r:.60}", path=name)
+    if links := sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink()):
+        raise FormatError(f"stands beside a link, {links[0]}; a bundle holds its files themselves", path=name)
+    return manifest
