@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from rubric_measures.api.evaluating import evidence, write_report
 from rubric_measures.api.grading import grade, sentence_bank
-from rubric_measures.api.loading import Bank, File, GradedRecords, bank_of, file_path, is_file, load
+from rubric_measures.api.loading import Bank, File, GradedRecords, are_rows, bank_of, file_path, is_file, load
 from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, score
 from rubric_measures.api.versions import AnswerVersion, compare_versions, paired_runs, read_version, settings_of
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell
@@ -66,7 +66,7 @@ def answer_tables_of(
     answers: Any, columns: Mapping[str, str] | None = None, systems: Sequence[str] = ()
 ) -> list[tuple[str, AnswerTable]]:
     """(name of the run where the rows say none, table)."""
-    if isinstance(answers, Mapping):
+    if isinstance(answers, Mapping) and not are_rows(answers):
         return [(str(name), _table(source, columns, systems)) for name, source in answers.items()]
     several = isinstance(answers, list | tuple) and answers and all(_is_source(one) for one in answers)
     return _named_by_file([_table(one, columns, systems) for one in (answers if several else [answers])])

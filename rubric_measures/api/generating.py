@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rubric_measures.api.loading import Rows, are_rows, file_beside, grader_of
+from rubric_measures.api.loading import File, Rows, file_beside, grader_of, is_given, named_files
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
@@ -19,6 +19,8 @@ from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.judged import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.specs import QUERY_IDS
+from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import spaced_pairs
 from rubric_measures.grading import GradingSettings
 from rubric_measures.grading.asking import Ask
@@ -100,7 +102,7 @@ class Generated:
 
 
 def generate(
-    queries: _File | Mapping[str, str] | Rows | None = None,
+    queries: File | Mapping[str, str] | Rows | None = None,
     *,
     model: str | Sequence[str],
     target: Literal["questions", "nuggets", "queries"] = "questions",
@@ -109,17 +111,17 @@ def generate(
     style: Literal["auto", "dl", "car"] = "auto",
     program: Literal["", "workbench", "nuggetizer"] = "",
     test_collection: str = "",
-    from_documents: _File | Sequence[QueryPassages] | None = None,
+    from_documents: File | Sequence[QueryPassages] | None = None,
     by: Literal["judgments", "direct", "all"] = "judgments",
-    qrels: _File | None = None,
+    qrels: File | Rows | None = None,
     level: int = 1,
     grader: str | Grader | None = None,
     max_documents: int | None = None,
     max_nuggets: int = 30,
     keep: int = 20,
     over_generate: bool = False,
-    passages: _File | None = None,
-    examples: _File | Sequence[str] | None = None,
+    passages: File | Rows | None = None,
+    examples: File | Rows | Sequence[str] | None = None,
     passage_tokens: int = 2000,
     max_questions: int = 10,
     sample_passages: int | None = None,
@@ -177,9 +179,6 @@ def generate(
         InputError: a setting is missing, wrong or without effect, or an input cannot be read.
         GradingError: the model cannot be used, or no call led to anything.
     """
-
-    if are_rows(queries):
-        queries = read_queries(queries)
     specs = list(dict.fromkeys([model] if isinstance(model, str) else model))
     path = file_beside(output, calls.cache, ".cache.sqlite")
     calls = dataclasses.replace(calls, cache=path)
@@ -187,6 +186,7 @@ def generate(
         **{"queries": queries, "from_documents": from_documents, "passages": passages, "examples": examples},
         **{"quota": quota, "qrels": qrels, "over_generate": over_generate},
     }
+    given = {name: one for name, one in given.items() if is_given(one)}
     counts = {"limit": limit, "max_documents": max_documents, "sample_passages": sample_passages}
     _check(target, specs, program, by, given, counts)
     if calls.max_calls == 0 and path is None:
@@ -197,18 +197,21 @@ def generate(
     keep_inputs(output, *read)
     keep_cache(path, output, *read)
     how = GradingSettings(temperature=temperature, max_tokens=max_tokens, options=option or {}, retries=retries)
-    with _callers(specs, calls, how, dry_run, progress) as asked:
+    with contextlib.ExitStack() as stack, _callers(specs, calls, how, dry_run, progress) as asked:
+        queries, passages, examples, from_documents, qrels = (
+            named_files(one, stack) for one in (queries, passages, examples, from_documents, qrels)
+        )
         callers = [caller for _, caller in asked]
         first = callers[0]
         if target == "queries":
-            shown = _long_passages(os.fspath(passages or ""), first, passage_tokens, sample_passages, seed, limit)
+            shown = _long_passages(str(passages), first, passage_tokens, sample_passages, seed, limit)
             # A quota names a model as it was named; its queries bear the canonical name.
             names = {spec: caller.model for spec, caller in zip(specs, callers, strict=True)}
             if unknown := [spec for spec in quota or {} if spec not in names]:
                 raise InputError(f"a quota of {unknown[0]}: expected one of {', '.join(names)}", settings=("quota",))
             quotas = {names[spec]: count for spec, count in (quota or {}).items()}
             written = generate_queries(shown, callers, examples=_examples(examples or ()), max_questions=max_questions)
-        elif from_documents:
+        elif "from_documents" in given:
             texts = {query.query_id: query.text for query in _asked(queries, limit)}
             related = _related(from_documents, texts, by, qrels, level, grader_of(grader))
             related = {query_id: segments[:max_documents] for query_id, segments in related.items()}
@@ -250,10 +253,10 @@ def _check(
     counts: Mapping[str, int | None],
 ) -> None:
     """Refuses what is missing and what would be ignored in silence."""
-    synthetic, of_documents = target == "queries", given["from_documents"]
-    if synthetic and not (given["passages"] and given["examples"]):
+    synthetic, of_documents = target == "queries", "from_documents" in given
+    if synthetic and not given.keys() >= {"passages", "examples"}:
         raise InputError("synthetic queries need passages and examples", settings=("passages", "examples"))
-    if not synthetic and not given["queries"]:
+    if not synthetic and "queries" not in given:
         raise InputError("name the queries: a file or an ir_datasets id")
     if not synthetic and len(specs) > 1:
         raise InputError("several models are for synthetic queries; name one", settings=("model", "target"))
@@ -268,7 +271,7 @@ def _check(
     if program not in ("", words):
         known = f"the words of {words}" if words else "no program's words"
         raise InputError(f"program {program}: there are {known} for these prompts", settings=("program",))
-    if names := [name for name in ignored if given[name]]:
+    if names := [name for name in ignored if name in given]:
         raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
     for name, count in counts.items():
         if count is not None and count < 1:
@@ -278,7 +281,7 @@ def _check(
         raise InputError(text, settings=("model",))
 
 
-def _asked(queries: _File | Mapping[str, str] | None, limit: int | None) -> list[BankQuery]:
+def _asked(queries: Any, limit: int | None) -> list[BankQuery]:
     """The queries, with their facets."""
 
     if isinstance(queries, Mapping):
@@ -333,10 +336,10 @@ def _say_failures(failures: Sequence[Failure]) -> None:
 
 
 def _related(
-    source: _File | Sequence[QueryPassages],
+    source: Any,
     texts: Mapping[str, str],
     by: RelatedBy,
-    qrels: _File | None,
+    qrels: Any,
     level: int,
     grader: Grader | None,
 ) -> Mapping[str, Sequence[SourceSegment]]:
@@ -422,12 +425,12 @@ def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], seed: int, output:
     return Generated(TestBank({}), tuple(queries), tuple(made.failures), missing)
 
 
-def _examples(source: _File | Sequence[str]) -> list[str]:
+def _examples(source: Any) -> list[str]:
     """Real questions: texts, those of a query file, or the lines of a file of plain text."""
 
     if not isinstance(source, str | os.PathLike):
         return list(source)
     text = read_text(source)
-    if text.lstrip()[:1] in ("{", "[", "<") or "\t" in text:
+    if text.lstrip()[:1] in ("{", "[", "<") or "\t" in text or cells_of(text.partition("\n")[0])[0] in QUERY_IDS:
         return list(read_queries(source).values())
     return [line.strip() for line in text.split("\n") if line.strip()]

@@ -31,12 +31,14 @@ from rubric_measures.api.loading import (
     Rows,
     are_rows,
     bank_of,
+    columns_of,
     content_of,
     file_beside,
     file_path,
     grader_of,
     is_file,
     listed,
+    named_files,
     query_texts_of,
     read_runs,
     run_list,
@@ -71,13 +73,13 @@ if TYPE_CHECKING:
 
 
 _File = str | os.PathLike[str]
-Pooled: TypeAlias = "Runs | Answer | Iterable[AnyRun | Answer]"
+Pooled: TypeAlias = "Runs | Answer | Rows | Iterable[AnyRun | Answer | Rows]"
 """What is pooled: files of runs or answers, runs in memory as `score` takes them, `Answer`s, or several of them."""
 
 
 def pool(
     runs: Pooled = (),
-    collection: _File | Sequence[_File] | Collection | None = None,
+    collection: File | Rows | Mapping[str, str] | Sequence[File] | Collection | None = None,
     *,
     depth: int = 20,
     queries: File | Mapping[str, str] | Iterable[str] | None = None,
@@ -97,10 +99,10 @@ def pool(
     PassageRecords(9 queries, 84 passages)
 
     Args:
-        runs: run files, runs in memory (see `score`), or generated answers (reports, or files with query_id, run_id
-            and text); default: those of the collection.
-        collection: the texts: a folder, a file of documents or records, an id of ir_datasets, or a collection; or
-            several files of documents.
+        runs: run files, runs in memory (see `score`), or generated answers (reports, or files or tables with query_id,
+            run_id and text); default: those of the collection.
+        collection: the texts: a folder, a file of documents or records, an id of ir_datasets, a collection, a table,
+            or document -> text; or several files of documents.
         depth: documents of each ranking; answers are always taken whole.
         queries: pool these queries: ids, query -> text, or a file or frame of queries or topics, which may say how long
             an answer may be; default: the collection's, else all.
@@ -117,12 +119,10 @@ def pool(
         InputError: a file is wrong, there is nothing to pool, two runs have one name, or documents are missing.
     """
     with contextlib.ExitStack() as stack:
-
-        def named(source: Any) -> Any:
-            return stack.enter_context(file_path(source)) if is_file(source) or are_rows(source) else source
-
-        listed = [named(one) for one in _several(runs)]
-        queries, judgments = named(queries), named(judgments)
+        if isinstance(collection, dict) and not are_rows(collection):
+            collection = {"doc_id": [*collection], "text": [*collection.values()]}
+        listed = [named_files(one, stack) for one in _several(runs)]
+        queries, judgments, collection = (named_files(one, stack) for one in (queries, judgments, collection))
         several: list[Any] = list(collection) if isinstance(collection, list | tuple) else [collection]
         keep_inputs(output, *listed, queries, judgments, *several)
         known = opened_collection(collection)
@@ -196,11 +196,12 @@ def _several(runs: Any) -> list[Any]:
     """Files, runs and answers one by one; what else is a run in memory is read."""
 
     def is_kept(one: Any) -> bool:
-        return is_file(one) or isinstance(one, Answer)
+        # Tables of answers have texts.
+        return is_file(one) or isinstance(one, Answer) or (are_rows(one) and "text" in columns_of(one))
 
     if is_kept(runs):
         return [runs]
-    if isinstance(runs, Mapping) or hasattr(runs, "columns") or not isinstance(runs, Iterable):
+    if isinstance(runs, Mapping) or are_rows(runs) or not isinstance(runs, Iterable):
         return list(run_list(runs))
     several = list(runs)
     made = [one for one in several if not is_kept(one)]

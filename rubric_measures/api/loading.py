@@ -16,7 +16,7 @@ import math
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -205,11 +205,11 @@ def is_file(source: object) -> TypeIs[File]:
     return isinstance(source, str | os.PathLike) or hasattr(source, "read")
 
 
-def query_texts_of(queries: File | Mapping[str, str] | None) -> Mapping[str, str]:
+def query_texts_of(queries: File | Rows | Mapping[str, str] | None) -> Mapping[str, str]:
     """Query -> text, also where these are in a file."""
     from rubric_measures.formats.queries import read_queries
 
-    if queries is None or isinstance(queries, Mapping):
+    if not is_file(queries) and not are_rows(queries):
         return queries or {}
     with file_path(queries) as path:
         return read_queries(path)
@@ -228,12 +228,34 @@ def listed(files: Any) -> list[Any]:
 
 
 def are_rows(source: object) -> TypeIs[Rows]:
-    """Whether something is a table in memory: a frame, a list of mappings, or columns."""
+    """Whether something is a table in memory: a frame, mappings, or columns, and not names of tables or runs."""
     if isinstance(source, dict):
-        return bool(source) and all(isinstance(column, list | tuple) for column in source.values())
-    if isinstance(source, list):
-        return bool(source) and isinstance(source[0], Mapping)
+        columns = list(source.values())
+        is_listed = bool(columns) and all(isinstance(column, list | tuple) for column in columns)
+        first = [cell for column in columns if is_listed for cell in column[:1]]
+        is_cell = [not isinstance(cell, Mapping) and not hasattr(cell, "doc_id") for cell in first]
+        return is_listed and (any(is_cell) or not is_cell)
+    if isinstance(source, list | tuple):
+        is_row = bool(source) and isinstance(source[0], Mapping)
+        return is_row and not all(isinstance(cell, Mapping) for cell in source[0].values())
     return hasattr(source, "columns") and (hasattr(source, "to_dict") or hasattr(source, "to_dicts"))
+
+
+def is_given(value: object) -> bool:
+    """Whether an argument is neither None, nor False, nor empty."""
+    return value is not None and value is not False and not (isinstance(value, Sized) and not len(value))
+
+
+def columns_of(table: Rows) -> Any:
+    """The names of the columns of a table in memory."""
+    return table[0] if isinstance(table, list | tuple) else getattr(table, "columns", table)
+
+
+def named_files(source: Any, stack: contextlib.ExitStack) -> Any:
+    """What a function was given, with a name in the place of each open file and table; see `file_path`."""
+    if are_rows(source) or is_file(source):
+        return stack.enter_context(file_path(source))
+    return [named_files(one, stack) for one in source] if isinstance(source, list) else source
 
 
 @contextlib.contextmanager
@@ -758,8 +780,8 @@ def are_items(rows: Iterable[Any]) -> bool:
     return False
 
 
-AnyRun: TypeAlias = "File | Run | pandas.DataFrame | Mapping[str, Mapping[str, float]] | Iterable[Any]"
-"""A run: a TREC run file, or what ir_measures takes: a frame, rows, or query -> document -> score."""
+AnyRun: TypeAlias = "File | Run | Rows | Mapping[str, Mapping[str, float]] | Iterable[Any]"
+"""A run: a TREC run file, a table, or what ir_measures takes: a frame, rows, or query -> document -> score."""
 Runs: TypeAlias = "AnyRun | Iterable[AnyRun] | Mapping[str, AnyRun]"
 """One run or several, or name -> run. A run in memory without a name is called `run 1`, `run 2`, … in its list."""
 
@@ -774,11 +796,13 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
         InputError: there is no run, a run is none, or two have one name.
     """
     given: list[tuple[str | None, Any]]
-    if isinstance(runs, Mapping):
+    if are_rows(runs):
+        given = [(None, runs)]
+    elif isinstance(runs, Mapping):
         scores = [list(one.values()) if isinstance(one, Mapping) else [None] for one in runs.values()]
         is_one = all(isinstance(score, int | float) for of_query in scores for score in of_query)
         given = [(None, runs)] if is_one else list(runs.items())
-    elif isinstance(runs, str | os.PathLike | Run) or hasattr(runs, "read") or hasattr(runs, "columns"):
+    elif isinstance(runs, Run) or is_file(runs):
         given = [(None, runs)]
     elif not isinstance(runs, Iterable):
         raise InputError(f"{runs!r:.60} is no run, and no list of runs")
@@ -851,16 +875,19 @@ def _read(run: AnyRun, name: str | None, place: int, said: list[str] | None) -> 
 
 
 def _rows(run: Any) -> Iterator[tuple[str, str, float]]:
-    if isinstance(run, Mapping):
-        for query_id, scores in run.items():
-            for doc_id, score in scores.items():
-                yield str(query_id), str(doc_id), float(score)
-    elif hasattr(run, "columns"):
-        named = (next(name for name in names if name in run.columns) for names in (QUERY_IDS, DOC_IDS, ("score",)))
-        columns = (run[name].tolist() for name in named)
+    if are_rows(run):
+        known = columns_of(run)
+        named = (next(name for name in names if name in known) for names in (QUERY_IDS, DOC_IDS, ("score",)))
+        is_list = isinstance(run, list | tuple)
+        table: Any = run
+        columns = ([row[name] for row in table] if is_list else list(table[name]) for name in named)
         yield from (
             (str(query_id), str(doc_id), float(score)) for query_id, doc_id, score in zip(*columns, strict=True)
         )
+    elif isinstance(run, Mapping):
+        for query_id, scores in run.items():
+            for doc_id, score in scores.items():
+                yield str(query_id), str(doc_id), float(score)
     else:
         yield from ((str(row.query_id), str(row.doc_id), float(row.score)) for row in run)
 

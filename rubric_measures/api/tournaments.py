@@ -6,12 +6,12 @@ import contextlib
 import dataclasses
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.api.loading import File, file_beside, file_path, grader_of, listed, query_texts_of
+from rubric_measures.api.loading import File, file_beside, file_path, grader_of, is_given, listed, query_texts_of
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.models.settings import Calls, given_of, note_limit
@@ -191,12 +191,12 @@ def _check(model: str | None, games: Sequence[object], playing: Mapping[str, obj
         if not games:
             text = "name the games, or answers, queries and a model to play them"
             raise InputError(text, settings=("answers", "queries", "model", "save"))
-        ignored = [name for name, value in playing.items() if _is_given(value)]
+        ignored = [name for name, value in playing.items() if is_given(value)]
         if ignored:
             text = f"{', '.join(ignored)} would have no effect without a model; leave it out"
             raise InputError(text, settings=(*ignored, "model"))
         return
-    if missing := [name for name in ("answers", "queries") if not _is_given(playing[name])]:
+    if missing := [name for name in ("answers", "queries") if not is_given(playing[name])]:
         raise InputError(f"playing games needs {', '.join(missing)}", settings=missing)
     if playing["save"] == "-":
         raise InputError("games are kept in a file, not on standard output", settings=("save",))
@@ -212,10 +212,6 @@ def _games_per(text: str, is_ragdoll: bool) -> dict[str, int]:
     if unit != "query" and not is_ragdoll:
         raise InputError(f"{text}: only RAGDoll draws so; compute as it does", settings=("games_per", "compat"))
     return {f"per_{unit}": int(number)}
-
-
-def _is_given(value: object) -> bool:
-    return value is not None and value is not False and not (isinstance(value, Sized) and not len(value))
 
 
 def _parts(source: Any) -> list[Any]:

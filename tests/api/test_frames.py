@@ -102,6 +102,84 @@ def test_a_table_in_memory_is_what_its_file_is(form: Callable[[Any], Any]) -> No
     assert rubric_measures.compare(each)["P"].means["a"] == pytest.approx(0.9 * 11 / 18)
 
 
+GAMES = [
+    {"query_id": query, "agent_a": one, "agent_b": other, "verdict": verdict}
+    for query in ("q1", "q2", "q3")
+    for one, other, verdict in (("a", "b", "a"), ("b", "c", "b"), ("a", "c", "tie"))
+]
+TABLES: dict[str, list[dict[str, Any]]] = {
+    "one.csv": ALONE,
+    "gpt.csv": [row for row in ROWS if row["judge"] == "gpt"],
+    "two.csv": ROWS,
+    "board.csv": BOARD,
+    "run.csv": [{"qid": query, "docno": f"d{doc}", "score": 9 - doc} for query in ("q1", "q2") for doc in (1, 2, 3)],
+    "bank.csv": [{"query_id": "q1", "text": "What is tea?"}, {"query_id": "q2", "text": "Is it blue?"}],
+    "docs.csv": [{"doc_id": f"d{number}", "text": f"Text {number}."} for number in range(1, 5)],
+    "queries.csv": [{"query_id": query, "text": f"Tea {query}?"} for query in ("q1", "q2", "q3")],
+    "asked.csv": [{"question": "What is tea?", "answer": "A leaf.", "reference": "A leaf in water."}],
+    "answers.csv": [{"query_id": query, "run_id": run, "text": f"{run} {query}"}
+                    for query in ("q1", "q2") for run in "ab"],
+    "games.csv": GAMES,
+    "each.csv": [{"run": row["run"], "query": f"q{query}", "measure": "P", "value": row["score"] / query}
+                 for row in BOARD for query in (1, 2, 3)],
+}  # fmt: skip
+
+
+def as_tuple(rows: list[dict[str, Any]]) -> Any:
+    return tuple(rows)
+
+
+def texts_of(records: Any) -> list[Any]:
+    return [(group.query_id, one.text, one.judged(group.query_id)) for group in records for one in group.passages]
+
+
+def planned(**given: Any) -> str:
+    Path("model.jsonl").write_text('{"reply": "1. What is tea?"}\n', encoding="utf-8")
+    return str(rubric_measures.generate(model="scripted:model.jsonl", dry_run=True, **given).plan)
+
+
+ON_A: dict[str, Any] = {"grader": "scale=0-2:1", "draws": Draws(50)}
+TAKE: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "load": ("one.csv", lambda one: rubric_measures.load(one).queries),
+    "load_bank": ("bank.csv", lambda one: list(rubric_measures.load_bank(one))),
+    "score": ("one.csv", lambda one: rubric_measures.score(one, "a.run").values),
+    "score runs": ("run.csv", lambda one: [*rubric_measures.score("one.csv", one).values.values()]),
+    "pool": ("run.csv", lambda one: texts_of(rubric_measures.pool(one, "docs.csv"))),
+    "pool answers": ("answers.csv", lambda one: texts_of(rubric_measures.pool(one))),
+    "pool collection": ("docs.csv", lambda one: texts_of(rubric_measures.pool("a.run", one))),
+    "pool queries": ("queries.csv", lambda one: texts_of(rubric_measures.pool("a.run", "docs.csv", queries=one))),
+    "pool judgments": ("one.csv", lambda one: texts_of(rubric_measures.pool("a.run", "docs.csv", judgments=one))),
+    "grade": ("bank.csv", lambda one: texts_of(
+        rubric_measures.grade(rubric_measures.pool("run.csv", "docs.csv"), one, model="lexical"))),
+    "generate": ("queries.csv", lambda one: planned(queries=one)),
+    "generate passages": ("docs.csv", lambda one: planned(passages=one, examples=["Why?"], target="queries")),
+    "generate examples": ("queries.csv", lambda one: planned(passages="docs.csv", examples=one, target="queries")),
+    "evaluate_answers": ("asked.csv", lambda one: [
+        *rubric_measures.evaluate_answers(one, model="lexical").board.values.values()]),
+    "agreement": ("one.csv", lambda one: rubric_measures.agreement(one, "gpt.csv", draws=Draws(0)).agreement),
+    "correlate": ("board.csv", lambda one: rubric_measures.correlate(one, "board.csv", draws=Draws(0)).found[0].runs),
+    "compare": ("each.csv", lambda one: str(rubric_measures.compare(one))),
+    "calibrate": ("gpt.csv", lambda one: rubric_measures.calibrate(one, anchors="one.csv", **ON_A).bias),
+    "calibrate anchors": ("one.csv", lambda one: rubric_measures.calibrate("gpt.csv", anchors=one, **ON_A).bias),
+    "combine": ("two.csv", lambda one: str(list(rubric_measures.combine(one, ["ada", "gpt"])))),
+    "tournament": ("games.csv", lambda one: str(rubric_measures.tournament(one, draws=Draws(50)))),
+    "convert": ("one.csv", lambda one: rubric_measures.convert(one, "out.qrels", to="qrels").read_text()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAKE)
+def test_what_takes_a_file_takes_what_it_holds(name: str) -> None:
+    """Every function of a file, and every kind of what holds a table."""
+    for path, rows in TABLES.items():
+        write(path, rows)
+    path, call = TAKE[name]
+    expected = call(path)
+    kinds = [Path(path), *(form(TABLES[path]) for form in (*FORMS, as_tuple))]
+    with open(path, "rb") as binary, open(path, encoding="utf-8") as text:
+        for kind in (*kinds, binary, text):
+            assert call(kind) == expected, kind
+
+
 def test_a_column_with_gaps_keeps_its_whole_numbers() -> None:
     frame = as_frame([*ALONE, {"query_id": "q1", "doc_id": "d9", "grade": None}])
     rubric_measures.convert(frame, "gaps.qrels", to="qrels")

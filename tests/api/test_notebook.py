@@ -82,7 +82,7 @@ def test_loaded_grades_come_back_as_they_are_and_keep_how_failures_count() -> No
         with pytest.raises(InputError, match="how failed grades count is chosen where they are loaded"):
             rubric_measures.load(grades, on_failed="error")
         assert rubric_measures.load(grades, "bank.jsonl").on_failed_given == grades.on_failed_given
-        with pytest.raises(InputError, match="no grade sets to choose from"):
+        with pytest.raises(InputError, match="no grade sets to choose by"):
             rubric_measures.load(grades, grader="other")
 
 
@@ -240,7 +240,7 @@ def test_errors_are_one_line_that_names_parameters() -> None:
         with pytest.raises(InputError) as error:
             call()
         assert said in str(error.value) and "\n" not in str(error.value) and "--" not in str(error.value)
-    with pytest.raises(InputError, match="no grade sets to choose from") as refused:
+    with pytest.raises(InputError, match="no grade sets to choose by") as refused:
         rubric_measures.load("qrels.txt", grader="model")
     assert refused.value.settings == ("grader",)
     with pytest.raises(UnknownNameError, match="RubricCover"):
