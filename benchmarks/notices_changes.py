@@ -143,8 +143,8 @@ JOBS: dict[str, Job] = {
     ),
     "correlate": Job(("correlate", "official.tsv", "board.tsv", "--rounds", "0", "--format", "tsv")),
     "correlate records": Job(
-        ("correlate", "official-runs.tsv", "graded.jsonl", "--bank", "bank.jsonl", "-m", "RubricCover@10", "--rel",
-         "4", "--rounds", "0", "--format", "tsv")
+        ("correlate", "official-runs.tsv", "graded.jsonl", "--bank", "bank.jsonl", "-m",
+         "RubricCover(rel=4)@10", "--rounds", "0", "--format", "tsv")
     ),
 }  # fmt: skip
 

@@ -428,6 +428,6 @@ def shared_files() -> list[Odd]:
             r"citations of \d+ answers left out",
         )
     board = "@@/kiddie/kiddie.eval.txt"
-    forms = "--board-form tot --official-form tot --rounds 0"
+    forms = "--board-form tot --rounds 0"
     add(f"correlate {board} {board} {forms}", r"all runs are tied", status=1)
     return found

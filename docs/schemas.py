@@ -143,7 +143,7 @@ FILES: dict[str, Fields] = {
         "query_kappa": QuerySpread,
         "histograms": list[Histogram],
         "alpha_all": dict[str, Interval],
-        "truth": record("truth", {"source": str, "scale": tuple[int, int], "clamped": bool}),
+        "truth": record("truth", {"source": str, "scale": tuple[int, int]}),
         "judges": list[record("judge", LABELS, JudgeRow)],  # type: ignore[misc]
         "groups": list[list[str]],
     },

@@ -115,7 +115,6 @@ def compare_sources(
     scale: Sequence[int] | None = None,
     draws: Draws = USUAL_DRAWS,
     truth: int = 0,
-    clamp: bool = False,
 ) -> SourceAgreement:
     """Compares label sources by all agreement statistics.
 
@@ -126,8 +125,6 @@ def compare_sources(
         scale: the labels that a source may use; by default from the smallest (or 0) to the largest that any uses.
         draws: of the intervals over queries; 0 rounds for none.
         truth: the source that all others are judged by.
-        clamp: bring labels outside the truth's scale (what `scale` says, else its own, else the labels that it uses) to
-            its nearest end; how many there were of each judge stands in `judges`.
 
     Raises:
         InputError: fewer than two sources, labels with fractions, the first two have no document in common, or a cutoff
@@ -137,8 +134,6 @@ def compare_sources(
     ends = _source_ends(sources[truth], scale)
     _refuse_many(sources[truth].name if scale is None else "the scale", ends)
     outside = [sum(not ends[0] <= label <= ends[1] for label in source.labels.values()) for source in sources]
-    if clamp:
-        sources = [_clamped(one, ends) if place != truth else one for place, one in enumerate(sources)]
     first, second = sources[0].labels, sources[1].labels
     common = sorted(first.keys() & second.keys())
     a, b = (np.array([labels[key] for key in common], dtype=np.int_) for labels in (first, second))
@@ -171,7 +166,6 @@ def compare_sources(
             ends,
             [pair if truth == 0 else pair[::-1] for pair in cutoffs],
             draws,
-            is_clamped=clamp,
         ),
     )
 
@@ -213,11 +207,6 @@ def _source_ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, 
     if truth.scale is not None:
         return truth.scale.lowest, truth.scale.highest
     return int(min(truth.labels.values(), default=0)), int(max(truth.labels.values(), default=0))
-
-
-def _clamped(source: LabelSource, ends: tuple[int, int]) -> LabelSource:
-    labels = {key: min(max(label, ends[0]), ends[1]) for key, label in source.labels.items()}
-    return replace(source, labels=labels)
 
 
 def _intervals(
@@ -300,11 +289,7 @@ def agreement_report(result: SourceAgreement, places: int = 4) -> Report:
         "sources": result.names,
         **{name: getattr(result, name) for name in _SAME},
         "alpha_all": result.alphas,
-        "truth": {
-            "source": result.judges.truth.name,
-            "scale": result.judges.scale,
-            "clamped": result.judges.is_clamped,
-        },
+        "truth": {"source": result.judges.truth.name, "scale": result.judges.scale},
         "judges": [_judge(row, result.judges) for row in result.judges.rows],
         "groups": result.judges.groups,
     }
@@ -611,12 +596,10 @@ def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_
     return AgreementTable(layout, min_answers, tuple(rows), totals)
 
 
-def workbench_tables(
-    passages: Iterable[JudgedPassage], min_answers: Sequence[int] = (1, 2, 5), min_judgment: int = 1
-) -> list[AgreementTable]:
+def workbench_tables(passages: Iterable[JudgedPassage], min_judgment: int = 1) -> list[AgreementTable]:
     """All tables, for each number of answers every layout; see `table_layouts`."""
     kept, layouts = list(passages), table_layouts(min_judgment)
-    return [agreement_table(kept, layout, n) for n in min_answers for layout in layouts]
+    return [agreement_table(kept, layout, n) for n in (1, 2, 5) for layout in layouts]
 
 
 def _set_name(labels: tuple[int, ...]) -> str:

@@ -491,7 +491,6 @@ def correlate_grid(
     official: RunScores,
     measures: Sequence[Measure],
     *,
-    rels: Sequence[int] | None = None,
     bank: TestBank | None = None,
     wanted: Grader | None = None,
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
@@ -504,9 +503,8 @@ def correlate_grid(
     Args:
         path: graded records.
         official: the official leaderboard.
-        measures: this package's measures.
-        rels: the levels of those that name none, see `expand_measures`; None takes all levels of a grade set's scale,
-            and the grades that occur where that is not known.
+        measures: this package's measures; those that name no level are at all levels of a grade set's scale, and at the
+            grades that occur where that is not known.
         bank: the test bank; without it the denominators are the items that occur in the records. Grade sets without an
             item of the bank are left out, and counted; labels of whole passages are scored without the bank.
         wanted: restricts the grade sets.
@@ -530,7 +528,7 @@ def correlate_grid(
     cells: list[GridCell] = []
     groups = load_graded(path)
     keys, levels = _sets_of(groups, restriction, bank)
-    _refuse_above_all(expand_measures(measures, rels or [1]), [levels[key] for key in keys])
+    _refuse_above_all(expand_measures(measures, [1]), [levels[key] for key in keys])
     prompts = prompt_cells(keys)
     for key in keys:
         kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
@@ -540,13 +538,13 @@ def correlate_grid(
             chosen = workbench_filter(chosen)
         # Labels of whole passages grade no item, so the bank has nothing to say about them.
         items = None if key.kind == "direct" else bank
-        if rels is None and levels[key].scale is None:
+        if levels[key].scale is None:
             _LOG.warning(
                 "%s: the scale of the grades by %s is not known: the levels are the grades that occur (%s)",
                 *(os.fspath(path), key, " ".join(map(str, levels[key].all()))),
-                extra={"settings": ("scale", "rel")},
+                extra={"settings": ("scale",)},
             )
-        every = expand_measures(measures, levels[key].all() if rels is None else rels)
+        every = expand_measures(measures, levels[key].all())
         for measure, board, reason in _grid_boards(groups, items, chosen, every, on_failed, compat):
             result, scores, notes = None, None, list[Note]()
             if board is not None:
@@ -756,7 +754,6 @@ def correlation_report(
     results: Sequence[tuple[str, LeaderboardCorrelation]],
     grid: Sequence[GridCell],
     coefficients: Sequence[str],
-    best_by: str,
     places: int,
     asked: Mapping[str, object],
     pick: Pick | None = None,
@@ -769,13 +766,13 @@ def correlation_report(
         path: its file.
         results: each leaderboard's file and what was found.
         grid: the cells of a grid.
-        coefficients: the coefficients that were computed.
-        best_by: the one whose best cells are marked.
+        coefficients: the coefficients that were computed; the best cells by the first one are marked.
         places: decimal places; -1 prints all digits.
         asked: what was asked for, for the JSON.
         pick: by how much the best of the grid flatters; None where nobody asked.
         together: places of results that the first coefficient cannot tell apart; None where nobody knows.
     """
+    best_by = coefficients[0]
     best = best_cells(grid, best_by)
     own: list[str] = []
     if together is not None:

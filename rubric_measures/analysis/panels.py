@@ -99,14 +99,12 @@ class JudgeBoard:
         scale: the lowest and the highest label of the truth's scale.
         rows: the judges.
         groups: groups of judges whose κ cannot be told apart, best first; empty without rounds.
-        is_clamped: whether labels outside the scale were brought to its nearest end.
     """
 
     truth: Judge
     scale: tuple[int, int]
     rows: tuple[JudgeRow, ...]
     groups: tuple[tuple[str, ...], ...]
-    is_clamped: bool
 
 
 def judge_board(
@@ -115,8 +113,6 @@ def judge_board(
     ends: tuple[int, int],
     cutoffs: Sequence[tuple[int, int]],
     draws: Draws,
-    *,
-    is_clamped: bool = False,
 ) -> JudgeBoard:
     """All judges against the truth, each on the documents that both label.
 
@@ -129,7 +125,6 @@ def judge_board(
         ends: the truth's scale.
         cutoffs: (cutoff of the truth, of the judge); none for each label of the truth's scale but the lowest.
         draws: rounds (0 for no intervals and no groups), seed and level.
-        is_clamped: for the result.
 
     Raises:
         InputError: a judge shares no document with the truth.
@@ -148,7 +143,7 @@ def judge_board(
     p_values = Drawn(kappas, drawn, drawn[:0], len(names), draws).apart()
     groups = groups_of_equals(kappas.tolist(), p_values < _ALPHA) if len(drawn) else []
     together = tuple(tuple(rows[place].name for place in group) for group in groups)
-    return JudgeBoard(truth, ends, tuple(rows), together, is_clamped)
+    return JudgeBoard(truth, ends, tuple(rows), together)
 
 
 def equal_boards(

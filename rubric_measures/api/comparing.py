@@ -298,7 +298,6 @@ GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20
 Scores: TypeAlias = "File | Rows | Leaderboard | RecordGrades | Mapping[str, float]"
 """Scores of runs: a leaderboard (a file, a frame), a board, or run -> score; graded records (every grade set and
 measure)."""
-PlotKind = Literal["ranks", "scatter"]
 
 
 class AskedCorrelation(Struct, frozen=True, forbid_unknown_fields=True):
@@ -307,11 +306,8 @@ class AskedCorrelation(Struct, frozen=True, forbid_unknown_fields=True):
     measures: str | Sequence[str] | None = None
     official_measure: str | None = None
     coefficients: Sequence[str] | None = None
-    best_by: str | None = None
     form: str | None = None
-    official_form: str | None = None
     official_ranks: bool | None = None
-    rel: Sequence[int] | None = None
     compat: Literal["workbench"] | None = None
     draws: Draws = USUAL_DRAWS
     on_failed: OnFailed | None = None
@@ -355,20 +351,15 @@ class Correlations(Reported):
         """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
         from rubric_measures.analysis.leaderboards import correlation_report
 
-        best_by = self.asked.best_by or self.coefficients[0]
-        pick = self.pick(best_by) if len(self.grid) > 1 and self.asked.draws.rounds else None
+        pick = self.pick() if len(self.grid) > 1 and self.asked.draws.rounds else None
         columns, asked = (self.official, self.official_path, self.results, self.grid), to_builtins(self.asked)
-        return correlation_report(*columns, self.coefficients, best_by, places, asked, pick, self.groups)
+        return correlation_report(*columns, self.coefficients, places, asked, pick, self.groups)
 
-    def pick(self, best_by: str | None = None) -> Pick:
-        """By how much the best cell of the grid flatters: picked on half of the queries, looked at on the other.
-
-        Args:
-            best_by: the coefficient; the first by default.
-        """
+    def pick(self) -> Pick:
+        """By how much the best cell of the grid flatters: picked on half of the queries, looked at on the other."""
         from rubric_measures.analysis.leaderboards import pick_of_grid
 
-        return pick_of_grid(self.official, self.grid, best_by or self.coefficients[0], seed=self.asked.draws.seed)
+        return pick_of_grid(self.official, self.grid, self.coefficients[0], seed=self.asked.draws.seed)
 
     @property
     def found(self) -> list[LeaderboardCorrelation]:
@@ -431,22 +422,20 @@ class Correlations(Reported):
                 said.append(Note(text, (least,), False))
         return [*said, *dict.fromkeys(note for cell in self.grid for note in cell.notes)]
 
-    def plot(self, path: str | os.PathLike[str] | None = None, kind: PlotKind = "ranks") -> Figure:
-        """Draws ranks against official ranks, or scores against official ones.
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draws one column against the official one, or the ranks of several against official ranks.
 
-        - `ranks`: a panel a leaderboard, with τ and the names of the runs that move most.
-        - `scatter`: one column against the official one, a named point a run; with scores by query on both sides also a
-          small point a query and run.
+        One column is drawn as a named point a run; with scores by query on both sides also a small point a query and
+        run. Several, and official ranks, are a panel a leaderboard, with τ and the names of the runs that move most.
 
         Args:
             path: the figure to write (none, where it is left out): .pdf, .svg or .png.
-            kind: what is drawn.
 
         Returns:
             the figure, which a notebook shows.
 
         Raises:
-            InputError: there is no leaderboard file to draw, or too many columns.
+            InputError: there is no leaderboard file to draw, or there are several official columns.
             MissingExtraError: matplotlib is not installed.
         """
         from rubric_measures.pages.plots import plot_ranks, plot_scatter
@@ -462,13 +451,10 @@ class Correlations(Reported):
         if not named:
             raise InputError("leaderboards are drawn; a grid is not", settings=("plot",))
         first = f"official {official.name}"
-        if kind == "ranks":
+        if len(named) > 1 or official.ranks:
             queries = len({query for values in official.queries.values() for query in values})
             others = {name: one.means for name, one in named.items()}
             return save_figures([plot_ranks(official.means, others, first, queries)], path)
-            return None
-        if len(named) > 1:
-            raise InputError(f"a figure of kind {kind} shows one column; choose it", settings=("measures",))
         name, column = next(iter(named.items()))
         runs = sorted(official.means.keys() & column.means.keys())
         sides = [[one.means[run] for run in runs] for one in (official, column)]
@@ -492,11 +478,8 @@ def correlate(
     measures: str | Sequence[str] | None = None,
     official_measure: str | None = None,
     coefficients: Sequence[str] | None = None,
-    best_by: str | None = None,
     form: Form | None = None,
-    official_form: Form | None = None,
     official_ranks: bool | None = None,
-    rel: Sequence[int] | None = None,
     compat: Literal["workbench"] | None = None,
     draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
@@ -517,17 +500,14 @@ def correlate(
         others: the same; or a table of grades that says which runs rank what, which is scored; or graded records (a
             file, or what `load` gives of it), of which every grade set is scored by every measure: a grid. None:
             `official` has official measures beside ours, as `score` makes it with qrels; ours are correlated with them.
-        measures: the columns to correlate; all by default.
+        measures: the columns to correlate; all by default. Those of a grid that name no level are at all levels of each
+            grade set's scale, or, where it is not known, at the grades that occur.
         official_measure: the official column, where there are several. Without it each measure is correlated with the
             one of its own name (`RubricQrels(measure='nDCG@10')` with `nDCG@10`).
         coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `tau_gap`, `rbo`, `max_rank_drop`, …, also of the
-            official top k (`kendall@15`).
-        best_by: the coefficient whose best cells of a grid are marked; the first by default.
-        form: the form of the other files, where their content does not show it.
-        official_form: that of the official file.
+            official top k (`kendall@15`). Of a grid the best cells by the first one are marked.
+        form: the form of all files, where their content does not show it.
         official_ranks: whether the official numbers are ranks, 1 best; told by the column's name if None.
-        rel: the levels of a grid; None takes all of each grade set's scale (where it is not known, the grades that
-            occur).
         compat: `workbench`: a missing run is an error, and a grid scores as that program does.
         draws: of the intervals; no rounds for none.
         bank: the test bank of a grid.
@@ -544,10 +524,10 @@ def correlate(
     from rubric_measures.analysis.panels import equal_boards
 
     chosen = grader_of(grader)
-    given = (measures, official_measure, coefficients, best_by, form, official_form, official_ranks, rel, compat)
+    given = (measures, official_measure, coefficients, form, official_ranks, compat)
     about = AskedCorrelation(*given, draws, on_failed, None if chosen is None else str(chosen))
     wanted = [measures] if isinstance(measures, str) else measures
-    side = _side(official, "official", official_form, official_ranks)
+    side = _side(official, "official", form, official_ranks)
     asked = wanted
     if not others:
         side, wanted = _alone(official, side, wanted)
@@ -557,8 +537,6 @@ def correlate(
     if not any(records) and all(one is other for one, other in zip(boards, others, strict=True)):
         refuse_choice(" and ".join(called), chosen, (), "scores of runs")
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
-    if best_by not in {None, *names}:
-        raise UnknownNameError("coefficient", str(best_by), names, settings=("best_by",))
     is_paired = official_measure is None and not any(records) and side.choice(None, asked) is None
     column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))
     results: list[tuple[str, LeaderboardCorrelation]] = []
@@ -574,7 +552,6 @@ def correlate(
                     path,
                     column,
                     rubric_measures_of(asked_of_grid),
-                    rels=rel,
                     coefficients=names,
                     compat=compat,
                     bank=known.bank if known else bank_of(bank),

@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from rubric_measures.types.entities import Run
 
 
-AgreementPlot = Literal["bland-altman", "confusion"]
 _LOG = logging.getLogger("rubric_measures")
 _JUDGMENTS = "judgments:"
 # τ, τ_AP, ρ and the largest rank drop.
@@ -99,15 +98,9 @@ class LabelAgreement(SourceAgreement):
                 yield Note(f"left out of the pairs: {counted(count, 'document')} labelled by {name} only", (name,))
         low, high = self.judges.scale
         for row in self.judges.rows:
-            what = f"{row.name}: {row.outside} labels %soutside the truth's scale ({low} to {high}) "
-            if row.outside and self.judges.is_clamped:
-                yield Note(what % "" + "are brought to its nearest end", (row.name,))
-            elif row.outside:
-                yield Note(
-                    what % "are " + "and count as they are; they can be brought into it",
-                    (row.name,),
-                    settings=("clamp",),
-                )
+            what = f"{row.name}: {row.outside} labels are outside the truth's scale ({low} to {high}) "
+            if row.outside:
+                yield Note(f"{what}and count as they are", (row.name,))
         for name, histogram in zip(self.names, self.histograms, strict=True):
             if histogram.unused:
                 count = len(histogram.unused)
@@ -119,15 +112,11 @@ class LabelAgreement(SourceAgreement):
             count = self.query_kappa.undefined
             yield Note(f"kappa is undefined on {counted(count, 'query')} (one label throughout)", is_warning=False)
 
-    def plot(self, path: str | os.PathLike[str] | None = None, kind: AgreementPlot = "bland-altman") -> Figure:
-        """Draws the labels of the first two sources.
-
-        - `bland-altman`: differences against means, with the bias and the limits of agreement.
-        - `confusion`: how many documents have which two labels.
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draws the labels of the first two sources: differences against means, with bias and limits of agreement.
 
         Args:
             path: the figure to write (none, where it is left out): .pdf, .svg or .png.
-            kind: what is drawn.
 
         Returns:
             the figure, which a notebook shows.
@@ -136,13 +125,10 @@ class LabelAgreement(SourceAgreement):
             InputError: another ending, or the file cannot be written.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.pages.plots import plot_bland_altman, plot_confusion
+        from rubric_measures.pages.plots import plot_bland_altman
         from rubric_measures.pages.style import save_figures
 
-        names = (self.names[0], self.names[1])
-        if kind == "confusion":
-            return save_figures([plot_confusion(self.agreement, names)], path)
-        return save_figures([plot_bland_altman(*self.aligned, names)], path)
+        return save_figures([plot_bland_altman(*self.aligned, (self.names[0], self.names[1]))], path)
 
 
 def agreement(
@@ -151,7 +137,6 @@ def agreement(
     label: Label = "max",
     rel: int | None = None,
     cutoff: Iterable[tuple[int, int]] = (),
-    clamp: bool = False,
     runs: Runs | None = None,
     measure: str = "nDCG@10",
     draws: Draws = USUAL_DRAWS,
@@ -180,7 +165,6 @@ def agreement(
         rel: the inclusive minimum grade that counts for a label; left out, `max` keeps all grades, and `count` takes
             the level that covers on the scale.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
-        clamp: bring labels of judges outside the truth's scale to its nearest end; how many is in `judges`.
         runs: TREC runs: the leaderboard that each judge's labels make of them is correlated with the truth's.
         measure: of these leaderboards.
         draws: of the intervals over queries; no rounds for none.
@@ -209,7 +193,6 @@ def agreement(
         scale=None if known is None else range(known.lowest, known.highest + 1),
         draws=draws,
         truth=int(len(sources) == 1 and _is_records(sources[0])),
-        clamp=clamp,
     )
     found = result if runs is None else _with_leaderboards(result, runs, measure, draws)
     asked = [{key[0] for key in source.labels} for source in read]
@@ -248,17 +231,17 @@ def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws:
 def agreement_tables(
     source: str | os.PathLike[str],
     *,
-    min_answers: Sequence[int] = (1, 2, 5),
     min_judgment: int = 1,
     bank: Bank | None = None,
     grader: str | Grader | None = None,
 ) -> list[AgreementTable]:
     """The Rubric workbench's inter-annotator tables: the labels of graded records against the judgments inside.
 
+    There are all tables for each n of 1, 2 and 5: a passage's label is its n-th highest grade, or the lowest where it
+    has fewer.
+
     Args:
         source: a file of graded records.
-        min_answers: for each number n all tables, of which a passage's label is its n-th highest grade, or the lowest
-            where it has fewer.
         min_judgment: the least judgment that is relevant: 1, the program's default, or 2, as in its paper.
         bank: the test bank.
         grader: whose grades count, see `load`; of several grade sets the first of each passage.
@@ -270,14 +253,15 @@ def agreement_tables(
 
     if not _is_records(source):
         raise InputError(
-            f"{_called(source)}tables of labels against judgments are of one graded-records file", settings=("tables",)
+            f"{_called(source)}tables of labels against judgments are of one graded-records file",
+            settings=("min_judgment",),
         )
     passages = passages_of_records(source, bank_of(bank), Grader.parse(grader))
     unjudged = sum(not passage.judgments for passage in passages)
     ungraded = sum(not passage.grades for passage in passages)
     if unjudged or ungraded:
         _LOG.info("%d passages without a judgment and %d without a grade are left out", unjudged, ungraded)
-    return workbench_tables(passages, min_answers, min_judgment)
+    return workbench_tables(passages, min_judgment)
 
 
 def _sources(

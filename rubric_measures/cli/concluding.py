@@ -107,18 +107,14 @@ def add_correlate_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(COEFFICIENTS)}; @k for the official top k (kendall@15). default: "
         f"{' '.join(DEFAULT_COEFFICIENTS)}",
     )  # fmt: skip
-    add_form_option(parser, "--board-form", "LEADERBOARD")
-    add_form_option(parser, "--official-form", "OFFICIAL")
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--official-ranks", action="store_true", default=None, help="OFFICIAL holds ranks, 1 best")
-    kind.add_argument(
-        "--official-scores", dest="official_ranks", action="store_false",
-        help="OFFICIAL holds scores (a JSON dict of the numbers 1 to n is otherwise read as ranks)",
+    add_form_option(parser, "--board-form", "all files")
+    parser.add_argument(
+        "--official-ranks", action=argparse.BooleanOptionalAction, default=None,
+        help="OFFICIAL holds ranks, 1 best; or it holds scores (a JSON dict of the numbers 1 to n is otherwise read as "
+        "ranks)",
     )  # fmt: skip
-    parser.add_argument("--rel", type=int, nargs="+", help="levels of a grid (default: those of the scale)")
-    parser.add_argument("--best-by", metavar="NAME", help="mark the best of this coefficient (default: the first)")
     parser.add_argument("--compat", choices=["workbench"], help="a missing run stops; a grid scores as the program")
-    add_plot_option(parser, "ranks, or scores by run and query", ("ranks", "scatter"))
+    add_plot_option(parser, "scores against official scores, or the ranks of several leaderboards")
     add_bootstrap_options(parser)
     add_output_options(parser)
     add_places_option(parser)
@@ -140,10 +136,10 @@ def run_correlate(options: argparse.Namespace) -> int:
     found = api.correlate(options.official, *options.others, **passed(options, api.correlate), notes=False)
     report = found.report(options.places)
     if options.plot is not None:
-        found.plot(options.plot, options.plot_kind)
+        found.plot(options.plot)
     write_output(options, report)
     if found.official.ranks and options.official_ranks is None:
-        _LOG.info("%s: read as ranks, 1 best (--official-scores reads scores)", options.official)
+        _LOG.info("%s: read as ranks, 1 best (--no-official-ranks reads scores)", options.official)
     say(found.notes)
     return 0 if found.is_complete else 1
 
@@ -162,10 +158,6 @@ def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
         help="binarise: first source at least A, the others at least B; may be repeated (default: at each label)",
     )  # fmt: skip
     parser.add_argument(
-        "--clamp", action="store_true",
-        help="bring labels outside the truth's scale to its nearest end; each judge and how many is said",
-    )  # fmt: skip
-    parser.add_argument(
         "--runs", metavar="RUN", nargs="+",
         help="TREC runs: also correlate the leaderboard that each judge's labels make with the truth's",
     )  # fmt: skip
@@ -173,32 +165,28 @@ def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
         "-m", "--measures", dest="measure", metavar="MEASURE", default="nDCG@10", help="of --runs (default: nDCG@10)"
     )
     parser.add_argument("--grader-b", metavar="GRADER", action=Once, help="that of the second source, of records too")
-    parser.add_argument("--tables", action="store_true", help="the Rubric workbench's tables of one records file")
     parser.add_argument(
-        "--min-answers", metavar="N", type=int, nargs="+", default=[1, 2, 5],
-        help="of --tables: the label is the N-th highest grade, or the lowest of fewer (default 1 2 5)",
+        "--tables", dest="min_judgment", type=int, choices=[1, 2],
+        help="the Rubric workbench's tables of one records file; judgments are relevant from 1 on, as in the program, "
+        "or from 2 on, as in its paper",
     )  # fmt: skip
-    parser.add_argument(
-        "--min-judgment", type=int, choices=[1, 2], default=1,
-        help="of --tables: the least judgment that is relevant; 1 as in the workbench, 2 as in its paper (default 1)",
-    )  # fmt: skip
-    add_plot_option(parser, "the labels of the first two sources", ("bland-altman", "confusion"))
+    add_plot_option(parser, "the differences of the first two sources' labels")
     add_bootstrap_options(parser)
     add_output_options(parser)
     add_places_option(parser)
     add_grade_options(parser, scores=False)
     parser.epilog = """examples:
   rubric_measures agreement assessors.qrels model.qrels --cutoff 2 2
-  rubric_measures agreement assessors.qrels judges/*.qrels --runs runs/*.run --clamp
+  rubric_measures agreement assessors.qrels judges/*.qrels --runs runs/*.run
   rubric_measures agreement graded.jsonl.gz --cutoff 4 2        (labels against the judgments inside)
-  rubric_measures agreement graded.jsonl.gz --tables --format latex
+  rubric_measures agreement graded.jsonl.gz --tables 1 --format latex
   rubric_measures agreement graded.jsonl.gz graded.jsonl.gz --items --grader prompt=A --grader-b prompt=B"""
 
 
 def run_agreement(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs_of(options, options.bank, *(source.removeprefix("judgments:") for source in options.sources))
-    if options.tables:
+    if options.min_judgment is not None:
         if len(options.sources) != 1:
             raise InputError("--tables takes one graded-records file")
         tables = api.agreement_tables(options.sources[0], **passed(options, api.agreement_tables))
@@ -207,7 +195,7 @@ def run_agreement(options: argparse.Namespace) -> int:
     options.cutoff = [(a, b) for a, b in options.cutoff]
     result = api.agreement(*options.sources, **passed(options, api.agreement), notes=False)
     if options.plot is not None:
-        result.plot(options.plot, options.plot_kind)
+        result.plot(options.plot)
     write_output(options, agreement_report(result, options.places))
     say(result.notes)
     return 1 if result.agreement.kappa is None else 0

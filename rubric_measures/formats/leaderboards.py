@@ -148,7 +148,7 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known) -> 
     if len(fitting) == 1:
         return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
-    settings = ("form", "official_form", "assessor_form", "source")
+    settings = ("form", "assessor_form", "source")
     raise FormatError(f"could be any of {named}; name the form or the queries", path=name, settings=settings)
 
 
@@ -256,7 +256,7 @@ def read_leaderboard(
 
     Args:
         path: the file.
-        form: the form, where it is known or cannot be seen.
+        form: the form of a text, where it is known or cannot be seen; JSON and parquet show theirs.
         queries: known queries, to tell the columns of a file that has no `all`.
         runs: known runs, likewise.
         measures: known measures, likewise.
@@ -274,7 +274,7 @@ def read_leaderboard(
     unscored: list[tuple[str, str]] = []
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     first = start.partition(b"\n")[0].decode("utf-8", "replace")
-    if form not in COLUMNS and (is_json or form in ("wide", "workbench") or _is_table(first)):
+    if is_json or form in ("wide", "workbench") or (form not in COLUMNS and _is_table(first)):
         numbers = _from_rows(path, name, is_json, unscored)
     else:
         known = {"topic": queries, "run": runs, "measure": measures}

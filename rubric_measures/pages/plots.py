@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
-from rubric_measures.analysis.agreement import Agreement, bland_altman
+from rubric_measures.analysis.agreement import bland_altman
 from rubric_measures.analysis.comparison import Comparison
 from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau
 from rubric_measures.analysis.resampling import Draws, FloatArray
@@ -433,29 +433,6 @@ def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
     test = f"{comparison.tests.correction}, α = {comparison.tests.alpha:g}"
     note = f"{best}mean of {counted(len(comparison.queries), 'query')} ({test})"
     name_axes(axes, f"{lines_of(comparison.measure)}\n{note}", "")
-    return finished(figure)
-
-
-def plot_confusion(found: Agreement, names: tuple[str, str] = ("first", "second")) -> Figure:
-    """How many documents have which two labels; the diagonal, where both agree, is bold, and κ stands below.
-
-    Colours are shares of a row, so that rare labels are seen, too; the numbers are counts.
-
-    Args:
-        found: the agreement of two sources.
-        names: of the sources: rows and columns.
-    """
-    counts = np.array(found.confusion, dtype=np.float64)
-    labels = [str(label) for label in found.labels]
-    sums = counts.sum(axis=1, keepdims=True)
-    shares = np.divide(counts, sums, out=np.zeros_like(counts), where=sums > 0)
-    figure, axes = cells_figure(labels, labels, 0.7, 0.45)
-    texts = [[f"{count:.0f}" for count in row] for row in counts]
-    bold = np.eye(len(labels), dtype=np.bool_)
-    draw_cells(axes, shares, texts, (0.0, 1.0), "share of the row", labels, labels, bold)
-    axes.tick_params(axis="x", rotation=0)
-    said = f"{counted(found.pairs, 'document')}, {100 * found.exact_match:.1f} % equal, κ = {_shown(found.kappa)}"
-    name_axes(axes, f"label by {names[1]}\n{said}", f"label by {names[0]}")
     return finished(figure)
 
 

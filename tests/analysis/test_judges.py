@@ -158,21 +158,17 @@ def test_one_judge_of_another_scale_changes_no_other_row() -> None:
     assert all(beside[name] == statistics for name, statistics in alone.items())
 
 
-def test_labels_outside_the_scale_are_brought_to_its_nearest_end() -> None:
+def test_labels_outside_the_scale_are_counted() -> None:
     keys = [("q", str(place)) for place in range(5)]
     truth = LabelSource("truth", dict(zip(keys, [0, 1, 2, 3, 3], strict=True)))
     judge = LabelSource("judge", dict(zip(keys, [-1, 1, 2, 5, 4], strict=True)))
-    open_ended = compare_sources([truth, judge], draws=Draws(0))
-    assert (open_ended.judges.rows[0].outside, open_ended.agreement.exact_match) == (3, 0.4)
-    clamped = compare_sources([truth, judge], draws=Draws(0), clamp=True)
-    assert (clamped.judges.rows[0].outside, clamped.agreement.exact_match) == (3, 1.0)
+    found = compare_sources([truth, judge], draws=Draws(0))
+    assert (found.judges.rows[0].outside, found.agreement.exact_match) == (3, 0.4)
     # A scale that is known, or said, goes before the labels that happen to occur.
-    known = compare_sources([LabelSource("t", truth.labels, parse_scale("0-5:4")), judge], draws=Draws(0), clamp=True)
+    known = compare_sources([LabelSource("t", truth.labels, parse_scale("0-5:4")), judge], draws=Draws(0))
     assert (known.judges.scale, known.judges.rows[0].outside) == ((0, 5), 1)
-    said = compare_sources([truth, judge], scale=range(5), draws=Draws(0), clamp=True)
+    said = compare_sources([truth, judge], scale=range(5), draws=Draws(0))
     assert (said.judges.scale, said.judges.rows[0].outside) == ((0, 4), 2)
-    # The truth itself is left as it is.
-    assert compare_sources([truth, judge], scale=range(2), draws=Draws(0), clamp=True).aligned[0].max() == 3
 
 
 def test_the_share_of_failed_grades() -> None:

@@ -358,7 +358,7 @@ def test_correlations_are_made_again(folder: Path, capsys: pytest.CaptureFixture
     assert main(["leaderboard", str(source / "qrels.txt"), *runs, "-m", "nDCG@10", "-o", official]) == 0
     assert main(["leaderboard", records, *runs, *bank, *BOARD, "-o", board]) == 0
     # Two boards, and a grid of records; from another folder, too.
-    grid = [records, *bank, "-m", "RubricCover@20", "--best-by", "spearman", "--rel", "4", "5"]
+    grid = [records, *bank, "-m", "RubricCover@20", "--coefficients", "spearman", "kendall"]
     shutil.copy(official, folder / "moved.json")
     for given in ([board, "--coefficients", "kendall", "spearman@3", "--rounds", "50", "--level", "0.9"], grid):
         main(["correlate", official, *given, "--rounds", "50", "-o", str(path)])

@@ -173,7 +173,7 @@ def test_correlations_without_noise(boards, tmp_path, capsys) -> None:
     six = tmp_path / "six.txt"
     six.write_text("\n".join(lines) + "\n")
     options = ("--official-measure", "cover", "-m", "nugget", "--coefficients", "kendall", "--rounds", 500)
-    more = ("--board-form", "ir_measures", "--official-form", "ir_measures")
+    more = ("--board-form", "ir_measures")
     both = ("correlate", six, six, *options, *more)
     head, *lines = call(capsys, *both)[1].splitlines()
     assert head.split()[:4] == ["measure", "runs", "kendall_noise_free", "kendall"]

@@ -176,7 +176,7 @@ def test_scores_whose_squares_overflow_are_refused(
     cells = [("a", "q1", values[0]), ("a", "q2", values[1]), ("b", "q1", "0.25"), ("b", "q2", "0.5")]
     (folder / "board.txt").write_text("".join(f"{run} {query} nDCG@10 {value}\n" for run, query, value in cells))
     if command.startswith("correlate"):
-        command += " --board-form ir_measures --official-form ir_measures"
+        command += " --board-form ir_measures"
     said = last_line(capsys, command)
     assert said.startswith("board.txt:") and "is no number from -1e+100 to 1e+100" in said
 
@@ -225,7 +225,7 @@ def test_long_names_are_shortened_in_notes_too(folder: Path, capsys: pytest.Capt
     for board, scores in (("one", "12"), ("two", "21")):
         rows = [f"{run} all nDCG@10 0.{score}\n" for run, score in zip(("a", "b" * 2000), scores, strict=True)]
         (folder / f"{board}.txt").write_text("".join(rows))
-    command = "correlate one.txt two.txt --board-form ir_measures --official-form ir_measures --rounds 10"
+    command = "correlate one.txt two.txt --board-form ir_measures --rounds 10"
     assert main(command.split()) < 2
     said = capsys.readouterr().err
     assert "the largest rank drop is 1, of run bbb" in said and max(map(len, said.splitlines())) < 600

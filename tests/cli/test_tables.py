@@ -125,7 +125,7 @@ def test_names_never_make_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
         ["compare", "scores.json", "--rounds", "20"],
         ["correlate", "scores.json", "scores.json", "--rounds", "20"],
         ["agreement", "graded.jsonl", "--rounds", "0"],
-        ["agreement", "graded.jsonl", "--tables"],
+        ["agreement", "graded.jsonl", "--tables", "1"],
         ["verify", "grid", "graded.jsonl"],
         ["verify", "all", "graded.jsonl", "--grader", "scale=0-5:1"],
     ):

@@ -154,7 +154,7 @@ correlate {{one.json}} {{graded.jsonl}} --bank {{questions.jsonl}} {_QUICK}
 correlate {{board-dict.json}} {{board-wide.txt}} {_QUICK}
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4
 agreement {{graded.jsonl}} {_QUICK}
-agreement {{graded.jsonl}} --tables --format latex
+agreement {{graded.jsonl}} --tables 1 --format latex
 agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --grader-b human:bob {_QUICK}
 agreement {{exported/graded.jsonl.gz}} --grader assessors=override {_QUICK}
 combine {{exported/graded.jsonl.gz}} --grader lexical:1 --grader human:bob

@@ -560,9 +560,7 @@ def test_a_grid_of_correlations_with_assessors_in_the_graders_place(
     official.write_text('{"r1": 0.9, "r2": 0.5, "r3": 0.1}')
     asked = [
         "-m",
-        "RubricQrels(measure='nDCG@1')",
-        "--rel",
-        "1",
+        "RubricQrels(measure='nDCG@1',rel=1)",
         "--coefficients",
         "kendall",
         "--rounds",
@@ -621,7 +619,7 @@ def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: p
     assert {**assessors, "source": None} == {**rated, "source": None}
     tables = []
     for command in ([path, "--grader", "assessors=override"], [replaced]):
-        assert main(["agreement", *command, "--tables", "--format", "json"]) == 0
+        assert main(["agreement", *command, "--tables", "1", "--format", "json"]) == 0
         tables.append(json.loads(capsys.readouterr().out))
     assert tables[0] == tables[1]
     # An assessor against the grader, item by item: 1 against 5, 5 against 1.

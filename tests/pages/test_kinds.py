@@ -82,20 +82,19 @@ def test_groups(drawn: list, tmp_path: Path) -> None:
     check(drawn)
 
 
-@pytest.mark.parametrize("kind", ["ranks", "scatter"])
-def test_scores(kind: str, drawn: list, tmp_path: Path) -> None:
+@pytest.mark.parametrize("boards", [1, 2])
+def test_scores(boards: int, drawn: list, tmp_path: Path) -> None:
     ours, official = tmp_path / "ours.json", tmp_path / "official.json"
     form = ["--format", "json", "-o"]
     assert main(["leaderboard", GRADED, *RUNS, "--bank", BANK, "-m", MEASURES[0], *form, str(ours)]) == 0
     assert main(["leaderboard", QRELS, *RUNS, "-m", "nDCG@10", *form, str(official)]) == 0
-    plot = ["--plot", str(tmp_path / "x.png"), "--plot-kind", kind]
-    assert main(["correlate", str(official), str(ours), *plot, "--rounds", "0"]) == 0
+    plot = ["--plot", str(tmp_path / "x.png")]
+    assert main(["correlate", str(official), *[str(ours)] * boards, *plot, "--rounds", "0"]) == 0
     check(drawn)
 
 
-@pytest.mark.parametrize("kind", ["confusion", "bland-altman"])
-def test_labels(kind: str, drawn: list, tmp_path: Path) -> None:
-    plot = ["--plot", str(tmp_path / "x.png"), "--plot-kind", kind]
+def test_labels(drawn: list, tmp_path: Path) -> None:
+    plot = ["--plot", str(tmp_path / "x.png")]
     assert main(["agreement", QRELS, GRADED, "--bank", BANK, *plot, "--rounds", "0"]) == 0
     check(drawn)
 
