@@ -87,7 +87,7 @@ def main() -> None:
                     model="openai:m",
                     calls=rubric_measures.Calls(base_url=server.url, prices=folder / "prices.json"),
                     prompt=str(folder / prompt) if prompt.endswith(".toml") else prompt,
-                    items_per_call=size,
+                    asking=rubric_measures.Asking(items_per_call=size),
                 )
             run = records.report.run
             assert records.report.by_status == {"graded": PASSAGES * ITEMS}

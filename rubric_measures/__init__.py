@@ -56,16 +56,19 @@ if TYPE_CHECKING:
         evaluate_answers,
         generate,
         grade,
+        grade_support,
         load,
         load_bank,
         load_board,
         pool,
         power,
+        regrade,
         reusability,
         score,
         tournament,
         write_report,
     )
+    from rubric_measures.grading.asking import Asking
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import Grades
     from rubric_measures.models.settings import Calls
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALCEPrecision",
     "ALCERecall",
+    "Asking",
     "Board",
     "Calls",
     "CitationCoverage",
@@ -110,6 +114,7 @@ __all__ = [
     "evaluate_answers",
     "generate",
     "grade",
+    "grade_support",
     "load",
     "load_bank",
     "load_board",
@@ -118,6 +123,7 @@ __all__ = [
     "nRubricCover",
     "pool",
     "power",
+    "regrade",
     "reusability",
     "score",
     "tournament",
@@ -129,6 +135,7 @@ if not TYPE_CHECKING:
         "rubric_measures.api": __all__,
         "rubric_measures.analysis.resampling": ["Draws", "Tests"],
         "rubric_measures.measures.grade_sets": ["Grader"],
+        "rubric_measures.grading.asking": ["Asking"],
         "rubric_measures.measures.grades": ["Grades"],
         "rubric_measures.models.settings": ["Calls"],
         "rubric_measures.types.entities": ["Grade", "Preference", "RubricItem", "TestBank", "make_item_id"],

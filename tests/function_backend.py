@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from rubric_measures.grading.asking import GradingSettings
+from rubric_measures.grading.asking import Asking
 from rubric_measures.grading.nuggetization import Caller
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import LocalRunner
@@ -43,4 +43,4 @@ class FunctionBackend:
 
 
 def caller_of(answer: Callable[[Request], str | Reply], model: str = "function:test", retries: int = 1) -> Caller:
-    return Caller(LocalRunner(FunctionBackend(answer, model)), GradingSettings(retries=retries))
+    return Caller(LocalRunner(FunctionBackend(answer, model)), Asking(retries=retries))

@@ -28,7 +28,7 @@ else:
         "evaluating": "argue check_run convert evaluate write_qrels write_report",
         "generating": "generate",
         "graders": "Calibration Combined agreement agreement_tables calibrate combine",
-        "grading": "grade pool run_canaries",
+        "grading": "grade grade_support pool regrade run_canaries",
         "loading": "load load_bank",
         "reports": "refuse_sums report",
         "scoring": "Board default_measures reusability score",

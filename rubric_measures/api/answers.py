@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 from msgspec.structs import replace
 
 from rubric_measures.api.evaluating import evidence, write_report
-from rubric_measures.api.grading import grade, sentence_bank
+from rubric_measures.api.grading import grade, grade_support, sentence_bank
 from rubric_measures.api.loading import Bank, File, GradedRecords, are_rows, bank_of, file_path, is_file, load
 from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, score
 from rubric_measures.api.versions import AnswerVersion, compare_versions, paired_runs, read_version, settings_of
@@ -36,7 +36,7 @@ from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.grading import Estimate, GradingPlan, GradingReport, default_prompts
-from rubric_measures.grading.asking import UNREAD
+from rubric_measures.grading.asking import UNREAD, Asking
 from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rubric_measures.boards.kept import Gates
     from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.measure import Measures
+    from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
     from rubric_measures.pages.board_page import QueryEvidence
     from rubric_measures.records.models import QueryPassages
@@ -276,7 +277,7 @@ def made_bank(
     asked: Questions,
     kept: TestBank | None,
     bank_from: BankSource | None,
-    model: str,
+    model: str | Backend,
     progress: Progress,
     calls: Calls,
     dry_run: bool = False,
@@ -322,10 +323,12 @@ def made_bank(
     return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)
 
 
-def _source(bank_from: BankSource | None, asked: Questions, missing: Mapping[str, str], model: str) -> BankSource:
+def _source(
+    bank_from: BankSource | None, asked: Questions, missing: Mapping[str, str], model: str | Backend
+) -> BankSource:
     """What the bank is made from: what was asked for, else references where there are any."""
     lacking = [query_id for query_id in missing if query_id not in asked.references]
-    is_lexical = model.partition(":")[0] == "lexical"
+    is_lexical = isinstance(model, str) and model.partition(":")[0] == "lexical"
     usual: BankSource = "sentences" if is_lexical else "references" if len(lacking) < len(missing) else "questions"
     source = bank_from or usual
     if source != "questions" and lacking:
@@ -568,7 +571,7 @@ class EvaluatedAnswers:
 def evaluate_answers(
     answers: AnswerSource | Sequence[AnswerSource] | Mapping[str, AnswerSource],
     *,
-    model: str,
+    model: str | Backend,
     bank: Bank | None = None,
     bank_from: BankSource | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -577,8 +580,7 @@ def evaluate_answers(
     measures: Measures | None = None,
     contexts: bool = False,
     prompt: str | Sequence[str] = (),
-    explain: bool | None = None,
-    items_per_call: int | Literal["all"] | None = None,
+    asking: Asking = Asking(),
     on_failed: OnFailed | None = None,
     title: str = "Answers",
     against: AnswerSource | EvaluatedAnswers | None = None,
@@ -604,7 +606,7 @@ def evaluate_answers(
         answers: a row an answer: files (CSV, TSV, JSON, JSON lines, parquet), data frames, data sets, or rows with
             names; several of them are several runs, named by the keys of a mapping, else by their files. The column
             names of ragas, deepeval, promptfoo and Hugging Face datasets are known.
-        model: who grades: `lexical`, `hf:NAME`, `openai:NAME`, …; see `grade`.
+        model: who grades: `lexical`, `hf:NAME`, `openai:NAME`, …, or a backend of your own; see `grade`.
         bank: what good answers say: a bank, or a file of any format that `load_bank` reads. Its queries are found by
             their ids, or by their texts.
         bank_from: without a bank, what it is made from: `references`, nuggets that the model finds in the reference
@@ -623,10 +625,8 @@ def evaluate_answers(
         contexts: grade the retrieved contexts, too, for the items that answers miss: whether each was retrieved
             (`retrieved` of the result, and in the report). They are no runs of the board.
         prompt: see `grade`.
-        explain: ask for a reason with each grade of an item. None asks models behind endpoints, where no prompt is
-            named.
-        items_per_call: see `grade`. None shows ten items of an answer at once to models behind endpoints, as nuggetizer
-            does, where no prompt is named; else each by itself.
+        asking: how prompts are put to the model, and replies are read. By default models behind endpoints are asked for
+            reasons, and about ten items of an answer at once, as nuggetizer does, where no prompt is named.
         on_failed: how a failed grade counts, see `load`.
         title: the heading of the report.
         against: what the answers are compared with, fact by fact (`diff` of the result, and in the report): the folder
@@ -702,29 +702,30 @@ def evaluate_answers(
     if folder is not None:
         calls = dataclasses.replace(calls, cache=calls.cache or folder / "replies.sqlite")
     shown: Mapping[str, Any] = {"title": title, "notes": notes, "review": review}
-    is_free = True not in of_citations and not prompt and model.partition(":")[0] in ("openai", "litellm")
-    asking: Any = {
+    name = model if isinstance(model, str) else model.model
+    if True not in of_citations and not prompt and name.partition(":")[0] in ("openai", "litellm"):
+        reasons = True if asking.explain is None else asking.explain
+        asking = dataclasses.replace(asking, explain=reasons, items_per_call=asking.items_per_call or _TOGETHER)
+    how: Any = {
         "model": model,
         "prompt": prompt,
-        "explain": is_free if explain is None else explain,
+        "asking": asking,
         "give_up_after": UNREAD,
         "dry_run": dry_run,
         "progress": progress,
         "calls": calls,
     }
-    if items_per_call is not None:
-        asking["items_per_call"] = items_per_call
     if True in of_citations:
         answered: Any = answers_with_citations(asked)
         assert plan is not None
         # What the measures need of the scale is asked before a model is paid.
-        plan.refuse_lacking({"": ()}, _scale_of(prompt, default_prompts(model, TestBank({}), of_pairs=True)))
+        plan.refuse_lacking({"": ()}, _scale_of(prompt, default_prompts(name, TestBank({}), of_pairs=True)))
         output = None if folder is None else folder / "support.jsonl.gz"
-        records = grade(answered, support=True, output=output, **asking)
+        records = grade_support(answered, output=output, **how)
         if dry_run:
             return _planned(records.plan, TestBank({}), asked)
         sentences = sentence_bank(records, asked.texts)
-        made = _evaluated(records, sentences, measures, on_failed, runs, folder, asking)
+        made = _evaluated(records, sentences, measures, on_failed, runs, folder, how)
         return _written(made, "support", shown)
     used = known if bank is not None else made_bank(asked, known, bank_from, model, progress, calls, dry_run)
     if isinstance(used, GradingPlan):
@@ -733,27 +734,25 @@ def evaluate_answers(
     used = TestBank(used.items, {**asked.texts, **used.query_texts}, used.facet_texts, used.edited)
     of_these = of_asked(used, asked)
     if plan is not None:
-        plan.refuse_lacking(of_these.items, _scale_of(prompt, default_prompts(model, of_these)))
+        plan.refuse_lacking(of_these.items, _scale_of(prompt, default_prompts(name, of_these)))
     measures = measures or _measures(used)
     if gates is not None and plan is None:
         gates.refuse_others(parse_measures(measures))
     if folder is not None and not dry_run:
         write_kept(folder / "bank.csv", used)
-    if is_free:
-        asking.setdefault("items_per_call", _TOGETHER)
     output = None if folder is None else folder / "graded.jsonl.gz"
-    records = grade(_pooled(asked, contexts), of_these, output=output, **asking)
+    records = grade(_pooled(asked, contexts), of_these, output=output, **how)
     if dry_run:
         if contexts:
             tell("grading contexts comes on top: its calls follow from what the answers miss")
         return _planned(records.plan, of_these, asked)
-    made = _evaluated(records, of_these, measures, on_failed, runs, folder, asking)
+    made = _evaluated(records, of_these, measures, on_failed, runs, folder, how)
     if contexts:
-        made = dataclasses.replace(made, retrieved=_retrieved(made, asked, asking))
+        made = dataclasses.replace(made, retrieved=_retrieved(made, asked, how))
     if compared[0]:
         now = made._version
-        how: Any = {"confirm": confirm, "asking": made.asking}
-        made = dataclasses.replace(made, diff=compare_versions(before or now, now, *compared, **how))
+        diff = compare_versions(before or now, now, *compared, confirm=confirm, asking=made.asking)
+        made = dataclasses.replace(made, diff=diff)
     return _written(made, "", shown)
 
 

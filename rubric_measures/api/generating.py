@@ -22,8 +22,7 @@ from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import spaced_pairs
-from rubric_measures.grading import GradingSettings
-from rubric_measures.grading.asking import Ask
+from rubric_measures.grading.asking import Ask, Asking
 from rubric_measures.grading.generation import (
     BankQuery,
     check_queries,
@@ -48,6 +47,7 @@ from rubric_measures.types.entities import Query, TestBank
 if TYPE_CHECKING:
     from rubric_measures.grading.generation import LongPassage, SyntheticQueries, SyntheticQuery
     from rubric_measures.grading.nuggetization import MadeBank, RelatedBy, SourceSegment
+    from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
     from rubric_measures.prompts.library import Prompt
     from rubric_measures.records.models import QueryPassages
@@ -56,6 +56,7 @@ _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
 # Failures that are listed one by one.
 _SHOWN = 20
+_LONGEST = 2048  # tokens of a reply
 
 
 class CallPlan(NamedTuple):
@@ -104,7 +105,7 @@ class Generated:
 def generate(
     queries: File | Mapping[str, str] | Rows | None = None,
     *,
-    model: str | Sequence[str],
+    model: str | Backend | Sequence[str | Backend],
     target: Literal["questions", "nuggets", "queries"] = "questions",
     output: _File | None = None,
     limit: int | None = None,
@@ -127,10 +128,7 @@ def generate(
     sample_passages: int | None = None,
     quota: Mapping[str, int] | None = None,
     seed: int = 0,
-    temperature: float = 0.0,
-    max_tokens: int = 2048,
-    option: Mapping[str, Any] | None = None,
-    retries: int = 1,
+    asking: Asking = Asking(),
     calls: Calls = Calls(),
     dry_run: bool = False,
     progress: Progress = False,
@@ -142,7 +140,8 @@ def generate(
 
     Args:
         queries: query -> text, a file (JSON, JSON lines, TSV), a frame, or an ir_datasets id.
-        model: `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME` or `scripted:FILE`; several for synthetic queries.
+        model: `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, `scripted:FILE`, or a backend of your own; several for
+            synthetic queries.
         target: what to make.
         output: the file to write; the cache lies beside it, if nothing else is said.
         limit: only this many queries (or long passages), the first ones.
@@ -166,10 +165,7 @@ def generate(
         sample_passages: ask about this many long passages, drawn by `seed`.
         quota: model -> how many of its queries to keep.
         seed: of the samples.
-        temperature: 0 takes the most probable reply.
-        max_tokens: the longest reply.
-        option: further generation options.
-        retries: further draws of a reply that cannot be read.
+        asking: temperature, longest reply (2048 tokens by default), further options and retries.
         calls: where models are called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
             default; without an output replies are not kept.
         dry_run: make no call and write nothing; `plan` of the result says what would be asked.
@@ -179,7 +175,9 @@ def generate(
         InputError: a setting is missing, wrong or without effect, or an input cannot be read.
         GradingError: the model cannot be used, or no call led to anything.
     """
-    specs = list(dict.fromkeys([model] if isinstance(model, str) else model))
+    several: Any = model if isinstance(model, list | tuple) else [model]
+    models: dict[str, str | Backend] = {one if isinstance(one, str) else one.model: one for one in several}
+    specs = list(models)
     path = file_beside(output, calls.cache, ".cache.sqlite")
     calls = dataclasses.replace(calls, cache=path)
     given = {
@@ -196,8 +194,9 @@ def generate(
     read += [spec.removeprefix("scripted:") for spec in specs if spec.startswith("scripted:")]
     keep_inputs(output, *read)
     keep_cache(path, output, *read)
-    how = GradingSettings(temperature=temperature, max_tokens=max_tokens, options=option or {}, retries=retries)
-    with contextlib.ExitStack() as stack, _callers(specs, calls, how, dry_run, progress) as asked:
+    how = asking.only("temperature", "max_tokens", "option", "retries")
+    how = dataclasses.replace(how, max_tokens=how.max_tokens or _LONGEST)
+    with contextlib.ExitStack() as stack, _callers(models, calls, how, dry_run, progress) as asked:
         queries, passages, examples, from_documents, qrels = (
             named_files(one, stack) for one in (queries, passages, examples, from_documents, qrels)
         )
@@ -299,14 +298,14 @@ def _asked(queries: Any, limit: int | None) -> list[BankQuery]:
 
 @contextlib.contextmanager
 def _callers(
-    specs: Sequence[str], calls: Calls, how: GradingSettings, dry_run: bool, progress: Progress
+    models: Mapping[str, str | Backend], calls: Calls, how: Asking, dry_run: bool, progress: Progress
 ) -> Iterator[list[tuple[CalledModel, Caller]]]:
     """What puts questions to the models, behind their cache; of a dry run, what counts them."""
     with contextlib.ExitStack() as stack:
         stop = None if dry_run else stack.enter_context(Interrupts()).event
         found = []
-        for spec in specs:
-            model = calls.to(spec)
+        for spec, one in models.items():
+            model = calls.to(one)
             if dry_run:
                 runner = stack.enter_context(model.planning())
             else:

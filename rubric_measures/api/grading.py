@@ -55,6 +55,7 @@ from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import distinct_run_names, is_run_table, read_run
+from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.grade_sets import Grader, read_judgments
 from rubric_measures.models.settings import Calls, note_limit
 from rubric_measures.types.entities import Run, TestBank
@@ -234,41 +235,21 @@ def grade(
     bank: Bank | None = None,
     *,
     model: str | Backend,
+    prompt: str | Sequence[str] = (),
+    asking: Asking = Asking(),
+    calls: Calls = Calls(),
     measures: Measures = (),
     runs: Runs | None = None,
-    where: str | None = None,
-    grader: str | Grader | None = None,
     query_texts: File | Mapping[str, str] | None = None,
-    support: bool = False,
-    collection: _File | Sequence[_File] | Collection | None = None,
-    citations: int | Literal["first", "all"] = "first",
-    prompt: str | Sequence[str] = (),
-    prompt_field: Mapping[str, object] | None = None,
     documents: _File | None = None,
     level_shown: int = 2,
     label_grader: str | Grader | None = None,
-    output: _File | None = None,
-    manifest: _File | None = None,
-    temperature: float = 0.0,
-    max_tokens: int | None = None,
-    option: Mapping[str, Any] | None = None,
-    replicates: int = 1,
-    combine: Literal["median", "majority"] = "median",
-    retries: int = 1,
-    explain: bool = False,
-    unparsed: Literal["", "exampp", "workbench"] = "",
-    compat: Literal["", "workbench", "nuggetizer"] = "",
-    nuggets_per_call: int = 10,
-    items_per_call: int | Literal["all"] = 1,
-    shuffle_seed: int | None = None,
-    long_passages: Literal["chunk", "truncate", "refuse"] = "chunk",
-    only_changed: bool = False,
-    old_bank: Bank | None = None,
-    give_up_after: int | None = None,
-    dry_run: bool = False,
     queries: Iterable[str] | None = None,
     limit: int | None = None,
-    calls: Calls = Calls(),
+    output: _File | None = None,
+    manifest: _File | None = None,
+    give_up_after: int | None = None,
+    dry_run: bool = False,
     progress: Progress = False,
 ) -> GradedRecords:
     """Grades passages against a test bank.
@@ -281,52 +262,28 @@ def grade(
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
         bank: the test bank; not needed for direct labels and aspects of answers.
         model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, or a backend of your own.
+        prompt: the name of a prompt or a .toml file, or several; by default those that fit the bank.
+        asking: how prompts are put to the model and its replies are read.
+        calls: where the model is called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
+            default; without an output replies are not kept.
         measures: what the grades are for: RubricCover, NuggetV, NuggetW, NuggetA or WeightedCover. A grade is asked for
             only while it can change one of them, so the board by these is the same, to the last digit, as with all
             grades. The passages that may settle most are asked about first. A pair that no run needs is
             never asked; records and manifest say for which measures and runs the others were. Boards say which measures
             are exact, and what others lie between. Another time, further measures, levels or runs ask only for what is
             new. Empty asks for all grades.
-        runs: of measures, the runs that are scored, as `score` takes them; None takes the rankings in the records.
-        where: the passages have grades: ask only about the cells (an item of a passage) whose grade fulfils this
-            condition: `grade between 2 and 3`, `grade < 3`, `<=`, `>`, `>=`, `=`, or `grade failed`.
-        grader: of `where`, whose grades are meant, as in `load`, where the passages have several grade sets.
+        runs: of measures, the runs that are scored, as `score` takes them; by default the rankings in the records.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
-        support: the passages are generated answers (`Answer`s, files of reports or support labels, one or several, or
-            records that this made of them): each sentence is judged by the documents that it cites. No bank is needed.
-        collection: of support, where the texts of cited documents come from: see `pool`; or requests of nuggetizer,
-            with what was retrieved. Texts that reports bring along come first.
-        citations: of support, which citations of a sentence are judged: the `first`, `all`, or the first so many.
-        prompt: the name of a prompt or a .toml file, or several; by default those that fit the bank.
-        prompt_field: settings of the prompt (`domain`).
         documents: for prompts about answers, what to show: graded records, or a collection.
         level_shown: the lowest label of documents shown.
         label_grader: whose direct labels count, where `documents` has those of several; see `load`.
-        output: a file for the graded records; they are written query by query and not held in memory. The cache and
-            the manifest lie beside it, if nothing else is said.
-        manifest: a file that says what made the grades; by default `OUTPUT.manifest.json`, none without an output.
-        temperature: 0 takes the most probable reply.
-        max_tokens: the longest reply; None goes by the kind of prompt.
-        option: further generation options.
-        replicates: draws of every reply; needs a temperature.
-        combine: how replicates become one grade: `median` (of two the lower) or `majority`.
-        retries: further draws of a reply that cannot be read.
-        explain: ask for a reason before each grade, and keep it in the records.
-        unparsed: `exampp` or `workbench` grade replies without a rating by rule.
-        compat: `workbench` or `nuggetizer` read, match and count replies as that program does.
-        nuggets_per_call: label lists: nuggets shown at once.
-        items_per_call: so many items of a passage in one call, or `all`, by prompts that ask about one question or
-            nugget; what the reply does not grade is asked about singly.
-        shuffle_seed: where a call shows several items: another order for each replicate.
-        long_passages: what does not fit: `chunk` (the best grade counts), `truncate` or `refuse`.
-        only_changed: the passages have grades: grade only the items that edits of the bank touched.
-        old_bank: the bank before edits that were not made in the review page.
-        give_up_after: end with an error where none of the first so many replies can be read; None goes on.
-        dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
         queries: grade only these queries; the others are left out.
         limit: grade only this many passages of each query, the first ones.
-        calls: where the model is called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
-            default; without an output replies are not kept.
+        output: a file for the graded records; they are written query by query and not held in memory. The cache and
+            the manifest lie beside it, if nothing else is said.
+        manifest: a file that says what made the grades; by default OUTPUT.manifest.json, none without an output.
+        give_up_after: end with an error where none of the first so many replies can be read; by default never.
+        dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
 
     Raises:
@@ -336,144 +293,315 @@ def grade(
         GradingError: the model cannot be used; finished calls are in the cache.
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
-    from rubric_measures.grading import (
-        GradingEngine,
-        GradingReport,
-        GradingSettings,
-        estimate,
-        make_manifest,
-        note_amended,
-        note_report,
-        write_manifest,
-    )
-
-    prompts = (prompt,) if isinstance(prompt, str) else tuple(prompt)
-    wanted = None if queries is None else [str(name) for name in queries]
-    if wanted == [] or (limit is not None and limit < 1):
-        raise InputError("name a query at least, and a limit of at least 1", settings=("queries", "limit"))
-    part = partial(_part, queries=wanted, limit=limit)
-    _check_manifest(manifest)
-    manifest = file_beside(output, manifest, ".manifest.json")
-    calls = dataclasses.replace(calls, cache=file_beside(output, calls.cache, ".cache.sqlite"))
-    scripted = [model.removeprefix("scripted:")] if isinstance(model, str) and model.startswith("scripted:") else []
-    prompt_files = (name for name in prompts if name.endswith(".toml"))
-    read = [bank, old_bank, query_texts, documents, calls.prices, *scripted, *prompt_files]
-    most = _citations(support, collection, citations)
-    given_files = [os.fspath(one) for one in listed(passages) if isinstance(one, str | os.PathLike)]
-    given = ", ".join(given_files)
-    if most is not None:
-        read += [*(collection if isinstance(collection, list | tuple) else [collection]), *listed(passages)]
-    # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
-    keep_inputs(output, None if wanted is None and limit is None else passages, *read)
-    keep_inputs(manifest, passages, *read)
-    keep_apart(output=output, manifest=manifest)
-    keep_cache(calls.cache, output, manifest, passages, *read)
-    if most is not None:
-        # They would do nothing, or leave out documents that are cited.
-        beside = {"bank": bank, "documents": documents, "only_changed": only_changed, "limit": limit}
-        if ignored := [name for name, value in beside.items() if value]:
-            text = "support is judged for the sentences of answers by what they cite; leave the other setting out"
-            raise InputError(text, settings=ignored)
-        passages = answered = support_records(passages, collection)
-        texts = query_texts_of(query_texts)
-        with naming(*given_files):
-            made = sentence_bank(answered, texts)
-    else:
-        made = _bank(bank, query_texts, prompts)
-        _note_missing(made, prompts)
-    change = _change(bank, made, old_bank, only_changed)
-    asked = calls.to(model)
-    meant = grader_of(grader)
-    _check_where(where, meant, only_changed)
-    needed = _needed(measures, runs, where=where, only_changed=only_changed, support=support)
-    greedy = temperature == 0 and "temperature" not in (option or {})
-    if replicates > 1 and greedy and shuffle_seed is None:
-        raise InputError(
-            "replicates at temperature 0 are all the same reply; give a temperature (or a seed of shuffles)",
-            settings=("temperature", "shuffle_seed"),
-        )
-    settings = GradingSettings(
-        temperature=temperature,
-        max_tokens=max_tokens,
-        options=option or {},
-        replicates=replicates,
-        combine=combine,
-        retries=retries,
-        explain=explain,
-        unparsed=unparsed,
-        compat=compat,
-        long_passages=long_passages,
-        nuggets_per_call=nuggets_per_call,
-        items_per_call=items_per_call,
-        shuffle_seed=shuffle_seed,
-        fields={name: str(value) for name, value in (prompt_field or {}).items()},
-        documents=_documents(documents, level_shown, label_grader),
-    )
-    source = passages_of(passages, "grading")
-    with fewer_collections():
-        asking = GradingEngine(
-            asked.runner_over(), prompts, settings, change, needed=needed, citations=most, give_up_after=give_up_after
-        )
-        if where is not None:
-            only = _cells(where, meant, asking, part(source, made), source.name, made)
-            only.note()
-            asking = dataclasses.replace(asking, only=only)
-        if dry_run:
-            with asked.planning() as planned:
-                asking = dataclasses.replace(asking, runner=planned)
-                plan = estimate(asking, lambda: part(source, made), made, asked.price)
-            if needed is not None:
-                _LOG.info("these are the most: what a grade settles is not asked further")
-            return GradedRecords([], report=GradingReport(), plan=plan)
-        _note_unwritten(output, manifest, calls)
-        pairs = asking.check(part(source, made, _LOG.warning), made)
-        report = GradingReport()
-        total = pairs if change is None and needed is None else None
-        with asked.asking(progress, total, stats=report.run) as runner:
-            asking = dataclasses.replace(asking, runner=runner)
-            # Closed before the cache is, also where the output cannot be written.
-            with contextlib.closing(asking.grade_records(part(source, made), made, report)) as graded:
-                records = GradedRecords.kept(graded, output, report=report)
-            if manifest:
-                files = {"passages": given, "bank": bank, "output": output}
-                names = {role: str(name) if isinstance(name, str | os.PathLike) else "" for role, name in files.items()}
-                write_manifest(manifest, make_manifest(asking, made, report, names))
-            if asking.change is not None:
-                note_amended(report.amended, given or "the input")
-            greedy = asking.settings.temperature == 0 or "temperature" in asking.settings.options
-            deterministic = greedy and getattr(asked.backend, "deterministic", False)
-            note_report(report, deterministic=deterministic, is_kept=calls.is_kept)
-            return records
+    run = _Run(model, prompt, asking, calls, queries, limit, output, manifest, give_up_after, dry_run, progress)
+    run = run.kept(passages, bank, query_texts, documents)
+    made = run.test_bank(bank, query_texts)
+    run = run.showing(documents, level_shown, label_grader)
+    return run.over(passages, made, _files(passages), bank, needed=_needed(measures, runs))
 
 
-def _check_where(where: str | None, meant: Grader | None, only_changed: bool) -> None:
-    """Refuses a condition beside what chooses items by itself, and a choice of grades without a condition."""
-    if where is not None and only_changed:
+def regrade(
+    graded: Passages,
+    bank: Bank | None = None,
+    *,
+    model: str | Backend,
+    where: str | None = None,
+    grader: str | Grader | None = None,
+    old_bank: Bank | None = None,
+    prompt: str | Sequence[str] = (),
+    asking: Asking = Asking(),
+    calls: Calls = Calls(),
+    query_texts: File | Mapping[str, str] | None = None,
+    documents: _File | None = None,
+    level_shown: int = 2,
+    label_grader: str | Grader | None = None,
+    queries: Iterable[str] | None = None,
+    limit: int | None = None,
+    output: _File | None = None,
+    manifest: _File | None = None,
+    dry_run: bool = False,
+    progress: Progress = False,
+) -> GradedRecords:
+    """Grades some of what has grades: cells with some grades, or the items that edits of the bank touched.
+
+    With a condition (`where`) only cells (an item of a passage) are asked about whose grade fulfils it, as for a second
+    opinion. Without one, items whose words edits of the bank changed are graded anew in passages that this grader
+    graded, new items are graded, and grades of what changed or left are taken out.
+
+    Args:
+        graded: records with grades, or their file.
+        bank: the test bank; not needed for conditions on direct labels. Edits are noted in the file of a bank that the
+            review page changed.
+        model: see `grade`, also for what is not named here.
+        where: the condition: `grade between 2 and 3`, `grade < 3`, `<=`, `>`, `>=`, `=`, or `grade failed`.
+        grader: of a condition, whose grades are meant, as in `load`, where the records have several grade sets.
+        old_bank: the bank before edits that were not made in the review page.
+        prompt: see `grade`.
+        asking: see `grade`.
+        calls: see `grade`.
+        query_texts: see `grade`.
+        documents: see `grade`.
+        level_shown: see `grade`.
+        label_grader: see `grade`.
+        queries: see `grade`.
+        limit: see `grade`.
+        output: see `grade`.
+        manifest: see `grade`.
+        dry_run: see `grade`.
+        progress: see `grade`.
+
+    Raises:
+        InputError: nothing says what changed in the bank, or as in `grade`.
+        GradingError: as in `grade`; so are all others.
+    """
+    run = _Run(model, prompt, asking, calls, queries, limit, output, manifest, None, dry_run, progress)
+    run = run.kept(graded, bank, old_bank, query_texts, documents)
+    made = run.test_bank(bank, query_texts)
+    if where is not None and old_bank is not None:
         text = "a condition chooses items by their grades, and edits of the bank choose others; leave one out"
-        raise InputError(text, settings=("where", "only_changed"))
-    if where is None and meant is not None:
-        text = "whose grades are meant is said for a condition; name it, or leave the choice out"
-        raise InputError(text, settings=("where", "grader"))
+        raise InputError(text, settings=("where", "old_bank"))
+    run = run.showing(documents, level_shown, label_grader)
+    cells = _wanted(where, grader)
+    change = None if cells is not None else _change(bank, made, old_bank)
+    return run.over(graded, made, _files(graded), bank, change=change, cells=cells)
 
 
-def _needed(measures: Measures, runs: Runs | None, **others: object) -> NeededFor | None:
+def grade_support(
+    answers: Any,
+    collection: _File | Sequence[_File] | Collection | None = None,
+    *,
+    model: str | Backend,
+    citations: int | Literal["first", "all"] = "first",
+    where: str | None = None,
+    grader: str | Grader | None = None,
+    query_texts: File | Mapping[str, str] | None = None,
+    prompt: str | Sequence[str] = (),
+    asking: Asking = Asking(),
+    calls: Calls = Calls(),
+    queries: Iterable[str] | None = None,
+    output: _File | None = None,
+    manifest: _File | None = None,
+    give_up_after: int | None = None,
+    dry_run: bool = False,
+    progress: Progress = False,
+) -> GradedRecords:
+    """Judges each sentence of generated answers by the documents that it cites.
+
+    Args:
+        answers: `Answer`s, files of reports or support labels, one or several, or records that this made of them.
+        collection: where the texts of cited documents come from: see `pool`; or requests of nuggetizer, with what was
+            retrieved. Texts that reports bring along come first.
+        model: see `grade`, also for what is not named here.
+        citations: which citations of a sentence are judged: the `first`, `all`, or the first so many.
+        where: the answers have grades: ask only about pairs whose grade fulfils this condition, see `regrade`.
+        grader: see `regrade`.
+        query_texts: see `grade`.
+        prompt: see `grade`.
+        asking: see `grade`.
+        calls: see `grade`.
+        queries: see `grade`.
+        output: see `grade`.
+        manifest: see `grade`.
+        give_up_after: see `grade`.
+        dry_run: see `grade`.
+        progress: see `grade`.
+
+    Raises:
+        InputError: answers, collection or a setting is wrong; an output would replace what is read.
+        GradingError: as in `grade`; so are all others.
+    """
+    most = 1 if citations == "first" else citations
+    if most != "all" and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+        text = f"citations is {citations!r}; expected first, all, or a number from 1"
+        raise InputError(text, settings=("citations",))
+    run = _Run(model, prompt, asking, calls, queries, None, output, manifest, give_up_after, dry_run, progress)
+    several = [answers] if isinstance(answers, Answer) else listed(answers)
+    texts_in = collection if isinstance(collection, list | tuple) else [collection]
+    # An answer's file is no place for its grades.
+    run = run.kept(None, query_texts, *texts_in, *several)
+    records = support_records(several, collection)
+    texts = query_texts_of(query_texts)
+    with naming(*_files(several)):
+        made = sentence_bank(records, texts)
+    return run.over(records, made, _files(several), citations=most, cells=_wanted(where, grader))
+
+
+def _files(sources: Any) -> list[str]:
+    """The names of the files among what is read."""
+    several = sources if isinstance(sources, list | tuple) else [sources]
+    return [os.fspath(one) for one in several if isinstance(one, str | os.PathLike)]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What all grading takes: see `grade`."""
+
+    model: str | Backend
+    prompt: str | Sequence[str]
+    asking: Asking
+    calls: Calls
+    queries: Iterable[str] | None
+    limit: int | None
+    output: _File | None
+    manifest: _File | None
+    give_up_after: int | None
+    dry_run: bool
+    progress: Progress
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        return (self.prompt,) if isinstance(self.prompt, str) else tuple(self.prompt)
+
+    def kept(self, passages: Any, *read: Any) -> _Run:
+        """The same with all names of files, after a look that none that is read would be written."""
+        wanted = None if self.queries is None else [str(name) for name in self.queries]
+        if wanted == [] or (self.limit is not None and self.limit < 1):
+            raise InputError("name a query at least, and a limit of at least 1", settings=("queries", "limit"))
+        manifest, model = self.manifest, self.model
+        if manifest and (Path(manifest).is_dir() or not Path(manifest).parent.is_dir()):
+            # It is written when all is done, and then it would be too late.
+            text = f"the manifest {os.fspath(manifest)} cannot be written; name a file in a folder that exists"
+            raise InputError(text, settings=("manifest",))
+        manifest = file_beside(self.output, manifest, ".manifest.json")
+        calls = dataclasses.replace(self.calls, cache=file_beside(self.output, self.calls.cache, ".cache.sqlite"))
+        scripted = [model.removeprefix("scripted:")] if isinstance(model, str) and model.startswith("scripted:") else []
+        read = (*read, calls.prices, *scripted, *(name for name in self.prompts if name.endswith(".toml")))
+        # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
+        keep_inputs(self.output, None if wanted is None and self.limit is None else passages, *read)
+        keep_inputs(manifest, passages, *read)
+        keep_apart(output=self.output, manifest=manifest)
+        keep_cache(calls.cache, self.output, manifest, passages, *read)
+        return dataclasses.replace(self, queries=wanted, manifest=manifest, calls=calls)
+
+    def showing(self, source: _File | None, level: int, grader: str | Grader | None) -> _Run:
+        """The same, with the documents that are shown beside answers."""
+        if source is None:
+            return self
+        from rubric_measures.grading.pairwise import documents_text, load_references
+
+        found = load_references(os.fspath(source), level, grader_of(grader))
+        shown = {query_id: documents_text(those) for query_id, those in found.items() if those}
+        return dataclasses.replace(self, asking=dataclasses.replace(self.asking, document_texts=shown or None))
+
+    def test_bank(self, bank: Bank | None, query_texts: File | Mapping[str, str] | None) -> TestBank:
+        """The bank, with the texts of queries; one of aspects, or without items, where the prompts need none."""
+        from rubric_measures.grading.generation import aspect_bank
+        from rubric_measures.prompts.library import load_prompt
+
+        texts, prompts = query_texts_of(query_texts), self.prompts
+        made = bank_of(bank)
+        if made is not None:
+            _note_missing(made, prompts)
+            return replace(made, query_texts={**texts, **made.query_texts}, edited={})
+        if not texts or not prompts:
+            raise InputError(
+                "name the test bank, or, for labels and aspects, the texts of the queries and a prompt",
+                settings=("bank", "query_texts", "prompt"),
+            )
+        aspects = [name for name in prompts if load_prompt(name).parser == "aspects"]
+        return aspect_bank(texts, aspects[0]) if aspects else TestBank(dict.fromkeys(texts, ()), dict(texts))
+
+    def over(
+        self,
+        passages: Passages,
+        bank: TestBank,
+        files: Sequence[str],
+        named: Bank | None = None,
+        *,
+        change: BankChange | None = None,
+        cells: Callable[..., Cells] | None = None,
+        needed: NeededFor | None = None,
+        citations: int | Literal["all"] | None = None,
+    ) -> GradedRecords:
+        """Grades passages; what else see `GradingEngine`.
+
+        Args:
+            passages: the passages.
+            bank: the items.
+            files: where the passages are from, and `named` where the bank is from: for errors and the manifest.
+            named: see `files`.
+            change: what edits did to the bank.
+            cells: finds the cells that may be asked about.
+            needed: what the grades are for.
+            citations: how many of a sentence are judged.
+        """
+        from rubric_measures.grading import (
+            GradingEngine,
+            GradingReport,
+            estimate,
+            make_manifest,
+            note_amended,
+            note_report,
+            write_manifest,
+        )
+
+        wanted = None if self.queries is None else [*self.queries]
+        part = partial(_part, queries=wanted, limit=self.limit)
+        called = self.calls.to(self.model)
+        source = passages_of(passages, "grading")
+        with fewer_collections():
+            engine = GradingEngine(
+                called.runner_over(), self.prompts, self.asking, change,
+                needed=needed, citations=citations, give_up_after=self.give_up_after,
+            )  # fmt: skip
+            if cells is not None:
+                only = cells(engine, part(source, bank), source.name, bank)
+                only.note()
+                engine = dataclasses.replace(engine, only=only)
+            if self.dry_run:
+                with called.planning() as planned:
+                    engine = dataclasses.replace(engine, runner=planned)
+                    plan = estimate(engine, lambda: part(source, bank), bank, called.price)
+                if needed is not None:
+                    _LOG.info("these are the most: what a grade settles is not asked further")
+                return GradedRecords([], report=GradingReport(), plan=plan)
+            _note_unwritten(self.output, self.manifest, self.calls)
+            pairs = engine.check(part(source, bank, _LOG.warning), bank)
+            report = GradingReport()
+            total = pairs if change is None and needed is None else None
+            with called.asking(self.progress, total, stats=report.run) as runner:
+                engine = dataclasses.replace(engine, runner=runner)
+                # Closed before the cache is, also where the output cannot be written.
+                with contextlib.closing(engine.grade_records(part(source, bank), bank, report)) as graded:
+                    records = GradedRecords.kept(graded, self.output, report=report)
+                given = ", ".join(files)
+                if self.manifest:
+                    names = {"passages": given, "bank": "".join(_files(named)), "output": "".join(_files(self.output))}
+                    write_manifest(self.manifest, make_manifest(engine, bank, report, names))
+                if change is not None:
+                    note_amended(report.amended, given or "the input")
+                greedy = self.asking.temperature == 0 or "temperature" in (self.asking.option or {})
+                deterministic = greedy and getattr(called.backend, "deterministic", False)
+                note_report(report, deterministic=deterministic, is_kept=self.calls.is_kept)
+                return records
+
+
+def _needed(measures: Measures, runs: Runs | None) -> NeededFor | None:
     """The measures and runs that grades are asked for.
 
     Raises:
-        InputError: something else says which grades are asked for, or runs are named without measures.
+        InputError: runs are named without measures.
     """
     if not measures:
         if runs is not None:
             raise InputError("runs say which grades measures need; name the measures", settings=("measures", "runs"))
         return None
-    if given := [name for name, value in others.items() if value]:
-        text = "measures say which grades are asked for, and so does another setting; leave one of them out"
-        raise InputError(text, settings=("measures", *given))
     from rubric_measures.grading.lazy import NeededFor
     from rubric_measures.measures.measure import parse_measures
 
     read = None if runs is None else tuple(read_runs(runs))
     return NeededFor(tuple(parse_measures(measures)), read)
+
+
+def _wanted(where: str | None, grader: str | Grader | None) -> Callable[..., Cells] | None:
+    """What finds the cells that a condition chooses; None where there is no condition."""
+    meant = grader_of(grader)
+    if where is not None:
+        return partial(_cells, where, meant)
+    if meant is not None:
+        text = "whose grades are meant is said for a condition; name it, or leave the choice out"
+        raise InputError(text, settings=("where", "grader"))
+    return None
 
 
 def _cells(
@@ -504,49 +632,6 @@ def _cells(
     return cells_where(where, groups, source, wanted, None if is_direct else bank)
 
 
-def _check_manifest(manifest: _File | None) -> None:
-    """Refuses a file that cannot be written: it is written when all is done, and then it would be too late."""
-    if manifest and (Path(manifest).is_dir() or not Path(manifest).parent.is_dir()):
-        text = f"the manifest {os.fspath(manifest)} cannot be written; name a file in a folder that exists"
-        raise InputError(text, settings=("manifest",))
-
-
-def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, prompts: Sequence[str]) -> TestBank:
-    from rubric_measures.grading.generation import aspect_bank
-    from rubric_measures.prompts.library import load_prompt
-
-    texts = query_texts_of(query_texts)
-    made = bank_of(bank)
-    if made is not None:
-        return replace(made, query_texts={**texts, **made.query_texts}, edited={})
-    if not texts or not prompts:
-        raise InputError(
-            "name the test bank, or, for labels and aspects, the texts of the queries and a prompt",
-            settings=("bank", "query_texts", "prompt"),
-        )
-    aspects = [name for name in prompts if load_prompt(name).parser == "aspects"]
-    return aspect_bank(texts, aspects[0]) if aspects else TestBank(dict.fromkeys(texts, ()), dict(texts))
-
-
-def _citations(support: bool, collection: object, citations: int | str) -> int | Literal["all"] | None:
-    """How many citations of a sentence are judged; None where none are."""
-    if not support:
-        if collection is not None or citations != "first":
-            raise InputError(
-                "a collection and a number of citations are of support; passages have their texts",
-                settings=("support", "collection", "citations"),
-            )
-        return None
-    if citations == "all":
-        return "all"
-    most = 1 if citations == "first" else citations
-    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-        raise InputError(
-            f"citations is {citations!r}; expected first, all, or a number from 1", settings=("citations",)
-        )
-    return most
-
-
 def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:
     """Says before anything is asked which items lack what measures over importance or weights need.
 
@@ -561,46 +646,32 @@ def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:
             warn(f"{text} (such as {such})", settings=("bank",))
 
 
-def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_changed: bool) -> BankChange | None:
-    """What edits did to the bank, where only those are followed."""
+def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None) -> BankChange:
+    """What edits did to the bank.
+
+    Raises:
+        InputError: nothing says it.
+    """
     from rubric_measures.formats.banks import is_bank
     from rubric_measures.grading import BankChange
 
-    if not only_changed:
-        if old_bank is not None:
-            raise InputError(
-                "an old bank says what changed since the grades were made, for the grading of changes only",
-                settings=("old_bank", "only_changed"),
-            )
-        return None
     settings = ("only_changed", "bank")
     if bank is None:
         raise InputError("grading only what changed follows the edits of a test bank; name it", settings=settings)
-    if not isinstance(bank, str | os.PathLike):
-        if old_bank is None:
+    if old_bank is None:
+        if not isinstance(bank, str | os.PathLike):
             raise InputError(
                 "edits are noted in the bank's file; name it, or the bank before the edits", settings=settings
             )
-        return BankChange.of(made, bank_of(old_bank))
-    if os.fspath(bank) == "-":
-        raise InputError("grading only what changed reads the bank twice; name a file", settings=settings)
-    # Only this format has a place for what the review page notes of edits.
-    if old_bank is None and not is_bank(bank):
-        raise InputError(f"{os.fspath(bank)}: notes no edits; name the bank before them", settings=("old_bank",))
+        if os.fspath(bank) == "-":
+            raise InputError("grading only what changed reads the bank twice; name a file", settings=settings)
+        # Only this format has a place for what the review page notes of edits.
+        if not is_bank(bank):
+            raise InputError(f"{os.fspath(bank)}: notes no edits; name the bank before them", settings=("old_bank",))
     return BankChange.of(made, bank_of(old_bank))
 
 
-def _documents(source: _File | None, level: int, grader: str | Grader | None) -> dict[str, str]:
-    """Query -> the documents that are shown beside an answer."""
-    if source is None:
-        return {}
-    from rubric_measures.grading.pairwise import documents_text, load_references
-
-    found = load_references(os.fspath(source), level, grader_of(grader))
-    return {query_id: documents_text(shown) for query_id, shown in found.items() if shown}
-
-
-def _note_unwritten(output: _File | None, manifest: str | None, calls: Calls) -> None:
+def _note_unwritten(output: _File | None, manifest: _File | None, calls: Calls) -> None:
     """Says which files beside the records have no name, while there is time to give one."""
     if output is None or os.fspath(output) != "-":
         return
@@ -867,7 +938,7 @@ def run_canaries(
         GradingError: the model cannot be used.
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
-    from rubric_measures.grading import GradingEngine, GradingReport, GradingSettings, estimate
+    from rubric_measures.grading import GradingEngine, GradingReport, estimate
     from rubric_measures.prompts.library import load_prompt
     from rubric_measures.verification.graders import build_canaries, canary_report
     from rubric_measures.verification.sections import canary_sections
@@ -877,7 +948,7 @@ def run_canaries(
         raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
     asked = calls.to(model)
     # An empty passage is one of the cases: what the model makes of it is to be seen.
-    grader = GradingEngine(asked.runner_over(), tuple(prompt), GradingSettings(empty_texts="ask"))
+    grader = GradingEngine(asked.runner_over(), tuple(prompt), Asking(empty_texts="ask"))
     # What is wrong with prompts is found before a cache is made.
     makers = grader.makers(bank)
     scales = [scale for maker in makers if (scale := maker.style.prompt.grade_scale) is not None]

@@ -14,6 +14,7 @@ from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.api.loading import File, file_beside, file_path, grader_of, is_given, listed, query_texts_of
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.formats import FORMATS, detect_format, head_of
+from rubric_measures.grading.asking import Asking
 from rubric_measures.models.settings import Calls, given_of, note_limit
 from rubric_measures.types.entities import Preference
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rubric_measures.games.tournaments import Tournament
     from rubric_measures.grading.pairwise import Reference
     from rubric_measures.measures.grade_sets import Grader
+    from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
 
 _LOG = logging.getLogger("rubric_measures")
@@ -41,17 +43,14 @@ def tournament(
     compat: Literal["ragelo", "ragelo-0.4", "ragdoll"] | None = None,
     answers: Answers = (),
     queries: File | Mapping[str, str] | None = None,
-    model: str | None = None,
-    option: Mapping[str, Any] | None = None,
+    model: str | Backend | None = None,
     save: _File | None = None,
     documents: _File | None = None,
     level_shown: int = 2,
     label_grader: str | Grader | None = None,
     prompt: str = "",
     games_per: str = "",
-    temperature: float = 0.0,
-    max_tokens: int | None = None,
-    retries: int = 1,
+    asking: Asking = Asking(),
     calls: Calls = Calls(),
     progress: Progress = False,
 ) -> Tournament:
@@ -73,8 +72,8 @@ def tournament(
         compat: Elo as RAGElo's program has it; or `ragdoll`: no prior, its draws of games and of who is shown first.
         answers: the answers that play; needs `queries` and `model`.
         queries: the texts of the queries: query -> text, or a file.
-        model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME` or `litellm:PROVIDER/NAME`.
-        option: further generation options.
+        model: who plays: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, or a backend of
+            your own.
         save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.
         level_shown: the lowest label of documents shown.
@@ -82,9 +81,7 @@ def tournament(
         prompt: the name of a prompt or a .toml file; by default the one for the model.
         games_per: `query=5` plays five random pairs a query, balanced; nothing plays all pairs. As of RAGDoll also
             `pair=N`, random queries of a pair, and `agent=N`, games of an agent in a query.
-        temperature: 0 takes the most probable reply.
-        max_tokens: the longest reply; None goes by the prompt.
-        retries: further draws of a reply without verdict.
+        asking: temperature, longest reply, further options, and draws of a reply without verdict.
         calls: where the model is called, what is kept, and what it may cost. The cache is `SAVE.cache.sqlite` by
             default; without both, replies are not kept.
         progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
@@ -101,6 +98,7 @@ def tournament(
     is_ragdoll = compat == "ragdoll"
     elo = EloSettings(seed=draws.seed) if compat is None or is_ragdoll else EloSettings.compat(compat, seed=draws.seed)
     settings = TournamentSettings(0.0 if is_ragdoll else 0.1, draws, elo)
+    asking = asking.only("temperature", "max_tokens", "option", "retries")
     playing = {
         "answers": answers,
         "queries": queries,
@@ -109,8 +107,7 @@ def tournament(
         "label_grader": label_grader,
         "prompt": prompt,
         "games_per": games_per,
-        "option": option,
-        "max_tokens": max_tokens,
+        **given_of(asking),
         **given_of(calls),
     }
     _check(model, [*games, *assessor_games], playing)
@@ -122,7 +119,6 @@ def tournament(
     else:
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.formats.plain import GAMES
-        from rubric_measures.grading import GradingSettings
         from rubric_measures.grading.pairwise import (
             IDENTICAL,
             Game,
@@ -147,7 +143,6 @@ def tournament(
         references: Mapping[str, Sequence[Reference]] = {}
         if documents is not None:
             references = load_references(os.fspath(documents), level_shown, grader_of(label_grader))
-        how = GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries)
         saved = _saved(save)
         asked = calls.to(model)
         mine: list[Preference] = []
@@ -168,7 +163,7 @@ def tournament(
         stats = RunStats()
         with asked.asking(progress, len(wanted), "games", stats=stats) as runner:
             texts = query_texts_of(queries)
-            grader = PairwiseGrader(runner, texts, of_queries, references, prompt, how)
+            grader = PairwiseGrader(runner, texts, of_queries, references, prompt, asking)
             done = list(grader.play(wanted, stats))
         order = {one: place for place, one in enumerate(wanted)}
         done.sort(key=lambda game: order[Game(*game[:3])])
@@ -181,11 +176,11 @@ def tournament(
             tell(f"{save}: {len(others)} games of other graders, or of answers that are not here, stay as they are")
     played += [game for listed in by_assessors.values() for game in listed]
     # What is wrong with all games together is a matter of who played them, or of the first file.
-    with naming(*([model] if model else [*games, *assessor_games])):
+    with naming(*([getattr(model, "model", model)] if model else [*games, *assessor_games])):
         return rate_games(played if agents is None else _among(played, agents), settings)
 
 
-def _check(model: str | None, games: Sequence[object], playing: Mapping[str, object]) -> None:
+def _check(model: object, games: Sequence[object], playing: Mapping[str, object]) -> None:
     """Refuses what is missing and what would be ignored in silence."""
     if model is None:
         if not games:

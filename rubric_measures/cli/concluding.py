@@ -306,6 +306,7 @@ def run_tournament(options: argparse.Namespace) -> int:
     """Runs the command; 1 when games have no verdict, or agents never met."""
     from rubric_measures.api import tournament
     from rubric_measures.games.tournaments import render
+    from rubric_measures.grading.asking import Asking
     from rubric_measures.models.settings import Calls
 
     # What was paid for is kept: the ratings alone go to standard output.
@@ -325,8 +326,11 @@ def run_tournament(options: argparse.Namespace) -> int:
     keep_cache(options.cache or (f"{options.save}.cache.sqlite" if options.save else None), options.output)
     shown = ("output", "output_format", "places", "plot", *SETTINGS["draws"])
     settings = {name: value for name, value in vars(options).items() if name not in shown}
-    calls, draws = settings_of(Calls, settings), passed(options, tournament)["draws"]
-    result = tournament(**settings, draws=draws, calls=calls, progress=is_watched())
+    # Elo as another program has it, and replies as another has them, are called alike.
+    compat = settings.pop("compat")
+    asking, calls = settings_of(Asking, settings), settings_of(Calls, settings)
+    draws = passed(options, tournament)["draws"]
+    result = tournament(**settings, compat=compat, draws=draws, asking=asking, calls=calls, progress=is_watched())
     if options.plot is not None:
         result.plot(options.plot)
     with atomic_writer(options.output) as stream:

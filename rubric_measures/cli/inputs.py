@@ -80,7 +80,8 @@ def add_form_option(group: argparse._ActionsContainer, option: str, of: str) -> 
 def add_document_options(add: Callable[..., object], text: str) -> None:
     """Adds the options of the documents that are shown beside answers, and of the labels that choose them."""
     add("--documents", metavar="SOURCE", help=f"{text}; graded records, or a collection")
-    add("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
+    usual = argparse.SUPPRESS
+    add("--level-shown", type=int, default=usual, metavar="N", help="the lowest label of documents shown (default 2)")
     add("--label-grader", metavar="GRADER", action=Once, help="whose direct labels count, as --grader")
 
 

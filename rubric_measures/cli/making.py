@@ -18,6 +18,7 @@ The command `generate`: queries -> test bank; queries and documents -> nuggets; 
 from __future__ import annotations
 
 import argparse
+import inspect
 import logging
 import shlex
 import shutil
@@ -49,6 +50,9 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rubric_measures.api.loading import GradedRecords
     from rubric_measures.models.replies import ReplyCache
 
 
@@ -114,6 +118,7 @@ def run_answers(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.api import evaluate_answers
     from rubric_measures.formats.answers import parsed_columns
+    from rubric_measures.grading.asking import Asking
     from rubric_measures.measures.measure import parse_measures
     from rubric_measures.measures.support import SupportMeasure
     from rubric_measures.models.settings import Calls
@@ -128,8 +133,8 @@ def run_answers(options: argparse.Namespace) -> int:
     review = review_over(options, [kept[0], "--bank", kept[1]])
     if not any(isinstance(one, SupportMeasure) for one in parse_measures(options.measures or "NuggetV")):
         given |= {"review": review.address, "notes": [review.note]}
-    calls = settings_of(Calls, given)
-    made = evaluate_answers(**given, calls=calls, gates=gates, progress=is_watched())
+    asking, calls = settings_of(Asking, given), settings_of(Calls, given)
+    made = evaluate_answers(**given, asking=asking, calls=calls, gates=gates, progress=is_watched())
     if made.plan is not None:
         print(made.plan)
         return 0
@@ -427,10 +432,12 @@ command again: only what is missing is asked."""
 def run_generate(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some calls led to nothing."""
     from rubric_measures.api import generate
+    from rubric_measures.grading.asking import Asking
     from rubric_measures.models.settings import Calls
 
     given = {**vars(options), "quota": dict(map(_quota, options.quota))}
-    made = generate(calls=settings_of(Calls, given), **given, progress=is_watched())
+    asking, calls = settings_of(Asking, given), settings_of(Calls, given)
+    made = generate(**given, asking=asking, calls=calls, progress=is_watched())
     if options.dry_run:
         names = ["model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most"]
         sys.stdout.writelines(render(Report([Table(columns(names), made.plan)]), "tsv"))
@@ -483,7 +490,7 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
         help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME",
     )
     add_endpoint_options(add)
-    add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
+    add("--prompt", action="append", metavar="NAME", help="prompt name or .toml file; may be repeated")
     add("--prompt-field", action=NamedValue, default={}, metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
     add_document_options(add, "prompts about answers: what to show")
     add("-o", "--output", metavar="OUT", help="where the graded records go (- for stdout)")
@@ -495,9 +502,7 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
         "--collection", "-c", metavar="SOURCE", action="append",
         help="the texts of cited documents (those that reports bring come first); repeat it for several files",
     )  # fmt: skip
-    support(
-        "--citations", type=_citations, default="first", metavar="first|all|N", help="of each sentence (default first)"
-    )
+    support("--citations", type=_citations, metavar="first|all|N", help="of each sentence (default first)")
 
     replies = parser.add_argument_group("replies").add_argument
     replies("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
@@ -510,8 +515,7 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
     replies("--unparsed", choices=("exampp", "workbench"), default="", help="grade replies without a rating by rule")
     programs = ("workbench", "nuggetizer")
     replies("--compat", choices=programs, default="", help="read, match and count replies as that program does")
-    replies("--nuggets-per-call", type=int, default=10, metavar="N", help="label lists: nuggets shown at once")
-    replies("--items-per-call", type=_items, default=1, metavar="N|all", help="other prompts: items shown at once")
+    replies("--items-per-call", type=_items, metavar="N|all", help="items shown at once (default: 10 in lists, else 1)")
     replies("--shuffle-seed", type=int, metavar="SEED", help="items shown at once: another order for each replicate")
     replies("--long-passages", choices=("chunk", "truncate", "refuse"), default="chunk", help="what does not fit")
 
@@ -526,7 +530,7 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
 
     least = parser.add_argument_group("only what a leaderboard needs").add_argument
     least(
-        "--for", dest="measures", metavar="MEASURE", nargs="+", action="extend", default=[],
+        "--for", dest="measures", metavar="MEASURE", nargs="+", action="extend",
         help="ask only for grades that can change these: RubricCover, NuggetV, NuggetW, NuggetA, WeightedCover",
     )  # fmt: skip
     least("--runs", metavar="RUN", nargs="+", help="the runs that are scored (default: the rankings in PASSAGES)")
@@ -564,17 +568,29 @@ def _citations(text: str) -> str | int:
 
 def run_grade(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
-    from rubric_measures.api import grade
+    from rubric_measures.api import grade, grade_support, regrade
+    from rubric_measures.grading.asking import Asking
     from rubric_measures.models.settings import Calls
 
     if options.output is None and not options.dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
-    given = vars(options)
-    if not options.support:
-        if len(options.passages) > 1:
-            raise InputError("name one file of passages; several are answers, with --support")
-        [given["passages"]] = options.passages
-    graded = grade(calls=settings_of(Calls, given), **given, progress=is_watched())
+    given = {name: value for name, value in vars(options).items() if value is not None and value is not False}
+    asking, calls = settings_of(Asking, given), settings_of(Calls, given)
+    several, ways = given.pop("passages"), ("support", "where", "only_changed")
+    way = next((name for name in ways if name in given), "")
+    function: Callable[..., GradedRecords] = grade_support if way == "support" else regrade if way else grade
+    for name in ("support", "only_changed"):
+        if way == name:
+            del given[name]
+    if ignored := sorted(given.keys() - inspect.signature(function).parameters.keys()):
+        done = {"support": "citations are judged", "": "all items are graded"}.get(way, "only some items are graded")
+        text = f"{', '.join(ignored)} would have no effect where {done}; leave it out"
+        beside = {"grader": "where", "old_bank": "only_changed", "collection": "support", "citations": "support"}
+        raise InputError(text, settings=(*ignored, way or beside.get(ignored[0], "")))
+    if way != "support" and len(several) > 1:
+        raise InputError("name one file of passages; several are answers, with --support")
+    source = several if way == "support" else several[0]
+    graded = function(source, **given, asking=asking, calls=calls, progress=is_watched())
     if graded.plan is not None:
         print(graded.plan)
         return 0

@@ -26,11 +26,12 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, cast, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self, cast, get_args, get_origin, get_type_hints
 
 from rubric_measures.base.errors import GradingError, InputError
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, refuse_settings
+from rubric_measures.models.settings import given_of
 from rubric_measures.prompts.library import Frame, Prompt, list_text
 from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, RubricItem, canonical_json, content_hash
@@ -38,91 +39,136 @@ from rubric_measures.types.scales import CONTRADICTED, Message
 
 
 @dataclass(frozen=True)
-class GradingSettings:
-    """How prompts are put to the model and how its replies are read.
+class Asking:
+    """How prompts are put to a model and how its replies are read.
+
+    >>> Asking(temperature=1, replicates=3).combine
+    'median'
 
     Attributes:
         temperature: of the model; 0 takes the most probable reply.
-        max_tokens: the longest reply, in tokens; None takes 64 for grades, 256 for extracted texts, and for label
-            lists 16 a nugget and 64 more. A reply that is cut there is asked for once more with four times as many.
-        options: further generation options. One that is None is not sent, `temperature` and `max_tokens` too.
-        replicates: how many draws of every reply; their grades are combined.
-        combine: `median` (of an even number, the lower one) or `majority` (of equally frequent grades, the lower one).
-        retries: how often a reply that cannot be parsed is drawn again, past the cache; backends whose replies are
+        max_tokens: the longest reply, in tokens; by default as the kind of prompt needs: 64 for a grade, 256 for a
+            text, 16 an item and 64 more for a list. A reply that is cut there is asked for once more with four times as
+            many.
+        option: further generation options. One that is null is not sent, `temperature` and `max_tokens` too.
+        prompt_field: values of a prompt's own settings (`domain`), in place of those that come with it.
+        replicates: draws of every reply, whose grades are combined; needs a temperature, or a seed of shuffles.
+        combine: how they are combined: `median` (of an even number, the lower one) or `majority` (of equally frequent
+            grades, the lower one).
+        retries: how often a reply that cannot be read is drawn again, past the cache; backends whose replies are
             always the same are not asked again. With 0, none that was cut is asked for with more tokens either.
-        unparsed: what a reply without a rating is: empty for no grade; `exampp`: 0 for an unanswerable expression or
+        explain: ask for a reason before each grade, as JSON (an endpoint is held to it where it can be), and keep it.
+        unparsed: what a reply without a rating is: by default no grade; `exampp`: 0 for an unanswerable expression or
             nothing, else 1 (EXAM++ 4.2.2); `workbench`: the reverse, as the Rubric workbench's program has it.
         compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it;
             `nuggetizer`: label lists count as in the nuggetizer program (see `as_nuggetizer`).
+        items_per_call: how many items of a passage one call asks about, or `all`; by default ten by prompts whose
+            reply is a list, and one by others. Of others the reply is JSON then, and an item that it does not grade is
+            asked about by itself.
+        shuffle_seed: with it, the items of a call that shows several are in another order for each replicate.
         long_passages: what happens to a passage that the model's context cannot hold: `chunk` (overlapping pieces, the
             best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
         empty_texts: what happens to a passage without words: `lowest` (the lowest grade of the scale, without a call),
             or `ask` (the model is asked, to see what it makes of nothing).
-        chunk_overlap: the share of a chunk that the next one repeats.
-        nuggets_per_call: how many nuggets a label-list prompt shows at once.
-        items_per_call: how many questions or nuggets of a passage one call of any other prompt asks about, or `all` of
-            them. The reply is JSON; an item that it does not grade is asked about by itself.
-        fields: values of a prompt's own settings (`domain`), in place of those that come with it.
-        documents: query_id -> the documents that prompts about answers show beside an answer.
-        explain: ask for a reason before the grade, as JSON (an endpoint is held to it where it can be), and keep it.
-        shuffle_seed: with it, the items of a call that shows several are in another order for each replicate.
+        document_texts: query_id -> the documents that prompts about answers show beside an answer.
+
+    Raises:
+        InputError: a setting is out of its range, or two do not go together.
     """
 
     temperature: float = 0.0
     max_tokens: int | None = None
-    options: Mapping[str, object] = field(default_factory=dict)
+    option: Mapping[str, Any] | None = None
+    prompt_field: Mapping[str, Any] | None = None
     replicates: int = 1
     combine: Literal["median", "majority"] = "median"
     retries: int = 1
+    explain: bool | None = None
     unparsed: Literal["", "exampp", "workbench"] = ""
     compat: Literal["", "workbench", "nuggetizer"] = ""
+    items_per_call: int | Literal["all"] | None = None
+    shuffle_seed: int | None = None
     long_passages: Literal["chunk", "truncate", "refuse"] = "chunk"
     empty_texts: Literal["lowest", "ask"] = "lowest"
-    chunk_overlap: float = 0.25
-    nuggets_per_call: int = 10
-    fields: Mapping[str, str] = field(default_factory=dict)
-    documents: Mapping[str, str] = field(default_factory=dict)
-    shuffle_seed: int | None = None
-    explain: bool = False
-    items_per_call: int | Literal["all"] = 1
+    document_texts: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         for name, low, high in (
             ("replicates", 1, ATTEMPT_STEP - 1),
             ("retries", 0, 100),
-            ("nuggets_per_call", 1, 100),
             ("items_per_call", 1, 100),
             ("max_tokens", 1, 10**7),
             ("temperature", 0, 100),
-            ("chunk_overlap", 0, 0.9),
         ):
             value = getattr(self, name)
             if value is None or (name, value) == ("items_per_call", "all"):
                 continue
             if not isinstance(value, int | float) or not low <= value <= high:
-                raise InputError(f"{name} is {value}; expected {low} to {high}")
-        own = sorted(name for name in ("temperature", "max_tokens") if self.options.get(name) is not None)
+                raise InputError(f"{name} is {value}; expected {low} to {high}", settings=(name,))
+        option = self.option or {}
+        own = sorted(name for name in ("temperature", "max_tokens") if option.get(name) is not None)
         if own:
             raise InputError(f"{own[0]} is a setting of its own, no further generation option", settings=own)
-        for name, kind in get_type_hints(GradingSettings).items():
+        for name, kind in get_type_hints(Asking).items():
             if get_origin(kind) is Literal and (value := getattr(self, name)) not in get_args(kind):
                 raise InputError(f"{name} is {value!r}; expected one of {', '.join(filter(None, get_args(kind)))}")
+        greedy = self.temperature == 0 and "temperature" not in option
+        if self.replicates > 1 and greedy and self.shuffle_seed is None:
+            raise InputError(
+                "replicates at temperature 0 are all the same reply; give a temperature (or a seed of shuffles)",
+                settings=("temperature", "shuffle_seed"),
+            )
 
-    def as_json(self) -> dict[str, object]:
-        """All settings, defaults included but for `_LEFT_OUT`, for signatures and manifests; of documents, the hash."""
-        plain = GradingSettings()
+    @property
+    def fields(self) -> dict[str, str]:
+        """The values of a prompt's own settings, as text."""
+        return {name: str(value) for name, value in (self.prompt_field or {}).items()}
+
+    def shown(self, prompt: Prompt) -> int:
+        """How many items of a passage one call with a prompt shows at most."""
+        if self.items_per_call is None:
+            return _OF_LIST if prompt.parser == "label_list" else 1
+        return sys.maxsize if self.items_per_call == "all" else self.items_per_call
+
+    def are_together(self, prompt: Prompt) -> bool:
+        """Whether a prompt in whose words one item is asked about asks about several."""
+        return prompt.parser != "label_list" and self.shown(prompt) != 1
+
+    def only(self, *names: str) -> Self:
+        """The same, where only these settings have an effect.
+
+        Raises:
+            InputError: another one is not what it is by default.
+        """
+        if ignored := sorted(given_of(self).keys() - set(names)):
+            raise InputError(f"{', '.join(ignored)} would have no effect here; leave it out", settings=ignored)
+        return self
+
+    def as_json(self, prompt: Prompt) -> dict[str, object]:
+        """What signatures and manifests say of the settings for a prompt; options and documents as they are sent.
+
+        Settings that are no part of most prompts are there only where they are not the usual ones.
+        """
+        is_list = prompt.parser == "label_list"
+        usual = "temperature max_tokens replicates combine retries unparsed compat long_passages"
         found: dict[str, object] = {
-            name: dict(value) if isinstance(value, Mapping) else value
-            for name in self.__dataclass_fields__
-            if (value := getattr(self, name)) != getattr(plain, name) or name not in _LEFT_OUT
+            **{name: getattr(self, name) for name in usual.split()},
+            "empty_texts": self.empty_texts if self.empty_texts != "lowest" else None,
+            "chunk_overlap": _OVERLAP,
+            "nuggets_per_call": (self.items_per_call if is_list else None) or _OF_LIST,
+            "fields": self.fields,
+            "documents": content_hash(self.document_texts)[:16] if self.document_texts else None,
+            "shuffle_seed": self.shuffle_seed,
+            "explain": self.explain,
+            "items_per_call": self.items_per_call if self.are_together(prompt) else None,
         }
-        if self.documents:
-            found["documents"] = content_hash(self.documents)[:16]
-        return found
+        return {name: value for name, value in found.items() if value or name not in _LEFT_OUT}
 
 
 # Settings that signatures have only where they are not the usual ones: they are no part of most prompts.
 _LEFT_OUT = ("documents", "empty_texts", "explain", "fields", "items_per_call")
+_OF_LIST = 10  # items that a prompt whose reply is a list shows at once, as nuggetizer does
+_OVERLAP = 0.25  # the share of a chunk that the next one repeats
 # With less on all labels together, the first token says something else than a label.
 _LEAST_MASS = 0.5
 # What tokenizers write in the place of a blank.
@@ -198,18 +244,13 @@ _NAMES = {"question": "questions", "nugget": "key facts"}
 _KEY = re.compile(r"\s*#?(\d{1,3})[.):]?\s*")
 
 
-def refuse_several(prompt: Prompt, settings: GradingSettings) -> None:
+def refuse_several(prompt: Prompt, settings: Asking) -> None:
     """Refuses several items a call where a prompt does not ask for one grade of one item in its own words.
 
     Raises:
         InputError: the prompt is of another kind, or another setting says what a reply looks like.
     """
     name = prompt.prompt_class
-    if prompt.parser == "label_list":
-        raise InputError(
-            f"prompt {name} shows lists of nuggets, of a length that another setting says",
-            settings=("items_per_call", "nuggets_per_call"),
-        )
     asks_for_one = prompt.task == "grade" and prompt.parser in ("rating", "yes_no", "label", "phrase")
     if not asks_for_one or prompt.format != "template" or prompt.target not in _NAMES or "item" in prompt.fields:
         text = f"prompt {name} does not ask for one grade of one question or nugget, so it is not asked about several"
@@ -386,17 +427,17 @@ class Asker:
         InputError: a generation option is a setting of the backend.
     """
 
-    def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
+    def __init__(self, backend: Backend, prompt: Prompt, settings: Asking) -> None:
         self.prompt = prompt
         self.settings = settings
         self.model = backend.model
         embedded = getattr(backend, "embedded", False)
         ends = _ends(backend, prompt)
-        refuse_settings(backend, settings.options)
+        refuse_settings(backend, settings.option or {})
         self.options: Mapping[str, object] = (
             dict(backend.options)
             if embedded
-            else {"temperature": settings.temperature, **ends, **backend.options, **settings.options}
+            else {"temperature": settings.temperature, **ends, **backend.options, **(settings.option or {})}
         )
         if settings.explain:
             self._refuse_to_explain(embedded)
@@ -731,11 +772,13 @@ class Showing:
         prompt: the prompt.
     """
 
-    def __init__(self, prompt: Prompt, settings: GradingSettings) -> None:
+    def __init__(self, prompt: Prompt, settings: Asking) -> None:
         self.prompt = prompt
         self._asked = _explaining(prompt) if settings.explain else prompt
         # What is asked about several items; one that is left alone is asked about in the prompt's own words.
-        self._asked_together = prompt_of_several(prompt, settings.explain) if settings.items_per_call != 1 else None
+        self._asked_together = (
+            prompt_of_several(prompt, bool(settings.explain)) if settings.are_together(prompt) else None
+        )
         self._settings = settings
         self._passage_fields = self._fields("context", "passage", "document", "answer", "citation")
         self._query_fields = self._fields("query", "query_title")
@@ -762,11 +805,8 @@ class Showing:
     @property
     def per_call(self) -> int | None:
         """How many items a call shows at most, each with its place; None where it is about one, or about a passage."""
-        if self.prompt.parser == "label_list":
-            return self._settings.nuggets_per_call
-        if self._settings.items_per_call == 1:
-            return None
-        return sys.maxsize if self._settings.items_per_call == "all" else self._settings.items_per_call
+        is_one = self.prompt.parser != "label_list" and self._asked_together is None
+        return None if is_one else self._settings.shown(self.prompt)
 
     def batches(self, items: Sequence[RubricItem]) -> list[tuple[RubricItem, ...]]:
         """The items of a passage that are worked on together: all, or as many as a call shows."""
@@ -809,7 +849,7 @@ class Showing:
         """The prompt about a passage, its items left open."""
         values: dict[str, object] = dict.fromkeys(self._passage_fields, text)
         if self.shows_documents:
-            values["documents"] = self._settings.documents.get(query_id) or NO_DOCUMENTS
+            values["documents"] = (self._settings.document_texts or {}).get(query_id) or NO_DOCUMENTS
         values.update(self._setting_fields)
         for name in self._query_fields:
             values[name] = query_text
@@ -851,7 +891,7 @@ def fit_passage(
     frame: Sequence[Message],
     reply_tokens: int,
     room: Room,
-    settings: GradingSettings,
+    settings: Asking,
     shown: Callable[[str], str] = str,
 ) -> Fit:
     """What of a passage is shown at once.
@@ -884,7 +924,7 @@ def fit_passage(
     if how == "truncate":
         end = _longest_prefix(text, 0, left, count)
         return Fit((text[:end],), "truncated", f"the passage was cut: {found}", ((0, end),))
-    spans = overlapping_chunks(text, left, settings.chunk_overlap, count)
+    spans = overlapping_chunks(text, left, _OVERLAP, count)
     pieces = tuple(text[start:end] for start, end in spans)
     return Fit(pieces, "graded", f"graded in {len(pieces)} chunks: {found}", spans)
 

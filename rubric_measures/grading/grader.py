@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, tell, warn
-from rubric_measures.grading.asking import BY_RULE, GradingSettings, Outcome, Trial, Unit
+from rubric_measures.grading.asking import BY_RULE, Asking, Outcome, Trial, Unit
 from rubric_measures.grading.recording import (
     AmendCounts,
     AmendingMaker,
@@ -429,7 +429,7 @@ class GradingEngine:
 
     runner: LocalRunner
     prompts: tuple[str, ...] = ()
-    settings: GradingSettings = field(default_factory=GradingSettings)
+    settings: Asking = Asking()
     change: BankChange | None = None
     only: Cells | None = None
     needed: NeededFor | None = None

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.grading.asking import Ask, Asker, GradingSettings, ReadReply, Trial
+from rubric_measures.grading.asking import Ask, Asker, Asking, ReadReply, Trial
 from rubric_measures.measures.grade_sets import DirectLabels, Grader
 from rubric_measures.models.base import Reply, Request, refuse_settings
 from rubric_measures.models.running import Job, LocalRunner, RunStats
@@ -47,12 +47,12 @@ class Caller:
     """
 
     runner: LocalRunner
-    settings: GradingSettings = field(default_factory=GradingSettings)
+    settings: Asking = Asking()
     stats: RunStats = field(default_factory=RunStats)
     trial: Trial = field(default_factory=Trial)
 
     def __post_init__(self) -> None:
-        refuse_settings(self.runner.backend, self.settings.options)
+        refuse_settings(self.runner.backend, self.settings.option or {})
 
     @property
     def model(self) -> str:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from rubric_measures.base.errors import InputError, UnknownNameError, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.reports import Answer
-from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker, GradingSettings
+from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker, Asking
 from rubric_measures.measures.grade_sets import DirectLabels, Grader
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.prompts.library import Prompt, load_prompt
@@ -312,7 +312,7 @@ class PairwiseGrader:
     answers: Mapping[str, Mapping[str, str]]
     references: Mapping[str, Sequence[Reference]] = field(default_factory=dict)
     prompt: str = ""
-    settings: GradingSettings = field(default_factory=GradingSettings)
+    settings: Asking = Asking()
 
     def play(self, games: Iterable[Game], stats: RunStats | None = None) -> Iterator[Preference]:
         """Plays games; yields each as it is done, in no particular order.

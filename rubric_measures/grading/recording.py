@@ -79,11 +79,9 @@ class GradeSetMaker:
     @cached_property
     def signature(self) -> Signature:
         """Everything that may change a grade of this style."""
-        settings = dict(self.style.settings.as_json())
-        settings.pop("options")
         return Signature(
             {
-                **settings,
+                **self.style.settings.as_json(self.style.prompt),
                 "bank": self.bank,
                 "model": self.model,
                 "options": dict(self.style.asker.options),
@@ -109,7 +107,7 @@ class GradeSetMaker:
             "signature": self.signature.short,
             "grader": self._without_bank.short,
         }
-        if self.style.settings.items_per_call != 1:
+        if self.style.together:
             found["items_per_call"] = self.style.settings.items_per_call
         if self.bank:
             found["bank"] = self.bank[:16]
@@ -129,7 +127,7 @@ class GradeSetMaker:
         if showing.shows_query:
             found["query"] = query_text
         if showing.shows_documents:
-            found["documents"] = self.style.settings.documents.get(query_id, "")
+            found["documents"] = (self.style.settings.document_texts or {}).get(query_id, "")
         return found
 
     @cached_property

@@ -21,8 +21,8 @@ from rubric_measures.grading.asking import (
     BY_RULE,
     Ask,
     Asker,
+    Asking,
     Fit,
-    GradingSettings,
     Outcome,
     ReadReply,
     Showing,
@@ -136,7 +136,7 @@ class Verifier:
     Source: EXAM++, Farzi and Dietz, LLM4Eval 2024, section 4.2.
     """
 
-    def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
+    def __init__(self, backend: Backend, prompt: Prompt, settings: Asking) -> None:
         self._compat = settings.compat
         self._asker = Asker(backend, load_prompt(prompt.verify), settings) if prompt.verify else None
 
@@ -257,9 +257,10 @@ class Style:
         graded: its outcomes are grades (informational extraction makes none).
         item_kinds: the kinds of items that it can show.
         of_pairs: it judges sentences of answers, each by the documents that it cites.
+        together: one call asks about several items, in words that are for one.
     """
 
-    def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
+    def __init__(self, backend: Backend, prompt: Prompt, settings: Asking) -> None:
         self.prompt = prompt
         self.settings = settings
         self.asker = Asker(backend, prompt, settings)
@@ -272,6 +273,7 @@ class Style:
         self.showing = Showing(prompt, settings)
         self._least_room = functools.lru_cache(maxsize=8)(self._make_least_room)
         self._room = self.asker.room
+        self.together = settings.are_together(prompt)
         # Every item is asked about by itself and once, and the reply is its grade.
         self._simple = (
             self.graded
@@ -279,7 +281,7 @@ class Style:
             and prompt.task != "verify"
             and prompt.parser not in _OF_SEVERAL
             and settings.replicates == 1
-            and settings.items_per_call == 1
+            and not self.together
         )
         self._verifier = Verifier(backend, prompt, settings) if prompt.task == "verify" else None
 
@@ -293,7 +295,7 @@ class Style:
         A call about one item shows and writes less than the one about several.
         """
         most = 0
-        if self.settings.items_per_call != 1:
+        if self.together:
             of_queries = Counter(item.query_id for item in items)
             most = min(self.showing.per_call or 1, max(of_queries.values(), default=0))
         return self.asker.at_most(shown * (1 + most), written * (1 + most))
@@ -372,7 +374,7 @@ class Style:
             low = self.prompt.scale[0] if self.prompt.scale else 0
             return [answer._replace(value=low + labels.index(answer.value[order.index(item)])) for item in items]
         said = [answer.value.get(order.index(item)) for item in items]
-        explain = self.settings.explain
+        explain = bool(self.settings.explain)
         return [one and answer._replace(value=one[0], reason=one[1] if explain else "") for one in said]
 
     def _completed(
@@ -471,7 +473,7 @@ class Style:
 
     def _is_list(self, unit: Unit) -> bool:
         """Whether one call shows the items of a unit as a list, and has a grade of each in its reply."""
-        return self.prompt.parser == "label_list" or (self.settings.items_per_call != 1 and len(unit.items) > 1)
+        return self.prompt.parser == "label_list" or (self.together and len(unit.items) > 1)
 
     def _joined(self, answers: Sequence[ReadReply]) -> ReadReply:
         if self.graded:
@@ -498,7 +500,7 @@ def _text_outcome(item_id: str, answers: Sequence[ReadReply], details: dict[str,
     return Outcome(item_id, None, first.status, first.text, first.note, details or None)
 
 
-def make_style(backend: Backend, name: str, settings: GradingSettings) -> Style:
+def make_style(backend: Backend, name: str, settings: Asking) -> Style:
     """The style of a prompt, by its published name or its file.
 
     Raises:
@@ -527,6 +529,6 @@ def make_style(backend: Backend, name: str, settings: GradingSettings) -> Style:
         raise InputError(
             f"the nuggetizer's program reads lists of labels, and prompt {name} asks for none", settings=("compat",)
         )
-    if settings.items_per_call != 1:
+    if settings.are_together(prompt):
         refuse_several(prompt, settings)
     return Style(backend, prompt, settings)

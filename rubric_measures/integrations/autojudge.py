@@ -33,6 +33,7 @@ from rubric_measures.base.plugins import require
 from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows, written_rows
 from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.formats.trec import runs_of_records
+from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed
 from rubric_measures.models.settings import CalledModel, Calls
 from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of, write_graded
@@ -54,16 +55,17 @@ class ModelSettings:
     Attributes:
         model: as on the command line (`hf:…`, `openai:…`, `lexical`); by default the model that Auto-Judge was given,
             behind its endpoint.
-        model_options: settings of the backend.
         prompt: the name of a prompt; by default the one that fits.
-        cache: where replies are kept; by default in the folder CACHE_DIR, which is made, else in the output folder.
+        asking: how prompts are put and replies are read: fields of `Asking`.
+        calls: where the model is called and what it may cost: fields of `Calls`. Replies are kept by default in the
+            folder CACHE_DIR, which is made, else in the output folder.
         measures: what the leaderboard shows.
     """
 
     model: str = ""
-    model_options: Mapping[str, Any] = field(default_factory=dict)
     prompt: str = ""
-    cache: str = ""
+    asking: Mapping[str, Any] = field(default_factory=dict)
+    calls: Mapping[str, Any] = field(default_factory=dict)
     measures: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -88,17 +90,30 @@ class ModelSettings:
         """The model as the command line names it."""
         return self.model or f"openai:{llm_config.model}"
 
-    def calls(self, llm_config: Any, settings: Mapping[str, Any]) -> Calls:
+    @property
+    def asked(self) -> Asking:
+        """How prompts are put and replies are read."""
+        return _made(Asking, "asking", self.asking)
+
+    def called(self, llm_config: Any, settings: Mapping[str, Any]) -> Calls:
         """How the model is asked: behind Auto-Judge's endpoint, with a cache that outlives the run."""
         url = None
-        if not self.model and "base_url" not in self.model_options:
+        if not self.model:
             url = getattr(llm_config, "base_url", None) or None
         if url == os.environ.get("OPENAI_BASE_URL"):
             # The backend reads it with the first call: a full cache needs none, whatever stands there.
             url = None
         folder = getattr(llm_config, "cache_dir", None) or settings.get("outdir")
-        cache = self.cache or (Path(folder) / _CACHE if folder else None)
-        return Calls(base_url=url, model_option=self.model_options, cache=cache)
+        usual = {"base_url": url, "cache": Path(folder) / _CACHE if folder else None}
+        return _made(Calls, "calls", {**usual, **self.calls})
+
+
+def _made(kind: type[T], name: str, given: Mapping[str, Any]) -> T:
+    """A settings object of what stands in a workflow.yml under a name."""
+    try:
+        return kind(**given)
+    except TypeError as error:
+        raise InputError(f"setting {name}: {str(error).split('() ')[-1]}") from None
 
 
 def told_to_the_runner(method: Callable[P, T]) -> Callable[P, T]:
@@ -246,22 +261,22 @@ class SupportJudge(_LeaderboardJudge):
             InputError: a setting is wrong, or there is no report.
             MeasureError: a measure is wrong, or too many grades failed.
         """
-        from rubric_measures.api import grade, score
+        from rubric_measures.api import grade_support, score
         from rubric_measures.measures.measure import parse_measures
 
         chosen = SupportSettings.of(settings)
         # A wrong measure is found before a call is made.
         measures = parse_measures(chosen.measures) if chosen.measures else None
         topics, answers = _topics_and_answers(rag_topics, rag_responses)
-        records = grade(
-            answers,  # type: ignore[arg-type]
-            support=True,
+        records = grade_support(
+            answers,
             model=chosen.model_name(llm_config),
             collection=chosen.collection or settings.get("corpus"),
             citations=chosen.citations,
             prompt=chosen.prompt or (),
             query_texts=topics,
-            calls=chosen.calls(llm_config, settings),
+            asking=chosen.asked,
+            calls=chosen.called(llm_config, settings),
         )
         with output_file(settings, "support.jsonl.gz") as path:
             write_graded(path, records)
@@ -323,7 +338,8 @@ class PairwiseJudge(_LeaderboardJudge):
                 prompt=chosen.prompt,
                 games_per="" if chosen.per_query is None else f"query={chosen.per_query}",
                 save=path,
-                calls=chosen.calls(llm_config, settings),
+                asking=chosen.asked,
+                calls=chosen.called(llm_config, settings),
             )
         for note in played.notes:
             _LOG.warning(note)
@@ -378,7 +394,6 @@ class JudgeSettings(ModelSettings):
             where the prompt is `nuggets.assign`: all six, or A where nuggets have no importance.
         target: what `create_nuggets` writes, `questions` or `nuggets`; nuggets get their importance, ten a call.
         bank: a test bank file to use in place of generating one.
-        grading: settings of grading, see `GradingSettings`.
         max_words: answers are graded in passages of this many words, and the best grade of an item counts; 0 grades
             them whole.
         label: `max` or `count`, see `QueryGrades.labels`.
@@ -390,7 +405,6 @@ class JudgeSettings(ModelSettings):
 
     target: str = "questions"
     bank: str = ""
-    grading: Mapping[str, Any] = field(default_factory=dict)
     max_words: int = 0
     label: Label = "max"
     rel: int | None = None
@@ -545,14 +559,13 @@ class RubricJudge(_LeaderboardJudge):
 
 
 def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> TestBank:
-    from rubric_measures.grading import GradingSettings
     from rubric_measures.grading.generation import BankQuery, generate_bank
     from rubric_measures.grading.nuggetization import Caller, label_importance
 
     kind: ItemKind = "nugget" if chosen.target == "nuggets" else "question"
     asked = [BankQuery(topic.request_id, topic_text(topic)) for topic in topics]
     with _model(chosen, llm_config, settings).asking() as runner:
-        caller = Caller(runner, GradingSettings(max_tokens=2048))
+        caller = Caller(runner, Asking(max_tokens=2048))
         made = generate_bank(asked, caller, kind=kind)
         if made.failures:
             first = made.failures[0]
@@ -569,7 +582,7 @@ def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, se
 
 def _model(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> CalledModel:
     """The model with its cache."""
-    return chosen.calls(llm_config, settings).to(chosen.model_name(llm_config))
+    return chosen.called(llm_config, settings).to(chosen.model_name(llm_config))
 
 
 def _our_bank(banks: Any) -> TestBank:
@@ -610,7 +623,7 @@ def _judge(
     Where scores are wanted, what the measures lack is found before a call is made.
     """
     from rubric_measures.corpora.pooling import pool
-    from rubric_measures.grading import GradingEngine, GradingSettings
+    from rubric_measures.grading import GradingEngine
     from rubric_measures.measures.loading import load_records
 
     if banks is None and not chosen.bank:
@@ -618,15 +631,12 @@ def _judge(
     bank = _for_topics(load_bank(chosen.bank) if banks is None else _our_bank(banks), topics)
     answers = answers_of(reports, bank.items)
     groups = pool(answers=answers, queries=list(bank.items), max_words=chosen.max_words or None)
-    try:
-        grading = GradingSettings(**chosen.grading)
-    except TypeError as error:
-        raise InputError(f"setting grading: {str(error).split('() ')[-1]}") from None
+    asking = chosen.asked
     prompts = (chosen.prompt,) if chosen.prompt else ()
     asked: Sequence[Measure] = ()
     measures: Sequence[Measure] = ()
     with _model(chosen, llm_config, settings).asking() as runner:
-        grader = GradingEngine(runner, prompts, grading)
+        grader = GradingEngine(runner, prompts, asking)
         scale = grader.makers(bank)[0].style.prompt.grade_scale
         if scale is not None and chosen.rel is not None:
             refuse_unreachable(scale, chosen.rel, "setting rel")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rubric_measures
+from rubric_measures import Calls
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.collections import example_folder
+from rubric_measures.models import Reply, Request
 
 QUESTION = "Why is the sky blue?"
 REFERENCE = "Air scatters blue light most. Our eyes see little violet."
@@ -102,6 +105,36 @@ def test_questions_alone_make_a_bank_of_questions(tmp_path: Path) -> None:
     for source, said in ((None, "no reference answer"), ("questions", "asks no questions")):
         with pytest.raises(InputError, match=said):
             rubric_measures.evaluate_answers(ROWS, model="lexical", bank_from=source)  # type: ignore[arg-type]
+
+
+class Counting:
+    """A model of one's own: it writes the bank's questions, and grades by how many words of one an answer has."""
+
+    model = "counting:1"
+    options: Mapping[str, object] = {}
+    context_tokens = None
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        for request in requests:
+            shown = request.messages[-1].content
+            asks = "into concise questions" in shown
+            yield (
+                request,
+                Reply('{"questions": ["Do eyes see violet?"]}' if asks else "5" if "little" in shown else "1"),
+            )
+
+
+def test_a_model_of_ones_own_makes_the_bank_and_grades(tmp_path: Path) -> None:
+    result = rubric_measures.evaluate_answers(ROWS, model=Counting(), output=tmp_path)
+    assert [item.text for item in result.bank] == ["Do eyes see violet?"]
+    assert means(result) == {"good": 1, "half": 0}
+    again = rubric_measures.evaluate_answers(ROWS, model=Counting(), output=tmp_path, calls=Calls(max_calls=0))
+    assert means(again) == means(result) and again.records.report.run.cached == 2
+    with pytest.raises(InputError, match="base_url: a backend has its settings already"):
+        rubric_measures.evaluate_answers(ROWS, model=Counting(), calls=Calls(base_url="http://localhost"))
 
 
 def test_a_bank_is_found_by_ids_or_by_texts(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.models.running import RunStats
 from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items, load_graded
-from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.entities import Preference, RubricItem, TestBank
 from tests.grading_data import make_bank, make_groups, write_inputs
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
@@ -134,7 +134,7 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs a price"):
         rubric_measures.grade(passages, bank, model="lexical", calls=rubric_measures.Calls(max_cost=1))
     with pytest.raises(InputError, match="replicates at temperature 0"):
-        rubric_measures.grade(passages, bank, model="lexical", replicates=3)
+        rubric_measures.grade(passages, bank, model="lexical", asking=rubric_measures.Asking(replicates=3))
     with pytest.raises(InputError, match="would be replaced"):
         rubric_measures.grade(passages, bank, model="lexical", output=bank)
     with pytest.raises(InputError, match="a file of the reply cache"):
@@ -167,3 +167,36 @@ def test_importance_that_is_missing_is_said_before_any_call(
     rubric_measures.grade(passages, bank, model=model, prompt=prompt, dry_run=True)
     notes = [note for note in caplog.messages if "items have no" in note]
     assert [note[: len(start)] for note, start in zip(notes, said, strict=True)] == said
+
+
+def test_settings_without_effect_are_refused(tmp_path: Path) -> None:
+    more, ray = rubric_measures.Asking(temperature=1, replicates=3), "without the runner ray"
+    with pytest.raises(InputError, match="replicates would have no effect here; leave it out"):
+        rubric_measures.generate({"q": "Why?"}, model="scripted:x", asking=more)
+    with pytest.raises(InputError, match="replicates would have no effect here; leave it out"):
+        rubric_measures.tournament(answers="x", queries={"q": "Why?"}, model="lexical", asking=more)
+    with pytest.raises(InputError, match="temperature would have no effect without a model"):
+        rubric_measures.tournament([Preference("q", "a", "b", "a")], asking=rubric_measures.Asking(temperature=1))
+    with pytest.raises(InputError, match=f"actors has no effect {ray}"):
+        rubric_measures.Calls(actors=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--grader", "a"], "grader would have no effect where all items are graded; leave it out (--grader, --where)"),
+        (["--old-bank", "b"], "old_bank would have no effect where all items are graded"),
+        (["--support", "--passages-per-query", "2"], "bank, limit would have no effect where citations are judged"),
+        (["--where", "grade < 3", "--only-changed"], "only_changed would have no effect where only some items are"),
+        (["--where", "grade < 3", "--for", "NuggetV"], "measures would have no effect where only some items are"),
+        (["--collection", "docs"], "collection would have no effect where all items are graded"),
+    ],
+)
+def test_options_of_another_way_of_grading_are_refused(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passages, bank = write_inputs(tmp_path)
+    command = ["grade", str(passages), "--bank", str(bank), "--model", "lexical", "-o", str(tmp_path / "out.jsonl")]
+    assert main([*command, *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()

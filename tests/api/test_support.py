@@ -109,9 +109,7 @@ def test_texts_beside_the_answers_come_first(tmp_path: Path, docs: str, caplog: 
     sentences: list[tuple[str, list[Any]]] = [("Tea comes from India.", ["d2"]), ("Rice grows.", ["d7"])]
     own = report("one", sentences, documents={"d2": {"title": "Tea", "text": "It comes from India."}})
     own["segments"] = {"d7": "Rice grows in water."}
-    records = rubric_measures.grade(
-        write(tmp_path / "answers.jsonl", own), support=True, collection=docs, model="lexical"
-    )
+    records = rubric_measures.grade_support(write(tmp_path / "answers.jsonl", own), docs, model="lexical")
     [group] = list(records)
     assert {one.doc_id: one.text for one in group.passages[1:]} == {
         "d2": "Tea: It comes from India.",
@@ -122,7 +120,7 @@ def test_texts_beside_the_answers_come_first(tmp_path: Path, docs: str, caplog: 
     other = report("two", sentences[:1], documents={"d2": {"text": "Something else."}})
     # Tea is in the excerpt of one, and not in that of the other.
     both = [write(tmp_path / "a.jsonl", own), write(tmp_path / "b.jsonl", other)]
-    records = rubric_measures.grade(both, support=True, model="lexical")
+    records = rubric_measures.grade_support(both, model="lexical")
     assert "1 documents (such as d2) have different texts in the answers" in caplog.text
     assert {one.doc_id.partition("@")[0]: "@" in one.doc_id for one in next(iter(records)).passages[2:]} == {
         "d2": True,
@@ -139,7 +137,7 @@ def test_what_was_retrieved_is_a_source_of_texts(tmp_path: Path) -> None:
     }
     contexts = write(tmp_path / "requests.jsonl", request)
     answers = write(tmp_path / "answers.jsonl", report("one", [("Tea comes from China.", [1])]))
-    records = rubric_measures.grade(answers, support=True, collection=contexts, model="lexical")
+    records = rubric_measures.grade_support(answers, contexts, model="lexical")
     assert rubric_measures.score(records, overall=False).cells["one"]["SupportRecall"].mean == 1.0
 
 
@@ -251,8 +249,8 @@ def test_records_of_several_runs_are_one_grader_s(tmp_path: Path, docs: str) -> 
         options = ["--collection", docs, "--model", "lexical", "-o", paths[-1]]
         assert main(["grade", "--support", answers, *options]) == 0
     convert_files(paths, tmp_path / "both.jsonl.gz", to="records")
-    together = rubric_measures.grade([str(tmp_path / f"{run_id}.jsonl") for run_id in ("one", "two")], support=True,
-                                     collection=docs, model="lexical")  # fmt: skip
+    both = [str(tmp_path / f"{run_id}.jsonl") for run_id in ("one", "two")]
+    together = rubric_measures.grade_support(both, docs, model="lexical")
     merged = rubric_measures.score(str(tmp_path / "both.jsonl.gz"), overall=False, notes=False)
     assert merged.cells == rubric_measures.score(together, overall=False, notes=False).cells
     convert_files([tmp_path / "both.jsonl.gz"], tmp_path / "bank.jsonl", to="bank")
@@ -298,8 +296,8 @@ def test_answers_whose_citations_alone_were_judged_have_no_zeros(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--bank", "bank.jsonl"], "leave the other setting out (--bank)"),
-        (["--passages-per-query", "1"], "leave the other setting out (--passages-per-query)"),
+        (["--bank", "bank.jsonl"], "leave it out (--bank, --support)"),
+        (["--passages-per-query", "1"], "leave it out (--passages-per-query, --support)"),
         (["--citations", "0"], "expected first, all, or"),
         (["--citations", "some"], "expected first, all, or"),
         (["--prompt", "LexicalCoverage"], "prompt LexicalCoverage does not judge what citations support"),

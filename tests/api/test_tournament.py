@@ -76,8 +76,8 @@ def test_the_lexical_grader_needs_no_files() -> None:
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name the games, or answers"):
         rubric_measures.tournament()
-    with pytest.raises(InputError, match="per_query would have no effect without a model"):
-        rubric_measures.tournament(GAMES, per_query=3)
+    with pytest.raises(InputError, match="games_per would have no effect without a model"):
+        rubric_measures.tournament(GAMES, games_per="query=3")
     with pytest.raises(InputError, match="playing games needs queries"):
         rubric_measures.tournament(answers=ANSWERS, model="lexical")
     with pytest.raises(UnknownNameError, match="unknown agent 'bm26'"):

@@ -154,7 +154,7 @@ def test_a_day_with_two_models(first: str, bank: str, tmp_path: Path, capsys: py
 )
 def test_conditions(where: str, cells: list[str], first: str, bank: str, tmp_path: Path) -> None:
     model = f"scripted:{rules(tmp_path / 'second-replies.jsonl', dict.fromkeys(ALL, '5'))}"
-    made = rubric_measures.grade(first, bank, model=model, where=where, output=tmp_path / "out.jsonl")
+    made = rubric_measures.regrade(first, bank, model=model, where=where, output=tmp_path / "out.jsonl")
     second = llms(made.path)[-1]
     assert sorted(" ".join(cell) for cell in grades(made.path, second)) == cells
     assert made.report.is_complete and made.report.by_status.total() == len(cells)
@@ -182,12 +182,12 @@ def test_going_on_adds_to_the_grades_that_are_there(first: str, bank: str, tmp_p
 
     backend = FunctionBackend(answer)
     [one] = llms(first)
-    rubric_measures.grade(first, bank, model=backend, where="grade = 2", output=out)
+    rubric_measures.regrade(first, bank, model=backend, where="grade = 2", output=out)
     assert grades(out, "function:test") == {("d1", "heat"): None, ("d4", "leaf"): 5}
-    rubric_measures.grade(out, bank, model=backend, where="grade = 3", grader=one, output=out)
+    rubric_measures.regrade(out, bank, model=backend, where="grade = 3", grader=one, output=out)
     assert grades(out, "function:test") == {("d1", "heat"): None, ("d2", "leaf"): 5, ("d4", "leaf"): 5}
     is_down, asked = False, len(backend.seen)
-    made = rubric_measures.grade(out, bank, model=backend, where="grade failed", grader="function:test", output=out)
+    made = rubric_measures.regrade(out, bank, model=backend, where="grade failed", grader="function:test", output=out)
     assert grades(out, "function:test") == {("d1", "heat"): 5, ("d2", "leaf"): 5, ("d4", "leaf"): 5}
     assert len(backend.seen) == asked + 1 and made.report.is_complete
     assert llms(out) == [one, "function:test"] and grades(out, one) == grades(first, one)
@@ -195,7 +195,7 @@ def test_going_on_adds_to_the_grades_that_are_there(first: str, bank: str, tmp_p
 
 def test_some_queries_and_passages_only(first: str, bank: str, tmp_path: Path) -> None:
     model = f"scripted:{rules(tmp_path / 'second-replies.jsonl', dict.fromkeys(ALL, '5'))}"
-    made = rubric_measures.grade(first, bank, model=model, where="grade <= 3", limit=2)
+    made = rubric_measures.regrade(first, bank, model=model, where="grade <= 3", limit=2)
     assert made.report.by_status.total() == 3
     assert [passage.doc_id for passage in made[0].passages] == ["d1", "d2"]
 
@@ -240,10 +240,13 @@ SECOND = ["--model", "lexical", "--where"]
         ([*SECOND, "grade == 3"], "'grade == 3': expected grade between 2 and 3"),
         ([*SECOND, "grade < three"], "'grade < three': expected grade between 2 and 3"),
         ([*SECOND, "grade < 3", "--grader", "X"], "holds no grades for model=X; there are grades of: model="),
-        ([*SECOND, "grade < 3", "--only-changed"], "a condition chooses items by their grades, and edits of the bank"),
+        (
+            [*SECOND, "grade < 3", "--only-changed"],
+            "leave it out (--only-changed, --where)",
+        ),
         (
             ["--model", "lexical", "--grader", "X"],
-            "whose grades are meant is said for a condition; name it, or leave the choice out (--where, --grader)",
+            "grader would have no effect where all items are graded; leave it out (--grader, --where)",
         ),
         ([*SECOND, "grade < 3", "--grader", "kind=direct"], "grades items, and the condition is about labels"),
     ],
@@ -289,4 +292,4 @@ def test_passages_without_grades_and_with_several(
     assert "(--grader)" in said
     assert main([*command, both, "--grader", llms(first)[0]]) == 0
     with pytest.raises(InputError, match="expected grade between 2 and 3"):
-        rubric_measures.grade(first, bank, model="lexical", where="grade ~ 3")
+        rubric_measures.regrade(first, bank, model="lexical", where="grade ~ 3")

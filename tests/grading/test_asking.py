@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.grading import GradingSettings
+from rubric_measures.grading import Asking
 from rubric_measures.grading.asking import Ask, Asker
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
@@ -33,7 +33,7 @@ def asker(api: str, prompt: str, **options: object) -> Asker:
     from rubric_measures.models.openai import OpenAICompatible
 
     backend = OpenAICompatible("m", "http://host/v1", api="completions" if api == "completions" else "chat")
-    return Asker(backend, load_prompt(prompt), GradingSettings(options=options))
+    return Asker(backend, load_prompt(prompt), Asking(option=options))
 
 
 def key(made: Asker) -> str:

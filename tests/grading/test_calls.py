@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rubric_measures.grading.asking import Ask, GradingSettings
+from rubric_measures.grading.asking import Ask, Asking
 from rubric_measures.grading.nuggetization import Caller, ask_all, without_duplicates
 from rubric_measures.models.base import Reply, Request, Tally
 from rubric_measures.models.running import LocalRunner
@@ -47,7 +47,7 @@ def test_unreadable_replies_are_drawn_again_and_lost_ones_are_left_for_the_next_
 
 
 def test_an_unreadable_reply_is_said_where_a_limit_forbids_another_draw() -> None:
-    caller = Caller(LocalRunner(FunctionBackend(lambda request: "hm"), max_calls=1), GradingSettings(retries=2))
+    caller = Caller(LocalRunner(FunctionBackend(lambda request: "hm"), max_calls=1), Asking(retries=2))
     [alone] = asked(caller, "good")
     assert alone == Parsed(None, "no list of texts in the reply")
     # What was never asked is told apart from it.
@@ -57,7 +57,7 @@ def test_an_unreadable_reply_is_said_where_a_limit_forbids_another_draw() -> Non
 
 def test_a_prompt_that_does_not_fit_is_not_asked() -> None:
     backend = FunctionBackend(lambda request: '["Why?"]', context=18)
-    caller = Caller(LocalRunner(backend), GradingSettings(max_tokens=8))
+    caller = Caller(LocalRunner(backend), Asking(max_tokens=8))
     # 2 + 8 for the message + 8 tokens fit eighteen, 3 + 8 + 8 do not.
     assert asked(caller, "two words", "these are three") == [
         Parsed(("Why?",)),

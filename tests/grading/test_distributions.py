@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rubric_measures import Calls, RubricQrels, grade, load, score
+from rubric_measures import Asking, Calls, RubricQrels, grade, load, score
 from rubric_measures.api import write_qrels
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
@@ -169,8 +169,7 @@ def _replicated(tmp_path: Path, drawn: Sequence[str]) -> tuple[Bank, list[QueryP
             model="openai:m",
             calls=Calls(base_url=started.url),
             prompt=PROMPT,
-            replicates=len(drawn),
-            temperature=1.0,
+            asking=Asking(replicates=len(drawn), temperature=1.0),
         )
         return bank, list(made)
 

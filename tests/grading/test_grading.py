@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.grading import GradingEngine, GradingReport, GradingSettings, make_manifest
+from rubric_measures.grading import Asking, GradingEngine, GradingReport, make_manifest
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.replies import ReplyCache
@@ -50,7 +50,7 @@ def grade(
     report: GradingReport | None = None,
     **settings: Any,
 ) -> GradedPassage:
-    grader = GradingEngine(LocalRunner(backend, cache), prompts, GradingSettings(**settings))
+    grader = GradingEngine(LocalRunner(backend, cache), prompts, Asking(**settings))
     [group] = list(grader.grade_records([QueryPassages("q", [source or passage()])], bank, report))
     return group.passages[0]
 
@@ -303,7 +303,7 @@ def test_nuggets_are_labelled_ten_at_a_time_with_grades_two_one_zero() -> None:
 def test_single_nugget_calls_and_seeded_orders() -> None:
     backend = ScriptedBackend([rule(labels("support"), '["fact 1"]'), rule(labels("not_support"))])
     bank = bank_of("fact 0", "fact 1", kind="nugget")
-    assert grade_of_items(only_set(grade(backend, bank, "nuggets.assign", nuggets_per_call=1))) == {
+    assert grade_of_items(only_set(grade(backend, bank, "nuggets.assign", items_per_call=1))) == {
         "q/fact 0": 0,
         "q/fact 1": 2,
     }
@@ -564,8 +564,8 @@ def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monk
     "settings",
     [
         {"replicates": 0},
+        {"replicates": 3},
         {"retries": -1},
-        {"nuggets_per_call": 0},
         {"items_per_call": 0},
         {"items_per_call": "some"},
         {"max_tokens": "all"},
@@ -578,11 +578,11 @@ def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monk
 )
 def test_settings_out_of_range_are_said(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(settings))):
-        GradingSettings(**settings)
+        Asking(**settings)
 
 
 @pytest.mark.parametrize("name", ["temperature", "max_tokens"])
 def test_settings_do_not_come_as_further_options(name: str) -> None:
     """They would stand in the record, and the model would be asked something else."""
     with pytest.raises(InputError, match=f"{name} is a setting of its own"):
-        GradingSettings(options={name: 3})
+        Asking(option={name: 3})

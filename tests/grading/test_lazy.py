@@ -41,6 +41,7 @@ from tests.fault_server import Running, running
 from tests.function_backend import FunctionBackend
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
+ONCE = rubric_measures.Asking(retries=0)
 COVER = "RubricCover(rel=4)@3"
 
 
@@ -113,7 +114,13 @@ def grade(world: World, passages: Any, measures: Any = (), share_failed: float =
     """The graded records, and how many calls that took."""
     model = world.model(share_failed)
     graded = rubric_measures.grade(
-        passages, world.bank, model=model, measures=measures, retries=0, prompt=RATING, **more
+        passages,
+        world.bank,
+        model=model,
+        measures=measures,
+        asking=ONCE,
+        prompt=RATING,
+        **more,
     )
     return graded, len(model.seen)
 
@@ -301,7 +308,12 @@ def test_open_items_of_a_passage_share_a_call() -> None:
     def of(measures: Any) -> tuple[Any, FunctionBackend]:
         model = FunctionBackend(answer)
         made = rubric_measures.grade(
-            world.groups(), world.bank, model=model, measures=measures, prompt=RATING, items_per_call="all"
+            world.groups(),
+            world.bank,
+            model=model,
+            measures=measures,
+            prompt=RATING,
+            asking=rubric_measures.Asking(items_per_call="all"),
         )
         return made, model
 
@@ -399,7 +411,6 @@ def test_every_answer_is_one_passage_so_nothing_is_left_out(caplog: pytest.LogCa
         ("nDCG@10", {}, "any grade may change it"),
         ("alpha_nDCG@10", {}, "any grade may change it"),
         ("RubricCover(judged_only=True)@20", {}, "any grade may change it"),
-        (COVER, {"where": "grade < 3"}, "so does another setting; leave one of them out"),
         (COVER, {"prompt": "Thomas"}, "prompt Thomas gives no grades of items with passages"),
         ((), {"runs": {"one": {"q0": {"q0d0": 1.0}}}}, "name the measures"),
     ],
@@ -442,8 +453,13 @@ def test_what_reads_all_grades_refuses_the_records_or_says_it(tmp_path: Path) ->
     with pytest.raises(InputError, match="a table of grades has no place for that"):
         loaded.to_dataframe()
     with pytest.raises(InputError, match="asked only for some measures; grade for them again"):
-        rubric_measures.grade(
-            lazy, world.bank, model=world.model(), only_changed=True, old_bank=world.bank, prompt=RATING, retries=0
+        rubric_measures.regrade(
+            lazy,
+            world.bank,
+            model=world.model(),
+            old_bank=world.bank,
+            prompt=RATING,
+            asking=ONCE,
         )
 
 
@@ -522,7 +538,13 @@ def test_files_of_some_and_of_all_grades_are_merged(tmp_path: Path, capsys: pyte
     # Grades of another bank are no part of these.
     other = TestBank.from_items([replace(one, text=f"{one.text}!") for one in world.items], world.bank.query_texts)
     anew = rubric_measures.grade(
-        world.groups(), other, model=world.model(), prompt=RATING, measures=COVER, retries=0, runs=None
+        world.groups(),
+        other,
+        model=world.model(),
+        prompt=RATING,
+        measures=COVER,
+        asking=ONCE,
+        runs=None,
     )
     write_graded(tmp_path / "other.jsonl", anew)
     capsys.readouterr()

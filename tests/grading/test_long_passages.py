@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.grading.asking import GradingSettings, Room, fit_passage, overlapping_chunks
+from rubric_measures.grading.asking import Asking, Room, fit_passage, overlapping_chunks
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.scales import Message
@@ -67,16 +67,16 @@ def test_a_word_longer_than_the_room_is_cut_inside() -> None:
 
 def test_what_fits_is_left_alone() -> None:
     text = " ".join("w" * 30)
-    assert fit_passage(text, FRAME, 10, Room(Words(None)), GradingSettings()).pieces == (text,)
+    assert fit_passage(text, FRAME, 10, Room(Words(None)), Asking()).pieces == (text,)
     # 30 + 4 + 8 + 10 = 52
-    assert fit_passage(text, FRAME, 10, Room(Words(52)), GradingSettings()).pieces == (text,)
-    assert len(fit_passage(text, FRAME, 10, Room(Words(51)), GradingSettings()).pieces) == 2
+    assert fit_passage(text, FRAME, 10, Room(Words(52)), Asking()).pieces == (text,)
+    assert len(fit_passage(text, FRAME, 10, Room(Words(51)), Asking()).pieces) == 2
 
 
 @pytest.mark.parametrize(("how", "status", "pieces"), [("truncate", "truncated", 1), ("refuse", "refused", 0)])
 def test_truncation_and_refusal_are_said(how: str, status: str, pieces: int) -> None:
     text = " ".join(str(number) for number in range(30))
-    fit = fit_passage(text, FRAME, 10, Room(Words(42)), GradingSettings(long_passages=how))  # type: ignore[arg-type]
+    fit = fit_passage(text, FRAME, 10, Room(Words(42)), Asking(long_passages=how))  # type: ignore[arg-type]
     assert (fit.status, len(fit.pieces)) == (status, pieces)
     assert "30 tokens, room for 20" in fit.note
     if fit.pieces:
@@ -94,14 +94,14 @@ def test_lines_that_are_quoted_are_counted_as_they_are_shown(how: str) -> None:
 
     # Six words a line, seven with the quote; the first line stands behind the prompt's own `Context:`.
     assert (len(text.split()), len(quoted(text).split())) == (180, 209)
-    fit = fit_passage(text, FRAME, 10, Room(Words(100)), GradingSettings(long_passages=how), quoted)  # type: ignore[arg-type]
+    fit = fit_passage(text, FRAME, 10, Room(Words(100)), Asking(long_passages=how), quoted)  # type: ignore[arg-type]
     # 100 - 4 - 8 - 10 = 78
     assert max(len(quoted(piece).split()) for piece in fit.pieces) in range(70, 79)
-    assert fit_passage(text, FRAME, 10, Room(Words(231)), GradingSettings(), quoted).pieces == (text,)
-    assert len(fit_passage(text, FRAME, 10, Room(Words(230)), GradingSettings(), quoted).pieces) == 2
+    assert fit_passage(text, FRAME, 10, Room(Words(231)), Asking(), quoted).pieces == (text,)
+    assert len(fit_passage(text, FRAME, 10, Room(Words(230)), Asking(), quoted).pieces) == 2
 
 
 def test_a_question_that_leaves_no_room_fails_and_is_not_cut() -> None:
-    fit = fit_passage("w " * 30, FRAME, 10, Room(Words(30)), GradingSettings())
+    fit = fit_passage("w " * 30, FRAME, 10, Room(Words(30)), Asking())
     assert (fit.pieces, fit.status) == ((), "failed")
     assert "22 of the model's 30 tokens" in fit.note

@@ -10,7 +10,7 @@ import pytest
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.grading import GradingEngine, GradingSettings
+from rubric_measures.grading import Asking, GradingEngine
 from rubric_measures.grading.generation import aspect_bank
 from rubric_measures.models.lexical import ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
@@ -27,7 +27,7 @@ QUERIES = {"q1": "What is ice?"}
 def grade(reply: str, contains: str = "", **settings: object) -> dict[str, object]:
     backend = ScriptedBackend([ScriptedRule(reply, contains=(contains,))])
     passage = GradedPassage(doc_id="x/q1/1", text="Ice is frozen.", paragraph_data=PassageData())
-    grader = GradingEngine(LocalRunner(backend), (PROMPT,), GradingSettings(**settings))  # type: ignore[arg-type]
+    grader = GradingEngine(LocalRunner(backend), (PROMPT,), Asking(**settings))  # type: ignore[arg-type]
     (group,) = grader.grade_records([QueryPassages("q1", [passage])], aspect_bank(QUERIES))
     (entry,) = group.passages[0].exam_grades or ()
     return entry.as_json()
@@ -45,12 +45,12 @@ def test_each_aspect_is_a_grade_of_its_own_item() -> None:
 
 def test_domain_and_documents_are_settings_and_stand_in_the_signature() -> None:
     plain = grade(REPLY, "questions about a variety of topics.")
-    domain = grade(REPLY, "questions about water.", fields={"domain": "water"})
-    shown = grade(REPLY, "[DOCUMENTS RETRIEVED]\n[d1] Water.\n[User", documents={"q1": "[d1] Water."})
+    domain = grade(REPLY, "questions about water.", prompt_field={"domain": "water"})
+    shown = grade(REPLY, "[DOCUMENTS RETRIEVED]\n[d1] Water.\n[User", document_texts={"q1": "[d1] Water."})
     signatures = {entry["provenance"]["signature"] for entry in (plain, domain, shown)}  # type: ignore[index]
     assert len(signatures) == 3
     with pytest.raises(UnknownNameError, match="unknown prompt field 'colour': known: domain"):
-        grade(REPLY, fields={"colour": "red"})
+        grade(REPLY, prompt_field={"colour": "red"})
 
 
 @pytest.mark.parametrize("reply", ["Two of two.", '{"relevance": 2, "accuracy": 1, "completeness": 0}'])
@@ -68,7 +68,7 @@ def test_a_prompt_of_ones_own_may_label_an_answer_as_a_whole(tmp_path: Path) -> 
     )
     backend = ScriptedBackend([ScriptedRule("3", contains=("What is ice?\n[d1] Water.\nIce is frozen.",))])
     passage = GradedPassage(doc_id="x", text="Ice is frozen.", paragraph_data=PassageData())
-    settings = GradingSettings(documents={"q1": "[d1] Water."})
+    settings = Asking(document_texts={"q1": "[d1] Water."})
     bank = TestBank({"q1": ()}, QUERIES)
     (group,) = GradingEngine(LocalRunner(backend), (str(path),), settings).grade_records(
         [QueryPassages("q1", [passage])], bank

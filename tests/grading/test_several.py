@@ -202,13 +202,12 @@ def test_a_plan_bounds_what_is_asked_singly(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("prompt", "options", "said"),
     [
-        ("nuggets.assign", {}, "shows lists of nuggets"),
         ("Thomas", {}, "does not ask for one grade of one question or nugget"),
         (RATING, {"unparsed": "exampp"}, "are JSON"),
     ],
 )
 def test_prompts_of_another_kind_are_refused(prompt: str, options: dict[str, Any], said: str) -> None:
     backend = FunctionBackend(lambda request: "1")
-    bank = bank_of("one?", "two?", kind="nugget" if prompt == "nuggets.assign" else "question")
+    bank = bank_of("one?", "two?")
     with pytest.raises(InputError, match=said):
         grade(backend, bank, prompt, items_per_call=3, **options)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.grading import GradingSettings
+from rubric_measures.grading import Asking
 from rubric_measures.grading.asking import Unit
 from rubric_measures.grading.styles import make_style
 from rubric_measures.models.base import Request
@@ -51,7 +51,8 @@ def requests_of(
     """All requests of a prompt for some passages and items, with two replicates, checks and retries included."""
     kind = Reader if load_prompt(name).format == "json" else FunctionBackend
     backend = kind(lambda request: "the epidermis", context=context)
-    settings = GradingSettings(replicates=2, temperature=0.5, nuggets_per_call=2)
+    size = 2 if load_prompt(name).parser == "label_list" else None
+    settings = Asking(replicates=2, temperature=0.5, items_per_call=size)
     style = make_style(backend, name, settings)
     target = load_prompt(name).target
     items = tuple(

@@ -174,7 +174,7 @@ def test_nuggets_of_both_containers_are_read(files: Path) -> None:
 
 def test_failed_grades_are_no_numbers(files: Path, caplog: pytest.LogCaptureFixture) -> None:
     # The scripted model answers no grading prompt: every grade fails, so there is nothing to print but lengths.
-    settings = {"model": f"scripted:{files / 'model.jsonl'}", "bank": str(_bank(files)), "grading": {"retries": 0}}
+    settings = {"model": f"scripted:{files / 'model.jsonl'}", "bank": str(_bank(files)), "asking": {"retries": 0}}
     topics, config = _topics(files), base.LlmConfigBase()
     chosen = {"measures": ["RubricCover(rel=4)"], **settings}
     with pytest.raises(MeasureError, match="100 % of the grades"):

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError  # noqa: E402
-from rubric_measures.grading import GradingEngine, GradingSettings  # noqa: E402
+from rubric_measures.grading import Asking, GradingEngine  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Backend, Reply, Request  # noqa: E402
 from rubric_measures.models.hf import (  # noqa: E402
@@ -575,7 +575,7 @@ def test_bfloat16_replies(folders: Callable[[str], str]) -> None:
 
 def graded(backend: Backend, prompt: str, text: str) -> Any:
     items = [RubricItem("q/1", "q", "Outer layer of the skin?", gold_answers=("epidermis",))]
-    grader = GradingEngine(LocalRunner(backend), [prompt], GradingSettings(max_tokens=8))
+    grader = GradingEngine(LocalRunner(backend), [prompt], Asking(max_tokens=8))
     passage = GradedPassage(doc_id="d", text=text)
     [group] = list(grader.grade_records([QueryPassages("q", [passage])], TestBank.from_items(items)))
     entries = group.passages[0].exam_grades

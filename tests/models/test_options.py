@@ -9,7 +9,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.grading import GradingEngine, GradingSettings
+from rubric_measures.grading import Asking, GradingEngine
 from rubric_measures.grading.asking import Ask
 from rubric_measures.grading.nuggetization import Caller
 from rubric_measures.models.base import Reply, Request, check_options, refuse_settings
@@ -115,12 +115,12 @@ def test_names_that_only_begin_like_a_known_one_are_no_misspellings(name: str) -
 def test_graders_and_makers_of_banks_refuse_them() -> None:
     bank = TestBank.from_items([RubricItem("q/1", "q", "Which?")])
     runner = LocalRunner(Precise())
-    settings = GradingSettings(options={"dtype": "bfloat16"})
+    settings = Asking(option={"dtype": "bfloat16"})
     with pytest.raises(InputError, match="dtype is a setting of the model"):
         GradingEngine(runner, (SELF_RATING,), settings).makers(bank)
     with pytest.raises(InputError, match="dtype is a setting of the model"):
         Caller(runner, settings)
-    asker = Caller(runner, GradingSettings(options={"seed": 3}, max_tokens=9)).asker(load_prompt("bank.question.dl"))
+    asker = Caller(runner, Asking(option={"seed": 3}, max_tokens=9)).asker(load_prompt("bank.question.dl"))
     assert asker.request(Ask(()), "").options == {"dtype": "float32", "max_tokens": 9, "seed": 3, "temperature": 0.0}
 
 

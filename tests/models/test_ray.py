@@ -29,7 +29,7 @@ ray = pytest.importorskip("ray")
 from rubric_measures.base.errors import BackendError, GradingError, InputError  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
 from rubric_measures.formats.banks import bank_entries, write_bank  # noqa: E402
-from rubric_measures.grading import GradingEngine, GradingReport, GradingSettings  # noqa: E402
+from rubric_measures.grading import Asking, GradingEngine, GradingReport  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Reply, Request  # noqa: E402
 from rubric_measures.models.ray_runner import QUIET, RayRunner, RaySettings, connected, pool_size, ray_backend  # noqa: E402
@@ -99,9 +99,7 @@ def graded(
     runner: LocalRunner, groups: list[QueryPassages], bank: TestBank, **settings: Any
 ) -> tuple[list[dict[str, Any]], GradingReport]:
     report = GradingReport()
-    grader = GradingEngine(
-        runner, () if runner.backend.model.startswith("lexical") else (RATING,), GradingSettings(**settings)
-    )
+    grader = GradingEngine(runner, () if runner.backend.model.startswith("lexical") else (RATING,), Asking(**settings))
     records = [
         {"query": group.query_id, "passages": [passage.as_json() for passage in group.passages]}
         for group in grader.grade_records(groups, bank, report)

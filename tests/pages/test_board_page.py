@@ -145,7 +145,9 @@ def test_failed_grades_are_listed_and_no_numbers(tmp_path: Path) -> None:
         for text in ("Pour hot water over leaves", "Steep for three minutes")
     )
     rows = [row for row in ROWS if row["query_id"] == "tea"]
-    result = rubric_measures.evaluate_answers(rows, model=f"scripted:{model}", bank=bank, on_failed="zero", retries=0)
+    result = rubric_measures.evaluate_answers(
+        rows, model=f"scripted:{model}", bank=bank, on_failed="zero", asking=rubric_measures.Asking(retries=0)
+    )
     shown = plain(page_of(result))
     assert "Failed grades (1)" in shown
     assert "Steep for three minutes vital new, old <b>: the reply could not be read" in shown
@@ -192,7 +194,7 @@ def test_sentences_stand_beside_the_words_of_documents(tmp_path: Path) -> None:
     lost = {"metadata": {"run_id": "two", "narrative_id": "t1"}, "references": ["d2"]}
     lost["answer"] = [{"text": "Tea is cold.", "citations": [0]}]
     answers = write(tmp_path / "answers.jsonl", cited, lost)
-    grades = rubric_measures.load(rubric_measures.grade(answers, support=True, model="lexical"), on_failed="expected")
+    grades = rubric_measures.load(rubric_measures.grade_support(answers, model="lexical"), on_failed="expected")
     board = rubric_measures.score(grades)
     shown = plain("".join(board_page(board, evidence(board, grades), title="Citations")))
     assert "Boiling water. Words that are not there: Tea, needs passage d1" in shown
