@@ -293,7 +293,7 @@ def grade(
         GradingError: the model cannot be used; finished calls are in the cache.
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
-    run = _Run(model, prompt, asking, calls, queries, limit, output, manifest, give_up_after, dry_run, progress)
+    run = _Grading(model, prompt, asking, calls, queries, limit, output, manifest, give_up_after, dry_run, progress)
     run = run.kept(passages, bank, query_texts, documents)
     made = run.test_bank(bank, query_texts)
     run = run.showing(documents, level_shown, label_grader)
@@ -354,7 +354,7 @@ def regrade(
         InputError: nothing says what changed in the bank, or as in `grade`.
         GradingError: as in `grade`; so are all others.
     """
-    run = _Run(model, prompt, asking, calls, queries, limit, output, manifest, None, dry_run, progress)
+    run = _Grading(model, prompt, asking, calls, queries, limit, output, manifest, None, dry_run, progress)
     run = run.kept(graded, bank, old_bank, query_texts, documents)
     made = run.test_bank(bank, query_texts)
     if where is not None and old_bank is not None:
@@ -414,7 +414,7 @@ def grade_support(
     if most != "all" and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
         text = f"citations is {citations!r}; expected first, all, or a number from 1"
         raise InputError(text, settings=("citations",))
-    run = _Run(model, prompt, asking, calls, queries, None, output, manifest, give_up_after, dry_run, progress)
+    run = _Grading(model, prompt, asking, calls, queries, None, output, manifest, give_up_after, dry_run, progress)
     several = [answers] if isinstance(answers, Answer) else listed(answers)
     texts_in = collection if isinstance(collection, list | tuple) else [collection]
     # An answer's file is no place for its grades.
@@ -433,7 +433,7 @@ def _files(sources: Any) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Grading:
     """What all grading takes: see `grade`."""
 
     model: str | Backend
@@ -452,7 +452,7 @@ class _Run:
     def prompts(self) -> tuple[str, ...]:
         return (self.prompt,) if isinstance(self.prompt, str) else tuple(self.prompt)
 
-    def kept(self, passages: Any, *read: Any) -> _Run:
+    def kept(self, passages: Any, *read: Any) -> _Grading:
         """The same with all names of files, after a look that none that is read would be written."""
         wanted = None if self.queries is None else [str(name) for name in self.queries]
         if wanted == [] or (self.limit is not None and self.limit < 1):
@@ -473,7 +473,7 @@ class _Run:
         keep_cache(calls.cache, self.output, manifest, passages, *read)
         return dataclasses.replace(self, queries=wanted, manifest=manifest, calls=calls)
 
-    def showing(self, source: _File | None, level: int, grader: str | Grader | None) -> _Run:
+    def showing(self, source: _File | None, level: int, grader: str | Grader | None) -> _Grading:
         """The same, with the documents that are shown beside answers."""
         if source is None:
             return self
