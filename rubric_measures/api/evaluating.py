@@ -372,8 +372,6 @@ def convert(
     add_qrels: File | Iterable[File] = (),
     collection: str | Sequence[str] | None = None,
     bank: Bank | None = None,
-    label: Label = "max",
-    rel: int | None = None,
     depth: int | None = None,
     name: str = "qrels",
     run: str | None = None,
@@ -392,9 +390,6 @@ def convert(
         collection: the texts, for records made of item qrels or tables of grades: a source as in `pool`, or several
             files.
         bank: the test bank, where grades become something else.
-        label: how item grades become a label, `max` or `count`.
-        rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
-            covers on the scale.
         depth: documents of each ranking; all if None.
         name: what records call the grader of item qrels, which name none.
         run: the run to write, of several in records.
@@ -430,8 +425,6 @@ def convert(
                 collection=collection,
                 bank=bank_of(bank),
                 wanted=Grader.parse(grader),
-                label=label,
-                rel=rel,
                 depth=depth,
                 grader=name,
                 run=run,

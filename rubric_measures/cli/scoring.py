@@ -159,7 +159,6 @@ def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
         "--answers", metavar="FILE", nargs="+", default=[], help="the answers that support judgments are about"
     )
     parser.add_argument("--name", default="qrels", help="what records call the grader of item qrels (default: qrels)")
-    add_label_options(parser)
     add_grade_options(parser, scores=False)
     formats = dict(FORMATS.items())
     width = max(map(len, formats))

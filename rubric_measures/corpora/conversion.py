@@ -82,12 +82,11 @@ from rubric_measures.measures.grades import (
     PARTIAL,
     UNSAID,
     Grades,
-    Label,
     all_rows,
     scale_of_item,
 )
 from rubric_measures.measures.loading import collect_grades, select_queries
-from rubric_measures.measures.qrels import Unit, build_grades, qrels_of
+from rubric_measures.measures.qrels import build_grades, qrels_of
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import (
     DirectGrade,
@@ -205,8 +204,6 @@ class Options:
         collection: where texts come from, for records made of item qrels or of a table of grades.
         bank: the test bank of grades.
         wanted: which grade set of records counts.
-        label: how item grades become a label, `max` or `count`.
-        rel: the minimum grade that counts, see `QueryGrades.labels`.
         depth: documents of each ranking; all if None.
         grader: who made the grades of item qrels.
         run: the run to write, of several.
@@ -217,8 +214,6 @@ class Options:
     collection: str | Sequence[str] | None = None
     bank: TestBank | None = None
     wanted: Grader = field(default_factory=Grader)
-    label: Label = "max"
-    rel: int | None = None
     depth: int | None = None
     grader: str = "qrels"
     run: str | None = None
@@ -231,19 +226,6 @@ Bridge = Callable[[Any, Options], Any]
 
 def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
     return collect_grades(select_queries(groups, options.name, options.bank, options.wanted), options.bank)
-
-
-def _qrels(unit: Unit, grades_of: Callable[[Any, Options], Grades]) -> Bridge:
-    """Judgments of items, or of passages by the label that is asked for."""
-
-    def bridge(content: Any, options: Options) -> list[Qrel]:
-        asked: Any = () if unit == "item" else (options.label, options.rel)
-        return qrels_of(grades_of(content, options), unit, *asked)
-
-    return bridge
-
-
-_records_to_qrels = _qrels("passage", _grades)
 
 
 def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
@@ -551,12 +533,10 @@ def _reports_to_item_qrels(reports: Sequence[CitedReport], _: Options) -> list[Q
 
 
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
-    ("records", "qrels"): _records_to_qrels,
-    ("records", "item qrels"): _qrels("item", _grades),
+    ("records", "item qrels"): lambda groups, options: qrels_of(_grades(groups, options), "item"),
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
     ("records", "assignments"): _records_to_judged(NUGGETIZER),
-    ("item qrels", "qrels"): _qrels("passage", lambda rows, options: build_grades(rows, options.bank)),
     ("item qrels", "records"): _item_qrels_to_records,
     ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,
@@ -574,8 +554,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "grades"): _records_to_grades,
     ("support labels", "grades"): lambda found, options: _records_to_grades(records_of_support_labels(found), options),
     ("item qrels", "grades"): _item_qrels_to_grades,
-    ("grades", "qrels"): _qrels("passage", _grades_of_table),
-    ("grades", "item qrels"): _qrels("item", _grades_of_table),
+    ("grades", "item qrels"): lambda rows, options: qrels_of(_grades_of_table(rows, options), "item"),
     ("grades", "records"): _table_to_records,
     **{("experiment", kind): _part_of(kind) for kind in ("queries", "records", "answers", "games")},
     **{(kind, "records"): lambda lines, _: records_of_judged(lines) for kind in _JUDGED},
@@ -651,7 +630,7 @@ def read_entries(path: PathName) -> list[BankEntry]:
 # What becomes passages to grade in one place, with the texts of a collection: `pool`.
 _POOLED = ("runs", "qrels", "answers", "reports")
 # Kinds that hold one grade set of records.
-_OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "support labels", "graded answers")
+_OF_ONE_GRADER = ("item qrels", "assignments", "support labels", "graded answers")
 
 
 def convert_files(
@@ -766,6 +745,8 @@ def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: b
         if not targets_of(kind, [FORMATS[to].kind]):
             if FORMATS[to].kind == "records" and kind in _POOLED:
                 raise InputError(f"{path_name(path)}: {name} cannot become {to}; `pool` makes passages of {kind}")
+            if FORMATS[to].kind == "qrels" and kind in ("records", "grades", "item qrels"):
+                raise InputError(f"{path_name(path)}: {name} cannot become {to}; `qrels` makes labels of grades")
             ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
             told = "" if is_told else "; its content told its format"
             if not is_told and name == "queries" and FORMATS[to].kind == "bank":

@@ -187,11 +187,12 @@ def test_a_depth_without_documents_is_refused(
 
 def test_records_to_qrels_of_every_kind(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = files / "out.qrels"
-    assert run(files, "records.jsonl.gz", "--to", "qrels", "-o", str(out)) == 0
-    assert out.read_text() == "q1 0 d1 4\nq1 0 d2 2\n"
-    assert run(files, "records.jsonl.gz", "--to", "qrels", "--label", "count", "-o", str(out)) == 0
-    assert out.read_text() == "q1 0 d1 1\nq1 0 d2 0\n"
-    assert "labels count the items graded 4 or better (the scale is 0 to 5)" in capsys.readouterr().err
+    for name in ("records.jsonl.gz", str(files / "graded.csv"), str(files / "items.qrels")):
+        if name.endswith("csv"):
+            assert run(files, "records.jsonl.gz", "-o", name) == 0
+        capsys.readouterr()
+        assert run(files, name, "--to", "qrels", "-o", str(out)) == 2
+        assert "cannot become qrels; `qrels` makes labels of grades" in capsys.readouterr().err
     assert run(files, "records.jsonl.gz", "--to", "judgments", "-o", str(out)) == 0
     assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
     assert run(files, "records.jsonl.gz", "--to", "item-qrels", "--bank", "bank.jsonl", "-o", str(out)) == 0
@@ -245,8 +246,6 @@ def test_item_qrels_and_back(files: Path) -> None:
     ]
     assert run(files, str(out), "--to", "item-qrels", "-o", str(again)) == 0
     assert again.read_text() == items.read_text()
-    assert run(files, str(items), "--to", "qrels", "-o", str(again)) == 0
-    assert again.read_text() == "q1 0 d1 4\nq1 0 d2 2\n"
 
 
 @pytest.mark.parametrize(
@@ -492,7 +491,7 @@ def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) 
         (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
         (["bank.jsonl", "--add-run", "one.run"], "can be added to records only"),
         (
-            ["records.jsonl.gz", "--to", "qrels", "--grader", "gpt"],
+            ["records.jsonl.gz", "--to", "item-qrels", "--grader", "gpt"],
             "holds no grades for model=gpt; there are grades of: model=",
         ),
         (["labels.qrels", "other.qrels", "--to", "qrels"], "has different labels in the files"),
@@ -574,7 +573,7 @@ def test_the_workbench_s_own_qrels(tmp_path: Path) -> None:
     golden = SHARED / "workbench-golden"
     if not golden.exists():
         pytest.skip("the shared data folder is absent")
-    convert_files([golden / "dl20-scale.jsonl.gz"], tmp_path / "out.qrels", to="qrels")
+    assert main(["qrels", str(golden / "dl20-scale.jsonl.gz"), "-o", str(tmp_path / "out.qrels")]) == 0
     assert sorted(read_qrels(tmp_path / "out.qrels")) == sorted(read_qrels(golden / "rated.qrels.gz"))
 
 
@@ -643,7 +642,7 @@ def test_requests_that_make_no_run(tmp_path: Path) -> None:
     assert (tmp_path / "out.run").read_text() == "7 Q0 b 1 0.0 dense\n7 Q0 a 2 -1.0 dense\n"
 
 
-@pytest.mark.parametrize("to", ["records", "qrels", "item-qrels", "csv"])
+@pytest.mark.parametrize("to", ["records", "item-qrels", "csv"])
 def test_lines_of_a_query_may_stand_anywhere(tmp_path: Path, to: str) -> None:
     def passage(doc_id: str) -> dict[str, Any]:
         rated = {

@@ -175,7 +175,7 @@ def test_a_sheet_of_labels_from_windows_is_qrels(tmp_path: Path, caplog: pytest.
 
 def test_qrels_of_beir_are_such_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t31715818\t1\n3\t14717500\t1\n", encoding="utf-8")
-    assert main(["convert", str(tmp_path / "test.tsv"), "--to", "qrels", "-o", "-"]) == 0
+    assert main(["qrels", str(tmp_path / "test.tsv")]) == 0
     assert capsys.readouterr().out == "1 0 31715818 1\n3 0 14717500 1\n"
 
 
@@ -438,7 +438,7 @@ def test_texts_are_said_to_be_left_out_where_a_file_is_written(
     (tmp_path / "docs.tsv").write_text("d1\tOne.\nd2\tTwo.\n")
     rubric_measures.pool(judgments=str(table), judged=True, collection=str(tmp_path / "docs.tsv"))
     assert caplog.messages == []
-    assert main(["convert", str(table), "--to", "qrels", "-o", str(tmp_path / "qrels")]) == 0
+    assert main(["convert", str(table), "--to", "item-qrels", "-o", str(tmp_path / "qrels")]) == 0
     assert "texts of items or reasons of 2 grades left out" in capsys.readouterr().err
 
 

@@ -635,13 +635,13 @@ def test_conversion_with_assessors_in_the_graders_place(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bank = ["--bank", str(path.with_name("bank.jsonl"))]
-    for to, expected in (
-        ("item-qrels", EXPECTED),
+    for command, expected in (
+        (["convert", "--to", "item-qrels"], EXPECTED),
         # The highest of d1 is 4 where the grader had 5.
-        ("qrels", {("q1", "d1", "0", 4), ("q1", "d2", "0", 4)}),
+        (["qrels"], {("q1", "d1", "0", 4), ("q1", "d2", "0", 4)}),
     ):
-        output = tmp_path / to
-        assert main(["convert", str(path), "--to", to, "-o", str(output), *bank, "--grader", "assessors=override"]) == 0
+        output = tmp_path / command[0]
+        assert main([*command, str(path), "-o", str(output), *bank, "--grader", "assessors=override"]) == 0
         rows = {(row.query_id, row.doc_id, row.iteration, row.relevance) for row in read_qrels(output)}
         assert {row for row in rows if row[1] != "*"} == expected
         assert capsys.readouterr().err.count("4 grades by assessors stand in the grader's place") == 1
@@ -651,6 +651,6 @@ def test_conversion_with_assessors_in_the_graders_place(
         # These keep all grade sets, or none: the option would do nothing.
         assert main(["convert", str(path), "--to", to, "-o", str(output), "--grader", "assessors=override"]) == 2
         assert f"{to} keeps all grade sets or has none, so leave it out" in capsys.readouterr().err
-    assert main(["convert", str(path), "--to", "qrels", "-o", str(output), *bank]) == 2
+    assert main(["qrels", str(path), "-o", str(output), *bank]) == 2
     assert "--grader assessors=…)" in capsys.readouterr().err
     assert not output.exists()

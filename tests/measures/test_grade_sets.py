@@ -119,7 +119,7 @@ def test_every_command_refuses_to_mix_and_takes_the_hash(
         "verify": ["grading", str(graded)],
         "review": [str(graded), "--bank", bank, "--export", out],
         "agreement": [str(graded)],
-        "convert": [str(graded), "--to", "qrels", "-o", qrels],
+        "convert": [str(graded), "--to", "item-qrels", "-o", qrels],
     }[command]
     assert main([command, *arguments]) == 2
     said = capsys.readouterr().err

@@ -139,7 +139,7 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
         ["pool", run, "-c", graded, "-o", graded],
         ["grade", graded, "--bank", bank, "--model", "lexical", "-o", bank],
         ["grade", graded, "--bank", bank, "--model", "lexical", "--queries", "q1", "-o", graded],
-        ["convert", graded, "--to", "qrels", "-o", graded],
+        ["convert", graded, "--to", "item-qrels", "-o", graded],
         ["convert", graded, "--add-run", run, "-o", run],
         ["grade", graded, "--bank", bank, "--model", f"scripted:{run}", "-o", run],
         ["grade", graded, "--bank", bank, "--model", "lexical", "--query-texts", run, "-o", run],
