@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from rubric_measures.formats.judged import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.formats.tables import cells_of
-from rubric_measures.formats.trec import spaced_pairs
 from rubric_measures.grading.asking import Ask, Asking
 from rubric_measures.grading.generation import (
     BankQuery,
@@ -37,8 +35,16 @@ from rubric_measures.grading.generation import (
     sample_passages,
     write_synthetic,
 )
-from rubric_measures.grading.nuggetization import Caller, Failure, nuggetize, published_calls, related_segments
-from rubric_measures.measures.grade_sets import Grader, read_judgments
+from rubric_measures.grading.nuggetization import (
+    KEPT,
+    MAX_NUGGETS,
+    Caller,
+    Failure,
+    nuggetize,
+    published_calls,
+    related_segments,
+)
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.models.settings import CalledModel, Calls, Interrupts, note_limit
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
@@ -109,25 +115,15 @@ def generate(
     target: Literal["questions", "nuggets", "queries"] = "questions",
     output: _File | None = None,
     limit: int | None = None,
-    style: Literal["auto", "dl", "car"] = "auto",
-    program: Literal["", "workbench", "nuggetizer"] = "",
-    test_collection: str = "",
+    compat: Literal["workbench", "nuggetizer"] | None = None,
     from_documents: File | Sequence[QueryPassages] | None = None,
     by: Literal["judgments", "direct", "all"] = "judgments",
-    qrels: File | Rows | None = None,
-    level: int = 1,
+    min_judgment: int = 1,
     grader: str | Grader | None = None,
-    max_documents: int | None = None,
-    max_nuggets: int = 30,
-    keep: int = 20,
     over_generate: bool = False,
     passages: File | Rows | None = None,
     examples: File | Rows | Sequence[str] | None = None,
-    passage_tokens: int = 2000,
-    max_questions: int = 10,
-    sample_passages: int | None = None,
     quota: Mapping[str, int] | None = None,
-    seed: int = 0,
     asking: Asking = Asking(),
     calls: Calls = Calls(),
     dry_run: bool = False,
@@ -144,27 +140,17 @@ def generate(
             synthetic queries.
         target: what to make.
         output: the file to write; the cache lies beside it, if nothing else is said.
-        limit: only this many queries (or long passages), the first ones.
-        style: the published prompt (`auto`: `car` for facets).
-        program: whose words the prompts are put in: the papers', or those that this program sends (`workbench` without
-            documents, `nuggetizer` with them).
-        test_collection: the collection's name, kept in the bank's file.
+        limit: only this many queries, the first ones; of passages this many texts, drawn at random.
+        compat: put the prompts in the words that this program sends (`workbench` without documents, `nuggetizer` with
+            them), not in those of the papers. `nuggetizer` keeps all 30 nuggets, where its paper keeps 20.
         from_documents: nuggets from these passages: records, or nuggetizer's requests.
         by: what makes a passage related.
-        qrels: judgments in place of those in the records.
-        level: the lowest label that is related.
+        min_judgment: the lowest label that is related.
         grader: with `by="direct"`: whose grades count, see `load`.
-        max_documents: read at most this many related passages of a query, the first ones.
-        max_nuggets: the longest list that is carried on.
-        keep: nuggets that stay, vital ones first.
         over_generate: keep all nuggets, without importance, for assessors to edit.
         passages: synthetic queries: the collection (records, JSON lines, TSV, or an ir_datasets id).
         examples: real questions: texts, or a file (one a line, or a query file).
-        passage_tokens: consecutive passages are joined up to this.
-        max_questions: questions a passage and model.
-        sample_passages: ask about this many long passages, drawn by `seed`.
         quota: model -> how many of its queries to keep.
-        seed: of the samples.
         asking: temperature, longest reply (2048 tokens by default), further options and retries.
         calls: where models are called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
             default; without an output replies are not kept.
@@ -182,11 +168,11 @@ def generate(
     calls = dataclasses.replace(calls, cache=path)
     given = {
         **{"queries": queries, "from_documents": from_documents, "passages": passages, "examples": examples},
-        **{"quota": quota, "qrels": qrels, "over_generate": over_generate},
+        **{"quota": quota, "over_generate": over_generate},
     }
     given = {name: one for name, one in given.items() if is_given(one)}
-    counts = {"limit": limit, "max_documents": max_documents, "sample_passages": sample_passages}
-    _check(target, specs, program, by, given, counts)
+    program = compat or ""
+    _check(target, specs, program, given, limit)
     if calls.max_calls == 0 and path is None:
         text = "a run that makes no call needs a cache, or an output file beside which it lies"
         raise InputError(text, settings=("max_calls", "cache"))
@@ -197,30 +183,28 @@ def generate(
     how = asking.only("temperature", "max_tokens", "option", "retries")
     how = dataclasses.replace(how, max_tokens=how.max_tokens or _LONGEST)
     with contextlib.ExitStack() as stack, _callers(models, calls, how, dry_run, progress) as asked:
-        queries, passages, examples, from_documents, qrels = (
-            named_files(one, stack) for one in (queries, passages, examples, from_documents, qrels)
+        queries, passages, examples, from_documents = (
+            named_files(one, stack) for one in (queries, passages, examples, from_documents)
         )
         callers = [caller for _, caller in asked]
         first = callers[0]
         if target == "queries":
-            shown = _long_passages(str(passages), first, passage_tokens, sample_passages, seed, limit)
+            shown = _long_passages(str(passages), first, limit)
             # A quota names a model as it was named; its queries bear the canonical name.
             names = {spec: caller.model for spec, caller in zip(specs, callers, strict=True)}
             if unknown := [spec for spec in quota or {} if spec not in names]:
                 raise InputError(f"a quota of {unknown[0]}: expected one of {', '.join(names)}", settings=("quota",))
             quotas = {names[spec]: count for spec, count in (quota or {}).items()}
-            written = generate_queries(shown, callers, examples=_examples(examples or ()), max_questions=max_questions)
+            written = generate_queries(shown, callers, examples=_examples(examples or ()))
         elif "from_documents" in given:
             texts = {query.query_id: query.text for query in _asked(queries, limit)}
-            related = _related(from_documents, texts, by, qrels, level, grader_of(grader))
-            related = {query_id: segments[:max_documents] for query_id, segments in related.items()}
+            related = _related(from_documents, texts, by, min_judgment, grader_of(grader))
             having = [Query(query_id, text) for query_id, text in texts.items() if related.get(query_id)]
-            found = nuggetize(
-                having, related, first, max_nuggets=max_nuggets, keep=keep, over_generate=over_generate, program=program
-            )
+            kept = MAX_NUGGETS if program else KEPT
+            found = nuggetize(having, related, first, keep=kept, over_generate=over_generate, program=program)
             if dry_run and not over_generate:
                 text = "importance takes up to %d calls more, by the nuggets that creation leads to"
-                _LOG.info(text, published_calls(0, max_nuggets)[1] * len(having))
+                _LOG.info(text, published_calls(0, MAX_NUGGETS)[1] * len(having))
             bare = (query_id for query_id in texts if not related.get(query_id))
             none = (Failure(query_id, "documents", "none is related to it") for query_id in bare)
             found = found._replace(failures=(*found.failures, *none))
@@ -229,14 +213,14 @@ def generate(
         else:
             kind: Literal["nugget", "question"] = "nugget" if target == "nuggets" else "question"
             listed = _asked(queries, limit)
-            found = generate_bank(listed, first, kind=kind, style=style, program=program)
-            prompts = [generation_prompt(kind, query, style, program) for query in listed]
+            found = generate_bank(listed, first, kind=kind, program=program)
+            prompts = [generation_prompt(kind, query, program) for query in listed]
         if dry_run:
             return Generated(TestBank({}), plan=tuple(_plan(known, caller) for known, caller in asked))
         if target == "queries":
-            made = _drawn(written, quotas, seed, output)
+            made = _drawn(written, quotas, output)
         else:
-            made = _finished(first, found, prompts, output, test_collection)
+            made = _finished(first, found, prompts, output)
         for caller in callers:
             _LOG.info("%s: %s", caller.model, caller.stats)
             note_limit(caller.stats, is_kept=path is not None)
@@ -247,9 +231,8 @@ def _check(
     target: str,
     specs: Sequence[str],
     program: str,
-    by: str,
     given: Mapping[str, object],
-    counts: Mapping[str, int | None],
+    limit: int | None,
 ) -> None:
     """Refuses what is missing and what would be ignored in silence."""
     synthetic, of_documents = target == "queries", "from_documents" in given
@@ -262,19 +245,16 @@ def _check(
     if of_documents and target != "nuggets":
         raise InputError("nuggets are made from documents, nothing else", settings=("from_documents", "target"))
     ignored = ["queries", "from_documents"] if synthetic else ["passages", "examples", "quota"]
-    if not (of_documents and by == "judgments"):
-        ignored.append("qrels")
     if not of_documents:
         ignored.append("over_generate")
     words = "" if synthetic else "nuggetizer" if of_documents else "workbench"
     if program not in ("", words):
         known = f"the words of {words}" if words else "no program's words"
-        raise InputError(f"program {program}: there are {known} for these prompts", settings=("program",))
+        raise InputError(f"{program}: there are {known} for these prompts", settings=("compat",))
     if names := [name for name in ignored if name in given]:
         raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise InputError(f"{name} must be at least 1", settings=(name,))
+    if limit is not None and limit < 1:
+        raise InputError("limit must be at least 1", settings=("limit",))
     if "lexical" in specs:
         text = "the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)"
         raise InputError(text, settings=("model",))
@@ -338,40 +318,31 @@ def _related(
     source: Any,
     texts: Mapping[str, str],
     by: RelatedBy,
-    qrels: Any,
     level: int,
     grader: Grader | None,
 ) -> Mapping[str, Sequence[SourceSegment]]:
     """Query -> the segments that are related to it."""
 
     path = os.fspath(source) if isinstance(source, str | os.PathLike) else "the passages"
-    read = _documents(path, by, qrels, texts) if isinstance(source, str | os.PathLike) else source
+    read = _documents(path, by, texts) if isinstance(source, str | os.PathLike) else source
     groups = [group for group in read if group.query_id in texts]
-    judged = None
-    if qrels is not None:
-        spaced = spaced_pairs({(group.query_id, one.doc_id) for group in groups for one in group.passages})
-        pairs = ((row[:2], row.relevance) for row in read_judgments(qrels))
-        judged = {spaced.get(pair, pair): relevance for pair, relevance in pairs}
-    segments = related_segments(groups, by=by, level=level, qrels=judged, grader=grader)
+    segments = related_segments(groups, by=by, level=level, grader=grader)
     if not any(segments.get(query_id) for query_id in texts):
         raise InputError(f"{path}: no query has a passage of level {level} or more")
     return segments
 
 
-def _documents(path: str, by: str, qrels: _File | None, texts: Mapping[str, str]) -> Sequence[QueryPassages]:
+def _documents(path: str, by: str, texts: Mapping[str, str]) -> Sequence[QueryPassages]:
     """The passages that nuggets are made of: graded records, or the candidates of nuggetizer's requests."""
 
     if path == "-" or peek_head(path).lstrip()[:1] != b"{":
         return load_graded(path)
-    if by == "direct" or (by == "judgments" and not qrels):
-        text = f"{path}: requests hold no labels of their documents; take all, or name judgments"
-        raise InputError(text, settings=("by", "qrels"))
+    if by != "all":
+        raise InputError(f"{path}: requests hold no labels of their documents; take all", settings=("by",))
     return passages_of_requests(REQUESTS.read(path), {text: query_id for query_id, text in texts.items()})
 
 
-def _finished(
-    caller: Caller, found: MadeBank, prompts: Sequence[Prompt], output: _File | None, collection: str
-) -> Generated:
+def _finished(caller: Caller, found: MadeBank, prompts: Sequence[Prompt], output: _File | None) -> Generated:
     """Writes what there is, where it shall be written, and says what there is not."""
 
     bank, failures = found.bank, found.failures
@@ -385,7 +356,7 @@ def _finished(
             "options": dict(caller.asker(prompts[0]).request(Ask(()), "").options),
             "prompts": {prompt.prompt_class: prompt.hash for prompt in prompts},
         }
-        write_bank(output, made_entries(bank, info=info, test_collection=collection, sources=found.sources))
+        write_bank(output, made_entries(bank, info=info, sources=found.sources))
     made = [query_id for query_id, items in bank.items.items() if items]
     lacking = {failure.query_id for failure in failures} - set(made)
     if lacking:
@@ -394,16 +365,12 @@ def _finished(
     return Generated(bank, failures=failures)
 
 
-def _long_passages(
-    path: str, caller: Caller, most_tokens: int, sample: int | None, seed: int, limit: int | None
-) -> list[LongPassage]:
-    stream = long_passages(read_passages(path), caller.runner.backend.count_tokens, max_tokens=most_tokens)
-    if sample:
-        stream = iter(sample_passages(stream, sample, seed=seed))
-    return list(itertools.islice(stream, limit))
+def _long_passages(path: str, caller: Caller, limit: int | None) -> list[LongPassage]:
+    stream = long_passages(read_passages(path), caller.runner.backend.count_tokens)
+    return list(stream) if limit is None else sample_passages(stream, limit)
 
 
-def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], seed: int, output: _File | None) -> Generated:
+def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], output: _File | None) -> Generated:
     """Draws as many as were asked for, writes them, and says what there is not."""
 
     _say_failures(made.failures)
@@ -411,9 +378,7 @@ def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], seed: int, output:
     if quotas:
         # A model of which every call failed has no queries to sample; those of the others are kept.
         wrote = {query.model for query in queries}
-        queries, missing = sample_by_model(
-            queries, {model: quota for model, quota in quotas.items() if model in wrote}, seed=seed
-        )
+        queries, missing = sample_by_model(queries, {model: quota for model, quota in quotas.items() if model in wrote})
         missing |= {model: quota for model, quota in quotas.items() if quota and model not in wrote}
     for model, count in missing.items():
         _LOG.warning("%s: %s fewer than its quota; give it more passages", model, counted(count, "query"))

@@ -383,31 +383,19 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     add("queries", nargs="?", metavar="QUERIES", help="JSON, JSON lines, TSV, or an ir_datasets id")
     add("--target", choices=["questions", "nuggets", "queries"], default="questions", help="what to make")
     add("-o", "--output", default="-", metavar="FILE", help="the file to write (default: standard output)")
-    add("--limit", type=int, metavar="N", help="only the first N queries (or long passages)")
-    add = parser.add_argument_group("questions and nuggets").add_argument
-    add("--style", choices=["auto", "dl", "car"], default="auto", help="the published prompt (auto: car for facets)")
-    programs = ("workbench", "nuggetizer")
-    add("--program", choices=programs, default="", help="put the prompts in the words that this program sends")
-    add("--test-collection", default="", metavar="NAME", help="the collection's name, kept in the bank")
+    add("--limit", type=int, metavar="N", help="only the first N queries; of passages N texts, drawn at random")
+    add("--compat", choices=("workbench", "nuggetizer"), help="the words of this program; nuggetizer keeps 30 nuggets")
     group = parser.add_argument_group("nuggets from documents")
     add = group.add_argument
     add("--from-documents", metavar="PASSAGES", help="passage records (of pool or grade), or nuggetizer's requests")
     add("--by", choices=["judgments", "direct", "all"], default="judgments", help="what makes a passage related")
-    add("--qrels", metavar="FILE", help="judgments in place of those in the records")
-    add("--min-judgment", dest="level", type=int, default=1, help="the lowest label that is related (default 1)")
+    add("--min-judgment", type=int, default=1, help="the lowest label that is related (default 1)")
     add_grader_option(group, "with --by direct: whose labels count")
-    add("--max-documents", type=int, metavar="N", help="at most the first N related passages of a query")
-    add("--max-nuggets", type=int, default=30, help="the longest list that is carried on (default 30)")
-    add("--keep", type=int, default=20, help="nuggets that stay, vital ones first (default 20)")
     add("--over-generate", action="store_true", help="for assessors to edit: all nuggets, no importance")
     add = parser.add_argument_group("synthetic queries").add_argument
     add("--passages", metavar="FILE", help="the collection: records, JSON lines, TSV, or an ir_datasets id")
     add("--examples", metavar="FILE", help="real questions: one a line, or a query file")
-    add("--passage-tokens", type=int, default=2000, help="consecutive passages are joined up to this (default 2000)")
-    add("--max-questions", type=int, default=10, help="questions a passage and model (default 10)")
-    add("--sample-passages", type=int, metavar="N", help="ask about N long passages, drawn by --seed")
     add("--quota", action="append", default=[], metavar="MODEL=N", help="keep N queries of a model (repeatable)")
-    add("--seed", type=int, default=0, help="of the samples (default 0)")
     add = parser.add_argument_group("model").add_argument
     add("--model", action="append", required=True, metavar="SPEC",
         help="hf:NAME, openai:NAME, litellm:PROVIDER/NAME or scripted:FILE; several for synthetic queries")  # fmt: skip

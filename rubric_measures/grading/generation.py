@@ -49,28 +49,18 @@ class BankQuery(NamedTuple):
     facet_text: str = ""
 
 
-def generation_prompt(kind: ItemKind, query: BankQuery, style: str = "auto", program: str = "") -> Prompt:
-    """The published prompt for a query: `dl` asks about the query, `car` about a facet; `auto` looks for a facet.
+def generation_prompt(kind: ItemKind, query: BankQuery, program: str = "") -> Prompt:
+    """The published prompt for a query, `dl`, or for a facet of it, `car`.
 
     `program` takes the words that a program sends (`workbench`) in the place of the paper's.
-
-    Raises:
-        InputError: the style is unknown, or `car` was asked for and the query has no facets.
     """
-    if style not in ("auto", "dl", "car"):
-        raise InputError(f"style {style!r}: known are auto, dl, car")
-    if style == "auto":
-        style = "dl" if query.facet_id is None else "car"
-    if style == "car" and query.facet_id is None:
-        raise InputError(f"query {query.query_id!r} has no facets: give them in the queries file, or use the style dl")
+    style = "dl" if query.facet_id is None else "car"
     return load_prompt(f"bank.{kind}.{style}{program and f'@{program}'}")
 
 
-def query_messages(
-    kind: ItemKind, query: BankQuery, style: str = "auto", program: str = ""
-) -> tuple[Prompt, tuple[Message, ...]]:
+def query_messages(kind: ItemKind, query: BankQuery, program: str = "") -> tuple[Prompt, tuple[Message, ...]]:
     """The prompt for a query, and what the model is shown."""
-    prompt = generation_prompt(kind, query, style, program)
+    prompt = generation_prompt(kind, query, program)
     if "query_subtopic" in prompt.fields:
         return prompt, prompt.render(query_title=query.text, query_subtopic=query.facet_text or query.facet_id)
     return prompt, prompt.render(query_text=query.text)
@@ -81,7 +71,6 @@ def generate_bank(
     caller: Caller,
     *,
     kind: ItemKind = "question",
-    style: str = "auto",
     program: str = "",
 ) -> MadeBank:
     """Generates a bank: one call a query, duplicates left out, ids by the rule of the workbench.
@@ -90,7 +79,6 @@ def generate_bank(
         queries: the queries, or the facets of the queries; one call each.
         caller: the model.
         kind: what to generate.
-        style: which published prompt; see `generation_prompt`.
         program: whose words it is put in; see `generation_prompt`.
 
     Returns:
@@ -103,7 +91,7 @@ def generate_bank(
     Source: Dietz, SIGIR 2024, section 3.1 and Table 1; ids: the workbench's bank files.
     """
     check_queries(queries)
-    asked = [query_messages(kind, query, style, program) for query in queries]
+    asked = [query_messages(kind, query, program) for query in queries]
     outcomes = caller.ask_each(asked)
     items: dict[str, list[RubricItem]] = {query.query_id: [] for query in queries}
     failures: list[Failure] = []
@@ -465,7 +453,6 @@ def made_entries(
     bank: TestBank,
     *,
     info: Mapping[str, object],
-    test_collection: str = "",
     sources: Mapping[str, Sequence[str]] | None = None,
 ) -> list[BankEntry]:
     """The entries of a bank that was just made: with how it was made, and each item with its sources.
@@ -476,7 +463,6 @@ def made_entries(
     Args:
         bank: the bank.
         info: how it was made (model, prompts and their hashes), the same in every entry.
-        test_collection: the collection's name.
         sources: item id -> ids of the segments where the item comes from; becomes `info.segments` of the item.
     """
     items = {query_id: found for query_id, found in bank.items.items() if found}
@@ -485,7 +471,7 @@ def made_entries(
             query_id: tuple(replace(one, info={"segments": list(sources.get(one.item_id, ()))}) for one in found)
             for query_id, found in items.items()
         }
-    return bank_entries(replace(bank, items=items, edited={}), test_collection=test_collection, info=info)
+    return bank_entries(replace(bank, items=items, edited={}), info=info)
 
 
 def write_synthetic(name: str, queries: Iterable[SyntheticQuery]) -> None:

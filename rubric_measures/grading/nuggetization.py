@@ -161,17 +161,15 @@ def related_segments(
     *,
     by: RelatedBy = "judgments",
     level: int = 1,
-    qrels: Mapping[tuple[str, str], float] | None = None,
     grader: Grader | None = None,
 ) -> dict[str, list[SourceSegment]]:
     """Query id -> the segments that are related to it, in file order; the same text is shown once.
 
     Args:
         groups: passages with their texts.
-        by: `judgments`: the judgments in the records (or `qrels`); `direct`: the labels of a direct grader in the
+        by: `judgments`: the judgments in the records; `direct`: the labels of a direct grader in the
             records; `all`: every passage.
         level: the lowest label that counts as related (inclusive).
-        qrels: (query id, doc id) -> judgment, in place of the judgments in the records.
         grader: only direct grades by this one.
 
     Raises:
@@ -191,8 +189,6 @@ def related_segments(
             elif by == "direct":
                 direct = labels.of(group.query_id, passage)
                 label = None if direct is None else direct.label
-            elif qrels is not None:
-                label = qrels.get((group.query_id, passage.doc_id))
             else:
                 label = passage.judged(group.query_id)
             unlabelled += label is None

@@ -34,7 +34,7 @@ def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.Captur
         {"contains": ["'frost'"], "reply": "Sorry."},
     )
     output, cache = str(tmp_path / "bank.jsonl.gz"), str(tmp_path / "cache.sqlite")
-    command = ["generate", queries, "--model", model, "-o", output, "--cache", cache, "--test-collection", "demo"]
+    command = ["generate", queries, "--model", model, "-o", output, "--cache", cache]
     assert main(command) == 1
     errors = capsys.readouterr().err
     assert "1 generated questions left out: the same text was there already" in errors
@@ -42,7 +42,7 @@ def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.Captur
     assert "drawn again with more retries (--retries)" in errors
     assert [item.text for item in load_bank(output)] == ["Which leaf?", "How hot?"]
     (entry,) = read_bank(output)
-    assert (entry.further["test_collection"], entry.query_text) == ("demo", "how is tea made")
+    assert entry.query_text == "how is tea made"
     assert entry.further["info"]["model"].startswith("scripted:")
     assert list(entry.further["info"]["prompts"]) == ["bank.question.dl"]
     first = Path(output).read_bytes()
@@ -55,7 +55,7 @@ def test_a_bank_in_the_words_of_the_workbench_s_program(tmp_path: Path, queries:
     # Only the program has the line break and the indent.
     model = script(tmp_path, {"contains": ["answered. \n     Generate 10"], "reply": '{"questions": ["Which leaf?"]}'})
     output = str(tmp_path / "bank.jsonl")
-    assert main(["generate", queries, "--model", model, "-o", output, "--limit", "1", "--program", "workbench"]) == 0
+    assert main(["generate", queries, "--model", model, "-o", output, "--limit", "1", "--compat", "workbench"]) == 0
     (entry,) = read_bank(output)
     assert list(entry.further["info"]["prompts"]) == ["bank.question.dl@workbench"]
 
@@ -215,6 +215,9 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert read_queries(output) == first
     assert main([*command, "--quota", f"{one}=9"]) == 1
     assert "6 queries fewer than its quota" in capsys.readouterr().err
+    # One of the two long passages is drawn.
+    assert main([*command, "--limit", "1"]) == 0
+    assert len({json.loads(line)["document_id"] for line in Path(output).read_text(encoding="utf-8").splitlines()}) == 1
     # A model that fails throughout takes nothing from the others.
     mute = script(tmp_path, {"reply": "I cannot."}, name="mute.jsonl")
     assert main([*command, "--model", mute, "--quota", f"{one}=2", "--quota", f"{mute}=3"]) == 1
@@ -232,7 +235,6 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
             "no effect here; leave it out (--quota)",
         ),
         (["--model", "scripted:x", "QUERIES", "--from-documents", "x"], "(--from-documents, --target)"),
-        (["--model", "scripted:x", "QUERIES", "--qrels", "x", "--target", "nuggets"], "qrels would have no effect"),
         (["--model", "scripted:x", "--target", "queries"], "need passages and examples"),
         (["--model", "a:x", "--model", "b:y", "QUERIES"], "several models"),
         (
@@ -240,8 +242,7 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
             "needs a cache, or an output file",
         ),
         (["--model", "scripted:x", "QUERIES", "--limit", "0"], "limit must be at least 1 (--limit)"),
-        (["--model", "MODEL", "QUERIES", "--style", "car"], "query 'q1' has no facets"),
-        (["--model", "MODEL", "QUERIES", "--program", "nuggetizer"], "there are the words of workbench for these"),
+        (["--model", "MODEL", "QUERIES", "--compat", "nuggetizer"], "there are the words of workbench for these"),
     ],
 )
 def test_wrong_arguments_are_one_line(
@@ -290,7 +291,7 @@ def test_nuggets_from_requests_take_the_published_number_of_calls(
     command = ["generate", str(tmp_path / "queries.tsv"), "--target", "nuggets", "--from-documents", str(path)]
     command += ["--model", model, "-o", str(output), "--cache", str(cache)]
     assert main(command) == 2
-    assert "take all, or name judgments (--by, --qrels)" in capsys.readouterr().err
+    assert "requests hold no labels of their documents; take all (--by)" in capsys.readouterr().err
     assert main([*command, "--by", "all"]) == 1
     said = capsys.readouterr().err
     assert "query q1, create 2/3: " in said and "the list stays as it was" in said
@@ -306,6 +307,9 @@ def test_nuggets_from_requests_take_the_published_number_of_calls(
     assert sources["fact 9."] == [f"d{i}" for i in range(10)]
     assert sources["fact 20."] == [f"d{i}" for i in range(20, 25)]
     assert entries["q2"].items[0].info["segments"] == ["candidate 1"]
+    # The program keeps all 30 that creation carries on.
+    assert main([*command, "--by", "all", "--compat", "nuggetizer"]) == 1
+    assert len(load_bank(output).for_query("q1")) == 30
 
 
 def test_replies_that_nobody_can_read_end_the_making_of_a_bank(

@@ -181,16 +181,6 @@ def test_item_qrels_become_records_again(folder: Path, capsys: pytest.CaptureFix
     printed(folder, capsys, "pool", "--judgments", "assessors.qrels", "--judged", "-c", "docs.jsonl", "-o", "new.jsonl")
 
 
-def test_nuggets_are_made_of_documents_that_qrels_judge(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with_collection(folder)
-    table = folder / "replies.jsonl"
-    table.write_text('{"reply": "[]"}\n')
-    command = ["generate", "queries.tsv", "--target", "nuggets", "--from-documents", "graded.jsonl.gz"]
-    command += ["--model", f"scripted:{table}", "--dry-run"]
-    # Judged 1 or more: d1 of q1, d3 of q2.
-    assert printed(folder, capsys, *command, "--qrels", "assessors.qrels") == printed(folder, capsys, *command) != ""
-
-
 def test_ids_of_files_are_found_in_what_is_known() -> None:
     assert spaced_ids(["a", "b%20c"]) == {}
     assert as_known(["a%20b", "x%20y"], ["a b", "c"]) == ["a b", "x%20y"]

@@ -37,7 +37,6 @@ def test_by_judgments_at_a_level(caplog: pytest.LogCaptureFixture) -> None:
         }  # d has the text of a
     assert caplog.messages == ["1 passages left out: no judgment"]
     assert related_segments([group], level=2) == {"q": [SourceSegment("a", "A")]}
-    assert related_segments([group], qrels={("q", "c"): 1}) == {"q": [SourceSegment("c", "C")]}
     assert [segment.doc_id for segment in related_segments([group], by="all")["q"]] == ["a", "b", "c", "e"]
 
 
