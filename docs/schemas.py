@@ -24,9 +24,8 @@ from rubric_measures.analysis.leaderboards import CORRELATIONS, LeaderboardCorre
 from rubric_measures.analysis.panels import JudgeRow
 from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, AskedDesign
-from rubric_measures.boards.board import AskedBoard, Best, Cell, Failures
+from rubric_measures.boards.board import AskedBoard, Best, Cell, Failures, LeaderboardChecks
 from rubric_measures.boards.kept import Manifest, Standing
-from rubric_measures.boards.scoring import LeaderboardChecks
 from rubric_measures.formats.leaderboards import OWN_FORMAT
 from rubric_measures.games.ratings import WinTable
 from rubric_measures.games.tournaments import Rating, Tournament
@@ -68,7 +67,7 @@ RESULT: Fields = {
 }
 CELL = record(
     "cell",
-    {**fields(Cell, "failures"), "per_query": dict[str, Number], "failures": [Failures], "interval": [Interval]},
+    {**fields(Cell, "failures"), "per_query": dict[str, Number], "failures": [Failures]},
     Cell,
 )
 RUN = record("run", {"run_id": str, "missing_queries": list[str], "measures": dict[str, CELL]})  # type: ignore[valid-type]
@@ -83,9 +82,7 @@ BOARD: Fields = {
     "best": [dict[str, Best]],
     "asked": [AskedBoard],
     "inputs": [record("inputs", {"grades": dict[str, str], "runs": dict[str, str], "qrels": [dict[str, str]]})],
-    "comparisons": [dict[str, dict[str, Any]]],
-    "checks": [LeaderboardChecks | None],
-    "prediction_powered": [dict[str, dict[str, PredictionPowered]]],
+    "checks": [LeaderboardChecks],
 }
 RATING: Fields = {**fields(Rating, "low", "high", "groups"), "interval": tuple[Number, Number]}
 POSITIONS: Fields = {
@@ -154,7 +151,9 @@ FILES: dict[str, Fields] = {
     "compare": {
         "format": Literal[COMPARISONS],  # type: ignore[valid-type]
         "comparisons": dict[str, Comparison],
+        "intervals": dict[str, dict[str, Interval]],
         "asked": AskedComparison,
+        "prediction_powered": [dict[str, dict[str, PredictionPowered]]],
     },
     "power": {
         "format": Literal["rubric_measures power 1"],

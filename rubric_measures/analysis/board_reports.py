@@ -1,27 +1,21 @@
-"""What stands beside a leaderboard: intervals, comparisons, and what other readings of the runs would give.
+"""What is concluded of boards: comparisons of runs as reports, means that assessors correct, runs left out of the pool.
 
 Would a new run be judged fairly: each run left out of the pool, and all scored again.
 
 What changed from a board to a later one.
-
-A leaderboard with what one needs to trust it: intervals, comparisons with a baseline or among all, checks.
-
-Comparisons of runs, and leaderboards with intervals, comparisons and checks, as reports.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, groupby
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from ir_measures.measures.base import Measure
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
@@ -33,6 +27,7 @@ from rubric_measures.base.errors import InputError, counted, warn
 from rubric_measures.base.tables import (
     Cell,
     Column,
+    Marked,
     Ranged,
     Report,
     Reported,
@@ -41,119 +36,77 @@ from rubric_measures.base.tables import (
     declared,
     in_lines,
     letters,
-    number,
     plain,
-    ranged,
 )
-from rubric_measures.boards.board import (
-    BELOW,
-    AskedReport,
-    Leaderboard,
-    board_content,
-    board_data,
-    board_report,
-    board_tables,
-)
-from rubric_measures.boards.scoring import LeaderboardChecks, RunCheck
-from rubric_measures.formats.leaderboards import LeaderboardTable
+from rubric_measures.boards.board import Leaderboard
 from rubric_measures.measures.grades import NONE, OnFailed, QueryGrades
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import as_number
 
-_LOG = logging.getLogger("rubric_measures")
+Scores = Mapping[str, Mapping[str, float]]
+"""Run -> query -> score."""
 
 
-@dataclass(frozen=True)
-class LeaderboardReport:
-    """A leaderboard and what was asked for beside it.
-
-    Attributes:
-        board: the leaderboard.
-        intervals: run -> measure -> interval of the mean; empty when not asked for.
-        comparisons: measure -> comparison; empty when not asked for.
-        checks: None when not asked for.
-        powered: run -> measure -> mean from a sample of assessors' grades and the model's; empty likewise.
-        settings: what was asked for: the arguments of the report.
-    """
-
-    board: Leaderboard
-    intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
-    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
-    checks: LeaderboardChecks | None = None
-    powered: Mapping[str, Mapping[str, PredictionPowered]] = field(default_factory=dict)
-    settings: AskedReport = field(default_factory=AskedReport)
-
-    @property
-    def is_verdict(self) -> bool:
-        """Whether a smallest difference that matters was named: then each run's conclusions stand beside it."""
-        return self.settings.smallest is not None
-
-
-def mean_intervals(board: Leaderboard, draws: Draws = USUAL_DRAWS) -> dict[str, dict[str, Interval]]:
+def mean_intervals(scores: Mapping[str, Scores], draws: Draws = USUAL_DRAWS) -> dict[str, dict[str, Interval]]:
     """The interval of every run's mean by every measure, see `resampling.mean_intervals`; all see the same queries.
 
     Args:
-        board: the leaderboard; queries that could not be scored take no part in a mean.
+        scores: by each measure.
         draws: rounds, seed and level.
 
     Returns:
-        run -> measure -> interval; `units` is the number of queries in the mean.
+        measure -> run -> interval; `units` is the number of queries in the mean.
     """
-    names = [(run, measure) for run in board.values if run not in BELOW for measure in board.measures]
-    # Of a run without a mean single queries say nothing, see `Leaderboard.scored`.
-    known = [board.values[run][of] if board.cells[run][of].mean is not None else {} for run, of in names]
-    table, _ = score_table(known)
-    result: dict[str, dict[str, Interval]] = {}
-    for (run, measure), interval in zip(names, intervals_of_means(table, draws), strict=True):
-        result.setdefault(run, {})[measure] = interval
+    names = [(measure, run) for measure, of in scores.items() for run in of]
+    table, _ = score_table([scores[measure][run] for measure, run in names])
+    result: dict[str, dict[str, Interval]] = {measure: {} for measure in scores}
+    for (measure, run), interval in zip(names, intervals_of_means(table, draws), strict=True):
+        result[measure][run] = interval
     return result
 
 
 def powered_means(
-    board: Leaderboard, assessors: LeaderboardTable, *, level: float = 0.95
+    scores: Mapping[str, Scores], assessed: Mapping[str, Scores], level: float = 0.95
 ) -> dict[str, dict[str, PredictionPowered]]:
     """Every run's mean from a few queries that assessors graded and all that the model graded (PPI++).
 
     Args:
-        board: scores by the model's grades, on all queries.
-        assessors: per-query scores of the same runs and measures by assessors' grades, on some queries. Where it has
-            one measure only, that one stands for each measure of the leaderboard that has no column of its name.
+        scores: by each measure, from the model's grades, on all queries.
+        assessed: of the same runs by the same measures, from assessors' grades, on some queries. Where it has one
+            measure only, that one stands for each measure that it does not have.
         level: the nominal coverage.
 
     Returns:
-        run -> measure -> result, for the runs that both have. Queries are the units.
+        measure -> run -> result, for the runs that both have. Queries are the units.
 
     Raises:
         InputError: no run is in both, or a run has fewer than two assessed or two other queries.
     """
     result: dict[str, dict[str, PredictionPowered]] = {}
     strangers: set[tuple[str, str]] = set()
-    for measure in board.measures:
-        name = assessors.measures[0] if len(assessors.measures) == 1 else measure
-        if name not in assessors.measures:
-            raise InputError(
-                f"the assessors' scores have no measure {measure}; they have {', '.join(assessors.measures)}"
-            )
-        assessed = assessors.per_query(name)
-        for run in sorted(board.values.keys() & assessed.keys() - {*BELOW}):
-            model = board.scored(run, measure)
-            both = sorted(model.keys() & assessed[run].keys())
-            rest = sorted(model.keys() - assessed[run].keys())
-            strangers.update((run, query) for query in assessed[run].keys() - model.keys())
+    for measure, of in scores.items():
+        truth = assessed.get(measure) if len(assessed) > 1 else next(iter(assessed.values()))
+        if truth is None:
+            raise InputError(f"the assessors' scores have no measure {measure}; they have {', '.join(assessed)}")
+        for run in sorted(of.keys() & truth.keys()):
+            model = of[run]
+            both = sorted(model.keys() & truth[run].keys())
+            strangers.update((run, query) for query in truth[run].keys() - model.keys())
             try:
                 powered = prediction_powered_mean(
-                    [assessed[run][query] for query in both],
+                    [truth[run][query] for query in both],
                     [model[query] for query in both],
-                    [model[query] for query in rest],
+                    [model[query] for query in sorted(model.keys() - truth[run].keys())],
                     level=level,
                 )
             except InputError as error:
                 raise InputError(f"run {run}, {measure}: {error}") from None
-            result.setdefault(run, {})[measure] = powered
+            result.setdefault(measure, {})[run] = powered
     if not result:
         raise InputError("no run has scores by assessors; their leaderboard must name the same runs")
-    _note_left_out(strangers, set(board.values) - {*BELOW}, set(assessors.run_ids) - {*BELOW})
+    runs, others = ({run for of in side.values() for run in of} for side in (scores, assessed))
+    _note_left_out(strangers, runs, others)
     return result
 
 
@@ -376,17 +329,24 @@ def _rounded(mean: float | None) -> float:
 
 # The format of the JSON of comparisons.
 COMPARISONS = "rubric_measures compare 3"
+Intervals = Mapping[str, Mapping[str, Interval]]
+Powered = Mapping[str, Mapping[str, PredictionPowered]]
 
 
-def comparison_report(comparisons: Mapping[str, Comparison], places: int, asked: Mapping[str, object]) -> Report:
+def comparison_report(
+    comparisons: Mapping[str, Comparison], intervals: Intervals, powered: Powered, places: int, asked: object
+) -> Report:
     """What is concluded, and each run against the best or the baseline; for programs all pairs with all numbers.
 
     Args:
         comparisons: measure -> comparison.
+        intervals: measure -> run -> interval of its mean.
+        powered: measure -> run -> its mean as assessors correct it, where they graded some queries.
         places: decimal places; -1 prints all digits.
         asked: what was asked for, for the JSON.
     """
-    content = {"format": COMPARISONS, "comparisons": comparisons, "asked": asked}
+    content = {"format": COMPARISONS, "comparisons": comparisons, "intervals": intervals, "asked": asked}
+    content |= {"prediction_powered": powered} if powered else {}
     pairs = [(one, pair) for one in comparisons.values() for pair in one.pairs]
     data = declared(pairs, {
         "measure": lambda row: row[0].measure,
@@ -404,8 +364,45 @@ def comparison_report(comparisons: Mapping[str, Comparison], places: int, asked:
         "more queries": lambda row: row[1].more_queries,
         "at most": lambda row: row[1].at_most,
         "said": lambda row: row[1].said(row[0].tests.smallest, places),
+        Column("score", places, is_ranged=True): lambda row: _mean(row[0], row[1].first, intervals),
+        Column("score against", places, is_ranged=True): lambda row: _mean(row[0], row[1].second, intervals),
+        "group": lambda row: group_letters(row[1].first, row[0].groups),
+        "group against": lambda row: group_letters(row[1].second, row[0].groups),
     }, places)  # fmt: skip
-    return Report([_against(one, places) for one in comparisons.values()], [data], lambda: plain(content))
+    tables = [_against(one, intervals, places) for one in comparisons.values()]
+    if len(comparisons) > 1:
+        tables.append(_overview(comparisons, intervals, places))
+    more = [_powered_table(powered, places)] if powered else []
+    return Report([*tables, *more], [data, *more], lambda: plain(content))
+
+
+def _mean(comparison: Comparison, run: str, intervals: Intervals) -> Ranged:
+    found = intervals.get(comparison.measure, {}).get(run)
+    return Ranged(comparison.means[run], *(() if found is None else (found.low, found.high)))
+
+
+def _standing(comparison: Comparison, run: str, intervals: Intervals) -> tuple[Cell, str]:
+    """A run's mean with its interval, the best in bold; the letters of its groups, or † where it differs."""
+    if run not in comparison.means:
+        return None, ""
+    mean, mark = _mean(comparison, run, intervals), group_letters(run, comparison.groups)
+    if comparison.baseline is not None:
+        mark = "†" if any(pair.significant for pair in comparison.pairs if pair.first == run) else ""
+    return Marked(mean, "", bold=mean.value == max(comparison.means.values())), mark
+
+
+def _mark_head(comparison: Comparison) -> str:
+    return "group" if comparison.baseline is None else "†"
+
+
+def _overview(comparisons: Mapping[str, Comparison], intervals: Intervals, places: int) -> Table:
+    """A row a run, best first by the first measure: its mean by each measure."""
+    runs = dict.fromkeys(run for one in comparisons.values() for run in one.means)
+    heads = columns(["run", *(head for one in comparisons.values() for head in (one.measure, _mark_head(one)))], places)
+    rows = [[run, *(cell for one in comparisons.values() for cell in _standing(one, run, intervals))] for run in runs]
+    first = next(iter(comparisons.values()))
+    what = "a letter in common: not told apart" if first.baseline is None else f"†: differs from {first.baseline}"
+    return Table(heads, rows, f"means with {100 * first.tests.level:g} % intervals; {what}")
 
 
 def _difference(pair: Pair, sign: float = 1.0) -> Ranged:
@@ -413,7 +410,7 @@ def _difference(pair: Pair, sign: float = 1.0) -> Ranged:
     return Ranged(pair.test.mean_difference * sign, min(ends, default=None), max(ends, default=None))
 
 
-def _against(comparison: Comparison, places: int) -> Table:
+def _against(comparison: Comparison, intervals: Intervals, places: int) -> Table:
     """Each run against the baseline, or else against the best run."""
     best = comparison.baseline or next(iter(comparison.means))
     sign = 1.0 if comparison.baseline else -1.0
@@ -421,17 +418,34 @@ def _against(comparison: Comparison, places: int) -> Table:
           if best in (pair.first, pair.second)}  # fmt: skip
     cells: dict[Column | str, Callable[[str], Cell]] = {
         "run": lambda run: run,
-        comparison.measure: lambda run: comparison.means[run],
-        "group": lambda run: group_letters(run, comparison.groups),
+        comparison.measure: lambda run: _standing(comparison, run, intervals)[0],
+        _mark_head(comparison): lambda run: _standing(comparison, run, intervals)[1],
         "difference": lambda run: _difference(of[run], sign) if run in of else None,
         "p": lambda run: of[run].p_adjusted if run in of else None,
         Column(f"against {best}", is_left=True): lambda run: (
             of[run].said(comparison.tests.smallest, places, of_second=sign < 0) if run in of else None
         ),
     }
-    if comparison.baseline:
-        del cells["group"]
     return declared(comparison.means, cells, places, comparison.said(), list(_told(comparison)))
+
+
+def _powered_table(powered: Powered, places: int) -> Table:
+    """Means from assessors and model, from assessors alone, and from the model taken as the truth."""
+    rows = [(measure, run, one) for measure, of in powered.items() for run, one in of.items()]
+    return declared(rows, {
+        "measure": lambda row: row[0],
+        Column("run", is_left=True): lambda row: row[1],
+        Column("assessors + model", places, is_ranged=True): lambda row: Ranged(row[2].mean, row[2].low, row[2].high),
+        Column("assessors alone", places, is_ranged=True): lambda row: Ranged(
+            row[2].assessor_mean, row[2].assessor_low, row[2].assessor_high
+        ),
+        Column("model as truth", places, is_ranged=True): lambda row: Ranged(
+            row[2].naive_mean, row[2].naive_low, row[2].naive_high
+        ),
+        "λ": lambda row: row[2].power,
+        "assessed": lambda row: row[2].labelled,
+        "other": lambda row: row[2].unlabelled,
+    }, places)  # fmt: skip
 
 
 def group_letters(name: str, groups: Sequence[Sequence[str]]) -> str:
@@ -477,140 +491,3 @@ def _told(comparison: Comparison) -> Iterator[str]:
         + "; needed: " * bool(needed)
         + ", ".join(needed)
     )
-
-
-def report_of(report: LeaderboardReport, places: int) -> Report:
-    """A leaderboard and its report, in all forms; trec_eval's lines have the means only."""
-    bare = board_report(report.board, places)
-
-    def scores() -> Table:
-        _LOG.info("trec_eval lines hold the scores only; what else was asked for is in the other output forms")
-        assert bare.scores is not None
-        return bare.scores()
-
-    return Report(_reading(report, places), [_data(report, places)], lambda: _content(report, places), scores)
-
-
-def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
-    yield from board_tables(report.board, places, lambda run, measure: _beside(report, run, measure, places))
-    for comparison in report.comparisons.values():
-        if comparison.baseline is not None or report.is_verdict:
-            yield _against(comparison, places)
-    if report.powered:
-        names = ["run", "measure", "assessors + model", "assessors alone", "model as truth", "λ", "queries"]
-        yield Table(columns(names), list(_powered_rows(report, places)))
-    if report.checks is not None:
-        rows: list[list[Cell]] = [[one.run_id, one.queries, *_check_cells(one)] for one in report.checks.runs]
-        yield Table(columns(["run", "queries", *_check_names(report.checks)]), rows)
-
-
-def _beside(report: LeaderboardReport, run: str, measure: str, places: int) -> str:
-    """What stands behind mean and standard error: the interval, † or the letters of the groups."""
-    parts = []
-    interval = report.intervals.get(run, {}).get(measure)
-    if interval is not None and interval.low is not None:
-        parts.append(f"[{number(interval.low, places)}, {number(interval.high, places)}]")
-    comparison = report.comparisons.get(measure)
-    if comparison is not None and run not in BELOW:
-        if comparison.baseline is None:
-            parts.append(group_letters(run, comparison.groups))
-        else:
-            pair = _pair(comparison, run)
-            parts.append("†" if pair is not None and pair.significant else " ")
-    return "".join(f" {part}" for part in parts)
-
-
-def _pair(comparison: Comparison, run: str) -> Pair | None:
-    return next((pair for pair in comparison.pairs if pair.first == run), None)
-
-
-def _check_names(checks: LeaderboardChecks) -> list[str]:
-    at = "" if checks.cutoff is None else f"@{checks.cutoff}"
-    return ["missing", f"judged{at}", f"tied{at}", f"order by ties{at}", f"order by precision{at}"]
-
-
-def _powered_rows(report: LeaderboardReport, places: int) -> Iterator[Sequence[Cell]]:
-    for run in report.board.ranking():
-        for measure, one in report.powered.get(run, {}).items():
-            means = (ranged(*ends, places) for ends in _three_means(one))
-            yield [run, measure, *means, f"{one.power:.2f}", f"{one.labelled} + {one.unlabelled}"]
-
-
-def _three_means(one: PredictionPowered) -> list[tuple[float | None, float | None, float | None]]:
-    """Mean and interval from assessors and model, from assessors alone, and from the model taken as the truth."""
-    return [
-        (one.mean, one.low, one.high),
-        (one.assessor_mean, one.assessor_low, one.assessor_high),
-        (one.naive_mean, one.naive_low, one.naive_high),
-    ]
-
-
-def _data(report: LeaderboardReport, places: int) -> Table:
-    """The bare table with more columns: `low:`, `high:`, `powered:`, `assessor:`, `difference:` and so on."""
-    base = board_data(report.board, places)
-    heads = list(base.columns)
-    rows = [list(row) for row in base.rows]
-    runs = report.board.ranking()
-    added: list[tuple[list[str], list[list[Cell]]]] = []
-    for measure in report.board.measures:
-        if report.intervals:
-            names = [f"{name}:{measure}" for name in ("queries", "low", "high")]
-            intervals = [report.intervals.get(run, {}).get(measure) for run in runs]
-            added.append((names, [[None] * 3 if one is None else [one.units, one.low, one.high] for one in intervals]))
-        if report.powered:
-            kinds = [f"{kind}{end}" for kind in ("powered", "assessor", "naive") for end in ("", "_low", "_high")]
-            names = [f"{kind}:{measure}" for kind in kinds]
-            found = [report.powered.get(run, {}).get(measure) for run in runs]
-            added.append((names, [[None] * 9 if one is None else [*chain(*_three_means(one))] for one in found]))
-        if measure in report.comparisons:
-            added.append(_compared(report.comparisons[measure], runs, report.is_verdict))
-    for names, cells in added:
-        heads += [Column(name, places) for name in names]
-        for row, more in zip(rows, cells, strict=True):
-            row += more
-    if report.checks is not None:
-        checks = {check.run_id: check for check in report.checks.runs}
-        heads += [Column(f"check:{name}") for name in _check_names(report.checks)]
-        for run, row in zip(runs, rows, strict=True):
-            check = checks.get(run)
-            row += [None] * 5 if check is None else _check_cells(check)
-    return Table(heads, rows)
-
-
-def _check_cells(check: RunCheck) -> list[Cell]:
-    return [len(check.missing), check.judged, check.tied, check.order_by_ties, check.order_by_precision]
-
-
-def _compared(comparison: Comparison, runs: Sequence[str], is_verdict: bool) -> tuple[list[str], list[list[Cell]]]:
-    heads = ["group"]
-    cells: list[list[Cell]] = [[group_letters(run, comparison.groups)] for run in runs]
-    if comparison.baseline is not None:
-        heads = ["difference", "p"] + ["verdict"] * is_verdict
-        of = {pair.first: pair for pair in comparison.pairs}
-        cells = [[of[run].test.mean_difference, of[run].p_adjusted, *([of[run].conclusion] * is_verdict)]
-                 if run in of else [None] * len(heads) for run in runs]  # fmt: skip
-    elif is_verdict:
-        heads += ["better", "same", "undecided"]
-        cells = [[*row, *_counted(comparison, run)] for row, run in zip(cells, runs, strict=True)]
-    cells = [[None] * len(heads) if run in BELOW else row for run, row in zip(runs, cells, strict=True)]
-    return [f"{head}:{comparison.measure}" for head in heads], cells
-
-
-def _counted(comparison: Comparison, run: str) -> list[Cell]:
-    """How many runs a run is better than, the same as, and not told from."""
-    turned = {"better": "worse", "worse": "better"}
-    found = [pair.conclusion for pair in comparison.pairs if run == pair.first]
-    found += [turned.get(pair.conclusion, pair.conclusion) for pair in comparison.pairs if run == pair.second]  # type: ignore[misc]
-    return [found.count(word) for word in ("better", "same", "undecided")]
-
-
-def _content(report: LeaderboardReport, places: int) -> dict[str, Any]:
-    content = board_content(report.board, places)
-    more = {"comparisons": report.comparisons, "checks": report.checks, "prediction_powered": report.powered}
-    content |= plain({**more, "asked": to_builtins(replace(report.board.asked, report=report.settings))})
-    if report.intervals:
-        for run in content["runs"]:
-            for measure, cell in run["measures"].items():
-                if run["run_id"] in report.intervals:
-                    cell["interval"] = plain(report.intervals[run["run_id"]][measure])
-    return content

@@ -373,6 +373,8 @@ class Comparison:
                 f"{what} {self.baseline}: {_named(found[word])}" for word, what in words.items() if found[word]
             )
         best = next(iter(self.means))
+        if len(self.means) == 1:
+            return f"{best} stands alone, and is compared with nothing"
         top = [run for run, mean in self.means.items() if mean == self.means[best]]
         tied = top if len(top) > 1 else []
         of_best = [pair for pair in self.pairs if pair.first == best]
@@ -399,7 +401,7 @@ def compare_runs(
     baseline: str | None = None,
     tests: Tests = USUAL_TESTS,
 ) -> Comparison:
-    """Paired comparisons of runs, each over the queries that both have; see `paired_family`.
+    """Paired comparisons of runs, each over the queries that both have; see `paired_family`. A run alone has no pairs.
 
     Args:
         scores: run -> query -> score.
@@ -408,7 +410,7 @@ def compare_runs(
         tests: how; without a smallest difference that matters it is 0.02 where all scores are in [0, 1].
 
     Raises:
-        InputError: fewer than two runs, or no common query.
+        InputError: fewer than two runs of several have a score, or they have no common query.
         UnknownNameError: the baseline is not among the runs.
     """
     unscored = tuple(sorted(run for run, values in scores.items() if not values))
@@ -437,7 +439,7 @@ def compare_runs(
     family = paired_family(differences, tests.correction, tests.alpha, tests.rounds, tests.seed)
     ahead = None
     more: Sequence[Sequence[int | None]] = [[None] * len(names_of)] * 2
-    if len(queries) >= _LEAST_FOR_OUTLOOK:
+    if len(queries) >= _LEAST_FOR_OUTLOOK and names_of:
         ahead = _outlook(family, variance_components(common).runs, len(queries))
         more = _more_queries(family, tests.smallest)
     pairs = tuple(_pairs(names_of, differences, family, tests.smallest, more, 1.0 if is_unit else np.inf))
@@ -497,7 +499,7 @@ def _check(
         raise InputError(f"{measure}: {baseline} has no score to compare with", settings=("baseline",))
     if baseline is not None and baseline not in scores:
         raise UnknownNameError("run", baseline, scores, settings=("baseline",))
-    if len(scores) < 2:
+    if len(scores) < 2 and (unscored or baseline is not None or not scores):
         without = f" ({_named(unscored)} without)" if unscored else ""
         text = f"{counted(len(scores), 'run')} with per-query scores{without}; a comparison needs two"
         raise InputError(f"{measure}: {text}")
@@ -570,6 +572,8 @@ def design(
         text = f"{measure}: scores are not from 0 to 1; name the smallest difference that matters"
         raise InputError(text, settings=("smallest",))
     queries, count = len(compared.queries), runs or len(compared.means)
+    if len(compared.means) < 2:
+        raise InputError(f"{measure}: one run with per-query scores; a design needs two")
     if queries < 2:
         raise InputError(f"{measure}: one query that all runs have; a design needs the variance of two")
     components = variance_components([[scores[run][query] for run in compared.means] for query in compared.queries])

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 else:
     _NAMES = {
         "answers": "EvaluatedAnswers evaluate_answers",
-        "boards": "check check_board check_bundle check_conclusions load_board",
+        "boards": "check_board check_bundle check_conclusions load_board",
         "comparing": "Comparisons Correlations Designs compare correlate power",
-        "evaluating": "argue check_run convert evaluate write_qrels write_report",
+        "evaluating": "are_judged_reports argue check_run convert evaluate write_qrels write_report",
         "generating": "generate",
         "graders": "Calibration Combined agreement agreement_tables calibrate combine",
         "grading": "grade grade_support pool regrade run_canaries",
         "loading": "load load_bank",
-        "reports": "refuse_sums report",
+        "reports": "refuse_sums",
         "scoring": "Board default_measures reusability score",
         "tournaments": "tournament",
     }

@@ -15,15 +15,12 @@ from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
-import ir_measures
 from msgspec.structs import asdict, replace
 
-from rubric_measures.analysis.resampling import Tests
 from rubric_measures.api.loading import (
     Bank,
     File,
     Gradable,
-    RecordGrades,
     Runs,
     content_of,
     file_path,
@@ -33,7 +30,7 @@ from rubric_measures.api.loading import (
     read_runs,
     run_list,
 )
-from rubric_measures.api.scoring import Board, in_units, score, units
+from rubric_measures.api.scoring import Board, score
 from rubric_measures.base.errors import InputError, counted, naming, tell, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
@@ -54,12 +51,11 @@ from rubric_measures.boards.kept import (
 )
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.measure import is_supported, parse_measures, rubric_measures_of
-from rubric_measures.types.entities import Run, Signature, canonical_json
+from rubric_measures.types.entities import Signature, canonical_json
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.board_reports import Changes
     from rubric_measures.api.comparing import Comparisons, Correlations
-    from rubric_measures.boards.scoring import LeaderboardChecks
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import OnFailed
     from rubric_measures.records.models import QueryPassages
@@ -129,7 +125,7 @@ def check_board(
 
     Raises:
         FormatError: a file cannot be read.
-        InputError, MeasureError: as of `score` and `report`; the board does not say what it was scored from; it has
+        InputError, MeasureError: as of `score`; the board does not say what it was scored from; it has
             official measures and no qrels are given, or the other way round; the folder exists; two files would have
             one name; or a certificate is asked for, and the board has a measure or a setting that needs all grades.
     """
@@ -263,29 +259,15 @@ def _proved(
     if bool(board.inputs.qrels) != (qrels is not None):
         text = "has official measures; give their qrels, too" if board.inputs.qrels else "was scored without qrels"
         raise InputError(f"the board {text}", settings=("qrels",))
-    asked, wanted = asdict(board.asked), board.asked.report
-    del asked["report"]
     measures: Any = settings.get("measures", board.measures)
     # The measures are those of the board: what does not fit them is the file.
     with naming(source):
-        made = score(grades, runs, measures, qrels=qrels, **asked, notes=False)
+        made = score(grades, runs, measures, qrels=qrels, **asdict(board.asked), notes=False)
     signature_hash = str(kept.get("signature_hash", ""))
     if part and (lacking := [name for name in board.measures if name not in made.exact]):
         text = f"{', '.join(lacking)}: not proved by a part of the grades, as needed ones failed or were never made"
         return Proof([text], {}, signature_hash)
-    if wanted is None:
-        content = board_content(made)
-    else:
-        from rubric_measures.analysis.board_reports import report_of
-        from rubric_measures.api.reports import report
-
-        options = asdict(wanted)
-        del options["alpha"]
-        named = ("rounds", "seed", "level", "correction", "smallest")
-        options["tests"] = Tests(*(options.pop(name) for name in named))
-        checks = check(made, grades, runs) if options.pop("checks") else None
-        full = report_of(report(made, checks=checks, **options), -1).content
-        content = {} if full is None else dict(full())
+    content = board_content(made)
     # Another version of this package may prove a board; it then stands in the settings and in the signature.
     now = dict(made.signature.settings)
     claimed = ("version", "scored") if part else ("version",)
@@ -365,45 +347,3 @@ def check_conclusions(path: _Path, scores: Any, *others: Any, bank: Bank | None 
         made = correlate(scores, *others, **asked, bank=bank, notes=False)
     now = made.report().content
     return compared(content, {} if now is None else now())
-
-
-def check(board: Board, grades: Gradable, runs: Runs | None = None) -> LeaderboardChecks:
-    """What can be wrong beneath a board: unjudged passages, missing queries, ties that decide the winner.
-
-    Grades and runs are read a second time, because checks need scores and grades at once.
-
-    Args:
-        board: what `score` gave; official measures, which read qrels, and other programs' rules are not checked.
-        grades: as for `score`.
-        runs: as for `score`; files.
-
-    Raises:
-        InputError: the grades are standard input, which can be read only once; the runs are in memory, where ties are
-            already broken; or the board is as of another program.
-    """
-    from rubric_measures.boards.scoring import check_leaderboard
-    from rubric_measures.measures.loading import RecordQuery
-
-    known = load(grades)
-    is_stdin = isinstance(known, RecordGrades) and known.records.name == "-"
-    if board.asked.compat is not None or is_stdin:
-        raise InputError(
-            "checks read the grades twice, and by our own rules: give a file, and no other program",
-            settings=("checks", "compat"),
-        )
-    if board.inputs.qrels:
-        # The grades say nothing of official measures.
-        ours = [name for name in board.measures if is_supported(ir_measures.parse_measure(name))]
-        board = replace(board, measures=ours)
-    measures = [ir_measures.parse_measure(name) for name in board.measures]
-
-    if runs is None:
-        if not isinstance(known, RecordGrades):
-            raise InputError("checks of rankings inside records need records", settings=("checks",))
-        queries = units(known.records.queries(keep_ranks=True), board.asked.facets, board.asked.per_facet)
-        return check_leaderboard(board, queries, measures, None, known.on_failed)
-    if any(isinstance(run, Run) for run in run_list(runs)):
-        raise InputError("ties are looked for in run files; runs in memory are in order already", settings=("checks",))
-    whole = in_units(known, board.asked.facets, board.asked.per_facet).queries.items()
-    queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
-    return check_leaderboard(board, queries, measures, read_runs(runs), known.on_failed)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, to_builtins
@@ -55,8 +56,10 @@ from rubric_measures.measures.measure import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from rubric_measures.analysis.calibration import PredictionPowered
     from rubric_measures.analysis.comparison import Comparison, Design
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
+    from rubric_measures.analysis.resampling import Interval
     from rubric_measures.formats.base import Form
     from rubric_measures.measures.grade_sets import Grader
 
@@ -86,11 +89,15 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         by_measure: the comparisons.
         left_out: measures by which fewer than two runs have a score, or the baseline has none.
         asked: what was asked for; with it they are made again.
+        scores: measure -> run -> query -> score.
+        powered: measure -> run -> its mean as assessors correct it, where they graded some queries.
     """
 
     by_measure: Mapping[str, Comparison]
     left_out: Sequence[str] = ()
     asked: AskedComparison = field(default_factory=AskedComparison, compare=False)
+    scores: Mapping[str, _Values] = field(default_factory=dict, compare=False, repr=False)
+    powered: Mapping[str, Mapping[str, PredictionPowered]] = field(default_factory=dict)
 
     def __getitem__(self, measure: str) -> Comparison:
         return self.by_measure[measure]
@@ -112,7 +119,19 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         """
         from rubric_measures.analysis.board_reports import comparison_report
 
-        return comparison_report(self.by_measure, places, to_builtins(self.asked))
+        return comparison_report(self.by_measure, self.intervals, self.powered, places, to_builtins(self.asked))
+
+    @cached_property
+    def intervals(self) -> Mapping[str, Mapping[str, Interval]]:
+        """Measure -> run -> the interval of its mean over the queries that all runs have."""
+        from rubric_measures.analysis.board_reports import mean_intervals
+
+        shown = {
+            name: {run: {query: self.scores[name][run][query] for query in one.queries} for run in one.means}
+            for name, one in self.by_measure.items()
+            if name in self.scores
+        }
+        return mean_intervals(shown, self.asked.tests)
 
     @property
     def is_complete(self) -> bool:
@@ -153,11 +172,21 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
 
         return save_figures(
             (
-                plot_critical_difference(one) if one.baseline is None else plot_differences(one)
+                plot_critical_difference(one) if one.baseline is None else plot_differences(one, self._each_query(one))
                 for one in self.by_measure.values()
             ),
             path,
         )
+
+    def _each_query(self, comparison: Comparison) -> dict[str, list[float]]:
+        """Each run minus the baseline, query by query."""
+        scores = self.scores[comparison.measure]
+        base = scores[str(comparison.baseline)]
+        return {
+            run: [value - base[query] for query, value in scores[run].items() if query in base]
+            for run in comparison.means
+            if run != comparison.baseline
+        }
 
 
 def compare(
@@ -166,9 +195,10 @@ def compare(
     runs: Sequence[str] | None = None,
     baseline: str | None = None,
     tests: Tests = USUAL_TESTS,
+    assessor_scores: QueryScores | None = None,
     form: Form | None = None,
 ) -> Comparisons:
-    """Paired tests between runs over the queries that both have; `print` shows them.
+    """Means with their intervals, and paired tests between runs over the queries that both have; `print` shows them.
 
     >>> import rubric_measures
     >>> ours, theirs = {"q1": 0.9, "q2": 0.6, "q3": 0.8}, {"q1": 0.5, "q2": 0.4, "q3": 0.2}
@@ -182,46 +212,55 @@ def compare(
         runs: compare these runs only (and the baseline).
         baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told apart.
         tests: correction, level, smallest difference that matters, and draws.
+        assessor_scores: scores of the same runs by assessors' grades on some queries: each mean as these correct it
+            (prediction-powered), beside the sample alone and the mean that takes the model for the truth.
         form: the form of the files, where it cannot be seen.
 
     Raises:
         UnknownNameError: there is no such run or measure.
-        InputError: no per-query scores; a run comes twice; there are fewer than two runs, or they share no query.
+        InputError: no per-query scores; a run comes twice; fewer than two of several runs have a score, or they share
+            no query.
     """
+    from rubric_measures.analysis.board_reports import powered_means
     from rubric_measures.analysis.comparison import compare_runs
 
     found = {name: _wanted(values, runs, baseline) for name, values in per_query_scores(scores, form, measures).items()}
     # Where grades were asked for some measures only, a board has others by which nobody can be compared.
-    left_out = [
+    lacking = [
         name
         for name, values in found.items()
-        if measures is None and (sum(map(bool, values.values())) < 2 or values.get(baseline or "", True) == {})
+        if sum(map(bool, values.values())) < min(2, len(values)) or values.get(baseline or "", True) == {}
     ]
-    if len(left_out) == len(found):
-        left_out = []
+    left_out = lacking if measures is None and len(lacking) < len(found) else []
     warn("not compared by %s: too few runs have a score, or the baseline has none", ", ".join(left_out) or 0)
+    kept = {name: values for name, values in found.items() if name not in left_out}
     with naming(*(_called(one) for one in scores)):
-        return Comparisons(
-            {
-                name: compare_runs(values, name, baseline=baseline, tests=tests)
-                for name, values in found.items()
-                if name not in left_out
-            },
-            left_out,
-            AskedComparison(measures, runs, baseline, tests, form),
-        )
+        compared = {name: compare_runs(values, name, baseline=baseline, tests=tests) for name, values in kept.items()}
+    powered: Mapping[str, Mapping[str, PredictionPowered]] = {}
+    if assessor_scores is not None:
+        queries = {query for of in kept.values() for values in of.values() for query in values}
+        names = {"queries": queries, "runs": {run for of in kept.values() for run in of}, "measures": list(kept)}
+        assessed = per_query_scores([assessor_scores], form, None, names)
+        with naming(_called(assessor_scores)):
+            powered = powered_means(kept, assessed, tests.level)
+    return Comparisons(compared, left_out, AskedComparison(measures, runs, baseline, tests, form), kept, powered)
 
 
 def per_query_scores(
-    scores: Sequence[QueryScores], form: Form | None, measures: str | Sequence[str] | None
+    scores: Sequence[QueryScores],
+    form: Form | None,
+    measures: str | Sequence[str] | None,
+    told: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, _Values]:
     """Measure -> run -> query -> score of all sources together; the measures that are named, or all.
+
+    What is `told` (queries, runs, measures) tells the columns of files that do not say which they are.
 
     Raises:
         UnknownNameError: there is no such measure.
         InputError: no per-query scores, or a run comes twice.
     """
-    sources = [_read(one, form) for one in scores]
+    sources = [_read(one, form, told or {}) for one in scores]
     named = dict.fromkeys(name for source in sources for name in source.by_measure)
     known = [name for name in named if name != _ANY] or ["score"] * (_ANY in named)
     if not known:
@@ -253,7 +292,7 @@ class _Source(NamedTuple):
     by_measure: Mapping[str, _Values]
 
 
-def _read(scores: QueryScores, form: Form | None) -> _Source:
+def _read(scores: QueryScores, form: Form | None, known: Mapping[str, Collection[str]]) -> _Source:
     from rubric_measures.formats.leaderboards import read_leaderboard
 
     if isinstance(scores, Leaderboard):
@@ -265,7 +304,7 @@ def _read(scores: QueryScores, form: Form | None) -> _Source:
         values: Any = scores
         return _Source(_called(scores), {_ANY: values})
     with file_path(scores) as path:
-        table = read_leaderboard(path, form=form)
+        table = read_leaderboard(path, form=form, **known)
         by_measure = {name: found for name in table.measures if (found := table.per_query(name))}
         # A run with scores by another measure alone has none by this one, which is said.
         none: _Values = {run: {} for run in (*table.run_ids, *table.unscored)}

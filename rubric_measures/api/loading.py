@@ -181,7 +181,16 @@ class GradedRecords(PassageRecords):
 
 
 Content = Literal[
-    "records", "assignments", "graded answers", "assessments", "support", "grades", "judgments", "dataset", "added"
+    "records",
+    "assignments",
+    "graded answers",
+    "assessments",
+    "support",
+    "argue judgments",
+    "grades",
+    "judgments",
+    "dataset",
+    "added",
 ]
 # Answers with labels of the items of their queries, and what errors call what they hold.
 JUDGED: Mapping[str, str] = {
@@ -408,7 +417,9 @@ def content_of(path: str) -> Content:
         for content, spec in kinds.items():
             if spec.recognise(head):
                 return content
-        # The module of support labels takes longer to import than most boards to score.
+        # The module of these two takes longer to import than most boards to score.
+        if head.has(b"report", b"judgments"):
+            return "argue judgments"
         if head.has(b"sentences", b"run_id"):
             return "support"
     return "judgments" if added_format(path) is None else "added"
@@ -675,6 +686,8 @@ def load(
     judgments = judgments_of(path) if content == "dataset" else []
     if content == "records":
         return RecordGrades(path, known_bank, wanted, on_failed, path)
+    if content == "argue judgments":
+        raise InputError(f"{path}: holds judgments of reports, no grades; `argue` computes their measures")
     if content == "support":
         from rubric_measures.formats.support import read_support_labels, records_of_support_labels
 

@@ -1,33 +1,27 @@
-"""What stands beside the means of a board (intervals, comparisons, prediction-powered means), and its pictures.
-
-Drawing a board: what its pictures need, put together from its scores, and from the grades behind them.
-"""
+"""Drawing a board: what its pictures need, put together from its scores, and from the grades behind them."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from rubric_measures.analysis.resampling import USUAL_TESTS, Tests
+from rubric_measures.analysis.resampling import Tests
 from rubric_measures.api.comparing import compare
 from rubric_measures.api.loading import (
     AnswerGrades,
-    File,
     Gradable,
     RecordGrades,
     Runs,
     are_labels,
-    file_path,
     load,
     rankings_for,
     read_runs,
 )
 from rubric_measures.base.errors import InputError, counted
-from rubric_measures.boards.board import BELOW, AskedReport, Leaderboard
+from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.scoring import is_summed
-from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import NONE
 from rubric_measures.measures.measure import Measures, parse_measures, rubric_measures_of
 from rubric_measures.types.scales import as_number
@@ -35,78 +29,9 @@ from rubric_measures.types.scales import as_number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rubric_measures.analysis.board_reports import LeaderboardReport
-    from rubric_measures.analysis.comparison import Comparison
     from rubric_measures.analysis.resampling import Interval
-    from rubric_measures.boards.scoring import LeaderboardChecks
-    from rubric_measures.formats.base import Form
-    from rubric_measures.formats.leaderboards import LeaderboardTable
     from rubric_measures.measures.grades import Grades, QueryGrades
     from rubric_measures.pages.plots import DotPanel
-
-
-def report(
-    board: Leaderboard,
-    *,
-    intervals: bool = False,
-    baseline: str | None = None,
-    groups: bool = False,
-    checks: LeaderboardChecks | None = None,
-    assessor_scores: File | None = None,
-    assessor_form: Form | None = None,
-    tests: Tests = USUAL_TESTS,
-) -> LeaderboardReport:
-    """A board with what one needs to trust it: intervals, tests and checks.
-
-    Args:
-        board: the board.
-        intervals: bootstrap intervals (BCa) of the means over queries.
-        baseline: test every run against this one.
-        groups: mark runs that cannot be told apart.
-        checks: see `check`.
-        assessor_scores: a file of per-query scores by assessors' grades on some queries, for prediction-powered means.
-        assessor_form: its form, where the content does not show it.
-        tests: see `Board.compare`; a smallest difference that matters gives verdicts on all pairs, or on those with the
-            baseline.
-
-    Raises:
-        InputError: arguments exclude each other, or the file holds no scores by query.
-        UnknownNameError: there is no such baseline.
-    """
-    from rubric_measures.analysis.board_reports import LeaderboardReport, mean_intervals, powered_means
-    from rubric_measures.boards.programs import LENGTH
-
-    if assessor_form and assessor_scores is None:
-        raise InputError("a form is given and no file of scores; name its file, too", settings=("assessor_scores",))
-    if baseline and groups:
-        raise InputError(
-            "comparing is with one run, or of all pairs for groups; choose one", settings=("baseline", "groups")
-        )
-    refuse_sums(name for name in board.measures if name != LENGTH)
-    compared: Mapping[str, Comparison] = {}
-    if baseline or groups or tests.smallest is not None:
-        compared = compare(board, baseline=baseline, tests=tests)
-    return LeaderboardReport(
-        board,
-        mean_intervals(board, tests) if intervals else {},
-        dict(compared),
-        checks,
-        {}
-        if assessor_scores is None
-        else powered_means(board, _assessor_table(board, assessor_scores, assessor_form), level=tests.level),
-        AskedReport(
-            intervals,
-            tests.level,
-            baseline,
-            groups,
-            tests.correction,
-            tests.alpha,
-            tests.rounds,
-            tests.seed,
-            tests.smallest,
-            checks is not None,
-        ),
-    )
 
 
 def refuse_sums(measures: Measures) -> None:
@@ -120,17 +45,7 @@ def refuse_sums(measures: Measures) -> None:
             raise InputError(f"{measure} is a sum over queries, and this is about means; leave it out")
 
 
-def _assessor_table(board: Leaderboard, assessor_scores: File, form: Form | None) -> LeaderboardTable:
-    """Assessors' scores; the names of the leaderboard tell the columns of a file that does not."""
-    queries = {query_id for row in board.values.values() for column in row.values() for query_id in column}
-    with file_path(assessor_scores) as path:
-        table = read_leaderboard(path, form=form, queries=queries, runs=board.values, measures=board.measures)
-        if not table.query_ids:
-            raise InputError(f"{path}: holds no per-query scores; assessors and model are compared query by query")
-    return table
-
-
-BoardPlot = Literal["dots", "differences", "heat"]
+BoardPlot = Literal["dots", "heat"]
 _KINDS = get_args(BoardPlot)
 # Measures on one page.
 _PANELS = 4
@@ -141,7 +56,6 @@ def plot_board(
     path: str | os.PathLike[str] | None,
     kind: BoardPlot,
     tests: Tests,
-    baseline: str | None = None,
     grades: Gradable | None = None,
     runs: Runs | None = None,
 ) -> Figure:
@@ -152,16 +66,7 @@ def plot_board(
         check_figure_path(path)
     if kind not in _KINDS:
         raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
-    if kind == "differences" and baseline is None:
-        raise InputError("differences are to a baseline; name it", settings=("baseline",))
-    pages: Iterable[Figure]
-    if kind == "heat":
-        pages = _heat(board, grades, runs)
-    elif kind == "differences":
-        pages = _differences(board, tests, str(baseline))
-    else:
-        pages = _dots(board, tests)
-    return save_figures(pages, path)
+    return save_figures(_heat(board, grades, runs) if kind == "heat" else _dots(board, tests), path)
 
 
 def _runs_of(board: Leaderboard) -> list[str]:
@@ -174,7 +79,7 @@ def _dots(board: Leaderboard, tests: Tests) -> Iterator[Figure]:
     from rubric_measures.pages.plots import plot_dots
 
     runs = _runs_of(board)
-    intervals = mean_intervals(board, tests)
+    intervals = mean_intervals({name: {run: board.scored(run, name) for run in runs} for name in board.measures}, tests)
     for start in range(0, len(board.measures), _PANELS):
         names = board.measures[start : start + _PANELS]
         panels = [_panel(board, name, runs, tests, intervals) for name in names]
@@ -212,28 +117,9 @@ def _panel(
     shown = {run: list(values.values()) for run, values in queries.items()}
     common = set.intersection(*map(set, queries.values())) if queries else ()
     groups = compare(board, measures=name, tests=tests)[name].groups if len(means) > 1 and len(common) > 1 else ()
-    ends = {run: (intervals[run][name].low, intervals[run][name].high) for run in runs}
+    ends = {run: (intervals[name][run].low, intervals[name][run].high) for run in runs}
     known = {run: (low, high) for run, (low, high) in ends.items() if low is not None and high is not None}
     return DotPanel(name, means, known, shown, groups, best)
-
-
-def _differences(board: Leaderboard, tests: Tests, baseline: str) -> Iterator[Figure]:
-    """A page a measure, of those that have values by query."""
-    from rubric_measures.pages.plots import plot_differences
-
-    runs = _runs_of(board)
-    for name in [name for name in board.measures if any(board.values[run].get(name) for run in runs)]:
-        comparison = compare(board, measures=name, baseline=baseline, tests=tests)[name]
-        yield plot_differences(comparison, _each_query(board, name, baseline))
-
-
-def _each_query(board: Leaderboard, name: str, baseline: str) -> dict[str, list[float]]:
-    base = board.scored(baseline, name)
-    return {
-        run: [value - base[query] for query, value in board.scored(run, name).items() if query in base]
-        for run in _runs_of(board)
-        if run != baseline
-    }
 
 
 def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Iterator[Figure]:

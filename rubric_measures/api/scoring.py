@@ -20,6 +20,7 @@ from rubric_measures.api.loading import (
     are_labels,
     load,
     rankings_for,
+    read_runs,
     run_list,
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, tell
@@ -31,6 +32,7 @@ from rubric_measures.boards.board import (
     TURNING,
     AskedBoard,
     Leaderboard,
+    LeaderboardChecks,
     board_tables,
     graded_shares,
     render,
@@ -42,7 +44,7 @@ from rubric_measures.formats.base import OVERALL
 from rubric_measures.measures.findings import Note, of_queries, of_wrapped, say
 from rubric_measures.measures.grades import Grades, OnFailed, faceted
 from rubric_measures.measures.measure import Measures, is_supported, parse_measures, rubric_measures_of
-from rubric_measures.types.entities import bank_hash
+from rubric_measures.types.entities import Run, bank_hash
 
 if TYPE_CHECKING:
     import pandas
@@ -195,7 +197,8 @@ class Board(Leaderboard, frozen=True):
         """
         rows = {run: row for run, row in self.values.items() if run not in BELOW}
         about = of_queries(rows, self.unknown, self.missing) if self.unknown or self.missing else ()
-        notes = [*self.said, *about, *self.findings]
+        checked = () if self.checks is None else self.checks.notes
+        notes = [*self.said, *about, *self.findings, *checked]
         inexact = self.inexact or ()
         unscored = sum(
             list(column.values()).count(None)
@@ -244,14 +247,12 @@ class Board(Leaderboard, frozen=True):
         *,
         grades: Gradable | None = None,
         runs: Runs | None = None,
-        baseline: str | None = None,
         tests: Tests = USUAL_TESTS,
     ) -> Figure:
         """Draws the board, in the measures' own units.
 
         - `dots`: a row a run, best first by the first measure, and a panel a measure: mean with bootstrap interval,
           single queries in grey, and squares in the columns of the groups of runs that it cannot be told apart from.
-        - `differences`: a page a measure, every run minus the baseline, best first.
         - `heat`: queries by runs by the first measure; with grades also items by runs, a page a query.
 
         Args:
@@ -260,20 +261,18 @@ class Board(Leaderboard, frozen=True):
             kind: what is drawn.
             grades: as for `score`; for the items of `heat`.
             runs: likewise.
-            baseline: the run that `differences` are to.
             tests: see `compare`; intervals of means have its level, too.
 
         Returns:
             the figure, which a notebook shows.
 
         Raises:
-            InputError: another ending, a folder that does not exist, or no baseline where one is needed.
-            UnknownNameError: there is no such baseline.
+            InputError: another ending, or a folder that does not exist.
             MissingExtraError: matplotlib is not installed.
         """
         from rubric_measures.api.reports import plot_board
 
-        return plot_board(self, path, kind, tests, baseline, grades, runs)
+        return plot_board(self, path, kind, tests, grades, runs)
 
 
 def score(
@@ -288,6 +287,7 @@ def score(
     length: bool = False,
     present: bool = False,
     summary: bool = False,
+    checks: bool = False,
     compat: Compat | None = None,
     watch: Watch | None = None,
     notes: bool = True,
@@ -319,6 +319,8 @@ def score(
         present: add each measure once more as `present:NAME`, over the queries alone that a run answers; else a missing
             answer is a 0 like any other.
         summary: add the greatest, median and least score of the runs.
+        checks: look for what may be wrong beneath the scores: unjudged passages (Judged@k), missing queries, ties that
+            decide the winner. Grades and runs are read a second time, and official measures are not checked.
         compat: compute as this program does: `workbench` (of rankings inside records), `nuggetizer` (of a file of
             assignments) or `ragdoll` (of its file of graded answers).
         watch: see `Watch`.
@@ -366,6 +368,8 @@ def score(
                 from rubric_measures.boards.programs import with_official
 
                 board = with_official(board, more[0], asked)
+    if checks:
+        board = replace(board, checks=_checks(board, known, runs, facets, per_facet, compat))
     if OVERALL in board.cells:
         # Who reads the board from a file would take it for that.
         raise InputError(f"a run is called {OVERALL}, the name of the best possible score in files; rename it")
@@ -375,7 +379,7 @@ def score(
         board = with_present(board) if present else board
         board = with_lengths(board, _lengths(known)) if length else board
         board = with_summary(board) if summary else board
-    given = AskedBoard(overall, facets, per_facet, length, present, summary, compat)
+    given = AskedBoard(overall, facets, per_facet, length, present, summary, compat, checks)
     wrapped = () if ours == asked or official else of_wrapped(asked)
     made = Board(**{**asdict(board), "wrapped": wrapped, "asked": given})
     if notes:
@@ -410,6 +414,35 @@ def _official_of(
             settings=("qrels", "measures"),
         )
     return judged, asked, official
+
+
+def _checks(
+    board: Leaderboard, known: Grades, runs: Runs | None, facets: bool, per_facet: bool, compat: Compat | None
+) -> LeaderboardChecks:
+    """What can be wrong beneath a board, from its grades and rankings once more."""
+    from rubric_measures.boards.scoring import check_leaderboard
+    from rubric_measures.measures.loading import RecordQuery
+
+    is_stdin = isinstance(known, RecordGrades) and known.records.name == "-"
+    if compat is not None or is_stdin:
+        raise InputError(
+            "checks read the grades twice, and by our own rules: give a file, and no other program",
+            settings=("checks", "compat"),
+        )
+    if board.inputs.qrels:
+        # The grades say nothing of official measures.
+        board = replace(board, measures=[name for name in board.measures if is_supported(parse_measures(name)[0])])
+    measures = parse_measures(board.measures)
+    if runs is None:
+        if not isinstance(known, RecordGrades):
+            raise InputError("checks of rankings inside records need records", settings=("checks",))
+        queries = units(known.records.queries(keep_ranks=True), facets, per_facet)
+        return check_leaderboard(board, queries, measures, None, known.on_failed)
+    if any(isinstance(run, Run) for run in run_list(runs)):
+        raise InputError("ties are looked for in run files; runs in memory are in order already", settings=("checks",))
+    whole = in_units(known, facets, per_facet).queries.items()
+    queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
+    return check_leaderboard(board, queries, measures, read_runs(runs), known.on_failed)
 
 
 def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str, ...]:

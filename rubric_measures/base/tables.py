@@ -139,8 +139,12 @@ class Reported(ABC):
     def report(self) -> Report:
         """What `render` shows in any form."""
 
+    def render(self, form: str = "text") -> str:
+        """What is found, in one of `FORMS`, such as `latex`."""
+        return "".join(render(self.report(), form))
+
     def __str__(self) -> str:
-        return "".join(render(self.report(), "text")).rstrip("\n")
+        return self.render().rstrip("\n")
 
     def _repr_html_(self) -> str:
         return in_notebook(self.report().tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
 from rubric_measures.base import tables
-from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.errors import MeasureError, counted
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.trec import IdCleaner
 from rubric_measures.measures.findings import Note
@@ -94,23 +94,100 @@ class BoardInputs(Struct, frozen=True):
     qrels: Mapping[str, str] = {}
 
 
-class AskedReport(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was asked for beside a board: the arguments of `report`, and whether it has checks."""
+class RunCheck(Struct, frozen=True):
+    """One run.
 
-    intervals: bool = False
-    level: float = 0.95
-    baseline: str | None = None
-    groups: bool = False
-    correction: str = "max-t"
-    alpha: float = 0.05
-    rounds: int = 10_000
-    seed: int = 42
-    smallest: float | None = None
-    checks: bool = False
+    Attributes:
+        run_id: the run.
+        queries: queries of the leaderboard that the run ranks.
+        missing: queries that it does not rank.
+        judged: Judged@k: the share of the passages within the cutoff that have a grade; None without passages.
+        tied: the share of the passages within the cutoff whose score another passage of the ranking has, too; None
+            without passages.
+        order_by_ties: queries whose first passages stand in another order with ties in file order.
+        order_by_precision: queries whose first passages stand in another order where scores compare in the other
+            precision (single or double).
+    """
+
+    run_id: str
+    queries: int
+    missing: tuple[str, ...]
+    judged: float | None
+    tied: float | None
+    order_by_ties: int
+    order_by_precision: int
+
+
+class TopRun(Struct, frozen=True):
+    """Which run is best under each tie rule.
+
+    Attributes:
+        measure: the measure.
+        by_doc_id: best runs (several when their means are equal) with ties by document id, descending: ours.
+        by_file_order: best runs with ties in file order.
+        changed: whether the two differ: then a tie rule decides the winner.
+    """
+
+    measure: str
+    by_doc_id: tuple[str, ...]
+    by_file_order: tuple[str, ...]
+    changed: bool
+
+
+class LeaderboardChecks(Struct, frozen=True):
+    """The checks of a leaderboard.
+
+    Attributes:
+        cutoff: k, the largest cutoff of the measures; None when one reads the whole ranking.
+        runs: one check a run, in order of run_id.
+        top: the best runs by each measure.
+    """
+
+    cutoff: int | None
+    runs: tuple[RunCheck, ...]
+    top: tuple[TopRun, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """What the columns of `cells` are called."""
+        at = "" if self.cutoff is None else f"@{self.cutoff}"
+        return ["missing", f"judged{at}", f"tied{at}", f"order by ties{at}", f"order by precision{at}"]
+
+    @property
+    def cells(self) -> dict[str, list[tables.Cell]]:
+        """Run -> a number for each of the `names`."""
+        return {
+            one.run_id: [len(one.missing), one.judged, one.tied, one.order_by_ties, one.order_by_precision]
+            for one in self.runs
+        }
+
+    @property
+    def notes(self) -> Iterator[Note]:
+        """What ties do to the order."""
+        for top in self.top:
+            if top.changed:
+                by = f"{_listed(top.by_doc_id)} by document id, {_listed(top.by_file_order)} in file order"
+                yield Note(f"{top.measure}: ties decide the winner: {by}")
+        for what, of in (
+            ("ties decide", "order_by_ties"),
+            ("single or double precision decides", "order_by_precision"),
+        ):
+            if found := [one.run_id for one in self.runs if getattr(one, of)]:
+                text = f"{counted(len(found), 'run')} with an order inside the cutoff that {what}: {_listed(found)}"
+                yield Note(text, tuple(found))
+        tied = [one for one in self.runs if one.tied]
+        if tied:
+            worst = max(tied, key=lambda one: one.tied or 0.0)
+            text = f"{len(tied)} of {counted(len(self.runs), 'run')} have tied scores inside the cutoff; most has "
+            yield Note(f"{text}{worst.run_id} ({100 * (worst.tied or 0.0):.1f} %)", (worst.run_id,), False)
+
+
+def _listed(runs: Sequence[str]) -> str:
+    return " and ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
 
 
 class AskedBoard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What was asked for: the arguments of `score`, and of `report` where there is one."""
+    """What was asked for: the arguments of `score`."""
 
     overall: bool = True
     facets: bool = False
@@ -119,7 +196,7 @@ class AskedBoard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     present: bool = False
     summary: bool = False
     compat: Literal["workbench", "nuggetizer", "ragdoll"] | None = None
-    report: AskedReport | None = None
+    checks: bool = False
 
 
 class Leaderboard(Struct, frozen=True):
@@ -137,6 +214,7 @@ class Leaderboard(Struct, frozen=True):
             asked for it.
         findings: what may be wrong with grades and runs.
         said: what was logged while the runs were read.
+        checks: what may be wrong beneath the scores; None where nobody asked for it.
         asked: what was asked for: with it a board is made again.
         inexact: where grades were asked only as far as some measures need them, the measures by which a run's score
             hangs on grades that were never asked, or failed: then its bounds alone are known. None where all were
@@ -153,6 +231,7 @@ class Leaderboard(Struct, frozen=True):
     best: Mapping[str, Best] = {}
     findings: Sequence[Note] = ()
     said: Sequence[Note] = ()
+    checks: LeaderboardChecks | None = None
     asked: AskedBoard = AskedBoard()
     inexact: Sequence[str] | None = None
 
@@ -239,21 +318,16 @@ def graded_shares(board: Leaderboard) -> dict[str, list[float]]:
     return {run_id: [share for share in of_run if share is not None] for run_id, of_run in shares.items()}
 
 
-def board_tables(
-    board: Leaderboard, places: int = 4, more: Callable[[str, str], str] = lambda run_id, measure: ""
-) -> Iterator[Table]:
-    """The leaderboard to read; below, where grades failed, what that leaves open.
-
-    Args:
-        board: the leaderboard.
-        places: decimal places; -1 prints all digits.
-        more: run, measure -> what stands behind mean and standard error.
-    """
-    yield _board_table(board, places, more)
+def board_tables(board: Leaderboard, places: int = 4) -> Iterator[Table]:
+    """The leaderboard to read; below, where grades failed, what that leaves open, and the checks."""
+    yield _board_table(board, places)
     yield from _failures_tables(board, places)
+    if board.checks is not None:
+        rows = [[one.run_id, one.queries, *board.checks.cells[one.run_id]] for one in board.checks.runs]
+        yield Table(columns(["run", "queries", *board.checks.names]), rows)
 
 
-def _board_table(board: Leaderboard, places: int, more: Callable[[str, str], str]) -> Table:
+def _board_table(board: Leaderboard, places: int) -> Table:
     """A row a run, best first: mean ± standard error by each measure, and the least coverage; below the best score."""
     from rubric_measures.measures.measure import ItemMeasure, kind_of
 
@@ -263,7 +337,7 @@ def _board_table(board: Leaderboard, places: int, more: Callable[[str, str], str
         for name in board.measures:
             error = cells[name].standard_error
             spread = "" if error is None else f" ± {number(error, places)}"
-            row.append(f"{number(cells[name].mean, places)}{spread}{more(run_id, name)}")
+            row.append(f"{number(cells[name].mean, places)}{spread}")
         rows.append([*row, f"{min(shares):.1%}" if shares else None])
     # Of measures of other packages, and of answered queries, nobody knows what the best possible score is the score of.
     said: dict[str, list[str]] = {}
@@ -286,7 +360,7 @@ def _exactness(board: Leaderboard) -> Iterator[str]:
         yield f"not exact, as grades that some runs need were never asked or failed: {', '.join(board.inexact)}"
 
 
-def board_data(board: Leaderboard, places: int = 4) -> Table:
+def _board_data(board: Leaderboard, places: int = 4) -> Table:
     """A row a run, best first, with one column each for mean, standard error and coverage by a measure."""
     heads = [Column("run_id", is_left=True)]
     for name in board.measures:
@@ -295,6 +369,8 @@ def board_data(board: Leaderboard, places: int = 4) -> Table:
     for run_id in board.ranking():
         cells = (board.cells[run_id][name] for name in board.measures)
         rows.append([run_id, *chain(*((cell.mean, cell.standard_error, cell.coverage) for cell in cells))])
+        rows[-1] += [] if board.checks is None else board.checks.cells.get(run_id, [None] * 5)
+    heads += [] if board.checks is None else [Column(f"check:{name}") for name in board.checks.names]
     return Table(heads, rows)
 
 
@@ -336,6 +412,7 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         "signature_hash": board.signature.short,
         "settings": dict(board.signature.settings),
         **({"asked": to_builtins(board.asked)} if board.asked != AskedBoard() else {}),
+        **({} if board.checks is None else {"checks": tables.plain(board.checks)}),
         **({"inputs": {of: dict(one) for of, one in inputs.items() if one or of != "qrels"}} if inputs else {}),
     }
 
@@ -384,7 +461,7 @@ def board_report(board: Leaderboard, places: int = 4) -> Report:
     """The leaderboard in all forms."""
     return Report(
         board_tables(board, places),
-        [board_data(board, places)],
+        [_board_data(board, places)],
         lambda: board_content(board, places),
         lambda: _scores(board, places),
     )

@@ -25,7 +25,16 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
-from rubric_measures.boards.board import BELOW, ROUNDED, AskedBoard, Best, BoardInputs, Cell, Leaderboard
+from rubric_measures.boards.board import (
+    BELOW,
+    ROUNDED,
+    AskedBoard,
+    Best,
+    BoardInputs,
+    Cell,
+    Leaderboard,
+    LeaderboardChecks,
+)
 from rubric_measures.formats.leaderboards import OWN_FORMAT
 from rubric_measures.measures.grades import check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures
@@ -236,6 +245,7 @@ class _Kept(Struct, frozen=True):
     settings: dict[str, Any]
     exact: list[str] | None = None
     best: dict[str, Best] = {}
+    checks: LeaderboardChecks | None = None
     asked: AskedBoard = AskedBoard()
     inputs: BoardInputs = BoardInputs()
 
@@ -269,6 +279,7 @@ def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any
         {run.run_id: run.missing_queries for run in kept.runs if run.missing_queries},
         inputs=kept.inputs,
         best=kept.best,
+        checks=kept.checks,
         asked=kept.asked,
         inexact=None if kept.exact is None else [one for one in kept.measures if one not in kept.exact],
     )  # fmt: skip

@@ -24,7 +24,18 @@ from msgspec.structs import replace
 
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
-from rubric_measures.boards.board import BELOW, Best, BoardInputs, Cell, Failures, Leaderboard, worst_failed
+from rubric_measures.boards.board import (
+    BELOW,
+    Best,
+    BoardInputs,
+    Cell,
+    Failures,
+    Leaderboard,
+    LeaderboardChecks,
+    RunCheck,
+    TopRun,
+    worst_failed,
+)
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids, written_id
 from rubric_measures.measures.core import Array, Scores
@@ -461,63 +472,6 @@ def score_run_files(
         for name, (_, found) in zip(names, read, strict=True):
             scoring.take(name, {spaced.get(query_id, query_id): parts[place] for query_id, parts in found.items()})
     return [side[0].finish(grades.source) for side, (grades, _) in zip(sides, asked, strict=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class RunCheck:
-    """One run.
-
-    Attributes:
-        run_id: the run.
-        queries: queries of the leaderboard that the run ranks.
-        missing: queries that it does not rank.
-        judged: Judged@k: the share of the passages within the cutoff that have a grade; None without passages.
-        tied: the share of the passages within the cutoff whose score another passage of the ranking has, too; None
-            without passages.
-        order_by_ties: queries whose first passages stand in another order with ties in file order.
-        order_by_precision: queries whose first passages stand in another order where scores compare in the other
-            precision (single or double).
-    """
-
-    run_id: str
-    queries: int
-    missing: tuple[str, ...]
-    judged: float | None
-    tied: float | None
-    order_by_ties: int
-    order_by_precision: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopRun:
-    """Which run is best under each tie rule.
-
-    Attributes:
-        measure: the measure.
-        by_doc_id: best runs (several when their means are equal) with ties by document id, descending: ours.
-        by_file_order: best runs with ties in file order.
-        changed: whether the two differ: then a tie rule decides the winner.
-    """
-
-    measure: str
-    by_doc_id: tuple[str, ...]
-    by_file_order: tuple[str, ...]
-    changed: bool
-
-
-@dataclass(frozen=True)
-class LeaderboardChecks:
-    """The checks of a leaderboard.
-
-    Attributes:
-        cutoff: k, the largest cutoff of the measures; None when one reads the whole ranking.
-        runs: one check a run, in order of run_id.
-        top: the best runs by each measure.
-    """
-
-    cutoff: int | None
-    runs: tuple[RunCheck, ...]
-    top: tuple[TopRun, ...]
 
 
 def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]]]:

@@ -45,7 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "qrels": ("rubric_measures.cli.scoring", "graded records to qrels"),
     "correlate": ("rubric_measures.cli.concluding", "rank correlation of leaderboards with the official one"),
     "agreement": ("rubric_measures.cli.concluding", "agreement of label sources: confusion, kappa, alpha, cutoffs"),
-    "compare": ("rubric_measures.cli.concluding", "paired tests between runs, from per-query scores"),
+    "compare": ("rubric_measures.cli.concluding", "how sure means are, and which runs differ, from per-query scores"),
     "calibrate": ("rubric_measures.cli.concluding", "bias of a grader, what its grades are worth, calibrated scores"),
     "power": ("rubric_measures.cli.concluding", "how many queries an experiment needs, and what a board could tell"),
     "tournament": ("rubric_measures.cli.concluding", "pairwise games to ratings; a model may play them"),

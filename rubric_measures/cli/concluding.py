@@ -27,7 +27,7 @@ from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
-    SETTINGS,
+    DRAWS,
     NamedValue,
     Once,
     Printed,
@@ -41,7 +41,6 @@ from rubric_measures.cli.inputs import (
     add_output_options,
     add_places_option,
     add_plot_option,
-    add_test_options,
     ids,
     is_watched,
     keep_inputs_of,
@@ -53,37 +52,27 @@ from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inp
 from rubric_measures.measures.findings import say
 
 
-def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument(
-        "scores", metavar="SCORES", nargs="+",
-        help="leaderboards with per-query scores: our JSON, trec_eval -q lines, …; several files are put together",
-    )  # fmt: skip
-    parser.add_argument(
-        "-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="compare by these measures only"
-    )
-    parser.add_argument("--runs", metavar="RUN", nargs="+", help="compare these runs only (default: all)")
-    parser.add_argument("--baseline", metavar="RUN", help="compare every run with this one (default: all pairs)")
-    add_test_options(parser)
-    add_plot_option(parser, "the ranking with its groups")
-    add_form_option(parser, "--board-form", "SCORES")
-    add_output_options(parser)
-    add_places_option(parser)
-    parser.epilog = """example:
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run --format json > scores.json
-  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --baseline bm25 --correction holm
-  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --smallest 0.03 --format tsv   (all pairs)"""
+@command(compare="rubric_measures.api.comparing:compare", files={"scores": "BOARD…"}, spelled={"form": "--board-form"})
+def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
+    """how sure means are, and which runs differ: intervals, paired tests, groups, from per-query scores
 
+    example:
+      rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -o board.json
+      rubric_measures compare board.json
+      rubric_measures compare board.json -m 'RubricCover(rel=4)@20' --baseline bm25 --correction holm
+      rubric_measures compare board.json --smallest 0.03 --format tsv   (all pairs)
 
-def run_compare(options: argparse.Namespace) -> int:
-    """Runs the command; 1 when queries or tests are missing."""
-    keep_inputs_of(options, *options.scores)
-    compared = api.compare(*options.scores, **passed(options, api.compare))
-    if options.plot is not None:
-        compared.plot(options.plot)
-    write_output(options, compared.report(options.places))
-    compared.log_notes()
-    return 0 if compared.is_complete else 1
+    Ends with 1 when queries or tests are missing.
+
+    Args:
+        plot: also draw the ranking with its groups, or the differences to the baseline: .pdf, .svg or .png.
+    """
+    found = compare()
+    if plot is not None:
+        found.plot(plot)
+    printed.write(found.report(printed.places))
+    found.log_notes()
+    return 0 if found.is_complete else 1
 
 
 _LOG = logging.getLogger("rubric_measures")
@@ -324,7 +313,7 @@ def run_tournament(options: argparse.Namespace) -> int:
     keep_inputs_of(options, *read)
     keep_apart(output=options.output, save=options.save, plot=options.plot)
     keep_cache(options.cache or (f"{options.save}.cache.sqlite" if options.save else None), options.output)
-    shown = ("output", "output_format", "places", "plot", *SETTINGS["draws"])
+    shown = ("output", "output_format", "places", "plot", *DRAWS)
     settings = {name: value for name, value in vars(options).items() if name not in shown}
     # Elo as another program has it, and replies as another has them, are called alike.
     compat = settings.pop("compat")

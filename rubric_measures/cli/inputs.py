@@ -234,13 +234,7 @@ def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
         keep_apart(output=options.output, plot=options.plot)
 
 
-# The options that are the fields of one keyword.
-SETTINGS = {"draws": ("rounds", "seed", "level"), "tests": ("correction", "level", "smallest", "rounds", "seed")}
-
-
-def of_settings(options: argparse.Namespace, name: str) -> dict[str, Any]:
-    """The options that a command has of those that are the fields of a keyword."""
-    return {field: getattr(options, field) for field in SETTINGS[name] if hasattr(options, field)}
+DRAWS = ("rounds", "seed", "level")
 
 
 def passed(options: argparse.Namespace, function: Callable[..., object]) -> dict[str, Any]:
@@ -248,10 +242,10 @@ def passed(options: argparse.Namespace, function: Callable[..., object]) -> dict
     parameters = inspect.signature(function).parameters
     names = [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    for name in SETTINGS.keys() & names:
-        from rubric_measures.analysis import resampling
+    if "draws" in names:
+        from rubric_measures.analysis.resampling import Draws
 
-        given[name] = getattr(resampling, name.capitalize())(**of_settings(options, name))
+        given["draws"] = Draws(*(getattr(options, name) for name in DRAWS))
     return given
 
 
@@ -317,55 +311,11 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str, kinds: Sequen
         )
 
 
-# As meta_evaluation.run_comparison has them, which loads numpy.
-CORRECTIONS = ("max-t", "holm", "bh", "none")
-
-
-def add_test_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of significance tests."""
-    group = parser.add_argument_group("tests")
-    group.add_argument(
-        "--correction", choices=CORRECTIONS, default="max-t",
-        help="for many comparisons: max-t (default) flips signs of queries, for all pairs at once; the others t-test",
-    )  # fmt: skip
-    add_draw_options(group, "of the intervals; α of the tests is the rest")
-    group.add_argument(
-        "--smallest", metavar="D", type=float,
-        help="the smallest difference that matters: pairs that differ by less are the same (default 0.02 where scores "
-        "are from 0 to 1)",
-    )  # fmt: skip
-
-
-def add_draw_options(
-    group: argparse._ActionsContainer, level: str = "nominal coverage of intervals", rounds: str = ""
-) -> None:
+def add_draw_options(group: argparse._ActionsContainer, rounds: str = "") -> None:
     """Adds the options of what is drawn."""
-    group.add_argument("--level", type=float, default=0.95, help=f"{level} (default 0.95)")
+    group.add_argument("--level", type=float, default=0.95, help="nominal coverage of intervals (default 0.95)")
     group.add_argument("--rounds", type=int, default=10_000, help=f"rounds of what is drawn (default 10000{rounds})")
     group.add_argument("--seed", type=int, default=42, help="seed of everything that is drawn (default 42)")
-
-
-def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that put more beside the means; without them the output is that of the bare leaderboard."""
-    group = parser.add_argument_group("uncertainty")
-    group.add_argument("--intervals", action="store_true", help="bootstrap intervals of the means over queries (BCa)")
-    group.add_argument("--baseline", metavar="RUN", help="test every run against this one; † marks differences")
-    group.add_argument(
-        "--letters", dest="groups", action="store_true", help="mark runs that cannot be told apart with one letter"
-    )
-    group.add_argument(
-        "--checks",
-        action="store_true",
-        help="Judged@k, missing queries, ties, and whether a tie rule decides the winner",
-    )
-    group.add_argument(
-        "--assessor-scores", metavar="SCORES",
-        help="per-query scores by assessors' grades on some queries: prediction-powered means beside the naive ones",
-    )  # fmt: skip
-    add_form_option(group, "--assessor-form", "SCORES")
-    kinds = ("dots", "differences", "heat")
-    add_plot_option(group, "the runs (means and groups, differences to --baseline, or items by runs)", kinds)
-    add_test_options(parser)
 
 
 def add_gate_options(parser: argparse.ArgumentParser, which: str = "the run that has to pass") -> None:
@@ -390,12 +340,6 @@ def gated(gates: Gates, board: Board, status: int, runs: Sequence[str] | None = 
     for line in lines:
         logging.getLogger("rubric_measures").error("%s", line)
     return 3 if lines else status
-
-
-def is_asked_for(options: argparse.Namespace) -> bool:
-    """Whether anything beside the bare leaderboard is wanted."""
-    asked = (options.intervals, options.baseline, options.groups, options.checks, options.smallest is not None)
-    return any((*asked, options.assessor_scores, options.assessor_form))
 
 
 class NamedValue(argparse.Action):

@@ -21,7 +21,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
 from rubric_measures import api
-from rubric_measures.base.errors import InputError, escaped, naming, tell, warn
+from rubric_measures.base.errors import InputError, escaped, naming
 from rubric_measures.base.files import atomic_writer, check_readable_twice, peek_head
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.declared import command
@@ -43,12 +43,11 @@ from rubric_measures.cli.inputs import (
     add_label_options,
     add_output_options,
     add_places_option,
-    add_report_options,
+    add_plot_option,
     add_review_option,
     chosen_places,
     gated,
     gates_of,
-    is_asked_for,
     is_watched,
     keep_inputs_of,
     passed,
@@ -60,10 +59,6 @@ from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.measures.qrels import UNITS
 
 if TYPE_CHECKING:
-    from rubric_measures.analysis.board_reports import LeaderboardReport
-    from rubric_measures.api import Board
-    from rubric_measures.base.tables import Report
-    from rubric_measures.measures.grades import Grades
     from rubric_measures.pages.frame import ReviewAddress
 
 
@@ -287,12 +282,8 @@ def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
         help="compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments; "
         "ragdoll: of its graded answers)",
     )
-    argue = parser.add_argument_group("reports judged as Auto-ARGUE does")
-    argue.add_argument(
-        "--argue",
-        action="store_true",
-        help="GRADED is its file of judgments; --bank has the nuggets with their answers",
-    )
+    what = "where GRADED is Auto-ARGUE's file of judgments (--bank has the nuggets with their answers)"
+    argue = parser.add_argument_group(what)
     argue.add_argument(
         "--weights",
         metavar="NAME=WEIGHT",
@@ -302,38 +293,38 @@ def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
         help="weights of nuggets by importance (default: vital=2 okay=1)",
     )
     argue.add_argument("--scores", metavar="FILE", help="write scores and counts there, in its own form")
-    add_report_options(parser)
+    parser.add_argument(
+        "--checks",
+        action="store_true",
+        help="Judged@k, missing queries, ties, and whether a tie rule decides the winner",
+    )
+    add_plot_option(parser, "the runs (means and groups, or items by runs)", ("dots", "heat"))
     add_gate_options(parser)
     add_grade_options(parser)
     parser.epilog = """examples:
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' --format text
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 --format text
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --checks -o board.json   (then `compare board.json`)
   rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length --summary
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --qrels official.qrels -m 'RubricCover(rel=4)@20' nDCG@10"""
 
 
 def run_leaderboard(options: argparse.Namespace) -> int:
     """Runs the command."""
-    if options.argue:
+    if api.are_judged_reports(options.graded):
         return _argue(options)
     if options.weights or options.scores:
-        raise InputError("--weights and --scores are of judged reports; add --argue, or leave them out")
+        text = f"--weights and --scores are of Auto-ARGUE's judgments, and {options.graded} holds others"
+        raise InputError(f"{text}; leave them out")
     gates = gates_of(options) if options.fail_under or options.run else None
     review = None if options.report is None else _check_report(options)
     if options.output != "-" or options.plot is not None:
-        keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
+        keep_inputs_of(options, options.graded, options.bank, options.qrels, *options.runs)
     # Imported here, as help needs none of them.
     from rubric_measures.api.loading import load
     from rubric_measures.api.scoring import score
     from rubric_measures.boards.board import board_report
 
     grades = load(options.graded, options.bank, **passed(options, load))
-    has_more = is_asked_for(options)
-    if has_more:
-        if options.present or options.per_facet:
-            raise InputError("--present and --per-facet stand beside plain scores; leave the options of the report out")
-        if options.measures:
-            api.refuse_sums(options.measures)
     runs = options.runs or None
     if options.checks or options.report or (options.plot and options.plot_kind == "heat"):
         # The scores come first, and these look at the rankings again.
@@ -349,23 +340,11 @@ def run_leaderboard(options: argparse.Namespace) -> int:
         api.write_report(options.report, board, grades, runs, **about, notes=notes, review=address)
     if options.plot is not None:
         _plot(options, board, grades=grades, runs=runs)
-    places = chosen_places(options)
-    write_output(options, _full_report(board, grades, options) if has_more else board_report(board, places))
+    write_output(options, board_report(board, chosen_places(options)))
     board.log_notes()
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     status = 0 if board.is_complete else 1
     return status if gates is None else gated(gates, board, status)
-
-
-def _full_report(board: Board, grades: Grades, options: argparse.Namespace) -> Report:
-    """The board with intervals, tests and checks; means alone need neither numpy nor scipy."""
-    from rubric_measures.analysis.board_reports import report_of
-
-    given = (board, grades, options.runs or None)
-    options.checks = api.check(*given) if options.checks else None
-    more = api.report(board, **passed(options, api.report))
-    _say_report(more)
-    return report_of(more, chosen_places(options))
 
 
 def _check_report(options: argparse.Namespace) -> ReviewAddress | None:
@@ -374,7 +353,7 @@ def _check_report(options: argparse.Namespace) -> ReviewAddress | None:
         raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")
     if options.graded == "-":
         raise InputError("--report reads the records twice; name a file")
-    keep_inputs(options.report, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
+    keep_inputs(options.report, options.graded, options.bank, options.qrels, *options.runs)
     keep_apart(output=options.output, plot=options.plot, report=options.report)
     return review_of(options)
 
@@ -385,19 +364,16 @@ def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
 
 
 # What scores of grades can be told, and scores of judged reports cannot.
-_OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat",
+_OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat", "checks",
             "fail_under", "run", "report")  # fmt: skip
 
 
 def _argue(options: argparse.Namespace) -> int:
     """Scores judged reports."""
     given = [name for name in _OF_GRADES if getattr(options, name)]
-    # A picture of differences needs the baseline, too.
-    is_drawn = options.plot is not None and options.plot_kind == "differences"
-    beside = argparse.Namespace(**{**vars(options), "baseline": None}) if is_drawn else options
-    if given or is_asked_for(beside):
-        named = ", ".join(given) or "options of the report"
-        raise InputError(f"{named} would have no effect on judged reports (--argue); leave that out")
+    if given:
+        what = "which are Auto-ARGUE's judgments of reports"
+        raise InputError(f"{', '.join(given)} would have no effect on {options.graded}, {what}; leave that out")
     keep_inputs_of(options, options.graded, options.bank)
     board = api.argue(options.graded, options.bank, weights=options.weights or None, scores=options.scores)
     if options.plot is not None:
@@ -407,32 +383,6 @@ def _argue(options: argparse.Namespace) -> int:
     write_output(options, board_report(board, chosen_places(options)))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1
-
-
-def _say_report(report: LeaderboardReport) -> None:
-    """Notes what ties and missing grades do to the order."""
-    if report.checks is None:
-        return
-    for top in report.checks.top:
-        if top.changed:
-            warn(
-                f"{top.measure}: ties decide the winner: {_names(top.by_doc_id)} by document id, "
-                f"{_names(top.by_file_order)} in file order"
-            )
-    for what, of in (("ties decide", "order_by_ties"), ("single or double precision decides", "order_by_precision")):
-        found = [check.run_id for check in report.checks.runs if getattr(check, of)]
-        warn("%d runs have an order inside the cutoff that %s: %s", len(found), what, _names(found))
-    tied = [check for check in report.checks.runs if check.tied]
-    if tied:
-        worst = max(tied, key=lambda check: check.tied or 0.0)
-        tell(
-            f"{len(tied)} of {len(report.checks.runs)} runs have tied scores inside the cutoff; most has "
-            f"{worst.run_id} ({100 * (worst.tied or 0.0):.1f} %)"
-        )
-
-
-def _names(runs: Sequence[str]) -> str:
-    return " and ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
 
 
 def add_qrels_arguments(parser: argparse.ArgumentParser) -> None:

@@ -63,10 +63,7 @@ _TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
 # Columns of tables of answers, which are no measures.
 _TEXT_HEADERS = {"text", "answer", "response"}
 # What our own TSV holds beside the measures.
-_BESIDE = (
-    *("stderr:", "coverage:", "queries:", "low:", "high:", "difference:", "p:", "group:", "check:"),
-    *(f"{name}{end}:" for name in ("powered", "assessor", "naive") for end in ("", "_low", "_high")),
-)
+_BESIDE = ("stderr:", "coverage:", "check:")
 _OF_AGGREGATES = ("wide", "dict", "scores")
 _COMMA = re.compile(r"-?\d+,\d+")
 _EMPTY = {"", "-", "nan", "none", "n/a"}

@@ -305,7 +305,9 @@ def board_page(
     if not listed or not runs:
         raise InputError("there is nothing to report: no run, or no query")
     report = _BoardReport(board, listed, runs, baseline, board.measures[0], review)
-    intervals = mean_intervals(board, Draws(level=level))
+    intervals = mean_intervals(
+        {name: {run: board.scored(run, name) for run in runs} for name in board.measures}, Draws(level=level)
+    )
     return page(
         "board.html",
         title,
@@ -365,7 +367,7 @@ class _BoardReport:
         values = {
             run: sorted(one for one in board.values[run][measure].values() if one is not None) for run in self.runs
         }
-        ends = {run: _ends(intervals[run][measure]) for run in self.runs}
+        ends = {run: _ends(intervals[measure][run]) for run in self.runs}
         every = [value for of_run in (*values.values(), *ends.values()) for value in of_run]
         # 0 to 1 where all values are in there.
         low, high = min([0.0, *every]), max(every, default=1.0)
@@ -400,7 +402,7 @@ class _BoardReport:
         for run in self.runs:
             cells = [PageCell(f"{run}{' (baseline)' if run == self.baseline else ''}")]
             for name in self.board.measures:
-                mean, ends = self.board.cells[run][name].mean, _ends(intervals[run][name])
+                mean, ends = self.board.cells[run][name].mean, _ends(intervals[name][run])
                 between = " ({:.3f}–{:.3f})".format(*ends) if ends else ""
                 cells.append(PageCell(f"{'–' if mean is None else f'{mean:.4f}'}{between}", "number"))
             rows.append(("", cells))

@@ -122,7 +122,7 @@ def test_wrong_input() -> None:
     with pytest.raises(UnknownNameError, match="unknown run 'z'"):
         compare_runs(given, "m", baseline="z")
     with pytest.raises(InputError, match="needs two"):
-        compare_runs({"a": {"1": 0.5}}, "m")
+        compare_runs({"a": {"1": 0.5}, "b": {}}, "m")
     with pytest.raises(InputError, match="no query in common"):
         compare_runs({"a": {"1": 0.5}, "b": {"2": 0.5}}, "m")
     with pytest.raises(InputError, match="unknown correction"):

@@ -202,7 +202,6 @@ def test_a_kept_board_is_the_board() -> None:
     assert kept._repr_html_() == board._repr_html_()
     assert str(kept.compare(baseline="beta")) == str(board.compare(baseline="beta"))
     assert str(rubric_measures.correlate(kept, board)) == str(rubric_measures.correlate(board, board))
-    assert str(api.check(kept, "graded.jsonl.gz", runs)) == str(api.check(board, "graded.jsonl.gz", runs))
     for one in (kept, board):
         assert api.check_board(one, grades, runs).holds
     if importlib.util.find_spec("matplotlib"):

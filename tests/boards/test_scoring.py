@@ -322,13 +322,6 @@ def test_counts_are_sums_without_a_standard_error(folder: Path) -> None:
         assert [(cell.mean, cell.standard_error, cell.queries) for cell in cells] == [(one, None, 3) for one in sums]
 
 
-def test_the_options_of_means_refuse_sums(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from rubric_measures.cli import main
-
-    assert main(["leaderboard", str(folder / "graded.jsonl.gz"), "-m", "NumRel", "--intervals"]) == 2
-    assert "NumRel') is a sum over queries, and this is about means" in capsys.readouterr().err
-
-
 def test_latex_and_markdown_escape(folder: Path) -> None:
     lines = json.loads(json.dumps(RECORDS).replace('"two"', '"a_b|c"'))
     write_lines(folder / "graded.jsonl.gz", lines)

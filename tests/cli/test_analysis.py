@@ -465,7 +465,7 @@ def test_compare(boards, tmp_path, capsys) -> None:
     assert status == 0
     # a and b, b and c, and c and d do not differ.
     assert out.startswith("a has the highest mean; not told apart from it: b\n")
-    groups = [(line.split()[0], line.split()[2]) for line in out.splitlines()[2:6]]
+    groups = [(line.split()[0], line.split("] ")[1].split()[0]) for line in out.splitlines()[2:6]]
     assert groups == [("a", "a"), ("b", "ab"), ("c", "bc"), ("d", "c")]
     assert "intervals hold all differences of 6 pairs at once with 95 % (sign flips of the largest t)\n" in out
     out = call(capsys, "compare", scores, "-m", "cover", "--correction", "none", "--level", 0.9)[1]
@@ -475,7 +475,7 @@ def test_compare(boards, tmp_path, capsys) -> None:
     assert [(pair["first"], pair["second"]) for pair in comparison["pairs"]] == [("a", "d"), ("b", "d"), ("c", "d")]
     status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--runs", "a", "b", "--format", "tsv")
     header, row = [line.split("\t") for line in out.splitlines()]
-    assert len(header) == len(row) == 17
+    assert len(header) == len(row) == 25
     for procedure in ("bh", "none"):
         assert call(capsys, "compare", scores, "-m", "nugget", "--correction", procedure, "--rounds", 99)[0] == 0
     less = tmp_path / "less.txt"
@@ -494,7 +494,9 @@ def test_compare_refuses(boards, capsys) -> None:
     # Columns are measures: their quotes and the order of their parameters do not matter.
     scores.write_text("a q1 RubricCover(rel=4,judged_only=True)@5 1\na all RubricCover(rel=4,judged_only=True)@5 1\n")
     for name in ("RubricCover(judged_only=True, rel=4)@5", "RubricCover(rel=4,judged_only=True)@5"):
-        assert "a comparison needs two" in call(capsys, "compare", scores, "-m", name)[2]
+        assert call(capsys, "compare", scores, "-m", name)[1].startswith(
+            "a stands alone, and is compared with nothing\n"
+        )
     assert "1 or more (--rounds)" in call(capsys, "compare", scores, "-m", "cover", "--rounds", 0)[2]
 
 
@@ -549,9 +551,7 @@ def test_leaderboard_is_unchanged_without_options_and_extended_with_them(scored,
     measures = ("-m", "RubricCover(rel=4)@2", "RubricCover(rel=4)@1")
     _, bare, _ = call(capsys, "leaderboard", qrels, *runs, *measures)
     assert bare.splitlines()[0].count("\t") == 6
-    _, out, err = call(
-        capsys, "leaderboard", qrels, *runs, *measures, "--intervals", "--checks", "--baseline", "good", "--rounds", 99
-    )
+    _, out, err = call(capsys, "leaderboard", qrels, *runs, *measures, "--checks")
     header, *rows = [line.split("\t") for line in out.splitlines()]
     assert [line[:7] for line in (header, *rows)] == [line.split("\t") for line in bare.splitlines()]
     assert {len(row) for row in rows} == {len(header)}
@@ -560,37 +560,35 @@ def test_leaderboard_is_unchanged_without_options_and_extended_with_them(scored,
     # In id order d9 comes first, unjudged, then d3: half of the first two are judged; all scores are tied.
     assert (cells["tied"]["check:judged@2"], cells["tied"]["check:tied@2"]) == ("0.5000", "1.0000")
     assert (cells["good"]["check:judged@2"], cells["good"]["check:tied@2"]) == ("1.0000", "0.0000")
-    assert cells["tied"]["queries:RubricCover(rel=4)@2"] == "4"
-    assert cells["mixed"]["difference:RubricCover(rel=4)@2"] == "-0.5000"
     assert "1 of 3 runs have tied scores" in err
-    _, out, _ = call(
-        capsys, "leaderboard", qrels, *runs, *measures, "--letters", "--checks", "--format", "text", "--rounds", 9
-    )
+    _, out, _ = call(capsys, "leaderboard", qrels, *runs, *measures, "--checks", "--format", "text")
     assert "judged@2" in out
     for style in ("markdown", "latex", "trec_eval"):
-        assert call(capsys, "leaderboard", qrels, *runs, *measures, "--intervals", "--format", style, "--rounds", 9)[1]
+        assert call(capsys, "leaderboard", qrels, *runs, *measures, "--checks", "--format", style)[1]
 
 
 def test_leaderboard_json_and_reading_it_back(scored, tmp_path, capsys) -> None:
     qrels, runs = scored
-    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--intervals", "--checks", "--rounds", 99)
+    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--checks")
     _, out, _ = call(capsys, *arguments, "--format", "json")
     content = checked("leaderboard", out)
-    cells = {run["run_id"]: run["measures"]["RubricCover(rel=4)@1"] for run in content["runs"]}
-    assert cells["good"]["interval"]["low"] == cells["good"]["mean"] == 0.5
     # File order puts d1 first in `tied`, which then covers an item on three of four queries: not yet the winner.
     assert content["checks"]["top"][0]["by_file_order"] == ["good"]
     assert not content["checks"]["top"][0]["changed"]
     table = tmp_path / "board.tsv"
-    table.write_text(call(capsys, *arguments, "--baseline", "good")[1])
+    table.write_text(call(capsys, *arguments)[1])
     assert read_leaderboard(table).measures == ("RubricCover(rel=4)@1",)
+    (tmp_path / "board.json").write_text(out)
+    compared = checked("compare", call(capsys, "compare", tmp_path / "board.json", "--format", "json")[1])
+    interval = compared["intervals"]["RubricCover(rel=4)@1"]["good"]
+    assert (interval["low"], interval["estimate"], interval["units"]) == (0.5, 0.5, 4)
 
 
 def test_a_winner_that_the_tie_rule_decides_is_said_by_checks(scored, tmp_path, capsys) -> None:
     qrels, runs = scored
     more = "q3 Q0 d1 1 1 tied\nq3 Q0 d3 2 1 tied\n"
     measure = ("-m", "RubricCover(rel=4)@1")
-    checks = ("--checks", "--rounds", 9)
+    checks = ("--checks",)
     assert "ties decide the winner" not in call(capsys, "leaderboard", qrels, *runs[:2], *measure, *checks)[2]
     runs[2].write_text(runs[2].read_text() + more)
     said = "RubricCover(rel=4)@1: ties decide the winner: mixed and tied by document id, tied in file order"
@@ -628,15 +626,11 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
         ("s3", 1.0, 0.0),
     ]
     qrels, runs = scored
-    command = ("leaderboard", qrels, *runs, "--grader", "scale=0-5:4")
-    assert "choose one" in call(capsys, *command, "--baseline", "good", "--letters")[2]
-    assert "unknown run" in call(capsys, *command, "--baseline", "goood")[2]
+    board = tmp_path / "board.json"
+    call(capsys, "leaderboard", qrels, *runs, "--grader", "scale=0-5:4", "-o", board)
+    assert "unknown run" in call(capsys, "compare", board, "--baseline", "goood")[2]
     pytest.importorskip("matplotlib")
-    assert (
-        "to a baseline; name it (--baseline)"
-        in (call(capsys, *command, "--plot", tmp_path / "board.svg", "--plot-kind", "differences")[2])
-    )
-    call(capsys, *command, "--plot", tmp_path / "board.svg", "--plot-kind", "differences", "--baseline", "good")
+    call(capsys, "compare", board, "--plot", tmp_path / "board.svg", "--baseline", "good")
     assert "minus that of good" in (tmp_path / "board.svg").read_text()
 
 
@@ -645,24 +639,20 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     assessed = tmp_path / "assessors.txt"
     # The model scores `good` 0.5 on all four queries; assessors 0.5 and 0.25 on two of them.
     assessed.write_text("good q0 cover 0.5\ngood q1 cover 0.25\ngood all cover 0.375\n")
-    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--assessor-scores", assessed)
-    content = checked("leaderboard", call(capsys, *arguments, "--format", "json")[1])
-    one = content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]
+    call(capsys, "leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "-o", tmp_path / "board.json")
+    arguments = ("compare", tmp_path / "board.json", "--assessor-scores", assessed)
+    content = checked("compare", call(capsys, *arguments, "--format", "json")[1])
+    one = content["prediction_powered"]["RubricCover(rel=4)@1"]["good"]
     # A model that always says the same has no power: the estimate is the assessors' mean.
     assert (one["power"], one["mean"], one["naive_mean"], one["labelled"], one["unlabelled"]) == (0, 0.375, 0.5, 2, 2)
-    assert "model as truth" in call(capsys, *arguments, "--format", "text")[1]
-    header, *rows = [line.split("\t") for line in call(capsys, *arguments)[1].splitlines()]
-    good = next(dict(zip(header, row, strict=True)) for row in rows if row[0] == "good")
-    shown = [
-        good[f"{kind}{end}:RubricCover(rel=4)@1"]
-        for kind in ("powered", "assessor", "naive")
-        for end in ("", "_low", "_high")
-    ]
+    assert "model as truth" in call(capsys, *arguments)[1]
+    header, good = [line.split("\t") for line in call(capsys, *arguments, "--format", "tsv")[1].splitlines()[-2:]]
+    assert (header[2], header[-3:], good[:2]) == (
+        "assessors + model", ["λ", "assessed", "other"], ["RubricCover(rel=4)@1", "good"]
+    )  # fmt: skip
+    shown = good[2:11]
     # Assessors: 0.375 ± 12.706 · 0.125; the naive interval of a model that always says 0.5 is a point.
     assert shown == ["0.3750", "-1.2133", "1.9633", "0.3750", "-1.2133", "1.9633", "0.5000", "0.5000", "0.5000"]
-    board = tmp_path / "powered.tsv"
-    board.write_text(call(capsys, *arguments)[1])
-    assert read_leaderboard(board).measures == ("RubricCover(rel=4)@1",)
     known = [("good", "q0", 0.5), ("good", "q1", 0.25)]
     # Lines without `all`, in any order of columns: the leaderboard's own names say which column is which.
     for order in ("{run} {measure} {query}", "{query} {run} {measure}", "{run} {query} {measure}"):
@@ -673,29 +663,20 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
             )
         )
         _, out, err = call(capsys, *arguments, "--format", "json")
-        content = checked("leaderboard", out)
-        assert content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]["mean"] == 0.375
+        content = checked("compare", out)
+        assert content["prediction_powered"]["RubricCover(rel=4)@1"]["good"]["mean"] == 0.375
         assert "1 runs with scores by assessors are not on the leaderboard and left out (elsewhere)" in err
         assert "2 runs have no scores by assessors (mixed, tied)" in err
         assert "1 scores by assessors left out" in err and "(such as good on q9)" in err
     assessed.write_text("x t7 m 0.5\nx t8 m 0.25\n")
     status, _, err = call(capsys, *arguments)
-    assert (status, "--assessor-form" in err, len(err.splitlines())) == (2, True, 1)
-    assert "the same runs" in call(capsys, *arguments, "--assessor-form", "ir_measures")[2]
-    assert "name its file" in call(capsys, *arguments[:-2], "--assessor-form", "ir_measures")[2]
+    assert (status, "--board-form" in err, len(err.splitlines())) == (2, True, 1)
     assessed.write_text("run_id\tcover\ngood\t0.5\n")
-    assert "holds no per-query scores" in call(capsys, *arguments)[2]
+    assert "no per-query scores" in call(capsys, *arguments)[2]
     assessed.write_text("good q0 cover 0.5\nbad q0 cover 0.5\ngood all cover 0.5\n")
     assert "two units a side" in call(capsys, *arguments)[2]
     assessed.write_text("other q0 cover 0.5\nother all cover 0.5\n")
     assert "the same runs" in call(capsys, *arguments)[2]
-
-
-def test_corrections_of_the_options_are_those_of_the_library() -> None:
-    from rubric_measures.analysis import resampling
-    from rubric_measures.cli import inputs
-
-    assert inputs.CORRECTIONS == resampling.CORRECTIONS
 
 
 def test_grid_with_a_bank(tmp_path, capsys) -> None:

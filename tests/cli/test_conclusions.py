@@ -51,15 +51,20 @@ def test_the_conclusion_comes_first_and_each_run_has_a_sentence(boards, capsys) 
     header, *rows = call(capsys, "compare", boards, "-m", "cover", "--smallest", 0.02, "--format", "tsv")[
         1
     ].splitlines()
-    assert header.endswith("conclusion\tmore queries\tat most\tsaid") and len(rows) == 6
-    (undecided,) = (row.split("\t") for row in rows if "undecided" in row)
-    assert 0 < int(undecided[-3]) <= int(undecided[-2])
+    assert len(rows) == 6
+    (undecided,) = (dict(zip(header.split("\t"), row.split("\t"), strict=True)) for row in rows if "undecided" in row)
+    assert 0 < int(undecided["more queries"]) <= int(undecided["at most"])
+    assert float(undecided["low:score"]) < float(undecided["score"]) < float(undecided["high:score"])
     assert "above 0, not 0 (--smallest)" in call(capsys, "compare", boards, "-m", "cover", "--smallest", 0)[2]
 
 
 def test_all_measures_of_a_board_are_compared(boards, capsys) -> None:
     _, out, _ = call(capsys, "compare", boards)
     assert re.search(r"^  run +cover ", out, re.M) and re.search(r"^  run +nugget ", out, re.M)
+    # Below stands what a paper has: a row a run, the best in bold.
+    assert re.search(r"^  run +cover +group +nugget +group$", out, re.M)
+    paper = call(capsys, "compare", boards, "--format", "latex")[1].split("\\midrule")[-1].splitlines()[1:5]
+    assert sum(row.count("textbf") for row in paper) == 2 and all(row.count("&") == 4 for row in paper)
     _header, *rows = call(capsys, "compare", boards, "--format", "tsv")[1].splitlines()
     assert [row.split("\t")[0] for row in rows] == ["cover"] * 6 + ["nugget"] * 6
     assert list(checked("compare", call(capsys, "compare", boards, "--format", "json")[1])["comparisons"]) == [
@@ -67,20 +72,19 @@ def test_all_measures_of_a_board_are_compared(boards, capsys) -> None:
     ]  # fmt: skip
 
 
-def test_verdicts_beside_a_leaderboard(tmp_path, capsys) -> None:
+def test_conclusions_of_a_leaderboard(tmp_path, capsys) -> None:
     qrels = tmp_path / "items.qrels"
     qrels.write_text("".join(f"q{q} i{i} d{i} {5 * ((q + i) % 3 > 0)}\n" for q in range(12) for i in range(3)))
     for name, order in (("one", (0, 1, 2)), ("two", (2, 1, 0)), ("same", (0, 1, 2))):
         rows = (f"q{q} Q0 d{i} {r} {9 - r} {name}\n" for q in range(12) for r, i in enumerate(order, 1))
         (tmp_path / f"{name}.run").write_text("".join(rows))
     runs = [tmp_path / f"{name}.run" for name in ("one", "two", "same")]
-    start = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--grader", "scale=0-5:4", "--smallest", 0.02)
-    out = call(capsys, *start, "--format", "text")[1]
+    board = tmp_path / "board.json"
+    call(capsys, "leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--grader", "scale=0-5:4", "-o", board)
+    out = call(capsys, "compare", board)[1]
     assert re.search(r"^  same .* the same on every query$", out, re.M) and "12 queries told" in out
-    header, *rows = call(capsys, *start, "--format", "tsv", "--no-overall")[1].splitlines()
-    found = {row.split("\t")[0]: dict(zip(header.split("\t"), row.split("\t"), strict=True)) for row in rows}
-    assert found["one"]["undecided:RubricCover(rel=4)@1"] == "2"
-    content = checked("leaderboard", call(capsys, *start, "--format", "json")[1])
+    content = checked("compare", call(capsys, "compare", board, "--format", "json")[1])
+    assert [one["conclusion"] for one in content["comparisons"]["RubricCover(rel=4)@1"]["pairs"]] == ["undecided"] * 3
     assert content["comparisons"]["RubricCover(rel=4)@1"]["outlook"]["pairs"] == 3
 
 

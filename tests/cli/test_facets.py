@@ -95,7 +95,7 @@ def test_facets_in_the_place_of_items(way: list[str], capsys: pytest.CaptureFixt
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("more", [["--length"], ["--intervals"], ["--compat", "nuggetizer"]])
+@pytest.mark.parametrize("more", [["--length"], ["--compat", "nuggetizer"]])
 def test_what_does_not_go_together_is_refused(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["leaderboard", "assigned.jsonl", *MEASURES, "--per-facet", *more]) == 2
     assert "--per-facet" in capsys.readouterr().err

@@ -64,8 +64,8 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("check board.json labels.jsonl alpha.run", "labels.jsonl: "),
         ("check none.json graded.jsonl.gz alpha.run", "none.json: measures[0]: Expected str, got null"),
         ("convert qrels.txt --add-run alpha.run -o out", "qrels.txt: runs and judgments can be added to records only"),
-        ("leaderboard argue.jsonl --argue --bank weights.jsonl", "weights.jsonl"),
-        ("leaderboard argue.jsonl --argue --bank other.jsonl", "argue.jsonl: unknown query 'q1'"),
+        ("leaderboard argue.jsonl --bank weights.jsonl", "weights.jsonl"),
+        ("leaderboard argue.jsonl --bank other.jsonl", "argue.jsonl: unknown query 'q1'"),
         ("qrels support.txt --bank bank.jsonl --per item", "support.txt: holds no grades of items in the bank"),
         ("tournament --answers answers.tsv answers.tsv --query-file queries.json --model scripted:replies.jsonl"
          " --save s",

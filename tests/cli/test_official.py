@@ -9,7 +9,7 @@ import ir_measures
 import pytest
 
 import rubric_measures
-from rubric_measures import Draws
+from rubric_measures import Draws, Tests
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from tests.cli.test_analysis import call, checked
@@ -65,12 +65,14 @@ def test_other_queries_are_said(tmp_path: Path, capsys) -> None:
     assert json.loads(out)["runs"][0]["measures"]["P@5"]["queries"] == 9
 
 
-def test_tests_checks_and_intervals_are_of_all_columns(capsys) -> None:
-    asked = ("--qrels", EXAMPLE / "qrels.txt", "-m", OURS, "nDCG@10", "--baseline", "random", "--checks", "--rounds", 9)
-    status, out, _ = call(capsys, "leaderboard", *INPUTS, *asked, "--intervals", "--format", "text")
-    assert status == 0
-    # A table of tests a measure, and the checks of what the grades can tell.
-    assert out.count("against random") == 2 and "judged@20" in out
+def test_tests_checks_and_intervals_are_of_all_columns(tmp_path: Path, capsys) -> None:
+    asked = ("--qrels", EXAMPLE / "qrels.txt", "-m", OURS, "nDCG@10", "--checks")
+    board = tmp_path / "board.json"
+    assert "judged@20" in call(capsys, "leaderboard", *INPUTS, *asked, "--format", "text")[1]
+    assert call(capsys, "leaderboard", *INPUTS, *asked, "-o", board)[0] == 0
+    # A table of tests a measure.
+    out = call(capsys, "compare", board, "--baseline", "random", "--rounds", 9)[1]
+    assert out.count("against random") == 2
 
 
 @pytest.mark.parametrize(
@@ -132,17 +134,16 @@ def test_summary_and_lengths_stand_beside_intervals_and_are_no_runs(tmp_path: Pa
     pairs = [("support", "support"), ("not_support", "support"), ("partial_support", "support")]
     worse = [(first, "not_support") for first, _ in pairs]
     path.write_text("".join(line("a", *one) for one in pairs) + "".join(line("b", *one) for one in worse))
-    asked = ("leaderboard", path, "-m", "NuggetA", "--intervals", "--length", "--summary", "--letters", "--rounds", 50)
+    asked = ("leaderboard", path, "-m", "NuggetA", "--length", "--summary")
     status, out, _ = call(capsys, *asked, "--format", "json")
     content = checked("leaderboard", out)
     assert status == 0 and content["measures"] == ["NuggetA(rel=2,partial_rel=1)", "L"]
-    rows = {run["run_id"]: run["measures"]["NuggetA(rel=2,partial_rel=1)"] for run in content["runs"]}
-    assert {run for run, row in rows.items() if "interval" in row} == {"a", "b"}
-    # Tests are of one pair, not of five runs.
-    assert [len(one["pairs"]) for one in content["comparisons"].values()] == [1, 1]
     board = tmp_path / "board.json"
     board.write_text(out)
-    assert len(rubric_measures.compare(board, measures="NuggetA")["NuggetA(rel=2,partial_rel=1)"].pairs) == 1
+    # Tests are of one pair, not of five runs.
+    compared = rubric_measures.compare(board, tests=Tests(50))
+    assert [len(one.pairs) for one in compared.values()] == [1, 1]
+    assert {run for of in compared.intervals.values() for run in of} == {"a", "b"}
     assert rubric_measures.correlate(board, board, measures="NuggetA", draws=Draws(0)).found[0].runs == ("a", "b")
     assert call(capsys, *asked, "--format", "tsv")[0] == 0
 

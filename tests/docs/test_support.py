@@ -51,11 +51,11 @@ def test_the_commands_of_the_page(
     # What is fluent and empty has no word of what it cites; one run has an empty answer, which is there and scores 0.
     assert [row.split()[0] for row in board[1:4]] == ["thorough", "concise", "fluent-but-empty"]
     # One: t1 1.5 / 3, t2 1. Two: t1 1/2, t2 absent.
-    published = {row.split("\t")[0]: row.split("\t") for row in outputs[4].splitlines()}
+    published = {row.split("\t")[0]: row.split("\t") for row in outputs[5].splitlines()}
     columns = published["run_id"]
     place, present = columns.index("SupportPrecision"), columns.index("present:SupportPrecision")
     assert (published["one"][place], published["two"][place]) == ("0.750000", "0.250000")
     assert (published["one"][present], published["two"][present]) == ("0.750000", "0.500000")
     # The person says 2 and 0; of "leaves stay green forever" the document has two words of four, and of the other all.
-    assert re.search(r"^pairs +2 ", outputs[6], re.MULTILINE)
+    assert re.search(r"^pairs +2 ", outputs[7], re.MULTILINE)
     assert Path("corrected/graded.jsonl.gz").exists()

@@ -126,7 +126,7 @@ evaluate {{graded.jsonl.gz}} {{bm25.run.gz}} RubricCover(rel=4)@5 -q
 evaluate {{items.qrels}} {{bm25.run}} RubricCover(rel=4)@5 -q
 evaluate {{qrels.txt}} {{bm25.run}} nDCG@10 AP -q
 leaderboard {{graded.jsonl}} {_RUNS} --bank {{questions.jsonl}} -m RubricCover(rel=4)@5
-leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --format json --checks --letters --intervals {_QUICK}
+leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --format json --checks
 leaderboard {{items.qrels}} {_RUNS} -m RubricCover(rel=4)@5 nDCG@5
 leaderboard {{qrels.txt}} {_RUNS} -m nDCG@5 AP --format text
 check {{qrels.txt}} {_RUNS} -m nDCG@5 --pool-depth 3 --format json
@@ -138,7 +138,7 @@ leaderboard {{assignments.jsonl}} -m NuggetV NuggetA --compat nuggetizer
 leaderboard {{graded.jsonl}} -m RubricCover(rel=4)@20 --compat workbench
 leaderboard {{ragdoll-graded.jsonl}} --on-failed expected
 leaderboard {{ragdoll-graded.jsonl}} --compat ragdoll --format json
-leaderboard {{argue.jsonl}} --argue --bank {{nuggets-argue.jsonl}}
+leaderboard {{argue.jsonl}} --bank {{nuggets-argue.jsonl}}
 leaderboard {{support.jsonl}} -m SupportPrecision SupportRecall(strict=True) SupportRate
 leaderboard {{labels.jsonl}} -m SupportPrecision CitationCoverage
 leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5 --grader grade=expected

@@ -90,11 +90,8 @@ def test_kinds_of_pictures_of_a_board(tmp_path: Path) -> None:
     grades = load([Qrel(f"q{number}", "d", number % 2, "a") for number in range(4)], grader="scale=0-1:1")
     runs = {name: {f"q{number}": {doc: 1.0} for number in range(4)} for name, doc in (("one", "d"), ("two", "x"))}
     board = score(grades, runs, ["RubricCover@1", "RubricCover@2"])
-    with pytest.raises(InputError, match="to a baseline") as caught:
-        board.plot(tmp_path / "x.svg", "differences")
-    assert caught.value.settings == ("baseline",)
     with pytest.raises(InputError, match="unknown kind"):
         board.plot(tmp_path / "x.svg", "pie")
     assert list(tmp_path.iterdir()) == []
-    board.plot(tmp_path / "x.svg", "differences", baseline="two", tests=Tests(99))
+    board.compare("two", tests=Tests(99)).plot(tmp_path / "x.svg")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x-2.svg", "x.svg"]
