@@ -115,7 +115,7 @@ def generate(
     target: Literal["questions", "nuggets", "queries"] = "questions",
     output: _File | None = None,
     limit: int | None = None,
-    compat: Literal["workbench", "nuggetizer"] | None = None,
+    program: Literal["", "workbench", "nuggetizer"] = "",
     from_documents: File | Sequence[QueryPassages] | None = None,
     by: Literal["judgments", "direct", "all"] = "judgments",
     min_judgment: int = 1,
@@ -141,7 +141,7 @@ def generate(
         target: what to make.
         output: the file to write; the cache lies beside it, if nothing else is said.
         limit: only this many queries, the first ones; of passages this many texts, drawn at random.
-        compat: put the prompts in the words that this program sends (`workbench` without documents, `nuggetizer` with
+        program: put the prompts in the words that this program sends (`workbench` without documents, `nuggetizer` with
             them), not in those of the papers. `nuggetizer` keeps all 30 nuggets, where its paper keeps 20.
         from_documents: nuggets from these passages: records, or nuggetizer's requests.
         by: what makes a passage related.
@@ -171,7 +171,6 @@ def generate(
         **{"quota": quota, "over_generate": over_generate},
     }
     given = {name: one for name, one in given.items() if is_given(one)}
-    program = compat or ""
     _check(target, specs, program, given, limit)
     if calls.max_calls == 0 and path is None:
         text = "a run that makes no call needs a cache, or an output file beside which it lies"
@@ -250,7 +249,7 @@ def _check(
     words = "" if synthetic else "nuggetizer" if of_documents else "workbench"
     if program not in ("", words):
         known = f"the words of {words}" if words else "no program's words"
-        raise InputError(f"{program}: there are {known} for these prompts", settings=("compat",))
+        raise InputError(f"{program}: there are {known} for these prompts", settings=("program",))
     if names := [name for name in ignored if name in given]:
         raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
     if limit is not None and limit < 1:

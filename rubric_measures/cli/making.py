@@ -384,7 +384,8 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", choices=["questions", "nuggets", "queries"], default="questions", help="what to make")
     add("-o", "--output", default="-", metavar="FILE", help="the file to write (default: standard output)")
     add("--limit", type=int, metavar="N", help="only the first N queries; of passages N texts, drawn at random")
-    add("--compat", choices=("workbench", "nuggetizer"), help="the words of this program; nuggetizer keeps 30 nuggets")
+    text = "the words of this program; nuggetizer keeps 30 nuggets"
+    add("--program", choices=("workbench", "nuggetizer"), default="", help=text)
     group = parser.add_argument_group("nuggets from documents")
     add = group.add_argument
     add("--from-documents", metavar="PASSAGES", help="passage records (of pool or grade), or nuggetizer's requests")

@@ -55,7 +55,7 @@ def test_a_bank_in_the_words_of_the_workbench_s_program(tmp_path: Path, queries:
     # Only the program has the line break and the indent.
     model = script(tmp_path, {"contains": ["answered. \n     Generate 10"], "reply": '{"questions": ["Which leaf?"]}'})
     output = str(tmp_path / "bank.jsonl")
-    assert main(["generate", queries, "--model", model, "-o", output, "--limit", "1", "--compat", "workbench"]) == 0
+    assert main(["generate", queries, "--model", model, "-o", output, "--limit", "1", "--program", "workbench"]) == 0
     (entry,) = read_bank(output)
     assert list(entry.further["info"]["prompts"]) == ["bank.question.dl@workbench"]
 
@@ -242,7 +242,7 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
             "needs a cache, or an output file",
         ),
         (["--model", "scripted:x", "QUERIES", "--limit", "0"], "limit must be at least 1 (--limit)"),
-        (["--model", "MODEL", "QUERIES", "--compat", "nuggetizer"], "there are the words of workbench for these"),
+        (["--model", "MODEL", "QUERIES", "--program", "nuggetizer"], "there are the words of workbench for these"),
     ],
 )
 def test_wrong_arguments_are_one_line(
@@ -308,7 +308,7 @@ def test_nuggets_from_requests_take_the_published_number_of_calls(
     assert sources["fact 20."] == [f"d{i}" for i in range(20, 25)]
     assert entries["q2"].items[0].info["segments"] == ["candidate 1"]
     # The program keeps all 30 that creation carries on.
-    assert main([*command, "--by", "all", "--compat", "nuggetizer"]) == 1
+    assert main([*command, "--by", "all", "--program", "nuggetizer"]) == 1
     assert len(load_bank(output).for_query("q1")) == 30
 
 
