@@ -57,7 +57,6 @@ from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.measures.findings import Note, of_queries
 from rubric_measures.measures.grade_sets import (
-    UNKNOWN_GRADER,
     Grader,
     choices_of,
     grade_sets,
@@ -531,9 +530,7 @@ def correlate_grid(
     _refuse_above_all(expand_measures(measures, [1]), [levels[key] for key in keys])
     prompts = prompt_cells(keys)
     for key in keys:
-        kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
-        exact = (key.llm, key.prompt_class, kind, restriction.items, key.grade_set or UNKNOWN_GRADER)
-        chosen = Grader(*exact, assessors=restriction.assessors)
+        chosen = restriction.only(key)
         if compat == "workbench":
             chosen = workbench_filter(chosen)
         # Labels of whole passages grade no item, so the bank has nothing to say about them.

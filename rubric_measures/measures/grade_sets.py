@@ -21,7 +21,7 @@ from statistics import median_low
 from typing import Any, Literal, get_args
 
 from msgspec import Struct, field
-from msgspec.structs import asdict, force_setattr
+from msgspec.structs import asdict, force_setattr, replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError, warn
 from rubric_measures.base.files import path_name
@@ -497,7 +497,7 @@ class Grader(Struct, frozen=True, dict=True):
             force_setattr(self, "scale", parse_scale(self.scale))
         for name, choices in _CHOICES.items():
             if (said := getattr(self, name)) not in (None, *choices):
-                problem = f"{name} of a grader: {said!r} is none; expected {', '.join(choices)}"
+                problem = f"{name} of a grader: {said!r} is none of {', '.join(choices)}"
                 raise InputError(problem, settings=("grader",))
         if self.assessors is not None and (self.model or "").startswith(HUMAN):
             raise InputError(
@@ -511,6 +511,11 @@ class Grader(Struct, frozen=True, dict=True):
     def given(self) -> dict[str, Any]:
         """What is chosen: attribute -> value, without `first`."""
         return {name: value for name, value in asdict(self).items() if name != "first" and value is not None}
+
+    def only(self, key: GradeSetKey) -> Grader:
+        """The choice of one of the grade sets that pass."""
+        exact = {"model": key.llm, "prompt": key.prompt_class, "kind": key.kind}
+        return replace(self, **exact, set=key.grade_set or UNKNOWN_GRADER)
 
     def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
         """Whether a grade set with this key and these items passes; the items are asked for only where they matter."""

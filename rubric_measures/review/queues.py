@@ -25,7 +25,6 @@ from rubric_measures.formats.grade_tables import read_as_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.measures.grade_sets import (
     HUMAN,
-    UNKNOWN_GRADER,
     Grader,
     GradeSetSelector,
     grade_of_assessors,
@@ -410,8 +409,8 @@ def _first_set(
     passing: dict[GradeSetKey, Grader] = {}
     told: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
     for key in keys:
-        grader = key.grade_set or UNKNOWN_GRADER
-        exact = Grader(*key[:3], wanted.items, grader, wanted.scale)
+        # Of each item the grade that was given is shown, and assessors' beside it.
+        exact = replace(wanted.only(key), assessors=None, grade=None)
         # Labels of whole passages are no grades of items.
         may = key.kind != "direct" and (not passing or next(iter(passing))[:3] == key[:3])
         selector = GradeSetSelector(exact, name)
