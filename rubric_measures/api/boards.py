@@ -117,7 +117,7 @@ def check_board(
         texts: pack texts of passages, replies and reasons; without them graded records have digests of the texts, and
             no replies, as licensed corpora need it.
         certificate: of the grades in graded records pack only the few that prove the scores, whatever the others are.
-        grader: whose grades count, see `load`.
+        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
         on_failed: how a failed grade counts, see `load`; left out, as in the board.
 
     Returns:

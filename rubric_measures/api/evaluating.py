@@ -144,7 +144,7 @@ def evaluate(
         bank: the test bank.
         provider: compute with this provider of ir_measures.
         facets: score facets in the place of items.
-        grader: whose grades count, see `load`.
+        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
         on_failed: see `load`.
 
     Raises:
@@ -399,7 +399,7 @@ def convert(
         name: what records call the grader of item qrels, which name none.
         run: the run to write, of several in records.
         answers: files of the answers that support judgments of RAGDoll are about.
-        grader: whose grades count, see `load`.
+        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
 
     Returns:
         the output.

@@ -146,7 +146,7 @@ def generate(
         from_documents: nuggets from these passages: records, or nuggetizer's requests.
         by: what makes a passage related.
         min_judgment: the lowest label that is related.
-        grader: with `by="direct"`: whose grades count, see `load`.
+        grader: of direct labels: whose count; a name, or `model=…,prompt=…`.
         over_generate: keep all nuggets, without importance, for assessors to edit.
         passages: synthetic queries: the collection (records, JSON lines, TSV, or an ir_datasets id).
         examples: real questions: texts, or a file (one a line, or a query file).

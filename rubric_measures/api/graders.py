@@ -244,7 +244,7 @@ def agreement_tables(
         source: a file of graded records.
         min_judgment: the least judgment that is relevant: 1, the program's default, or 2, as in its paper.
         bank: the test bank.
-        grader: whose grades count, see `load`; of several grade sets the first of each passage.
+        grader: whose grades count, as for `load`; of several grade sets the first of each passage.
 
     Raises:
         InputError: the source is no file of graded records, or no grade set passes the choice.

@@ -639,8 +639,9 @@ def load(
             a frame, mappings or columns, named tuples, graded records, or
             `Grades`, which come back as they are where nothing else is asked.
         bank: the test bank: the denominators. Without it the items are those that occur.
-        grader: whose grades count, and on which scale they are: the name of a model, judge or assessor, or
-            `model=…,prompt=…,scale=0-5:4`, or a `Grader`.
+        grader: whose grades count, and on which scale: the name of a model, judge or assessor (`human:NAME`), or
+            `KEY=VALUE,…` as `model=gpt-4o,prompt=Thomas,scale=0-5:4`; further keys are `kind`, `items`, `set`,
+            `assessors` and `grade`, see `Grader`.
         on_failed: how a failed grade counts: `expected` (the default), `zero`, `error` or a grade, see `Grades`.
             Written out, it also says that boards with many failures are wanted.
 

@@ -504,7 +504,7 @@ def reusability(
         measures: those by which runs are scored; left out, those that fit the grades.
         pool_depth: how many passages of each ranking were pooled, 1 or more.
         bank: the test bank.
-        grader: whose grades count, see `load`.
+        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
         on_failed: how a failed grade counts, see `load`.
 
     Raises:

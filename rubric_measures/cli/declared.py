@@ -43,6 +43,8 @@ _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", 
 # Options that take several values at once, that are repeated, and whose values have commas between them.
 _SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "prefer", "answers", "min_answers", "systems"})
 _REPEATED = frozenset({"collection", "prompt", "add_run", "add_qrels"})
+# Of which the last one would count in silence.
+_ONCE = frozenset({"grader", "grader_b", "label_grader"})
 _WITH_COMMAS = frozenset({"queries", "agents"})
 # Classes of objects whose fields are a group of options.
 _SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard"})
@@ -353,7 +355,7 @@ def _help(one: Parameter) -> str:
 
 
 def _add(group: argparse._ActionsContainer, one: Parameter, option: str) -> None:
-    from rubric_measures.cli.inputs import NamedNumber, NamedValue
+    from rubric_measures.cli.inputs import NamedNumber, NamedValue, Once
 
     how: dict[str, Any] = {"dest": one.name, "help": _help(one), "default": argparse.SUPPRESS}
     numbers = [kind for name, kind in _NUMBERS.items() if name in one.kinds]
@@ -380,6 +382,8 @@ def _add(group: argparse._ActionsContainer, one: Parameter, option: str) -> None
         how |= {"nargs": "+", "action": "extend"}
     elif one.name in _REPEATED:
         how["action"] = "append"
+    elif one.name in _ONCE:
+        how |= {"action": Once, "metavar": "GRADER"}
     short = [_SHORT[one.name]] if one.name in _SHORT else []
     group.add_argument(*short, option, required=one.default is None, **how)
 

@@ -367,8 +367,8 @@ class Once(argparse.Action):
 
     def __call__(self, parser: object, options: argparse.Namespace, value: object, option: str | None = None) -> None:
         """Keeps the value."""
-        if getattr(options, self.dest) is not None:
-            more = "say all in one, as KEY=VALUE,…" if self.metavar == "GRADER" else "name one"
+        if getattr(options, self.dest, None) is not None:
+            more = "say all in one, as KEY=VALUE,…" if "grader" in self.dest else "name one"
             raise InputError(f"{option} is given twice; {more}")
         setattr(options, self.dest, value)
 

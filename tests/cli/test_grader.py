@@ -98,6 +98,8 @@ def test_what_chooses_no_grades_is_one_line(text: str, said: str, capsys: pytest
 def test_an_option_that_is_given_twice_is_no_choice(capsys: pytest.CaptureFixture[str]) -> None:
     error = board(capsys, "--grader", "gpt-4o", "--grader", "set=aaaa")
     assert error.endswith("--grader is given twice; say all in one, as KEY=VALUE,…")
+    assert main(["pool", "a.run", "--grader", "ada", "--grader", "bob", "-o", "pooled.jsonl"]) == 2
+    assert "--grader is given twice" in capsys.readouterr().err
 
 
 def test_what_an_error_lists_is_what_is_typed_next(capsys: pytest.CaptureFixture[str]) -> None:
