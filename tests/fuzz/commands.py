@@ -35,14 +35,14 @@ class Job:
 
 
 _CONVERT = {
-    "graded.jsonl": "records item-qrels qrels judgments run",
+    "graded.jsonl": "records item-qrels judgments run",
     "graded.jsonl.gz": "records",
     "direct.jsonl": "records",
     "passages.jsonl": "records ragelo:documents",
     "bm25.run": "run",
     "bm25.run.gz": "run",
     "qrels.txt": "qrels",
-    "items.qrels": "item-qrels qrels",
+    "items.qrels": "item-qrels",
     "assignments.jsonl": "assignments nuggets records bank",
     "nuggets.jsonl": "nuggets bank",
     "games.jsonl": "games ragelo:games",
@@ -143,6 +143,7 @@ leaderboard {{support.jsonl}} -m SupportPrecision SupportRecall(strict=True) Sup
 leaderboard {{labels.jsonl}} -m SupportPrecision CitationCoverage
 leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5 --grader grade=expected
 check {{board.json}} {{graded.jsonl}} {_RUNS}
+check {{board.json}} {{graded.jsonl}} {_RUNS} --pack out/bundle --no-texts
 check {{reports.jsonl}} --track rag26 --topics {{queries.tsv}} -c {{collection/}}
 check {{reports.jsonl}} {{concise.jsonl}} --track ragtime --topics {{topics.jsonl}}
 qrels {{graded.jsonl}} --label max --rel 4
