@@ -151,6 +151,20 @@ def evaluate(
         InputError: an argument does nothing for what the source holds, or a file cannot be read.
         MeasureError: a measure cannot be computed from these grades.
     """
+    with naming(source, run):
+        return _evaluated(source, run, measures, bank, provider, facets, grader, on_failed)
+
+
+def _evaluated(
+    source: str,
+    run: str,
+    measures: Measures,
+    bank: Bank | None,
+    provider: str | None,
+    facets: bool,
+    grader: str | Grader | None,
+    on_failed: OnFailed | None,
+) -> RunValues:
     if source == run == "-":
         raise InputError("only one of grades and run can be standard input")
     asked, wanted = parse_measures(measures), grader_of(grader)

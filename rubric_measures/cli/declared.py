@@ -43,9 +43,9 @@ _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", 
 # Options that take several values at once, that are repeated, and whose values have commas between them.
 _SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "prefer", "answers", "min_answers", "systems"})
 _REPEATED = frozenset({"collection", "prompt", "add_run", "add_qrels"})
-# Of which the last one would count in silence.
-_ONCE = frozenset({"grader", "grader_b", "label_grader"})
 _WITH_COMMAS = frozenset({"queries", "agents"})
+# Where the last of two values would be used in silence.
+_ONCE = frozenset({"base_url", "grader"})
 # Classes of objects whose fields are a group of options.
 _SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard"})
 _OUTPUTS = frozenset({"output", "plot", "report"})
@@ -57,7 +57,8 @@ class Parameter(NamedTuple):
 
     Attributes:
         name: of the parameter or field.
-        kinds: `int`, `float`, `bool`, `str`, `file`, `pairs`, `numbers`: what its annotation lets pass.
+        kinds: `int`, `float`, `bool`, `str`, `file`, `pairs`, `numbers`, `many`: what its annotation lets
+            pass.
         choices: the literals among them.
         default: as text of the program; None where it is required.
         help: what the docstring says of it.
@@ -131,6 +132,7 @@ def _passing(module: _Module, node: ast.AST) -> Iterator[str | tuple[Any, ...]]:
         case ast.Subscript(value=ast.Attribute()) | ast.Attribute():
             yield "file"
         case ast.Subscript(slice=ast.Tuple(elts=[inner, *_])) | ast.Subscript(slice=inner):
+            yield "many"
             yield from _passing(module, inner)
         case ast.Name(id="int" | "float" | "bool" | "str" as kind):
             yield kind
@@ -143,11 +145,18 @@ def _passing(module: _Module, node: ast.AST) -> Iterator[str | tuple[Any, ...]]:
 _ENTRY = re.compile(r"^    (\w+): (.*?)(?=^    \w|\Z)", re.S | re.M)
 
 
-def _helps(node: ast.ClassDef | ast.FunctionDef) -> dict[str, str]:
-    """What a docstring says of each parameter or field."""
+def _helps(node: ast.ClassDef | ast.FunctionDef, module: _Module | None = None) -> dict[str, str]:
+    """What a docstring says of each parameter or field; where it says: see another function, what that one says."""
     text = inspect.cleandoc(ast.get_docstring(node) or "")
     part = re.search(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text + "\n", re.S | re.M)
-    return {name: " ".join(said.split()).replace("`", "") for name, said in _ENTRY.findall(part[1] if part else "")}
+    found = {name: " ".join(said.split()) for name, said in _ENTRY.findall(part[1] if part else "")}
+    for name, said in found.items():
+        other = re.search(r"see `(\w+)`\.?$", said)
+        home, known = _named(module, other[1]) if other and module else (module, None)
+        if isinstance(known, ast.FunctionDef):
+            found[name] = _helps(known, home).get(name, said)
+    # What concerns Python alone is no help of an option.
+    return {name: re.sub(r" In Python[^.]*\.", "", said).replace("`", "") for name, said in found.items()}
 
 
 def _default(node: ast.expr) -> str:
@@ -184,7 +193,7 @@ def parameters(target: str) -> tuple[Parameter, ...]:
     home, _, name = target.partition(":")
     module, node = _named(_module(home), name)
     assert isinstance(node, ast.FunctionDef), target
-    helps = _helps(node)
+    helps = _helps(node, module)
     plain = [*node.args.posonlyargs, *node.args.args]
     defaults: list[ast.expr | None] = [None] * (len(plain) - len(node.args.defaults))
     pairs = [*zip(plain, [*defaults, *node.args.defaults], strict=True)]
@@ -218,7 +227,7 @@ class Command(NamedTuple):
         calls: its parameter -> the function of the library, `MODULE:NAME`, that it is handed there, with what the
             options say.
         files: parameter -> how its positional argument is written: `BOARD`, `[BOARD]`, `RUN…`, `[RUN…]`.
-        spelled: parameter -> its option, where that is not its name.
+        spelled: parameter -> its options, with blanks between them, where its name is none.
         without: parameters that are no options.
     """
 
@@ -234,14 +243,20 @@ class Command(NamedTuple):
         """The function that runs it."""
         return f"{self.module}:{self.name}"
 
-    def options(self) -> Iterator[Parameter]:
-        """All parameters, each once, as the command's own function has it; a settings object's together."""
-        seen, own = {*self.without}, {one.name: one for one in self._parameters(self.own)}
-        for target in (*self.calls.values(), self.own):
-            for one in self._parameters(target):
-                if one.name not in seen:
-                    seen.add(one.name)
-                    yield own.get(one.name, one)
+    def options(self) -> dict[str, Parameter]:
+        """All parameters by name; a settings object's together. What the command itself says of one counts."""
+        found: dict[str, Parameter] = {}
+        for target in self.calls.values():
+            found = {one.name: one for one in self._parameters(target)} | found
+        helps = {name: one.help for name, one in found.items() if one.help} | _helps(self._node)
+        found |= {one.name: one for one in self._parameters(self.own)}
+        return {name: one._replace(help=helps.get(name, one.help)) for name, one in found.items()}
+
+    @property
+    def _node(self) -> ast.FunctionDef:
+        node = _named(_module(self.module), self.name)[1]
+        assert isinstance(node, ast.FunctionDef), self.name
+        return node
 
     def _parameters(self, target: str) -> list[Parameter]:
         # A call is no option.
@@ -250,11 +265,9 @@ class Command(NamedTuple):
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Declares all arguments."""
-        node = _named(_module(self.module), self.name)[1]
-        assert isinstance(node, ast.FunctionDef)
-        parser.epilog = inspect.cleandoc(ast.get_docstring(node) or "").partition("\n\n")[2]
+        parser.epilog = inspect.cleandoc(ast.get_docstring(self._node) or "").partition("\n\n")[2]
         parser.epilog = re.split(r"^Args:\n", parser.epilog, maxsplit=1, flags=re.M)[0].rstrip()
-        options = {one.name: one for one in self.options()}
+        options = self.options()
         for name, written in self.files.items():
             _add_file(parser, options[name], written)
         groups: dict[str, argparse._ActionsContainer] = {"": parser}
@@ -262,7 +275,7 @@ class Command(NamedTuple):
             if one.name not in self.files:
                 if one.title not in groups:
                     groups[one.title] = parser.add_argument_group(one.title)
-                _add(groups[one.title], one, self.spelled.get(one.name, f"--{one.name.replace('_', '-')}"))
+                _add(groups[one.title], one, self.spelled.get(one.name, ""))
 
     def run(self, given: Mapping[str, Any], run_command: Call) -> int:
         """Runs the command with the arguments that were given; `run_command` is for a command of commands.
@@ -305,13 +318,11 @@ class Command(NamedTuple):
     def _keep_files(self, given: Mapping[str, Any]) -> None:
         from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 
-        # The library keeps its own outputs from its inputs.
-        known = {one.name: one for target in self.calls.values() for one in self._parameters(target)}
-        own = {one.name for one in parameters(self.own)} - known.keys()
+        own = {one.name for one in parameters(self.own)}
         written = {name: given[name] for name in _OUTPUTS & own & given.keys() if given[name] != "-"}
         read: list[Any] = []
-        for name, one in known.items() if written else ():
-            if "file" in one.kinds and name in given:
+        for name, one in self.options().items() if written else ():
+            if "file" in one.kinds and name in given.keys() - _OUTPUTS:
                 read += given[name] if isinstance(given[name], list) else [given[name]]
         for path in written.values():
             keep_inputs(path, *read)
@@ -354,19 +365,22 @@ def _help(one: Parameter) -> str:
     return said.replace("%", "%%")
 
 
-def _add(group: argparse._ActionsContainer, one: Parameter, option: str) -> None:
+def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> None:
     from rubric_measures.cli.inputs import NamedNumber, NamedValue, Once
 
     how: dict[str, Any] = {"dest": one.name, "help": _help(one), "default": argparse.SUPPRESS}
     numbers = [kind for name, kind in _NUMBERS.items() if name in one.kinds]
-    metavar = one.name.replace("_", "-").upper()
+    word = one.name.replace("_", "-")
+    metavar = word.upper()
+    is_several = one.name in _SEVERAL and "many" in one.kinds
+    is_turned_off = "bool" in one.kinds and one.default == "True"
+    flags = spelled.split() or [*([_SHORT[one.name]] if one.name in _SHORT else []), f"--{'no-' * is_turned_off}{word}"]
     if "bool" in one.kinds and not one.choices:
         if one.default == "None":
             how["action"] = argparse.BooleanOptionalAction
         else:
-            how["action"] = "store_false" if one.default == "True" else "store_true"
-            option = option.replace("--", "--no-", 1) if one.default == "True" else option
-        group.add_argument(option, **how)
+            how["action"] = "store_false" if is_turned_off else "store_true"
+        group.add_argument(*flags, **how)
         return
     if one.name in _WITH_COMMAS and "file" not in one.kinds:
         how |= {"type": _separate, "metavar": f"{metavar.removesuffix('S')},…"}
@@ -377,15 +391,14 @@ def _add(group: argparse._ActionsContainer, one: Parameter, option: str) -> None
     elif one.choices and "str" not in one.kinds:
         how["choices"] = one.choices
     else:
-        how["metavar"] = metavar.removesuffix("S") if one.name in _SEVERAL else metavar
-    if one.name in _SEVERAL:
+        how["metavar"] = metavar.removesuffix("S") if is_several else metavar
+    if is_several:
         how |= {"nargs": "+", "action": "extend"}
-    elif one.name in _REPEATED:
+    elif one.name in _REPEATED or (one.name == "grader" and "many" in one.kinds):
         how["action"] = "append"
     elif one.name in _ONCE:
-        how |= {"action": Once, "metavar": "GRADER"}
-    short = [_SHORT[one.name]] if one.name in _SHORT else []
-    group.add_argument(*short, option, required=one.default is None, **how)
+        how["action"] = Once
+    group.add_argument(*flags, required=one.default is None, **how)
 
 
 def _separate(text: str) -> list[str]:

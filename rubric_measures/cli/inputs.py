@@ -113,6 +113,16 @@ _FORM_OF_ENDING = {
 }  # fmt: skip
 
 
+def check_places(places: int) -> None:
+    """Refuses a number of decimal places that is none.
+
+    Raises:
+        InputError: it is not from -1 to 100.
+    """
+    if not -1 <= places <= 100:
+        raise InputError(f"-p {places}: give a number of decimal places up to 100, or -1 for all digits")
+
+
 @dataclass(frozen=True)
 class Printed:
     """Output.
@@ -128,8 +138,7 @@ class Printed:
     places: int = 4
 
     def __post_init__(self) -> None:
-        if not -1 <= self.places <= 100:
-            raise InputError(f"-p {self.places}: give a number of decimal places up to 100, or -1 for all digits")
+        check_places(self.places)
         if self.output in TABLE_FORMS:
             raise InputError(
                 f"-o {self.output}: -o names the file to write; the form is chosen by --format {self.output}"
@@ -171,7 +180,7 @@ class _Form(argparse.Action):
             raise InputError(
                 f"-o {options.output}: -o names the file to write; the form is chosen by --format {options.output}"
             )
-        if getattr(options, self.dest) is not None:
+        if getattr(options, self.dest, None) is not None:
             return
         forms = tuple(self.choices or ())
         ending = PurePath(options.output.removesuffix(".gz")).suffix
@@ -359,7 +368,7 @@ class NamedValue(argparse.Action):
             json.dumps(value, allow_nan=False)
         except ValueError:
             raise InputError(f"{option} {pair!r}: {text} is no number that a request can have") from None
-        setattr(options, self.dest, {**getattr(options, self.dest), name: value})
+        setattr(options, self.dest, {**getattr(options, self.dest, {}), name: value})
 
 
 class Once(argparse.Action):
@@ -386,7 +395,7 @@ class NamedNumber(argparse.Action):
                 value = math.nan
             if not name or not math.isfinite(value):
                 raise InputError(f"{option} {pair!r}: expected NAME=NUMBER")
-            setattr(options, self.dest, {**getattr(options, self.dest), name: value})
+            setattr(options, self.dest, {**getattr(options, self.dest, {}), name: value})
 
 
 def ids(text: str) -> list[str]:

@@ -21,20 +21,16 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import ir_measures
-from ir_measures.measures.base import Measure
-from ir_measures.util import Metric
+from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures import api
 from rubric_measures.base.errors import InputError, escaped, naming
 from rubric_measures.base.files import atomic_writer, check_readable_twice, peek_head
 from rubric_measures.base.tables import FORMS
-from rubric_measures.cli.declared import command
+from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
     NamedNumber,
     Printed,
@@ -45,6 +41,7 @@ from rubric_measures.cli.inputs import (
     add_places_option,
     add_plot_option,
     add_review_option,
+    check_places,
     chosen_places,
     gated,
     gates_of,
@@ -56,7 +53,6 @@ from rubric_measures.cli.inputs import (
     write_output,
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
-from rubric_measures.measures.qrels import UNITS
 
 if TYPE_CHECKING:
     from rubric_measures.pages.frame import ReviewAddress
@@ -176,63 +172,64 @@ def run_convert(options: argparse.Namespace) -> int:
     return 0
 
 
-def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds ir_measures' own arguments, and those that choose grades."""
-    parser.add_argument(
-        "qrels", metavar="QRELS", help="graded records, a table of grades, qrels, item qrels, or an ir_datasets id"
-    )
-    parser.add_argument("run", metavar="RUN", help="a TREC run file (gzip or plain, - for standard input)")
-    parser.add_argument("measures", metavar="MEASURE", nargs="+", help="such as RubricCover(rel=4)@20 or nDCG@10")
-    add_places_option(parser)
-    parser.add_argument("-q", "--by_query", "--by-query", action="store_true", help="print a line a query")
-    parser.add_argument("-n", "--no_summary", "--no-summary", action="store_true", help="with -q: leave out the mean")
-    parser.add_argument(
-        "-o", "--output_format", "--output-format", choices=["tsv", "jsonl"], default="tsv", help="default: tsv"
-    )
-    parser.add_argument("--provider", choices=sorted(ir_measures.providers.registry), help="compute with this provider")
-    parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
-    add_grade_options(parser)
-    parser.epilog = """example:
-  rubric_measures evaluate graded.jsonl.gz bm25.run 'RubricCover(rel=4)@20' 'RubricQrels(measure="nDCG@10")'
-  rubric_measures evaluate qrels.txt bm25.run nDCG@10 AP -q"""
+@command(
+    evaluate="rubric_measures.api.evaluating:evaluate",
+    files={"source": "QRELS", "run": "RUN", "measures": "MEASURE…"},
+    spelled={
+        "by_query": "-q --by_query --by-query", "no_summary": "-n --no_summary --no-summary",
+        "output_format": "-o --output_format --output-format",
+    },
+)  # fmt: skip
+def evaluate(
+    evaluate: Call,
+    *,
+    places: int = 4,
+    by_query: bool = False,
+    no_summary: bool = False,
+    output_format: Literal["tsv", "jsonl"] = "tsv",
+) -> int:
+    """score one run, with ir_measures' syntax and output
 
+    example:
+      rubric_measures evaluate graded.jsonl.gz bm25.run 'RubricCover(rel=4)@20' 'RubricQrels(measure="nDCG@10")'
+      rubric_measures evaluate qrels.txt bm25.run nDCG@10 AP -q
 
-def run_evaluate(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    if options.no_summary and not options.by_query:
+    Args:
+        source: graded records, a table of grades, qrels, item qrels, or an ir_datasets id.
+        run: a TREC run file (gzip or plain, - for standard input).
+        measures: such as RubricCover(rel=4)@20 or nDCG@10.
+        places: decimal places, -1 for all digits.
+        by_query: print a line a query.
+        no_summary: with -q: leave out the mean.
+        output_format: of the lines.
+    """
+    if no_summary and not by_query:
         raise InputError("--no_summary (-n) only makes sense with --by_query (-q)")
-    with naming(options.qrels, options.run):
-        given = (options.qrels, options.run, options.measures, options.bank)
-        values = api.evaluate(*given, **passed(options, api.evaluate))
-    # So that a full disk names the output.
-    with atomic_writer("-"):
-        _print(values.metrics, values.means, options)
-    values.log_notes()
-    return 1 if values.failed else 0
+    from ir_measures.util import Metric
 
-
-def _print(metrics: Iterable[Metric], means: Mapping[Measure, float], options: argparse.Namespace) -> None:
-    """Prints as ir_measures prints, byte for byte."""
-    if options.output_format == "jsonl" and options.places != 4:
+    check_places(places)
+    values = evaluate()
+    if output_format == "jsonl" and places != 4:
         sys.stderr.write("--places is ignored when using -o jsonl\n")
-    number = "" if options.places == -1 else f".{options.places}f"
+    number = "" if places == -1 else f".{places}f"
 
     def line(metric: Metric) -> str:
+        """As ir_measures prints, byte for byte."""
         name = str(metric.measure)
-        if options.output_format == "jsonl":
-            content = {"query_id": metric.query_id, "measure": name, "value": metric.value}
-            if not options.by_query:
-                del content["query_id"]
-            return json.dumps(content)
-        start = f"{escaped(metric.query_id)}\t" if options.by_query else ""
+        if output_format == "jsonl":
+            said = {"query_id": metric.query_id} if by_query else {}
+            return json.dumps({**said, "measure": name, "value": metric.value})
+        start = f"{escaped(metric.query_id)}\t" if by_query else ""
         return f"{start}{name}\t{metric.value:{number}}"
 
-    if options.by_query:
-        for metric in metrics:
+    # So that a full disk names the output.
+    with atomic_writer("-"):
+        for metric in values.metrics if by_query else ():
             print(line(metric))
-    if not options.no_summary:
-        for measure, mean in means.items():
+        for measure, mean in () if no_summary else values.means.items():
             print(line(Metric("all", measure, mean)))
+    values.log_notes()
+    return 1 if values.failed else 0
 
 
 def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
@@ -385,31 +382,20 @@ def _argue(options: argparse.Namespace) -> int:
     return 0 if board.is_complete else 1
 
 
-def add_qrels_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument("graded", metavar="GRADED", help="graded records, item qrels, or an ir_datasets id")
-    parser.add_argument("--output", "-o", metavar="FILE", default="-", help="write there (default: standard output)")
-    add_label_options(parser)
-    parser.add_argument(
-        "--per",
-        choices=UNITS,
-        default="passage",
-        help="one label a passage (default); per facet, as query_id/facet_id; or one line an item (diversity qrels)",
-    )
-    parser.add_argument(
-        "--times", metavar="N", type=int, help="multiply labels by N and round, for programs that read whole ones: 100"
-    )
-    add_grade_options(parser)
-    parser.epilog = """example:
-  rubric_measures qrels graded.jsonl.gz --label max --rel 4 -o rubric.qrels
-  trec_eval -l 4 rubric.qrels bm25.run
-  rubric_measures qrels graded.jsonl.gz --grader grade=expected --times 100 -o expected.qrels
-  trec_eval -l 400 expected.qrels bm25.run"""
+@command(
+    load="rubric_measures.api.loading:load", write="rubric_measures.api.evaluating:write_qrels",
+    files={"source": "GRADED"}, without=("grades",),
+)  # fmt: skip
+def qrels(load: Call, write: Call, *, output: str = "-") -> int:
+    """graded records to qrels
 
+    example:
+      rubric_measures qrels graded.jsonl.gz --label max --rel 4 -o rubric.qrels
+      trec_eval -l 4 rubric.qrels bm25.run
+      rubric_measures qrels graded.jsonl.gz --grader grade=expected --times 100 -o expected.qrels
+      trec_eval -l 400 expected.qrels bm25.run
 
-def run_qrels(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    keep_inputs(options.output, options.graded, options.bank)
-    grades = api.load(options.graded, options.bank, **passed(options, api.load))
-    written = api.write_qrels(grades, options.output, **passed(options, api.write_qrels))
-    return 1 if written.failed else 0
+    Args:
+        source: graded records, item qrels, or an ir_datasets id.
+    """
+    return 1 if write(load(), output=output).failed else 0
