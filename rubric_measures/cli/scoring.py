@@ -36,7 +36,6 @@ from rubric_measures.cli.inputs import (
     Printed,
     add_gate_options,
     add_grade_options,
-    add_label_options,
     add_output_options,
     add_places_option,
     add_plot_option,
