@@ -45,7 +45,7 @@ _SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "prefer
 _REPEATED = frozenset({"collection", "prompt", "add_run", "add_qrels"})
 _WITH_COMMAS = frozenset({"queries", "agents"})
 # Where the last of two values would be used in silence.
-_ONCE = frozenset({"base_url", "grader"})
+_ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
 # Classes of objects whose fields are a group of options.
 _SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard"})
 _OUTPUTS = frozenset({"output", "plot", "report"})
@@ -303,8 +303,10 @@ class Command(NamedTuple):
         several: list[Any] = []
         found: dict[str, Any] = {}
         held: dict[str, tuple[tuple[str, str], dict[str, Any]]] = {}
+        # What the command's own function takes, it hands on itself.
+        own = {one.name for one in parameters(self.own)} if target != self.own else ()
         for one in self._parameters(target):
-            if one.name not in given:
+            if one.name not in given or one.name in own:
                 continue
             if one.holder == "*":
                 several = given[one.name]
@@ -383,7 +385,7 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> Non
         group.add_argument(*flags, **how)
         return
     if one.name in _WITH_COMMAS and "file" not in one.kinds:
-        how |= {"type": _separate, "metavar": f"{metavar.removesuffix('S')},…"}
+        how |= {"type": _separate, "metavar": "NAME,…"}
     elif one.kinds & {"pairs", "numbers"} and "str" not in one.kinds:
         how |= {"action": NamedNumber if "numbers" in one.kinds else NamedValue, "metavar": "NAME=VALUE"}
     elif numbers:
