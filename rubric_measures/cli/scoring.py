@@ -21,7 +21,6 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
