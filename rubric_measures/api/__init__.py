@@ -25,7 +25,7 @@ else:
         "answers": "EvaluatedAnswers evaluate_answers",
         "boards": "check_board check_bundle check_conclusions load_board",
         "comparing": "Comparisons Correlations Designs compare correlate power",
-        "evaluating": "are_judged_reports argue check_run convert evaluate write_qrels write_report",
+        "evaluating": "argue check_run convert evaluate write_qrels write_report",
         "generating": "generate",
         "graders": "Calibration Combined agreement agreement_tables calibrate combine",
         "grading": "grade grade_support pool regrade run_canaries",

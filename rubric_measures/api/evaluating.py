@@ -267,11 +267,6 @@ def _scored_as(labels: Mapping[str, Mapping[str, float]], run: Run) -> dict[str,
     return found
 
 
-def are_judged_reports(source: object) -> bool:
-    """Whether this is a file of Auto-ARGUE's judgments of reports, which `argue` scores."""
-    return isinstance(source, str | os.PathLike) and content_of(os.fspath(source)) == "argue judgments"
-
-
 def argue(
     judgments: str | os.PathLike[str] | Iterable[ArgueReport],
     bank: Bank,

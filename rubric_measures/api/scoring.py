@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from ir_measures.measures.base import Measure
 from msgspec.structs import asdict, replace
 
-from rubric_measures.analysis.resampling import USUAL_TESTS, Tests
 from rubric_measures.api.loading import (
     AnswerGrades,
     Bank,
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rubric_measures.analysis.board_reports import Reusability
+    from rubric_measures.analysis.resampling import Tests
     from rubric_measures.api.comparing import Comparisons
     from rubric_measures.api.reports import BoardPlot
     from rubric_measures.measures.grade_sets import Grader
@@ -173,22 +173,23 @@ class Board(Leaderboard, frozen=True):
         self,
         baseline: str | None = None,
         *,
-        tests: Tests = USUAL_TESTS,
+        tests: Tests | None = None,
     ) -> Comparisons:
         """Paired tests over the queries, by every measure; `print` shows them.
 
         Args:
             baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told
                 apart.
-            tests: correction, level, smallest difference that matters, and draws.
+            tests: correction, level, smallest difference that matters, and draws; None for `Tests()`.
 
         Raises:
             UnknownNameError: there is no such run.
             InputError: there are fewer than two runs, or they share no scored query.
         """
+        from rubric_measures.analysis.resampling import Tests
         from rubric_measures.api.comparing import compare
 
-        return compare(self, baseline=baseline, tests=tests)
+        return compare(self, baseline=baseline, tests=tests or Tests())
 
     @property
     def notes(self) -> list[Note]:
@@ -247,7 +248,7 @@ class Board(Leaderboard, frozen=True):
         *,
         grades: Gradable | None = None,
         runs: Runs | None = None,
-        tests: Tests = USUAL_TESTS,
+        tests: Tests | None = None,
     ) -> Figure:
         """Draws the board, in the measures' own units.
 
@@ -261,7 +262,7 @@ class Board(Leaderboard, frozen=True):
             kind: what is drawn.
             grades: as for `score`; for the items of `heat`.
             runs: likewise.
-            tests: see `compare`; intervals of means have its level, too.
+            tests: likewise; intervals of means have their level, too.
 
         Returns:
             the figure, which a notebook shows.
@@ -270,9 +271,10 @@ class Board(Leaderboard, frozen=True):
             InputError: another ending, or a folder that does not exist.
             MissingExtraError: matplotlib is not installed.
         """
+        from rubric_measures.analysis.resampling import Tests
         from rubric_measures.api.reports import plot_board
 
-        return plot_board(self, path, kind, tests, grades, runs)
+        return plot_board(self, path, kind, tests or Tests(), grades, runs)
 
 
 def score(

@@ -305,7 +305,12 @@ def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_leaderboard(options: argparse.Namespace) -> int:
     """Runs the command."""
-    if api.are_judged_reports(options.graded):
+    # Imported here, as help needs none of them.
+    from rubric_measures.api.loading import content_of, load
+    from rubric_measures.api.scoring import score
+    from rubric_measures.boards.board import board_report
+
+    if content_of(options.graded) == "argue judgments":
         return _argue(options)
     if options.weights or options.scores:
         text = f"--weights and --scores are of Auto-ARGUE's judgments, and {options.graded} holds others"
@@ -314,11 +319,6 @@ def run_leaderboard(options: argparse.Namespace) -> int:
     review = None if options.report is None else _check_report(options)
     if options.output != "-" or options.plot is not None:
         keep_inputs_of(options, options.graded, options.bank, options.qrels, *options.runs)
-    # Imported here, as help needs none of them.
-    from rubric_measures.api.loading import load
-    from rubric_measures.api.scoring import score
-    from rubric_measures.boards.board import board_report
-
     grades = load(options.graded, options.bank, **passed(options, load))
     runs = options.runs or None
     if options.checks or options.report or (options.plot and options.plot_kind == "heat"):

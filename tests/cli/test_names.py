@@ -121,5 +121,5 @@ def test_checks_name_the_runs_whose_order_hangs_on_ties_or_precision(capsys: pyt
         "near": (2, 2),
         "other": (0, 0),
     }
-    assert "1 runs have an order inside the cutoff that ties decide: near" in err
-    assert "1 runs have an order inside the cutoff that single or double precision decides: near" in err
+    assert "1 run with an order inside the cutoff that ties decide: near" in err
+    assert "1 run with an order inside the cutoff that single or double precision decides: near" in err
