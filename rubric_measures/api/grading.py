@@ -258,6 +258,11 @@ def grade(
     the result counts them. With a cache every finished call is kept: after a Ctrl-C, calling this function again goes
     on where it stopped, and makes no call twice. Errors in prompts or passages are found before a model is asked.
 
+    With measures a grade is asked for only while it can change one of them, so the board by these is the same, to the
+    last digit, as with all grades. The passages that may settle most are asked about first. A pair that no run needs is
+    never asked; records and manifest say for which measures and runs the others were. Boards say which measures are
+    exact, and what others lie between. Another time, further measures, levels or runs ask only for what is new.
+
     Args:
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
         bank: the test bank; not needed for direct labels and aspects of answers.
@@ -266,12 +271,7 @@ def grade(
         asking: how prompts are put to the model and its replies are read.
         calls: where the model is called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
             default; without an output replies are not kept.
-        measures: what the grades are for: RubricCover, NuggetV, NuggetW, NuggetA or WeightedCover. A grade is asked for
-            only while it can change one of them, so the board by these is the same, to the last digit, as with all
-            grades. The passages that may settle most are asked about first. A pair that no run needs is
-            never asked; records and manifest say for which measures and runs the others were. Boards say which measures
-            are exact, and what others lie between. Another time, further measures, levels or runs ask only for what is
-            new. Empty asks for all grades.
+        measures: ask only for grades that can change these: RubricCover, NuggetV, NuggetW, NuggetA, WeightedCover.
         runs: of measures, the runs that are scored, as `score` takes them; by default the rankings in the records.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
         documents: for prompts about answers, what to show: graded records, or a collection.

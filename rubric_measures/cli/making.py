@@ -18,11 +18,12 @@ The command `generate`: queries -> test bank; queries and documents -> nuggets; 
 from __future__ import annotations
 
 import argparse
-import inspect
 import logging
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,6 @@ from rubric_measures.base.tables import TABLE_FORMS, Column, Report, Table, colu
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
     NamedValue,
-    add_document_options,
     add_endpoint_options,
     add_gate_options,
     add_grade_options,
@@ -41,7 +41,6 @@ from rubric_measures.cli.inputs import (
     add_review_option,
     gated,
     gates_of,
-    ids,
     is_watched,
     passed,
     review_over,
@@ -50,8 +49,6 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rubric_measures.api.loading import GradedRecords
     from rubric_measures.models.replies import ReplyCache
 
@@ -149,6 +146,13 @@ def run_answers(options: argparse.Namespace) -> int:
     for run in worse:
         logging.getLogger("rubric_measures").error("%s", str(run).replace("\n", "; "))
     return 3 if worse else status
+
+
+def _items(text: str) -> str | int:
+    """So many items, or all."""
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of items; expected one from 1 on, or all")
+    return text if text == "all" else int(text)
 
 
 _CACHE_EXAMPLE = """examples:
@@ -440,146 +444,69 @@ def _quota(text: str) -> tuple[str, int]:
     return model, int(count)
 
 
-_GRADE_EXAMPLE = """examples:
-  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model lexical -o graded.jsonl.gz
-  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --dry-run --prices prices.json
-  rubric_measures grade review/graded.jsonl.gz --bank review/bank.jsonl --model lexical --only-changed -o new.jsonl.gz
-  rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --where 'grade between 2 and 3' \\
-      -o both.jsonl.gz
-  rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
-      --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
-  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --for 'RubricCover(rel=4)@20' \\
-      -o graded.jsonl.gz
-  rubric_measures grade --support answers/*.jsonl --collection docs --model openai:gpt-4o -o support.jsonl.gz
-  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large --runner ray \\
-      --ray-address auto -o graded.jsonl.gz
+@command(
+    grade="rubric_measures.api.grading:grade",
+    regrade="rubric_measures.api.grading:regrade",
+    grade_support="rubric_measures.api.grading:grade_support",
+    files={"passages": "PASSAGES…"},
+    spelled={"measures": "--for", "limit": "--passages-per-query"},
+    without=("answers", "graded", "give_up_after", "empty_texts", "document_texts"),
+)
+def grade(
+    grade: partial[GradedRecords],
+    regrade: partial[GradedRecords],
+    grade_support: partial[GradedRecords],
+    *,
+    passages: Sequence[str],
+    output: str | None = None,
+    dry_run: bool = False,
+    support: bool = False,
+    only_changed: bool = False,
+) -> int:
+    """grade passages against a test bank with a model; cached, resumable
 
-Every reply is kept in the cache (OUT.cache.sqlite unless --cache names a file): run the same command again after an
-interruption, and finished calls are not made again. OUT.manifest.json says what made the grades; where the records go
-to standard output, name both files yourself.
-A price table is JSON: {"gpt-4o": {"input": 2.5, "output": 10}}, for a million tokens."""
+    examples:
+      rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model lexical -o graded.jsonl.gz
+      rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --dry-run --prices prices.json
+      rubric_measures grade review/graded.jsonl.gz --bank review/bank.jsonl --model lexical --only-changed \\
+          -o new.jsonl.gz
+      rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o \\
+          --where 'grade between 2 and 3' -o both.jsonl.gz
+      rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
+          --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
+      rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o \\
+          --for 'RubricCover(rel=4)@20' -o graded.jsonl.gz
+      rubric_measures grade --support answers/*.jsonl --collection docs --model openai:gpt-4o -o support.jsonl.gz
+      rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large --runner ray \\
+          --ray-address auto -o graded.jsonl.gz
 
+    Every reply is kept in the cache (OUT.cache.sqlite unless --cache names a file): run the same command again after an
+    interruption, and finished calls are not made again. OUT.manifest.json says what made the grades; where the records
+    go to standard output, name both files yourself.
+    A price table is JSON: {"gpt-4o": {"input": 2.5, "output": 10}}, for a million tokens.
 
-def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments."""
-    parser.epilog = _GRADE_EXAMPLE
-    add = parser.add_argument
-    add(
-        "passages",
-        metavar="PASSAGES",
-        nargs="+",
-        help="passages by query, graded or not (JSON lines, .gz or -); with --support answers, one file or several",
-    )
-    add("--bank", metavar="BANK", help="the test bank; not needed for direct labels and aspects of answers")
-    add("--query-texts", metavar="FILE", help="texts of the queries, where the bank has none (JSON, JSON lines or TSV)")
-    add(
-        "--model",
-        metavar="MODEL",
-        required=True,
-        help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME",
-    )
-    add_endpoint_options(add)
-    add("--prompt", action="append", metavar="NAME", help="prompt name or .toml file; may be repeated")
-    add("--prompt-field", action=NamedValue, default={}, metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
-    add_document_options(add, "prompts about answers: what to show")
-    add("-o", "--output", metavar="OUT", help="where the graded records go (- for stdout)")
-    add("--manifest", metavar="FILE", help="where to say what made the grades (default: OUT.manifest.json, none for -)")
-
-    support = parser.add_argument_group("what citations support").add_argument
-    support("--support", action="store_true", help="judge each sentence of answers by the documents that it cites")
-    support(
-        "--collection", "-c", metavar="SOURCE", action="append",
-        help="the texts of cited documents (those that reports bring come first); repeat it for several files",
-    )  # fmt: skip
-    support("--citations", type=_citations, metavar="first|all|N", help="of each sentence (default first)")
-
-    replies = parser.add_argument_group("replies").add_argument
-    replies("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
-    replies("--max-tokens", type=int, help="the longest reply (default: by the kind of prompt)")
-    replies("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
-    replies("--replicates", type=int, default=1, metavar="N", help="draws of every reply; needs a temperature")
-    replies("--combine", choices=("median", "majority"), default="median", help="how replicates become one grade")
-    replies("--retries", type=int, default=1, metavar="N", help="further draws of a reply that cannot be read")
-    replies("--explain", action="store_true", help="ask for a reason before each grade, and keep it")
-    replies("--unparsed", choices=("exampp", "workbench"), default="", help="grade replies without a rating by rule")
-    programs = ("workbench", "nuggetizer")
-    replies("--compat", choices=programs, default="", help="read, match and count replies as that program does")
-    replies("--items-per-call", type=_items, metavar="N|all", help="items shown at once (default: 10 in lists, else 1)")
-    replies("--shuffle-seed", type=int, metavar="SEED", help="items shown at once: another order for each replicate")
-    replies("--long-passages", choices=("chunk", "truncate", "refuse"), default="chunk", help="what does not fit")
-
-    some = parser.add_argument_group("some cells only: PASSAGES have grades (choose them where several graded)")
-    some.add_argument(
-        "--where",
-        metavar="CONDITION",
-        help="ask only about the items of passages whose grade fulfils it: 'grade between 2 and 3', 'grade < 3' (also "
-        "<=, >, >=, =), or 'grade failed'",
-    )
-    add_grader_option(some, "whose grades are meant")
-
-    least = parser.add_argument_group("only what a leaderboard needs").add_argument
-    least(
-        "--for", dest="measures", metavar="MEASURE", nargs="+", action="extend",
-        help="ask only for grades that can change these: RubricCover, NuggetV, NuggetW, NuggetA, WeightedCover",
-    )  # fmt: skip
-    least("--runs", metavar="RUN", nargs="+", help="the runs that are scored (default: the rankings in PASSAGES)")
-
-    edits = parser.add_argument_group("after edits of the bank").add_argument
-    edits("--only-changed", action="store_true", help="PASSAGES have grades: grade only the items that edits touched")
-    edits("--old-bank", metavar="BANK", help="the bank before edits that were not made in the review page")
-
-    spending = parser.add_argument_group("spending").add_argument
-    add_limit_options(spending, "OUT.cache.sqlite", "--dry-run and the limits on the cost")
-    spending("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
-    spending("--max-cost-per-query", type=float, metavar="COST", help="the same for the calls about each query")
-    spending("--queries", type=ids, metavar="ID,ID,…", help="grade only these queries; the others are left out")
-    spending("--passages-per-query", dest="limit", type=int, metavar="N", help="grade only the first N of each query")
-
-    add = parser.add_argument_group("where calls are made").add_argument
-    add("--runner", choices=("local", "ray"), default="local", help="this process (default), or actors of Ray")
-    add("--ray-address", metavar="ADDRESS", help="the Ray cluster, HOST:PORT or auto (default: a Ray on this machine)")
-    add("--actors", type=int, metavar="N", help="actors, each with a model (default: by GPUs, else 4 processors each)")
-    add("--gpus-per-actor", type=float, metavar="N", help="GPUs of an actor, or the share of one (default: by model)")
-    add("--batch-size", type=int, metavar="N", help="passages that an actor gets at once (default: by model)")
-
-
-def _items(text: str) -> str | int:
-    """So many items, or all."""
-    if text != "all" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of items; expected one from 1 on, or all")
-    return text if text == "all" else int(text)
-
-
-def _citations(text: str) -> str | int:
-    """The first, all, or so many citations."""
-    return int(text) if text.isdecimal() else text
-
-
-def run_grade(options: argparse.Namespace) -> int:
-    """Runs the command; 1 when some grades are missing."""
-    from rubric_measures.api import grade, grade_support, regrade
-    from rubric_measures.grading.asking import Asking
-    from rubric_measures.models.settings import Calls
-
-    if options.output is None and not options.dry_run:
+    Args:
+        passages: passages by query, graded or not (JSON lines, .gz or -); with --support answers, one file or several.
+        output: where the graded records go (- for standard output).
+        dry_run: say what would be called and what it would cost; write nothing.
+        support: PASSAGES are answers, one file or several: judge each sentence by the documents that it cites.
+        only_changed: PASSAGES have grades: grade only the items that edits of the bank touched.
+    """
+    if output is None and not dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
-    given = {name: value for name, value in vars(options).items() if value is not None and value is not False}
-    asking, calls = settings_of(Asking, given), settings_of(Calls, given)
-    several, ways = given.pop("passages"), ("support", "where", "only_changed")
-    way = next((name for name in ways if name in given), "")
-    function: Callable[..., GradedRecords] = grade_support if way == "support" else regrade if way else grade
-    for name in ("support", "only_changed"):
-        if way == name:
-            del given[name]
-    if ignored := sorted(given.keys() - inspect.signature(function).parameters.keys()):
-        done = {"support": "citations are judged", "": "all items are graded"}.get(way, "only some items are graded")
-        text = f"{', '.join(ignored)} would have no effect where {done}; leave it out"
+    way = "support" if support else "where" if "where" in regrade.keywords else "only_changed" if only_changed else ""
+    done = grade_support if support else regrade if way else grade
+    named = {name for one in (grade, regrade, grade_support) for name in one.keywords}
+    if only_changed and way != "only_changed":
+        named.add("only_changed")
+    if ignored := sorted(named - done.keywords.keys()):
+        kind = "citations are judged" if support else "only some items are graded" if way else "all items are graded"
         beside = {"grader": "where", "old_bank": "only_changed", "collection": "support", "citations": "support"}
+        text = f"{', '.join(ignored)} would have no effect where {kind}; leave it out"
         raise InputError(text, settings=(*ignored, way or beside.get(ignored[0], "")))
-    if way != "support" and len(several) > 1:
+    if not support and len(passages) > 1:
         raise InputError("name one file of passages; several are answers, with --support")
-    source = several if way == "support" else several[0]
-    graded = function(source, **given, asking=asking, calls=calls, progress=is_watched())
+    graded = done(passages if support else passages[0], output=output, dry_run=dry_run)
     if graded.plan is not None:
         print(graded.plan)
         return 0

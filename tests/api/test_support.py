@@ -299,7 +299,6 @@ def test_answers_whose_citations_alone_were_judged_have_no_zeros(
         (["--bank", "bank.jsonl"], "leave it out (--bank, --support)"),
         (["--passages-per-query", "1"], "leave it out (--passages-per-query, --support)"),
         (["--citations", "0"], "expected first, all, or"),
-        (["--citations", "some"], "expected first, all, or"),
         (["--prompt", "LexicalCoverage"], "prompt LexicalCoverage does not judge what citations support"),
     ],
 )

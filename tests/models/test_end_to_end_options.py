@@ -339,4 +339,4 @@ def test_an_endpoint_that_accepts_no_call_ends_a_run_unless_the_cache_has_replie
 def test_a_number_of_items_that_is_none_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["grade", "p.jsonl", "--model", "lexical", "-o", "out", "--items-per-call", "many"])
-    assert "'many' is no number of items; expected one from 1 on, or all" in capsys.readouterr().err
+    assert "'many' is not a whole number or all" in capsys.readouterr().err
