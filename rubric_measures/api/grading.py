@@ -250,7 +250,7 @@ def grade(
     manifest: _File | None = None,
     give_up_after: int | None = None,
     dry_run: bool = False,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> GradedRecords:
     """Grades passages against a test bank.
 
@@ -284,7 +284,7 @@ def grade(
         manifest: a file that says what made the grades; by default OUTPUT.manifest.json, none without an output.
         give_up_after: end with an error where none of the first so many replies can be read; by default never.
         dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
-        progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+        progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
 
     Raises:
         InputError: passages, bank or a setting is wrong; an output would replace what is read.
@@ -320,7 +320,7 @@ def regrade(
     output: _File | None = None,
     manifest: _File | None = None,
     dry_run: bool = False,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> GradedRecords:
     """Grades some of what has grades: cells with some grades, or the items that edits of the bank touched.
 
@@ -383,7 +383,7 @@ def grade_support(
     manifest: _File | None = None,
     give_up_after: int | None = None,
     dry_run: bool = False,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> GradedRecords:
     """Judges each sentence of generated answers by the documents that it cites.
 
@@ -919,7 +919,7 @@ def run_canaries(
     dry_run: bool = False,
     source: str = "",
     calls: Calls = Calls(),
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> CanaryRun:
     """Builds the canaries of passages, grades them and reports.
 
@@ -931,7 +931,7 @@ def run_canaries(
         dry_run: make no call; `plan` of the result says what would be called.
         source: where the passages are from, for errors.
         calls: where the model is called, and what it may cost.
-        progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+        progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
 
     Raises:
         InputError: a setting is wrong, or no case can be made.

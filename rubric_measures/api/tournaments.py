@@ -52,7 +52,7 @@ def tournament(
     games_per: str = "",
     asking: Asking = Asking(),
     calls: Calls = Calls(),
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> Tournament:
     """Rates agents by their games; with a model, plays the games first.
 
@@ -84,7 +84,7 @@ def tournament(
         asking: temperature, longest reply, further options, and draws of a reply without verdict.
         calls: where the model is called, what is kept, and what it may cost. The cache is `SAVE.cache.sqlite` by
             default; without both, replies are not kept.
-        progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+        progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
 
     Raises:
         InputError: games, answers or a setting is wrong.

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
@@ -25,8 +26,8 @@ from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Tally
 from rubric_measures.models.running import LocalRunner, Price, RunStats, checked_price
 
-# True shows a bar on standard error; a function gets the counts now and then.
-Progress = bool | Callable[[RunStats], None]
+# True shows a bar, None one in a notebook alone; a function gets the counts now and then.
+Progress = bool | None | Callable[[RunStats], None]
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -60,18 +61,24 @@ class Interrupts:
         self.event.set()
 
 
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
 @contextlib.contextmanager
 def request_bar(
     progress: Progress, total: int | None = None, unit: str = "requests", name: str | None = None
 ) -> Iterator[Callable[[RunStats], None] | None]:
-    """What a runner tells its counts to: a bar on standard error, the function that was given, or nothing."""
-    if not isinstance(progress, bool):
-        yield progress
+    """What a runner tells its counts to: a bar (a widget, or text on standard error), a given function, or nothing."""
+    if callable(progress) or not (_in_notebook() if progress is None else progress):
+        yield progress if callable(progress) else None
         return
-    if not progress:
-        yield None
-        return
-    from tqdm import tqdm
+    with warnings.catch_warnings():
+        # Without ipywidgets the bar of a notebook is text.
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
 
     with tqdm(total=total, desc=name, unit=f" {unit}", smoothing=0.1, file=sys.stderr) as bar:
 

@@ -15,6 +15,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -50,6 +51,8 @@ def figure_of(
         MissingExtraError: matplotlib is not installed.
     """
     figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
+    # A notebook shows the figures of pyplot; of others it prints the type alone.
+    vars(figure)["_repr_png_"] = partial(_as_png, figure)
     across = min(across or panels, panels)
     found = list(figure.subplots(-(-panels // across), across, squeeze=False, **options).flat)
     for axes in found[panels:]:
@@ -245,6 +248,12 @@ def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str] | None)
         last = target.with_stem(f"{target.stem}-{len(drawn)}").name
         _LOG.info("%d pages: %s to %s; .pdf holds all in one file", len(drawn), target, last)
     return first
+
+
+def _as_png(figure: Figure) -> bytes:
+    with require("matplotlib", "plot").rc_context(_SETTINGS):
+        figure.savefig(drawn := io.BytesIO(), format="png", dpi=100)
+    return drawn.getvalue()
 
 
 def _files(figures: Iterable[Figure], target: Path) -> list[bytes]:

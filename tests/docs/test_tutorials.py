@@ -1,11 +1,7 @@
-"""The tutorials run as they stand there, on the example collection; the notebook has the code of its page.
-
-`python -m tests.docs.test_tutorials` writes the notebook anew.
-"""
+"""The tutorials run as they stand there, on the example collection."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -16,34 +12,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-NOTEBOOK = DOCS / "notebooks" / "paper.ipynb"
 PYTHON = re.compile(r"^```python\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 
 
 def page(name: str) -> str:
     return (DOCS / f"tutorial-{name}.md").read_text(encoding="utf-8")
-
-
-def notebook(text: str) -> dict[str, Any]:
-    """The notebook of a page: its text and its code, cell by cell."""
-    cells: list[dict[str, Any]] = []
-    for place, part in enumerate(PYTHON.split(text)):
-        if not part.strip():
-            continue
-        source = part.strip().replace("](", "](../").splitlines(keepends=True) if place % 2 == 0 else None
-        if source is not None:
-            cells.append({"cell_type": "markdown", "metadata": {}, "source": source})
-        else:
-            code = part.rstrip().splitlines(keepends=True)
-            cells.append({"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": code})
-    for number, cell in enumerate(cells):
-        cell["id"] = f"cell-{number}"
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-
-
-def test_the_notebook_is_its_page() -> None:
-    assert json.loads(NOTEBOOK.read_text(encoding="utf-8")) == notebook(page("paper"))
 
 
 def test_a_paper_s_table_and_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,8 +46,3 @@ CHECKED = """
 print(rubric_measures.score(rows, ranking, ["FirstCover(rel=4)@5"]).to_dataframe().iloc[-1, 0])
 print(records[0].passages[0].exam_grades[0].llm)
 """
-
-
-if __name__ == "__main__":
-    NOTEBOOK.parent.mkdir(exist_ok=True)
-    NOTEBOOK.write_text(json.dumps(notebook(page("paper")), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
