@@ -28,8 +28,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     commands = [
         shlex.split(line) for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()
     ]
-    names = ["leaderboard"] * 3 + ["correlate"] * 2 + ["leaderboard", "correlate", "qrels"] + ["agreement"] * 4
-    names += ["compare"] * 2 + ["power", "check", "check", "check"]
+    names = ["leaderboard"] * 2 + ["compare"] * 2 + ["correlate"] * 2 + ["leaderboard", "correlate", "qrels"]
+    names += ["agreement"] * 4 + ["power", "check", "check", "check", "leaderboard"]
     assert [command[:2] for command in commands] == [["rubric_measures", name] for name in names]
     outputs = []
     for command in commands:
@@ -37,7 +37,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         # The example has nine queries, and ten tell how many are needed.
         assert main(arguments) == (command[1] == "power"), command
         outputs.append(capsys.readouterr())
-    grid = outputs[4]
+    grid = outputs[5]
     # Four measures at five levels for the one grade set of questions; the nuggets are not of this bank.
     assert len(grid.out.splitlines()) == 1 + 20 + 2
     assert "picked as the best of 20 on 4 queries" in grid.out
