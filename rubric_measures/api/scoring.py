@@ -335,7 +335,7 @@ def score(
         MeasureError: a measure cannot be read, or not be computed from these grades.
         UnknownNameError: there is no such measure, or the bank lacks a query.
     """
-    known = load(grades)
+    known, given = load(grades), AskedBoard(overall, facets, per_facet, length, present, summary, compat, checks)
     if runs is None and isinstance(known, TableGrades):
         runs = known.runs
     official: Sequence[Measure] = ()
@@ -357,21 +357,20 @@ def score(
         if compat in ("nuggetizer", "ragdoll"):
             board = _of_answers_as(compat, known, runs, ours, facets or length)
         elif runs is None:
-            board = _of_rankings_inside(known, ours, overall, facets, per_facet, compat, watch)
+            board = _of_rankings_inside(known, ours, given, watch)
         elif compat is not None:
             raise InputError(
                 "scores as of the workbench are of the rankings inside the records; leave the runs out",
                 settings=("compat",),
             )
         else:
-            scored = in_units(known, facets, per_facet) if facets or per_facet else known
-            board, *more = _of_runs([(scored, ours), *judged], runs, overall, watch)
+            board, *more = _of_runs([(_in_units(known, given), ours), *judged], runs, overall, watch)
             if more:
                 from rubric_measures.boards.programs import with_official
 
                 board = with_official(board, more[0], asked)
     if checks:
-        board = replace(board, checks=_checks(board, known, runs, facets, per_facet, compat))
+        board = replace(board, checks=_checks(board, known, runs, given))
     if OVERALL in board.cells:
         # Who reads the board from a file would take it for that.
         raise InputError(f"a run is called {OVERALL}, the name of the best possible score in files; rename it")
@@ -381,7 +380,6 @@ def score(
         board = with_present(board) if present else board
         board = with_lengths(board, _lengths(known)) if length else board
         board = with_summary(board) if summary else board
-    given = AskedBoard(overall, facets, per_facet, length, present, summary, compat, checks)
     wrapped = () if ours == asked or official else of_wrapped(asked)
     made = Board(**{**asdict(board), "wrapped": wrapped, "asked": given})
     if notes:
@@ -418,15 +416,13 @@ def _official_of(
     return judged, asked, official
 
 
-def _checks(
-    board: Leaderboard, known: Grades, runs: Runs | None, facets: bool, per_facet: bool, compat: Compat | None
-) -> LeaderboardChecks:
+def _checks(board: Leaderboard, known: Grades, runs: Runs | None, asked: AskedBoard) -> LeaderboardChecks:
     """What can be wrong beneath a board, from its grades and rankings once more."""
     from rubric_measures.boards.scoring import check_leaderboard
     from rubric_measures.measures.loading import RecordQuery
 
     is_stdin = isinstance(known, RecordGrades) and known.records.name == "-"
-    if compat is not None or is_stdin:
+    if asked.compat is not None or is_stdin:
         raise InputError(
             "checks read the grades twice, and by our own rules: give a file, and no other program",
             settings=("checks", "compat"),
@@ -438,11 +434,11 @@ def _checks(
     if runs is None:
         if not isinstance(known, RecordGrades):
             raise InputError("checks of rankings inside records need records", settings=("checks",))
-        queries = units(known.records.queries(keep_ranks=True), facets, per_facet)
+        queries = _units(known.records.queries(keep_ranks=True), asked)
         return check_leaderboard(board, queries, measures, None, known.on_failed)
     if any(isinstance(run, Run) for run in run_list(runs)):
         raise InputError("ties are looked for in run files; runs in memory are in order already", settings=("checks",))
-    whole = in_units(known, facets, per_facet).queries.items()
+    whole = _in_units(known, asked).queries.items()
     queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
     return check_leaderboard(board, queries, measures, read_runs(runs), known.on_failed)
 
@@ -531,24 +527,24 @@ def reusability(
     return Reusability(rows, pool_depth)
 
 
-def units(stream: Iterator[RecordQuery], facets: bool, per_facet: bool) -> Iterator[RecordQuery]:
+def _units(stream: Iterator[RecordQuery], asked: AskedBoard) -> Iterator[RecordQuery]:
     """The queries as they are scored: whole, by facet, or each facet apart."""
-    if not (facets or per_facet):
+    if not (asked.facets or asked.per_facet):
         yield from stream
         return
     for query in faceted(stream, lambda query: query.grades):
-        if per_facet:
+        if asked.per_facet:
             for name, grades in query.grades.per_facet().items():
                 yield replace(query, grades=grades, part=name)
         else:
             yield replace(query, grades=query.grades.by_facet())
 
 
-def in_units(grades: Grades, facets: bool, per_facet: bool) -> Grades:
+def _in_units(grades: Grades, asked: AskedBoard) -> Grades:
     """The same of compiled grades."""
-    if per_facet:
+    if asked.per_facet:
         return grades.per_facet()
-    return grades.by_facet() if facets else grades
+    return grades.by_facet() if asked.facets else grades
 
 
 def _of_runs(
@@ -571,36 +567,30 @@ def _of_runs(
 
 
 def _of_rankings_inside(
-    grades: Grades,
-    measures: Sequence[Measure],
-    overall: bool,
-    facets: bool,
-    per_facet: bool,
-    compat: Compat | None,
-    watch: Watch | None,
+    grades: Grades, measures: Sequence[Measure], asked: AskedBoard, watch: Watch | None
 ) -> Leaderboard:
     if isinstance(grades, RecordGrades):
-        if compat is not None:
-            return _as_workbench(grades, measures, overall, facets)
+        if asked.compat is not None:
+            return _as_workbench(grades, measures, asked)
         queries = grades.records.queries()
         board = score_records(
-            units(queries if watch is None else iter(watch(queries, None, "queries")), facets, per_facet),
+            _units(queries if watch is None else iter(watch(queries, None, "queries")), asked),
             measures,
             on_failed=grades.on_failed_given,
-            overall=overall,
-            settings=_settings(grades, facets, per_facet),
+            overall=asked.overall,
+            settings=_settings(grades, asked),
         )
         _refuse_cited_alone(grades, board)
         return board
     if not isinstance(grades, AnswerGrades):
         raise InputError("these are no graded records with rankings; name runs to score", settings=("runs",))
-    if compat is not None:
+    if asked.compat is not None:
         raise InputError(
             "scores as of the workbench are of the rankings inside graded records; these are graded answers",
             settings=("compat",),
         )
     rankings = sorted(grades.answers.rankings.items())
-    return score_runs(in_units(grades, facets, per_facet), rankings, measures, overall=overall)
+    return score_runs(_in_units(grades, asked), rankings, measures, overall=asked.overall)
 
 
 def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
@@ -615,21 +605,21 @@ def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
             )
 
 
-def _settings(grades: RecordGrades, facets: bool, per_facet: bool) -> dict[str, object]:
+def _settings(grades: RecordGrades, asked: AskedBoard) -> dict[str, object]:
     bank = grades.records.bank
-    unit = {"unit": "per facet" if per_facet else "facet"} if facets or per_facet else {}
+    unit = {"unit": "per facet" if asked.per_facet else "facet"} if asked.facets or asked.per_facet else {}
     return {"bank": None if bank is None else bank_hash(bank), **unit}
 
 
-def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], overall: bool, facets: bool) -> Leaderboard:
+def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], asked: AskedBoard) -> Leaderboard:
     from rubric_measures.boards.programs import score_workbench, workbench_filter
 
-    if facets:
+    if asked.facets:
         raise InputError("the workbench knows no facets; leave them out", settings=("facets",))
     _refuse_on_failed(grades)
     queries = grades.records.queries(keep_ranks=True, wanted=workbench_filter(grades.records.wanted))
-    board = score_workbench(queries, measures, _settings(grades, False, False))
-    return board if overall else replace(board, best={})
+    board = score_workbench(queries, measures, _settings(grades, asked))
+    return board if asked.overall else replace(board, best={})
 
 
 def _of_answers_as(
