@@ -44,6 +44,7 @@ from rubric_measures.api.loading import (
     labels_in,
     listed,
     load,
+    named_files,
     rankings_for,
     read_runs,
     refuse_choice,
@@ -356,7 +357,7 @@ def check_run(
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
     with contextlib.ExitStack() as stack:
         sources = listed(files)
-        names = [stack.enter_context(file_path(one)) for one in sources]
+        names = named_files(sources, stack)
         asked = QueryFile(topics) if isinstance(topics, Mapping) else None
         if topics is not None and not isinstance(topics, Mapping):
             name = stack.enter_context(file_path(topics))
@@ -425,8 +426,7 @@ def convert(
     with contextlib.ExitStack() as stack:
         several = [inputs] if isinstance(inputs, PassageRecords) else listed(inputs)
         files = [stack.enter_context(_file_of(one)) for one in several]
-        runs, qrels = ([stack.enter_context(file_path(one)) for one in listed(group)] for group in (add_run, add_qrels))
-        beside = [stack.enter_context(file_path(one)) for one in listed(answers)]
+        runs, qrels, beside = (named_files(listed(group), stack) for group in (add_run, add_qrels, answers))
         keep_inputs(output, *files, *runs, *qrels, *beside, bank, *listed(collection or ()))
         convert_files(
             files,

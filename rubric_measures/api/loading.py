@@ -180,18 +180,6 @@ class GradedRecords(PassageRecords):
         return super().__repr__()[:-1] + (f", not graded: {lacking})" if lacking else ")")
 
 
-Content = Literal[
-    "records",
-    "assignments",
-    "graded answers",
-    "assessments",
-    "support",
-    "argue judgments",
-    "grades",
-    "judgments",
-    "dataset",
-    "added",
-]
 # Answers with labels of the items of their queries, and what errors call what they hold.
 JUDGED: Mapping[str, str] = {
     "assignments": "assigned nuggets",
@@ -398,10 +386,12 @@ def bank_of(bank: Bank | None) -> TestBank | None:
     return None if bank is None else load_bank(bank)
 
 
-def content_of(path: str) -> Content:
+def content_of(path: str) -> str:
     """What a file holds that can be scored; a name that is no file is an id of ir_datasets.
 
-    `grades` is a table of grades or labels, `added` a format of another package.
+    Returns:
+        `records`, one of `JUDGED`, `support`, `argue judgments`, `grades` (a table of grades or labels), `judgments`,
+        `dataset`, or `added`: a format of another package.
     """
     if path != "-" and not Path(path).exists():
         return "dataset"
@@ -413,7 +403,7 @@ def content_of(path: str) -> Content:
         from rubric_measures.formats.judged import ASSESSMENTS, ASSIGNMENTS, GRADED
 
         head = head_of(path)
-        kinds: dict[Content, Any] = {"assignments": ASSIGNMENTS, "graded answers": GRADED, "assessments": ASSESSMENTS}
+        kinds: dict[str, Any] = {"assignments": ASSIGNMENTS, "graded answers": GRADED, "assessments": ASSESSMENTS}
         for content, spec in kinds.items():
             if spec.recognise(head):
                 return content

@@ -451,9 +451,9 @@ def read_manifest(folder: Path) -> Manifest:
     Raises:
         FormatError: the folder is no bundle, holds links, or names files outside of it.
     """
-    if folder.is_file():
-        raise FormatError("is a file, and a bundle is a folder", path=path_name(folder))
-    name, content = read_kept(folder / MANIFEST, (BUNDLE,), "is no bundle; pack a board first")
+    if not (folder / MANIFEST).is_file():
+        raise FormatError(f"is no bundle, which is a folder with a file {MANIFEST}", path=path_name(folder))
+    name, content = read_kept(folder / MANIFEST, (BUNDLE,), "is of another version")
     manifest = typed(Manifest, content, name)
     for one in (*manifest.files, *manifest.named):
         path = PurePosixPath(one)

@@ -151,7 +151,7 @@ def test_what_differs_is_said(made: Path, capsys: Captured) -> None:
     out = call(capsys, "check", made)[1]
     # Without it nothing is computed again.
     assert "runs/bm25.run: is missing" in out and "\nnot looked at: also/notes.txt, format, measures, runs, " in out
-    assert "graded.jsonl: is a file, and a bundle is a folder" in call(capsys, "check", made, made / "graded.jsonl")[2]
+    assert "graded.jsonl: is no bundle, which is a folder" in call(capsys, "check", made, made / "graded.jsonl")[2]
 
 
 def test_a_rounded_board_is_the_same_to_its_places(made: Path, capsys: Captured) -> None:
