@@ -216,11 +216,11 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
     audit("--smallest", metavar="D", type=float, help="a difference that does not matter")
     audit("--depth", "-k", type=int, default=20, help="documents of each ranking that count (default 20)")
     server = parser.add_argument_group("server")
-    server.add_argument("--port", type=int, default=REVIEW_PORT, help=f"default {REVIEW_PORT}; 0 takes a free one")
-    server.add_argument("--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this machine only")
-    server.add_argument("--allow-remote", action="store_true", help="let other machines connect; they need the link")
-    server.add_argument("--token", help="the token of the link (default: a random one, kept in the state)")
-    server.add_argument("--host-name", metavar="NAME", action="append", default=[], help="a name of this machine")
+    usual = f"127.0.0.1:{REVIEW_PORT}"
+    text = f"where it listens (default {usual}: this machine only); port 0 takes a free one"
+    server.add_argument("--bind", metavar="HOST:PORT", default=usual, help=text)
+    text = "let other machines connect, which need the link; NAME is what they call this one"
+    server.add_argument("--allow-remote", metavar="NAME", help=text)
     files = parser.add_argument_group("files, without a server")
     files.add_argument("--export", metavar="FOLDER", help="write records with corrections, bank and audit trail")
     parser.epilog = """examples:
@@ -234,7 +234,7 @@ def run_review(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.review.app import check_bind, open_review, serve
 
-    hosts = check_bind(options.bind, options.allow_remote, options.host_name)
+    check_bind(options.bind, options.allow_remote)
     with paused_collector():
         review = open_review(
             options.graded,
@@ -251,7 +251,7 @@ def run_review(options: argparse.Namespace) -> int:
         if options.export:
             _export(review, options)
         else:
-            serve(review, hosts, **passed(options, serve))
+            serve(review, **passed(options, serve))
     finally:
         review.store.close()
     return 0

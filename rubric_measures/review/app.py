@@ -57,7 +57,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-ANY_ADDRESS = ("0.0.0.0", "::")
 LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
@@ -71,24 +70,33 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def check_bind(address: str, allow_remote: bool, names: Iterable[str] = ()) -> frozenset[str]:
+def address_of(bind: str) -> tuple[str, int]:
+    """Address and port of HOST:PORT; an IPv6 address may stand in brackets.
+
+    Raises:
+        InputError: it is something else.
+    """
+    host, _, port = bind.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise InputError(f"{bind}: expected HOST:PORT; a port is 0 to 65535", settings=("bind",))
+    return host.strip("[]"), int(port)
+
+
+def check_bind(bind: str, allow_remote: str | None = None) -> frozenset[str]:
     """The names under which the server may be asked; IPv6 addresses stand in brackets.
 
     Args:
-        address: where the server listens.
-        allow_remote: whether the user said that other machines may connect.
-        names: further names of this machine.
+        bind: where the server listens, HOST:PORT.
+        allow_remote: what other machines that may connect call this one; None lets none connect.
 
     Raises:
-        InputError: the address is not a loopback one and the user did not say so, or all addresses without any name.
+        InputError: the address is not a loopback one and the user did not say that others may connect.
     """
-    given = {name.lower() for name in names}
-    is_remote = not is_loopback(address)
-    if is_remote and not allow_remote:
-        raise InputError(f"{address}: other machines could connect; allow it if they shall", settings=("allow_remote",))
-    if is_remote and address in ANY_ADDRESS and not given:
-        raise InputError(f"{address}: name the host by which others reach this machine", settings=("host_name",))
-    return LOCAL_NAMES | {_in_url(address.lower())} | given
+    address = address_of(bind)[0]
+    if not is_loopback(address) and not allow_remote:
+        text = f"{address}: other machines could connect; if they shall, say what they call this machine"
+        raise InputError(text, settings=("allow_remote",))
+    return LOCAL_NAMES | {_in_url(address.lower())} | ({allow_remote.lower()} if allow_remote else set())
 
 
 def _in_url(address: str) -> str:
@@ -426,38 +434,28 @@ def _answered(handler: Screen, review: Review, asked: Asked) -> ScreenAnswer:
 _LOG = logging.getLogger("rubric_measures")
 
 
-def serve(
-    review: Review,
-    hosts: Iterable[str],
-    *,
-    bind: str = "127.0.0.1",
-    port: int = 8642,
-    token: str | None = None,
-    host_name: Sequence[str] = (),
-) -> None:
+def serve(review: Review, *, bind: str = "127.0.0.1:8642", allow_remote: str | None = None) -> None:
     """Serves a review until Ctrl-C.
 
     Args:
         review: what is reviewed.
-        hosts: the names under which the server may be asked (`check_bind` gives them).
-        bind: the address where it listens.
-        port: 0 takes a free one.
-        token: of the links that are printed; None takes the one that the state keeps.
-        host_name: names of this machine; the first is shown where it listens at all addresses.
+        bind: the address where it listens, HOST:PORT; port 0 takes a free one.
+        allow_remote: let other machines connect, which need the link; it is what they call this machine.
 
     Raises:
-        InputError: it cannot listen there.
+        InputError: it cannot listen there, or others could connect that may not.
         MissingExtraError: the server is not installed.
     """
 
     require("jinja2", "review")
     uvicorn = require("uvicorn", "review")
-    review.token = token or review.store.secret("token")
+    hosts = check_bind(bind, allow_remote)
+    host, port = address_of(bind)
+    review.token = review.store.secret("token")
     app = make_app(review, hosts, review.token, review.store.secret("sessions"))
-    listener = listen(bind, port)
+    listener = listen(host, port)
     # All addresses of the machine have no name of their own that a browser elsewhere could open.
-    name = host_name[0] if bind in ANY_ADDRESS else bind
-    address = f"http://{_in_url(name)}:{listener.getsockname()[1]}/"
+    address = f"http://{_in_url(allow_remote or host)}:{listener.getsockname()[1]}/"
     start = f"{address}?token={quote(review.token)}"
     _LOG.info("review at %s (Ctrl-C stops; everything is kept in %s)", start, review.store.path)
     for name in review.link_names:
@@ -481,8 +479,6 @@ def listen(address: str, port: int) -> socket.socket:
     Raises:
         InputError: it cannot listen there.
     """
-    if not 0 <= port <= 65535:
-        raise InputError(f"a port is 0 to 65535, not {port}", settings=("port",))
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     # asyncio sends small packets at once only where the protocol is named; else the end of an answer waits 40 ms for
     # the browser's word that its beginning arrived.

@@ -115,7 +115,16 @@ def test_the_report_leads_into_the_review_of_its_grades(capsys: pytest.CaptureFi
     # The command of the page opens the cells.
     pytest.importorskip("starlette")
     httpx = pytest.importorskip("httpx")
-    command = ["review", "report/graded.jsonl.gz", "--bank", "report/bank.csv", "--assessor", "ada", "--port", "0"]
+    command = [
+        "review",
+        "report/graded.jsonl.gz",
+        "--bank",
+        "report/bank.csv",
+        "--assessor",
+        "ada",
+        "--bind",
+        "127.0.0.1:0",
+    ]
     process = subprocess.Popen([sys.executable, "-m", "rubric_measures", *command], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None

@@ -51,7 +51,7 @@ def _visit(command: list[str]) -> None:
     """Starts the server on a free port, and grades two cells of the audit where there are any, as an assessor does."""
     server = Server(Path(), command=command)
     try:
-        if "--host-name" in command:
+        if "--allow-remote" in command:
             assert server.link.startswith("http://lab.example:") and "token=" in server.link
             return
         ada = Assessor(server, "ada")

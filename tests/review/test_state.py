@@ -689,12 +689,12 @@ def test_marked_words_have_the_stem_of_a_content_word() -> None:
 
 
 def test_access() -> None:
-    assert check_bind("127.0.0.1", False) == {"127.0.0.1", "localhost", "[::1]"}
-    assert {"lab", "10.0.0.1"} < check_bind("10.0.0.1", True, ["Lab"]) and "[fe80::1]" in check_bind("fe80::1", True)
+    assert check_bind("127.0.0.1:0") == {"127.0.0.1", "localhost", "[::1]"}
+    assert {"lab", "10.0.0.1"} < check_bind("10.0.0.1:80", "Lab") and "[fe80::1]" in check_bind("[fe80::1]:80", "lab")
     assert is_loopback("::1") and is_loopback("127.9.9.9") and not is_loopback("example.org")
-    for address, allowed in (("0.0.0.0", False), ("10.0.0.1", False), ("0.0.0.0", True)):
+    for bind in ("0.0.0.0:80", "10.0.0.1:80", "127.0.0.1", "8642", "127.0.0.1:http", "127.0.0.1:99999"):
         with pytest.raises(InputError):
-            check_bind(address, allowed)
+            check_bind(bind)
 
 
 def test_edits_of_items_that_do_not_exist_are_refused(store: ReviewStore) -> None:
