@@ -150,7 +150,7 @@ def generate(
         over_generate: keep all nuggets, without importance, for assessors to edit.
         passages: synthetic queries: the collection (records, JSON lines, TSV, or an ir_datasets id).
         examples: real questions: texts, or a file (one a line, or a query file).
-        quota: model -> how many of its queries to keep.
+        quota: model -> how many of its queries to keep; all of them by default.
         asking: temperature, longest reply (2048 tokens by default), further options and retries.
         calls: where models are called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
             default; without an output replies are not kept.
@@ -230,7 +230,7 @@ def _check(
     target: str,
     specs: Sequence[str],
     program: str,
-    given: Mapping[str, object],
+    given: Mapping[str, Any],
     limit: int | None,
 ) -> None:
     """Refuses what is missing and what would be ignored in silence."""
@@ -252,6 +252,8 @@ def _check(
         raise InputError(f"{program}: there are {known} for these prompts", settings=("program",))
     if names := [name for name in ignored if name in given]:
         raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
+    if wrong := [count for count in given.get("quota", {}).values() if type(count) is not int or count < 0]:
+        raise InputError(f"a quota is a number of queries, not {wrong[0]!r}", settings=("quota",))
     if limit is not None and limit < 1:
         raise InputError("limit must be at least 1", settings=("limit",))
     if "lexical" in specs:

@@ -396,7 +396,7 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> Non
         how["metavar"] = metavar.removesuffix("S") if is_several else metavar
     if is_several:
         how |= {"nargs": "+", "action": "extend"}
-    elif one.name in _REPEATED or (one.name == "grader" and "many" in one.kinds):
+    elif one.name in _REPEATED or (one.name in ("grader", "model") and "many" in one.kinds):
         how["action"] = "append"
     elif one.name in _ONCE:
         how["action"] = Once

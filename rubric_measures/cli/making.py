@@ -31,11 +31,9 @@ from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.tables import TABLE_FORMS, Column, Report, Table, columns, render
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
-    NamedValue,
     add_endpoint_options,
     add_gate_options,
     add_grade_options,
-    add_grader_option,
     add_limit_options,
     add_places_option,
     add_review_option,
@@ -381,67 +379,39 @@ def example(*, run_command: Call, folder: str = "example-output", copy: str | No
     return status
 
 
-def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `generate`."""
-    add = parser.add_argument
-    add("queries", nargs="?", metavar="QUERIES", help="JSON, JSON lines, TSV, or an ir_datasets id")
-    add("--target", choices=["questions", "nuggets", "queries"], default="questions", help="what to make")
-    add("-o", "--output", default="-", metavar="FILE", help="the file to write (default: standard output)")
-    add("--limit", type=int, metavar="N", help="only the first N queries; of passages N texts, drawn at random")
-    text = "the words of this program; nuggetizer keeps 30 nuggets"
-    add("--program", choices=("workbench", "nuggetizer"), default="", help=text)
-    group = parser.add_argument_group("nuggets from documents")
-    add = group.add_argument
-    add("--from-documents", metavar="PASSAGES", help="passage records (of pool or grade), or nuggetizer's requests")
-    add("--by", choices=["judgments", "direct", "all"], default="judgments", help="what makes a passage related")
-    add("--min-judgment", type=int, default=1, help="the lowest label that is related (default 1)")
-    add_grader_option(group, "with --by direct: whose labels count")
-    add("--over-generate", action="store_true", help="for assessors to edit: all nuggets, no importance")
-    add = parser.add_argument_group("synthetic queries").add_argument
-    add("--passages", metavar="FILE", help="the collection: records, JSON lines, TSV, or an ir_datasets id")
-    add("--examples", metavar="FILE", help="real questions: one a line, or a query file")
-    add("--quota", action="append", default=[], metavar="MODEL=N", help="keep N queries of a model (repeatable)")
-    add = parser.add_argument_group("model").add_argument
-    add("--model", action="append", required=True, metavar="SPEC",
-        help="hf:NAME, openai:NAME, litellm:PROVIDER/NAME or scripted:FILE; several for synthetic queries")  # fmt: skip
-    add_endpoint_options(add)
-    add("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
-    add("--max-tokens", type=int, default=2048, help="the longest reply (default 2048)")
-    add("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
-    add_limit_options(add, "OUTPUT.cache.sqlite, none for -", "--dry-run and --max-cost; see `grade`")
-    add("--retries", type=int, default=1, help="further draws for a reply that cannot be read (default 1)")
-    add("--dry-run", action="store_true", help="print the calls and tokens that it would take, and make none")
-    parser.epilog = """examples:
-  rubric_measures generate queries.tsv --model openai:gpt-4o -o bank.jsonl.gz
-  rubric_measures generate queries.tsv --target nuggets --from-documents graded.jsonl.gz --by direct \\
-      --model openai:gpt-4o -o nuggets.jsonl.gz
-  rubric_measures generate --target queries --passages passages.tsv --examples real.txt --model openai:gpt-4o \\
-      --quota openai:gpt-4o=100 -o queries.jsonl
-
-Exit code 1: some calls led to nothing (they are listed on standard error); the rest is in the file. Run the same
-command again: only what is missing is asked."""
+# What only grading has a use for.
+_OF_GRADING = (
+    "prompt_field", "replicates", "combine", "explain", "unparsed", "compat", "items_per_call", "shuffle_seed",
+    "long_passages", "max_cost_per_query", "runner", "ray_address", "actors", "gpus_per_actor", "batch_size",
+)  # fmt: skip
+_INNER = ("empty_texts", "document_texts", "give_up_after")
 
 
-def run_generate(options: argparse.Namespace) -> int:
-    """Runs the command; 1 when some calls led to nothing."""
-    from rubric_measures.api import generate
-    from rubric_measures.grading.asking import Asking
-    from rubric_measures.models.settings import Calls
+@command(
+    generate="rubric_measures.api.generating:generate",
+    files={"queries": "[QUERIES]"}, without=(*_OF_GRADING, *_INNER),
+)  # fmt: skip
+def generate(generate: Call, *, output: str = "-") -> int:
+    """queries to a test bank; passages to synthetic queries
 
-    given = {**vars(options), "quota": dict(map(_quota, options.quota))}
-    asking, calls = settings_of(Asking, given), settings_of(Calls, given)
-    made = generate(**given, asking=asking, calls=calls, progress=is_watched())
-    if options.dry_run:
+    examples:
+      rubric_measures generate queries.tsv --model openai:gpt-4o -o bank.jsonl.gz
+      rubric_measures generate queries.tsv --target nuggets --from-documents graded.jsonl.gz --by direct \\
+          --model openai:gpt-4o -o nuggets.jsonl.gz
+      rubric_measures generate --target queries --passages passages.tsv --examples real.txt --model openai:gpt-4o \\
+          --quota openai:gpt-4o=100 -o queries.jsonl
+
+    Exit code 1: some calls led to nothing (they are listed on standard error); the rest is in the file. Run the same
+    command again: only what is missing is asked.
+
+    Args:
+        output: the file to write (default: standard output).
+    """
+    made = generate(output=output)
+    if made.plan:
         names = ["model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most"]
         sys.stdout.writelines(render(Report([Table(columns(names), made.plan)]), "tsv"))
     return 0 if made.is_complete else 1
-
-
-def _quota(text: str) -> tuple[str, int]:
-    model, _, count = text.rpartition("=")
-    if not model or not count.isdecimal():
-        raise InputError(f"--quota {text}: expected MODEL=N")
-    return model, int(count)
 
 
 @command(
@@ -450,7 +420,7 @@ def _quota(text: str) -> tuple[str, int]:
     grade_support="rubric_measures.api.grading:grade_support",
     files={"passages": "PASSAGES…"},
     spelled={"measures": "--for", "limit": "--passages-per-query"},
-    without=("answers", "graded", "give_up_after", "empty_texts", "document_texts"),
+    without=("answers", "graded", *_INNER),
 )
 def grade(
     grade: partial[GradedRecords],

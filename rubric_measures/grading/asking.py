@@ -48,8 +48,8 @@ class Asking:
     Attributes:
         temperature: of the model; 0 takes the most probable reply.
         max_tokens: the longest reply, in tokens; by default as the kind of prompt needs: 64 for a grade, 256 for a
-            text, 16 an item and 64 more for a list. A reply that is cut there is asked for once more with four times as
-            many.
+            text, 16 an item and 64 more for a list, 2048 for what a test bank is made of. A reply that is cut there is
+            asked for once more with four times as many.
         option: further generation options. One that is null is not sent, `temperature` and `max_tokens` too.
         prompt_field: values of a prompt's own settings (`domain`), in place of those that come with it.
         replicates: draws of every reply, whose grades are combined; needs a temperature, or a seed of shuffles.

@@ -231,6 +231,10 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--model", "scripted:x"], "name the queries"),
         (["--model", "lexical", "QUERIES"], "the lexical grader cannot write"),
         (
+            ["--model", "scripted:x", "--target", "queries", *("--passages", "p", "--examples", "e", "--quota", "a=x")],
+            "a quota is a number of queries, not 'x' (--quota)",
+        ),
+        (
             ["--model", "scripted:x", "QUERIES", "--quota", "a=1"],
             "no effect here; leave it out (--quota)",
         ),
