@@ -1,14 +1,18 @@
 """Audits by simulation: how often two equal runs are "settled", what intervals hold when it ends, and what it costs.
 
 python -m benchmarks.audits                      everything
-python -m benchmarks.audits looks                one part: looks or stages
+python -m benchmarks.audits looks                one part: looks, stages or board
 python -m benchmarks.audits --repeats 10 looks   fewer audits
+
+The part `board` reads public data, which no test needs: RUBRIC_MEASURES_SHARED names its folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +24,8 @@ from rubric_measures.analysis.audits import (
     Place,
     make_audit,
 )
+from rubric_measures.formats.trec import read_qrels
+from rubric_measures.records.models import grade_of_items, load_graded
 
 # Seconds an assessor needs: to read a passage, and for an item then.
 READING, GRADING = 30.0, 8.0
@@ -149,7 +155,80 @@ def stages(repeats: int) -> None:
         print(f"| {items} | {planned} | {shares} |", flush=True)
 
 
-PARTS = {"looks": looks, "stages": stages}
+def often_wrong(data: Path) -> dict[bool, float]:
+    """Whether a model's label covers -> how often people's label of the same passage says otherwise (TREC RAG 2025)."""
+    people, model = (
+        {(one.query_id, one.doc_id): one.relevance >= 2 for one in read_qrels(data / "rag25" / f"{name}.txt.gz")}
+        for name in ("qrels.rag25.test", "qrels.rag25.test-umbrela2")
+    )
+    pairs = [(said, people[place]) for place, said in model.items() if place in people]
+    return {label: float(np.mean([said != held for said, held in pairs if said is label])) for label in (True, False)}
+
+
+def read_board(data: Path) -> tuple[dict[Place, dict[str, bool]], dict[str, dict[str, list[str]]]]:
+    """The grader's labels, and the runs: run -> query -> passages, the best first."""
+    labels: dict[Place, dict[str, bool]] = {}
+    ranks: dict[str, dict[str, dict[str, int]]] = {}
+    for group in load_graded(data / "workbench-golden" / "dl20-scale.jsonl.gz"):
+        for passage in group.passages:
+            (entry,) = passage.exam_grades or ()
+            labels[group.query_id, passage.doc_id] = {item: grade >= 4 for item, grade in grade_of_items(entry).items()}
+            for one in passage.rankings:
+                ranks.setdefault(one.method, {}).setdefault(group.query_id, {})[passage.doc_id] = one.rank
+    return labels, {run: {q: sorted(of, key=lambda doc: of[doc]) for q, of in qs.items()} for run, qs in ranks.items()}
+
+
+def board(repeats: int) -> None:
+    """A board of the size of TREC DL 2020, five pairs of runs that stand twenty ranks apart."""
+    data = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[2] / "shared")) / "data"
+    if not data.is_dir():
+        print(f"\n{data} is not there: no board")
+        return
+    wrong = often_wrong(data)
+    labels, rankings = read_board(data)
+    said = np.array([[*of.values()] for of in labels.values()])
+    row = {place: number for number, place in enumerate(labels)}
+    shown = {run: [row[q, doc] for q, docs in of.items() for doc in docs[:20]] for run, of in rankings.items()}
+    best = sorted(rankings, key=lambda run: -said[shown[run]].mean())
+    pairs = [(best[at], best[at + 20]) for at in range(0, len(best) - 20, 8)]
+    audits = max(1, repeats // 40)
+    print(
+        f"\n{len(best)} runs, {len(pairs)} pairs, {audits} audits of each, 150 minutes at most. People say otherwise of"
+    )
+    print(f"{wrong[True]:.2f} of what the grader covers, and of {wrong[False]:.2f} of the rest.\n")
+    print("| items a passage | planned | error at the end | settled | wrongly | minutes |\n|---|---|---|---|---|---|")
+    for items in (1, 5):
+        minutes = (READING + items * GRADING) / 60
+        planned = int(150 / minutes)
+        generator = np.random.default_rng(7)
+        errors, ends, wrongly = list[float](), list[float](), 0
+        for seed in range(audits):
+            noise = np.sqrt(1 - ALIKE**2) * generator.normal(size=said.shape)
+            noise += ALIKE * generator.normal(size=(len(said), 1))
+            truth = said ^ (noise > ndtri(1 - np.where(said, wrong[True], wrong[False])))
+            for pair in pairs:
+                audit = make_audit(AuditPlan([pair], planned, items=items, seed=seed), labels, rankings)
+                weights = audit.weights[0]
+                terms = [w * truth[row[q, doc]].mean() for q, docs in weights.items() for doc, w in docs.items()]
+                real = sum(terms) / len(weights)
+                found = {
+                    (*one.place, item): bool(holds)
+                    for one in audit.drawn
+                    for item, holds in zip(labels[one.place], truth[row[one.place]], strict=True)
+                }
+                checked, of_pair = audit.corrections(0, found), audit.pairs[0]
+                errors.append((of_pair.settled(checked).estimate or 0.0) - real)
+                looks_at = (of_pair.settled(checked[:size]) for size in range(10, len(checked) + 1))
+                end = next((one for one in looks_at if one.verdict != "open"), None)
+                if end is not None:
+                    ends.append(end.checked * minutes)
+                    wrongly += (end.verdict == "better") != (real > 0)
+        error, count = np.sqrt(np.mean(np.square(errors))), len(errors)
+        shares = f"{error:.4f} | {len(ends) / count:.3f} | {wrongly / count:.3f} | {np.mean(ends or [np.nan]):.0f}"
+        print(f"| {items} | {planned} | {shares} |", flush=True)
+
+
+PARTS = {"looks": looks, "stages": stages, "board": board}
 
 
 def main() -> None:

@@ -145,9 +145,9 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
     get, post, cell = visitor.get, visitor.post, visitor.cell
     found: dict[str, tuple[Callable[[int], httpx.Response], int]] = {}
     for order in ("disagreement", "influence", "audit", "query"):
-        found[f"queue, {order}"] = lambda _, order=order: get("/", order=order), 200
+        found[f"queue, {order}"] = lambda _, order=order: get("/", order=order), 303
         # Another query each time, so every look is the first one at its queue.
-        found[f"queue of a query, {order}"] = lambda n, order=order: get("/", order=order, query=f"q{n:02}"), 200
+        found[f"queue of a query, {order}"] = lambda n, order=order: get("/", order=order, query=f"q{n:02}"), 303
         found[f"check, {order}"] = lambda _, order=order: get("/check", order=order, **cell()), 200
     found["bank"] = lambda n: get("/bank", query=f"q{n:02}"), 200
     for name in ("impact", "progress", "export"):
@@ -166,7 +166,7 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
                 post("/bank", **gone, query=query, key=f"{query}/{n}"),
                 get("/", order=order),
             )[1],
-            200,
+            303,
         )
     found["undo"] = lambda _: post("/undo"), 303
     return found

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from rubric_measures.base.errors import counted, escaped
 from rubric_measures.types.scales import Scale
@@ -107,8 +107,7 @@ class ReviewAddress(NamedTuple):
 
     def link(self, query_id: str, doc_id: str, item_id: str) -> str:
         """The address of one cell, which is told that its grade was seen here."""
-        cell = "/".join(quote(part, safe="") for part in (query_id, doc_id, item_id))
-        return f"{self.address}/check/{cell}?seen=1"
+        return f"{self.address}/check?" + urlencode({"q": query_id, "d": doc_id, "i": item_id, "seen": "1"})
 
 
 class PageCell(NamedTuple):

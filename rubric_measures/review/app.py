@@ -24,7 +24,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
+from urllib.parse import parse_qs, quote, urlencode
 
 from rubric_measures.analysis.audits import AuditPlan
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
@@ -274,8 +274,6 @@ def _span(part: str, queries: Sequence[str]) -> Sequence[str]:
 
 # Bytes of a form.
 _LIMIT = 1 << 20
-# What a cell's address begins with: /check/QUERY/PASSAGE/ITEM.
-_CELL = "/check/"
 _YEAR = 31_536_000
 
 
@@ -302,7 +300,7 @@ def make_app(review: Review, hosts: Iterable[str], token: str, secret: str) -> A
     static = require("starlette.staticfiles", "review").StaticFiles(packages=packages)
     routes = [routing.Mount("/assets", static)]
     # Starlette lets whoever may get a page ask for its head.
-    for path, handlers in [*SCREENS.items(), (f"{_CELL}{{cell:path}}", SCREENS["/check"])]:
+    for path, handlers in SCREENS.items():
         routes.append(routing.Route(path, _endpoint(review, token, handlers), methods=[*handlers]))
     app = require("starlette.applications", "review").Starlette(
         routes=routes,
@@ -351,10 +349,9 @@ def _response(answer: ScreenAnswer) -> Any:
 
 async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
     """The fields of a form; None where it is too large."""
-    body = bytearray()
+    body = b""
     async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LIMIT:
+        if len(body := body + chunk) > _LIMIT:
             return None
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
 
@@ -370,7 +367,7 @@ def _endpoint(review: Review, token: str, handlers: Mapping[str, Screen]) -> Cal
             session.setdefault("form_token", secrets.token_hex(24))
             if not is_form:
                 # The token leaves the address, which the browser keeps in its history and shows on the screen.
-                kept = [pair for pair in parse_qsl(request.url.query, keep_blank_values=True) if pair[0] != "token"]
+                kept = [pair for pair in request.query_params.multi_items() if pair[0] != "token"]
                 return _response(ScreenAnswer(redirect=path + ("?" + urlencode(kept) if kept else "")))
         if "form_token" not in session:
             return _refused("Open the address with the token that the server printed when it was started.", 403)
@@ -386,13 +383,13 @@ def _endpoint(review: Review, token: str, handlers: Mapping[str, Screen]) -> Cal
             form = found
             if not _is_same(next(iter(form.get("form_token", ())), ""), session["form_token"]):
                 return _refused("This form did not come from this page. Go back, load the page again, and retry.", 403)
-        fields = {name: values[-1] for name, values in parse_qs(request.url.query, keep_blank_values=True).items()}
-        fields |= _cell_fields(request.scope)
         who = session.get("assessor") or review.default_assessor
         if not who and path not in ("/person", "/as"):
-            return _response(ScreenAnswer(redirect="/person?" + urlencode({"then": _target(request)})))
+            then = path + f"?{request.url.query}".rstrip("?") if request.method == "GET" else "/"
+            return _response(ScreenAnswer(redirect="/person?" + urlencode({"then": then})))
         handler = handlers["GET" if request.method == "HEAD" else request.method]
-        made = await in_thread(_answered, handler, review, Asked(path, fields, form, who, session["form_token"]))
+        asked = Asked(path, dict(request.query_params), form, who, session["form_token"])
+        made = await in_thread(_answered, handler, review, asked)
         if made.assessor:
             session["assessor"] = made.assessor
         return _response(made)
@@ -402,20 +399,6 @@ def _endpoint(review: Review, token: str, handlers: Mapping[str, Screen]) -> Cal
 
 def _is_same(given: str, known: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())
-
-
-def _cell_fields(scope: Mapping[str, Any]) -> dict[str, str]:
-    """The ids in a cell's address; a slash in an id is written %2F, which the decoded path no longer tells."""
-    path = scope.get("raw_path", b"").decode("ascii", "replace").partition("?")[0]
-    if not path.startswith(_CELL):
-        return {}
-    ids = [unquote(part) for part in path.removeprefix(_CELL).split("/")]
-    return dict(zip("qdi", ids, strict=False))
-
-
-def _target(request: Any) -> str:
-    path = request.scope.get("raw_path", b"").decode("ascii", "replace").partition("?")[0] or request.url.path
-    return path + (f"?{request.url.query}" if request.url.query else "") if request.method == "GET" else "/"
 
 
 def _answered(handler: Screen, review: Review, asked: Asked) -> ScreenAnswer:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -60,12 +60,8 @@ def left_note(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) ->
         snapshot: what assessors did.
         earlier: assessor -> the grades that the records have of them, from earlier reviews.
     """
-    given = {
-        (name, cell)
-        for cell, assessors in snapshot.grades.items()
-        for name, said in assessors.items()
-        if said.stands is not None
-    }
+    said = [(name, cell, one) for cell, by in snapshot.grades.items() for name, one in by.items()]
+    given = {(name, cell) for name, cell, one in said if one.stands is not None}
     given |= {(name, cell) for name, cells in earlier.items() for cell in cells}
     count = sum((cell.query_id, cell.item_id) in snapshot.left for _, cell in given)
     if not count:
@@ -129,45 +125,43 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class QueryMaterial:
+class QueryMaterial(NamedTuple):
     """One query of the records.
 
     Attributes:
-        query_id: the query.
         text: its text.
         passages: doc_id -> the passage with the grades of the main grader, in file order.
-        ratings: doc_id -> grader -> item_id -> grade, of all graders on the main one's scale, that one too.
         record: the compiled grades and the rankings, for leaderboards; assessors' grades in the records stand in the
             main grader's place.
-        assessors: (doc_id, item_id) -> assessor -> grade, of those grades by assessors.
-        graded_once: (doc_id, item_id) -> assessors who graded other words or gold answers of the item, in the records:
-            these grades do not count, and their assessors saw the grader's.
-        settled: (doc_id, item_id) -> (name, grade): what an adjudicator decided, in the records.
     """
 
-    query_id: str
     text: str
     passages: Mapping[str, CheckedPassage]
-    ratings: Mapping[str, Mapping[str, Mapping[str, float]]]
     record: RecordQuery
-    assessors: Mapping[tuple[str, str], Mapping[str, float]]
-    graded_once: Mapping[tuple[str, str], Collection[str]]
-    settled: Mapping[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
-
-    @cached_property
-    def earlier_grades(self) -> Mapping[tuple[str, str], float]:
-        """(doc_id, item_id) -> the one grade of assessors that the records have."""
-        found = {place: grade_of_assessors(given.values()) for place, given in self.assessors.items()}
-        return found | {place: grade for place, (_, grade) in self.settled.items()}
-
-    def others(self, doc_id: str, item_id: str) -> dict[str, float]:
-        """grader -> grade of one passage and item, of graders on the main one's scale and assessors (`human:NAME`)."""
-        graders = self.ratings.get(doc_id, {}).items()
-        return {grader: grades[item_id] for grader, grades in graders if item_id in grades}
 
 
 @dataclass(frozen=True)
+class Said:
+    """What the records say of grades beside the main grader's.
+
+    Attributes:
+        others: cell -> grader -> grade, of all graders on the main one's scale, that one too, and of assessors
+            (`human:NAME`).
+        assessors: cell -> assessor -> grade, of earlier reviews.
+        shown: cell -> assessors who were shown the grader's grade; also where theirs count no more, because they graded
+            other words or gold answers of the item.
+        settled: cell -> (name, grade): what an adjudicator decided.
+        blind: assessor -> cell -> the first, blind grade.
+    """
+
+    others: dict[CellKey, dict[str, float]] = field(default_factory=dict)
+    assessors: dict[CellKey, dict[str, float]] = field(default_factory=dict)
+    shown: dict[CellKey, set[str]] = field(default_factory=dict)
+    settled: dict[CellKey, tuple[str, float]] = field(default_factory=dict)
+    blind: dict[str, dict[CellKey, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
 class Material:
     """All that is reviewed.
 
@@ -181,7 +175,7 @@ class Material:
         waiting: (query_id, item_id) of items that an earlier review edited, and that wait for the main grader's grades.
         stale: these, and those of which another grader's grades are older than the edit.
         scale: the scale of the main grader's grades.
-        blind: assessor -> cell -> the first, blind grade, of earlier reviews.
+        said: what the records say beside these grades.
     """
 
     bank: TestBank
@@ -193,7 +187,7 @@ class Material:
     waiting: frozenset[tuple[str, str]] = frozenset()
     stale: frozenset[tuple[str, str]] = frozenset()
     scale: Scale = SELF_RATING
-    blind: Mapping[str, Mapping[CellKey, float]] = field(default_factory=dict)
+    said: Said = field(default_factory=Said)
 
     @property
     def is_draft(self) -> bool:
@@ -238,14 +232,8 @@ class Material:
     @cached_property
     def spreads(self) -> NDArray[np.float32]:
         """How far the graders lie apart, max − min, for each grade in `cells`; 0 where one grader graded it."""
-        found: list[float] = []
-        for query in self.queries.values():
-            for doc_id, passage in query.passages.items():
-                graders = list(query.ratings.get(doc_id, {}).values())
-                for item_id in passage.grades:
-                    grades = [of_grader[item_id] for of_grader in graders if item_id in of_grader]
-                    found.append(max(grades) - min(grades) if grades else 0)
-        return np.array(found, dtype=np.float32)
+        found = (self.said.others.get(cell, {}).values() for cell in self.cells)
+        return np.array([max(grades) - min(grades) if grades else 0 for grades in found], dtype=np.float32)
 
     @cached_property
     def confidences(self) -> NDArray[np.float64]:
@@ -256,8 +244,8 @@ class Material:
         return np.array([np.nan if row.confidence is None else row.confidence for row in rows], dtype=np.float64)
 
     @cached_property
-    def influence(self) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-        """How much of the leaderboard turns on each grade in `cells`, how many runs it moves, and how many there are.
+    def influence(self) -> NDArray[np.float64]:
+        """How much of the leaderboard turns on each grade in `cells`.
 
         A grade moves the Rubric-Cover@20 of those runs that rank the passage and have no other passage in the cutoff
         that covers the item. With n such runs of N, score = n (N − n) / |R_q|: the pairs of runs whose difference
@@ -265,37 +253,31 @@ class Material:
         (n = N) move together: score 0.
         """
         runs = len({run for query in self.queries.values() for run in query.record.rankings})
-        scores, moved = np.zeros(len(self.cells)), np.zeros(len(self.cells), dtype=np.int64)
+        scores = np.zeros(len(self.cells))
         for query_id, query in self.queries.items():
             for (doc_id, item_id), count in _moved(query, self.scale.covers).items():
                 number = self.numbers[CellKey(query_id, doc_id, item_id)]
-                moved[number], scores[number] = count, count * (runs - count) / len(query.record.grades.items)
-        return scores, moved, runs
+                scores[number] = count * (runs - count) / len(query.record.grades.items)
+        return scores
 
     @cached_property
     def graded_by(self) -> dict[str, frozenset[CellKey]]:
         """assessor -> the grades in `cells` that have one by the assessor in the records."""
         found: dict[str, set[CellKey]] = {}
-        for query_id, query in self.queries.items():
-            for (doc_id, item_id), assessors in query.assessors.items():
-                if item_id in query.passages[doc_id].grades:
-                    for assessor in assessors:
-                        found.setdefault(assessor, set()).add(CellKey(query_id, doc_id, item_id))
+        for cell in self.said.assessors.keys() & self.numbers.keys():
+            for assessor in self.said.assessors[cell]:
+                found.setdefault(assessor, set()).add(cell)
         return {assessor: frozenset(cells) for assessor, cells in found.items()}
+
+    @cached_property
+    def earlier_grades(self) -> Mapping[CellKey, float]:
+        """The one grade of assessors that the records have of a cell."""
+        found = {cell: grade_of_assessors(given.values()) for cell, given in self.said.assessors.items()}
+        return found | {cell: grade for cell, (_, grade) in self.said.settled.items()}
 
     def earlier(self, cell: CellKey) -> Mapping[str, float]:
         """assessor -> the grade of a cell that the records have."""
-        return self.queries[cell.query_id].assessors.get((cell.doc_id, cell.item_id), {})
-
-    def settled(self, cell: CellKey) -> tuple[str, float] | None:
-        """Who decided a cell as an adjudicator, and how, in the records; None where nobody did."""
-        return self.queries[cell.query_id].settled.get((cell.doc_id, cell.item_id))
-
-    def was_shown(self, assessor: str, cell: CellKey) -> bool:
-        """Whether an assessor graded a cell in an earlier review, and was shown the grader's grade there."""
-        place, query = (cell.doc_id, cell.item_id), self.queries[cell.query_id]
-        known = {*query.assessors.get(place, ()), *query.graded_once.get(place, ())}
-        return assessor in known or cell in self.blind.get(assessor, ())
+        return self.said.assessors.get(cell, {})
 
     @cached_property
     def items(self) -> dict[tuple[str, str], RubricItem]:
@@ -358,39 +340,59 @@ def load_material(
         )
     overriding = GradeSetSelector(replace(chosen, assessors="override"), name)
     queries: dict[str, QueryMaterial] = {}
-    for group, whole in zip(machine, groups, strict=True):
+    for group in groups:
         query = checked[group.query_id]
         passages = {passage.doc_id: passage for passage in query.passages}
-        assessors, graded_once, settled = _assessors(whole, passages, found.kind if found else "", the_bank)
-        queries[group.query_id] = QueryMaterial(
-            group.query_id,
-            query.text,
-            passages,
-            _ratings(group.passages, prompts, scale, assessors),
-            select_query(whole, overriding, the_bank),
-            assessors,
-            graded_once,
-            settled,
-        )
+        record = select_query(group, overriding, the_bank)
+        queries[group.query_id] = QueryMaterial(query.text, passages, record)
     overriding.note_assessors()
     if found is None:
         return Material(the_bank, queries, groups, "", name, overriding)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grade_set}]"))
     waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
-    return Material(the_bank, queries, groups, grader, name, overriding, waiting, stale, scale, _blind(groups, queries))
-
-
-def _blind(groups: Iterable[QueryPassages], queries: Mapping[str, QueryMaterial]) -> dict[str, dict[CellKey, float]]:
-    """assessor -> cell -> the first, blind grade that earlier reviews exported, of cells that are reviewed."""
-    found: dict[str, dict[CellKey, float]] = {}
+    material = Material(the_bank, queries, groups, grader, name, overriding, waiting, stale, scale)
     for group in groups:
         for passage in group.passages:
-            for entry in filter(is_blind_set, passage.exam_grades or ()):
-                said = found.setdefault(entry.llm.removeprefix(HUMAN), {})
-                for item_id, grade in grade_of_items(entry).items():
-                    if item_id in queries[group.query_id].passages[passage.doc_id].grades:
-                        said.setdefault(CellKey(group.query_id, passage.doc_id, item_id), grade)
-    return found
+            _hear_graders(material, group.query_id, passage, prompts)
+            # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
+            if queries[group.query_id].passages[passage.doc_id].grades:
+                _hear_assessors(material, group.query_id, passage, found.kind)
+    return material
+
+
+def _hear_graders(
+    material: Material, query_id: str, passage: GradedPassage, prompts: Mapping[GradeSetKey, str]
+) -> None:
+    """Notes what graders and, blindly, assessors said of a passage."""
+    for entry in passage.exam_grades or ():
+        its_scale = scale_of_set(entry)
+        grades = {CellKey(query_id, passage.doc_id, item_id): one for item_id, one in grade_of_items(entry).items()}
+        if is_blind_set(entry):
+            name = entry.llm.removeprefix(HUMAN)
+            for cell in grades.keys() & material.numbers.keys():
+                material.said.blind.setdefault(name, {}).setdefault(cell, grades[cell])
+                material.said.shown.setdefault(cell, set()).add(name)
+        elif not entry.llm.startswith(HUMAN) and its_scale is not None and its_scale[:2] == material.scale[:2]:
+            grader = grader_name(entry.llm, prompts[grade_set_key(entry)])
+            for cell, grade in grades.items():
+                material.said.others.setdefault(cell, {})[grader] = grade
+
+
+def _hear_assessors(material: Material, query_id: str, passage: GradedPassage, kind: str) -> None:
+    """Notes what assessors said of a passage in earlier reviews, where it is not stale."""
+    said, items = material.said, {item.item_id: item for item in material.bank.items.get(query_id, ())}
+    found = grades_by_assessors(passage, kind, items)
+    everything = grades_by_assessors(passage, kind, None) if found.stale else found
+    for name, grades in found.by_assessor.items():
+        for item_id, grade in grades.items():
+            cell = CellKey(query_id, passage.doc_id, item_id)
+            said.assessors.setdefault(cell, {})[name.removeprefix(HUMAN)] = grade
+            said.others.setdefault(cell, {})[name] = grade
+    for name, grades in everything.by_assessor.items():
+        for item_id in grades:
+            said.shown.setdefault(CellKey(query_id, passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
+    for item_id, (name, grade) in found.settled.items():
+        said.settled[CellKey(query_id, passage.doc_id, item_id)] = name.removeprefix(HUMAN), grade
 
 
 def grader_name(llm: str, prompt_class: str) -> str:
@@ -431,54 +433,6 @@ def _finds(selector: GradeSetSelector, groups: Sequence[QueryPassages], bank: Te
     return False
 
 
-def _assessors(
-    group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
-) -> tuple[
-    dict[tuple[str, str], dict[str, float]], dict[tuple[str, str], set[str]], dict[tuple[str, str], tuple[str, float]]
-]:
-    """(doc_id, item_id) -> assessor -> grade, of those that are not stale; whose are; and what was decided."""
-    items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    once: dict[tuple[str, str], set[str]] = {}
-    settled: dict[tuple[str, str], tuple[str, float]] = {}
-    for passage in group.passages:
-        # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
-        if not passages[passage.doc_id].grades:
-            continue
-        assessors = grades_by_assessors(passage, kind, items)
-        for item_id, (name, grade) in assessors.settled.items():
-            settled[passage.doc_id, item_id] = name.removeprefix(HUMAN), grade
-        for name, grades in assessors.by_assessor.items():
-            for item_id, grade in grades.items():
-                found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade
-        if assessors.stale:
-            for name, all_of_them in grades_by_assessors(passage, kind, None).by_assessor.items():
-                for item_id in all_of_them.keys() - assessors.by_assessor.get(name, {}).keys():
-                    once.setdefault((passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
-    return found, once, settled
-
-
-def _ratings(
-    passages: Iterable[GradedPassage],
-    prompts: Mapping[GradeSetKey, str],
-    scale: Scale,
-    assessors: Mapping[tuple[str, str], Mapping[str, float]],
-) -> dict[str, dict[str, dict[str, float]]]:
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for passage in passages:
-        for entry in passage.exam_grades or ():
-            its_scale = scale_of_set(entry)
-            if its_scale is None or its_scale[:2] != scale[:2]:
-                continue
-            grader = grader_name(entry.llm, prompts[grade_set_key(entry)])
-            of_passage = found.setdefault(passage.doc_id, {})
-            of_passage[grader] = {**of_passage.get(grader, {}), **grade_of_items(entry)}
-    for (doc_id, item_id), given in assessors.items():
-        for assessor, grade in given.items():
-            found.setdefault(doc_id, {}).setdefault(f"{HUMAN}{assessor}", {})[item_id] = grade
-    return found
-
-
 Order = Literal["disagreement", "influence", "uncertainty", "audit", "query", "decide", "differ"]
 ORDERS: tuple[Order, ...] = ("disagreement", "influence", "uncertainty", "audit", "query")
 
@@ -516,119 +470,84 @@ class QueueChoice:
         return {"order": self.order, **({"query": self.query_id} if self.query_id else {})}
 
 
-class QueueEntry(NamedTuple):
-    """One grade to check, and why it stands where it stands."""
-
-    cell: CellKey
-    why: str
-
-
-class CellQueue(Sequence[QueueEntry]):
-    """A queue as the places of its grades in `Material.cells`: entries are made when they are looked at.
+class CellQueue:
+    """A queue as the places of its grades in `Material.cells`.
 
     Args:
         material: the grades.
         numbers: the places, in the order of the queue; no place twice.
-        why: why the grade of a place stands there.
     """
 
-    def __init__(self, material: Material, numbers: NDArray[np.int64], why: Callable[[int], str]) -> None:
-        self._cells, self._known, self._numbers, self._why = material.cells, material.numbers, numbers, why
-        self._start = int(numbers.min()) if len(numbers) else 0
-        self._places = np.full(int(numbers.max()) + 1 - self._start if len(numbers) else 0, -1, dtype=np.int64)
-        self._places[numbers - self._start] = np.arange(len(numbers))
+    def __init__(self, material: Material, numbers: NDArray[np.int64]) -> None:
+        self._material, self._numbers = material, numbers
+        self._places = np.full(len(material.cells), -1)
+        self._places[numbers] = np.arange(len(numbers))
 
     def __len__(self) -> int:
         return len(self._numbers)
 
-    @overload
-    def __getitem__(self, place: int) -> QueueEntry: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[QueueEntry]: ...
-
-    def __getitem__(self, place: int | slice) -> QueueEntry | list[QueueEntry]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        number = int(self._numbers[place])
-        return QueueEntry(self._cells[number], self._why(number))
+    def __getitem__(self, place: int) -> CellKey:
+        return self._material.cells[int(self._numbers[place])]
 
     def place(self, cell: CellKey) -> int | None:
         """Where a grade stands; None where it is not in the queue."""
-        at = self._known.get(cell, -1) - self._start
-        found = int(self._places[at]) if 0 <= at < len(self._places) else -1
-        return found if found >= 0 else None
+        number = self._material.numbers.get(cell)
+        return None if number is None or self._places[number] < 0 else int(self._places[number])
 
 
-def make_queue(
-    material: Material,
-    choice: QueueChoice,
-    assessors: Mapping[CellKey, Mapping[str, AssessorGrade]],
-    kept: NDArray[np.bool_] | None = None,
-    audit: Sequence[CellKey] = (),
-) -> CellQueue:
-    """The queue of a choice: grades by a score, the highest first, and those of score 0 left out. Ties stand in file
-    order.
+def make_queue(material: Material, choice: QueueChoice, snapshot: Snapshot, audit: Sequence[CellKey] = ()) -> CellQueue:
+    """The queue of a choice: grades by a score, the highest first, without those of score 0 and of items that count no
+    more. Ties stand in file order.
 
     Args:
         material: what is reviewed.
         choice: which queue.
-        assessors: what assessors say now; only the orders of disagreement and of decisions hang on it.
-        kept: see `kept_cells`; None keeps all.
+        snapshot: how things stand; only the orders of disagreement and of decisions hang on what assessors say.
         audit: what an audit asks, in its order.
     """
-    asked = [
-        places
-        for query_id, places in material.ranges.items()
-        if choice.query_id in ("", query_id) and (not choice.queries or query_id in choice.queries)
-    ]
-    numbers = np.concatenate([np.arange(0), *(np.arange(places.start, places.stop) for places in asked)])
-    if kept is not None:
-        numbers = numbers[kept[numbers]]
+    cells = material.cells
+    asked = np.zeros(len(cells), dtype=np.bool_)
+    for query_id in choice.queries or material.ranges:
+        if choice.query_id in ("", query_id) and query_id in material.ranges:
+            asked[material.ranges[query_id]] = True
+    for query_id in {query_id for query_id, _ in snapshot.left}:
+        for number in material.ranges.get(query_id, ()):
+            asked[number] &= (query_id, cells[number].item_id) not in snapshot.left
     if choice.order == "audit":
         drawn = np.array([material.numbers[cell] for cell in audit], dtype=np.int64)
-        return CellQueue(material, drawn[np.isin(drawn, numbers)], lambda _: "audit")
-    scores, why = _scores(material, choice, assessors)
-    if choice.order != "query":
-        ranks = np.argsort(-scores[numbers], kind="stable")
-        numbers = numbers[ranks[: np.count_nonzero(scores[numbers])]]
-    return CellQueue(material, numbers, why)
+        return CellQueue(material, drawn[asked[drawn]])
+    scores = np.where(asked, _scores(material, choice, snapshot.grades), 0)
+    found = np.flatnonzero(scores)
+    return CellQueue(material, found[np.argsort(-scores[found], kind="stable")])
 
 
 def _scores(
     material: Material, choice: QueueChoice, assessors: Mapping[CellKey, Mapping[str, AssessorGrade]]
-) -> tuple[NDArray[Any], Callable[[int], str]]:
-    """The score of each grade in `cells` in an order, and why the grade of a place has it.
+) -> NDArray[Any]:
+    """The score of each grade in `cells` in an order.
 
     By disagreement it is 2 where graders on one scale and assessors lie far apart (max − min ≥ `_far`), and 1 where
     they differ. By certainty it falls with the probability of the most probable grade; grades without a distribution
     have 0. What is most probable is not told: the assessor has still to give a grade.
     """
-    cells = material.cells
-    if choice.order == "disagreement":
-
-        def differ(number: int) -> str:
-            grades = _all_grades(material, cells[number], assessors.get(cells[number], {}))
-            return f"{len(grades)} grades differ by {max(grades) - min(grades):.6g}"
-
-        spreads = material.spreads.copy()
-        for cell, said in assessors.items():
-            grades = _all_grades(material, cell, said)
-            spreads[material.numbers[cell]] = max(grades) - min(grades) if grades else 0
-        return (spreads > 0).astype(np.int8) + (spreads >= _far(material)), differ
     if choice.order == "influence":
-        scores, moved, runs = material.influence
-        return scores, lambda number: f"moves {moved[number]} of {runs} runs"
+        return material.influence
     if choice.order == "uncertainty":
-        known = np.nan_to_num(2 - material.confidences)
-        return known, lambda number: f"confidence {material.confidences[number]:.2f}"
-    chosen = np.zeros(len(cells), dtype=np.int8)
+        return np.nan_to_num(2 - material.confidences)
+    if choice.order == "query":
+        return np.ones(len(material.cells))
+    by_graders = choice.order == "disagreement"
+    scores = material.spreads.copy() if by_graders else np.zeros(len(material.cells))
     for cell, said in assessors.items():
-        if choice.order == "decide":
-            chosen[material.numbers[cell]] = waits_for(said, choice.assessor)
-        elif choice.order == "differ":
-            chosen[material.numbers[cell]] = _is_split(material, cell, said, choice)
-    return chosen, lambda _: {"decide": "to decide", "differ": "assessors differ"}.get(choice.order, "")
+        if by_graders:
+            grades = _all_grades(material, cell, said)
+            score = max(grades) - min(grades) if grades else 0.0
+        elif choice.order == "decide":
+            score = waits_for(said, choice.assessor)
+        else:
+            score = _is_split(material, cell, said, choice)
+        scores[material.numbers[cell]] = score
+    return (scores > 0).astype(np.int8) + (scores >= _far(material)) if by_graders else scores
 
 
 def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
@@ -639,7 +558,7 @@ def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
 
 def _is_split(material: Material, cell: CellKey, said: Mapping[str, AssessorGrade], choice: QueueChoice) -> bool:
     """Whether assessors differ on a cell, nobody decided it, and the one who asks has not still to grade it blindly."""
-    if adjudicated(said) is not None or material.settled(cell) is not None:
+    if adjudicated(said) is not None or cell in material.said.settled:
         return False
     grades = dict(material.earlier(cell))
     for name, one in said.items():
@@ -648,19 +567,11 @@ def _is_split(material: Material, cell: CellKey, said: Mapping[str, AssessorGrad
     return len(set(grades.values())) > 1 and (choice.assessor in grades or choice.judges)
 
 
-def kept_cells(material: Material, left: Collection[tuple[str, str]]) -> NDArray[np.bool_]:
-    """For each grade in `cells`, whether it is of none of these items, given as (query_id, item_id)."""
-    kept = np.ones(len(material.cells), dtype=np.bool_)
-    for query_id in {query_id for query_id, _ in left}:
-        for number in material.ranges.get(query_id, range(0)):
-            kept[number] = (query_id, material.cells[number].item_id) not in left
-    return kept
-
-
 def _all_grades(material: Material, cell: CellKey, said: Mapping[str, AssessorGrade]) -> Collection[float]:
-    grades = material.queries[cell.query_id].others(cell.doc_id, cell.item_id)
     # Who graded it in an earlier review, too, has one grade: the later.
-    grades |= {f"{HUMAN}{name}": one.final for name, one in said.items() if one.final is not None}
+    grades = material.said.others.get(cell, {}) | {
+        f"{HUMAN}{name}": one.final for name, one in said.items() if one.final is not None
+    }
     return grades.values()
 
 

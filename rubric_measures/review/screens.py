@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -153,12 +154,9 @@ def page(template: str, review: Review, asked: Asked, *, status: int = 200, **va
     to_decide = len(review.queue(deciding, review.store.snapshot())) if asked.assessor else 0
     content = render(
         template,
-        path=asked.path,
+        review=review,
+        asked=asked,
         to_decide=to_decide,
-        assessor_name=asked.assessor,
-        form_token=asked.form_token,
-        grader=review.material.grader,
-        is_draft=review.material.is_draft,
         taken_back=action(review, asked, "undone"),
         **values,
     )
@@ -196,7 +194,9 @@ def local_path(target: str) -> str:
 
 _WORD = re.compile(r"\w+")
 # Scripts that put no spaces between words: two characters that stand together count as a word.
-_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
+_RANGES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_UNSPACED = re.compile(f"[{_RANGES}]+")
+_TOKEN = re.compile(rf"[{_RANGES}]+|[^\W{_RANGES}]+|\W+")
 # Scripts of one stemmer each; the others are Latin.
 _SCRIPTS = {
     "russian": re.compile("[\u0400-\u04ff]"),
@@ -240,10 +240,6 @@ def _stem(word: str, language: str) -> str:
     return str(_stemmer(language).stemWord(word))
 
 
-def _pairs(run: str) -> list[str]:
-    return [run[at : at + 2] for at in range(len(run) - 1)]
-
-
 def mark_words(passage: str, *sources: str) -> list[Piece]:
     """Cuts a passage into pieces; words with the stem of a content word of the sources are marked.
 
@@ -254,27 +250,18 @@ def mark_words(passage: str, *sources: str) -> list[Piece]:
     """
     language = _language(" ".join(sources))
     common = _common().get(language, frozenset())
-    words = {word for source in sources for word in _WORD.findall(source.casefold()) if word not in common}
+    words = {word for source in sources for word in _WORD.findall(source.casefold())} - common
     wanted = {_stem(word, language) for word in words}
-    pairs = {pair for source in sources for run in _UNSPACED.findall(source) for pair in _pairs(run)}
-    spans = [match.span() for match in _WORD.finditer(passage) if _stem(match.group().casefold(), language) in wanted]
-    for match in _UNSPACED.finditer(passage) if pairs else ():
-        start = match.start()
-        spans += [(start + at, start + at + 2) for at, pair in enumerate(_pairs(match.group())) if pair in pairs]
-    return _cut(passage, sorted(spans))
-
-
-def _cut(passage: str, spans: list[tuple[int, int]]) -> list[Piece]:
-    """The passage in pieces; spans, by their start, may overlap."""
+    pairs = {run[at : at + 2] for source in sources for run in _UNSPACED.findall(source) for at in range(len(run) - 1)}
     pieces: list[Piece] = []
-    last = 0
-    for start, end in spans:
-        if start < last:
-            pieces[-1] = Piece(pieces[-1].text + passage[last:end], True)
+    for token in _TOKEN.findall(passage):
+        if _UNSPACED.match(token):
+            around = [{token[max(at - 1, 0) : at + 1], token[at : at + 2]} for at in range(len(token))]
+            pieces += [Piece(char, bool(pairs & both)) for char, both in zip(token, around, strict=True)]
         else:
-            pieces += [Piece(passage[last:start], False), Piece(passage[start:end], True)]
-        last = max(last, end)
-    return [piece for piece in (*pieces, Piece(passage[last:], False)) if piece.text]
+            pieces.append(Piece(token, _stem(token.casefold(), language) in wanted))
+    runs = groupby(pieces, key=lambda piece: piece.marked)
+    return [Piece("".join(piece.text for piece in run), marked) for marked, run in runs]
 
 
 _MOST_BUTTONS = 21
@@ -290,7 +277,8 @@ _ORDERS: dict[Order, tuple[str, str]] = {
     ),
     "influence": (
         "Most influential on the leaderboard",
-        "Grades that most pairs of runs turn on: a wrong one here moves ranks.",
+        "Grades that most pairs of runs turn on: a wrong one here moves ranks. Less blind than an audit: where few "
+        "passages of an item come, one of them probably covers it.",
     ),
     "disagreement": ("Graders disagree", "Where graders or assessors say different things, so that one is wrong."),
     "differ": (
@@ -326,12 +314,8 @@ def queue_choice(review: Review, order: Order, assessor: str, query_id: str = ""
 
 
 def check_url(choice: QueueChoice, cell: CellKey, **more: str) -> str:
-    """The address of a cell: `/check/QUERY/PASSAGE/ITEM`, in a queue."""
-    fields = {**choice.fields, **more}
-    # Browsers resolve these two as folders.
-    if {".", ".."} & set(cell):
-        return "/check?" + urlencode({**fields, "q": cell.query_id, "d": cell.doc_id, "i": cell.item_id})
-    return "/check/" + "/".join(quote(part, safe="") for part in cell) + "?" + urlencode(fields)
+    """The address of a cell, in a queue."""
+    return "/check?" + urlencode({**choice.fields, **dict(zip("qdi", cell, strict=True)), **more})
 
 
 class Seat:
@@ -347,7 +331,6 @@ class Seat:
         self.review, self.choice, self.assessor = review, choice, assessor
         self.snapshot = review.store.snapshot()
         self.queue = review.queue(choice, self.snapshot)
-        self.url = "/?" + urlencode(choice.fields)
 
     def said(self, cell: CellKey) -> AssessorGrade | None:
         """What the assessor says of a cell."""
@@ -366,7 +349,7 @@ class Seat:
         none. It is of another passage."""
         after = 0 if (place := self.place(cells)) is None else place + 1
         for step in range(len(self.queue)):
-            cell = self.queue[(after + step) % len(self.queue)].cell
+            cell = self.queue[(after + step) % len(self.queue)]
             if cell not in cells and (self.choice.order in ("decide", "differ") or self.is_new(cell)):
                 return check_url(self.choice, cell)
         return ""
@@ -377,7 +360,7 @@ class Seat:
 
     def beside(self, cells: Sequence[CellKey], places: range) -> str:
         """The address of the first of these places of the queue that is of another passage."""
-        found = (one for place in places if (one := self.queue[place].cell) not in cells)
+        found = (one for place in places if (one := self.queue[place]) not in cells)
         return next((check_url(self.choice, one) for one in found), "")
 
     def progress(self) -> dict[str, int]:
@@ -403,17 +386,18 @@ class Seat:
 
 
 def queue(review: Review, asked: Asked) -> ScreenAnswer:
-    """The first screen: the queues; with an order, that queue as a list."""
-    return _listed(review, asked) if asked.get("order") else _cards(review, asked)
+    """The first screen: the queues. With an order, the next grade of that queue, where there is one."""
+    start = Seat(review, choice_of(review, asked), asked.assessor).start() if asked.get("order") else ""
+    return ScreenAnswer(redirect=start) if start else _cards(review, asked)
 
 
 def _cards(review: Review, asked: Asked) -> ScreenAnswer:
     query_id = choice_of(review, asked).query_id
-    cards = []
+    cards: list[dict[str, Any]] = []
     for order, (name, purpose) in _ORDERS.items():
         seat = Seat(review, queue_choice(review, order, asked.assessor, query_id), asked.assessor)
         said = {"order": order, "name": name, "purpose": purpose}
-        cards.append({**said, **seat.progress(), "start": seat.start(), "url": seat.url})
+        cards.append({**said, **seat.progress(), "start": seat.start()})
     snapshot = review.store.snapshot()
     # What there is nothing to do in stands last, and what only the adjudicator can do is their first.
     judges = bool(asked.assessor) and asked.assessor == review.adjudicator
@@ -424,47 +408,11 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
         asked,
         title="Check grades",
         cards=cards,
-        note=note_of(review.material, review.audit(snapshot), snapshot.grades)
+        note=note_of(review.material, review.audit(snapshot), snapshot)
         if review.blind and not review.material.is_draft
         else None,
         finished=next((card for card in cards if card["order"] == asked.get("finished")), None),
-        assigned=review.assignments.get(asked.assessor, ()),
-        assigned_spans=review.spans(asked.assessor),
         query_id=query_id,
-        queries=review.material.queries,
-    )
-
-
-def _listed(review: Review, asked: Asked) -> ScreenAnswer:
-    seat = Seat(review, choice_of(review, asked), asked.assessor)
-    rows = []
-    for cell, why in seat.queue[:_LISTED]:
-        earlier = review.material.earlier(cell)
-        rows.append(
-            {
-                "url": check_url(seat.choice, cell),
-                "cell": cell,
-                "item": words_of(seat.snapshot, cell, review.material.grade(cell).item_text),
-                # How far graders lie apart would tell their grades (5 apart: 0 and 5), and those of the rows between.
-                "why": "graders disagree" if seat.choice.order == "disagreement" and review.blind else why,
-                "state": state_of_grade(seat.said(cell), asked.assessor in earlier),
-                "assessors": len(seat.snapshot.grades.get(cell, {}).keys() | earlier.keys()),
-            }
-        )
-    return page(
-        "queue.html",
-        review,
-        asked,
-        title=_ORDERS[seat.choice.order][0],
-        purpose=_ORDERS[seat.choice.order][1],
-        rows=rows,
-        **seat.progress(),
-        more=max(len(seat.queue) - _LISTED, 0),
-        choice=seat.choice,
-        orders={order: name for order, (name, _) in _ORDERS.items()},
-        blind=review.blind,
-        queries=review.material.queries,
-        start=seat.start(),
     )
 
 
@@ -519,11 +467,11 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         review,
         asked,
         title="Check grades",
+        seat=seat,
         cell=cell,
         rows=rows,
         current=rows[at],
         deciding=cells[deciding] if waiting else None,
-        query_text=review.material.queries[cell.query_id].text,
         pieces=mark_words(row.text, rows[at]["item"], *rows[at]["gold"], rows[at]["answer"]),
         grades=grades,
         own_names=bool(scale.names) or scale.highest - scale.lowest < 3,
@@ -531,15 +479,12 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         is_typed=len(grades) > _MOST_BUTTONS,
         # The key that gives a grade: its digits, and - for the one below 0.
         keys={grade: str(grade) if grade >= 0 else "-" for grade in grades},
-        covers=scale.covers,
         place=place,
         fields=seat.choice.fields,
         up_url=rows[at - 1]["url"] if at else "",
         down_url=rows[at + 1]["url"] if at + 1 < len(rows) else "",
         next_url=following,
         previous_url="" if place is None else seat.beside(cells, range(place - 1, -1, -1)),
-        queue_url=seat.url,
-        guidelines=review.guidelines,
         progress=seat.progress(),
     )
 
@@ -553,11 +498,10 @@ def _row(seat: Seat, cell: CellKey) -> dict[str, Any]:
     # Who decides for all has to see what all say.
     judges = seat.choice.judges and is_in
     shown = done or judges or not seat.review.blind
-    others = material.queries[cell.query_id].others(cell.doc_id, cell.item_id) if shown else {}
+    others = material.said.others.get(cell, {}) if shown else {}
     assessors = snapshot.grades.get(cell, {}) if shown else {}
     return {
         "cell": cell,
-        "fields": {"q": cell.query_id, "d": cell.doc_id, "i": cell.item_id},
         "is_in": is_in,
         "url": check_url(seat.choice, cell),
         "item": words_of(snapshot, cell, row.item_text) or cell.item_id,
@@ -582,7 +526,8 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
     (cell, row), choice = _asked_cell(review, asked), choice_of(review, asked)
     grade = _asked_grade(review, asked)
     differ = Seat(review, queue_choice(review, "differ", asked.assessor), asked.assessor)
-    seen = review.material.was_shown(asked.assessor, cell) or review.store.has_graded(asked.assessor, cell)
+    seen = asked.assessor in review.material.said.shown.get(cell, ())
+    seen |= review.store.has_graded(asked.assessor, cell)
     # The adjudicator may have looked at what assessors say.
     seen |= differ.choice.judges and differ.queue.place(cell) is not None
     blind = review.blind and not seen
@@ -633,7 +578,7 @@ def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
     done = review.store.undo(asked.assessor)
     if done is None:
         return error_page(review, asked, "You have done nothing that could be taken back.", 400)
-    payload, undone = done.event.payload, {"undone": str(done.undo.event_id)}
+    payload, undone = done[0].payload, {"undone": str(done[1].event_id)}
     if "doc_id" in payload:
         cell = cell_of(payload)
         # What was decided for all is open again in the adjudicator's queue alone.
@@ -668,7 +613,6 @@ def progress(review: Review, asked: Asked) -> ScreenAnswer:
         assessors=rows,
         agreements=agreement_rows(material, snapshot),
         few=FEW,
-        adjudicator=review.adjudicator,
     )
 
 
@@ -731,7 +675,7 @@ def post_assessor(review: Review, asked: Asked) -> ScreenAnswer:
 
 def guidelines(review: Review, asked: Asked) -> ScreenAnswer:
     """The instructions for assessors, on a page of their own."""
-    return page("guidelines.html", review, asked, title="Guidelines", guidelines=review.guidelines)
+    return page("guidelines.html", review, asked, title="Guidelines")
 
 
 # What is listed of a queue, or of the passages of an item.
@@ -762,7 +706,6 @@ def bank(
         "query_id": query_id,
         "fields": {"query": query_id},
         "problem": problem,
-        "sent": asked,
         # An item as it was typed is shown again where it was not taken.
         "typed": {name: asked.get(name) for name in ("text", "importance", "weight")}
         | {"gold_answers": asked.get("gold_answers").splitlines()},
@@ -771,13 +714,11 @@ def bank(
         return _item_page(review, asked, snapshot, state_of(snapshot, key), shared)
     states = [state for state in snapshot.items.values() if state.item.query_id == query_id]
     live = [state for state in states if not state.retired]
-    texts = review.material.bank.query_texts
     return page(
         "bank.html",
         review,
         asked,
         title="Edit the bank",
-        queries={name: texts.get(name, "") for name in review.material.bank.items},
         live=live,
         retired=[state for state in states if state.retired],
         facets=sorted({state.item.facet_id for state in live if state.item.facet_id}),

@@ -16,11 +16,11 @@ from __future__ import annotations
 import csv
 import json
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from itertools import combinations, groupby, pairwise
 from pathlib import Path
 from statistics import median
@@ -29,6 +29,7 @@ from typing import NamedTuple
 from ir_measures.measures.base import Measure
 
 from rubric_measures.analysis.audits import GUESSED_AGREEMENT, Audit, AuditPlan, Truth, make_audit, sentence
+from rubric_measures.analysis.resampling import Interval
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
@@ -63,7 +64,6 @@ from rubric_measures.review.queues import (
     CellQueue,
     Material,
     QueueChoice,
-    kept_cells,
     left_note,
     make_queue,
     waits_for,
@@ -72,7 +72,6 @@ from rubric_measures.review.store import (
     ADJUDICATE,
     AssessorGrade,
     CellKey,
-    Event,
     ReviewStore,
     Snapshot,
     edited_entries,
@@ -116,20 +115,15 @@ class AgreementRow(NamedTuple):
         second: another assessor, or the grader.
         pairs: how many grades both gave.
         exact: share of equal ones, in [0, 1].
-        kappa: Cohen's κ; None where chance explains all, or where a grade has a fraction.
-        weighted: κ with quadratic weights.
-        alpha: Krippendorff's α, ordinal.
-        intervals: `kappa`, `weighted` and `alpha` -> the ends of the 95 % interval over queries, where there are any.
+        numbers: `kappa` (Cohen's), `quadratic_kappa` and `alpha_ordinal` (Krippendorff's) -> the value, None where
+            chance explains all, and its 95 % interval over queries; none of them where a grade has a fraction.
     """
 
     first: str
     second: str
     pairs: int
     exact: float
-    kappa: float | None
-    weighted: float | None
-    alpha: float | None = None
-    intervals: Mapping[str, tuple[float, float]] = {}
+    numbers: Mapping[str, tuple[float | None, Interval]]
 
 
 def progress_rows(
@@ -178,7 +172,7 @@ def first_blind(material: Material, said: Said) -> dict[str, dict[CellKey, float
         for name, one in by_assessor.items():
             if one.blind and one.first is not None:
                 found.setdefault(name, {})[cell] = one.first
-    for name, known in material.blind.items():
+    for name, known in material.said.blind.items():
         # Whoever graded a cell in an earlier review first said that.
         found[name] = {**found.get(name, {}), **known}
     return found
@@ -201,38 +195,35 @@ def _agreement(name: str, other: str, a: Mapping[CellKey, float], b: Mapping[Cel
     from rubric_measures.measures.labels import LabelSource
 
     both = sorted(a.keys() & b.keys())
+    exact = sum(a[cell] == b[cell] for cell in both) / len(both)
     if any(one[cell] % 1 for one in (a, b) for cell in both):
-        return AgreementRow(name, other, len(both), sum(a[cell] == b[cell] for cell in both) / len(both), None, None)
+        return AgreementRow(name, other, len(both), exact, {})
     found = compare_sources([LabelSource(name, {cell: one[cell] for cell in both}) for one in (a, b)])
-    one = found.agreement
-    ends = {
-        short: (interval.low, interval.high)
-        for short, long in (("kappa", "kappa"), ("weighted", "quadratic_kappa"), ("alpha", "alpha_ordinal"))
-        if (interval := found.intervals[long]).low is not None and interval.high is not None
+    numbers = {
+        one: (getattr(found.agreement, one), found.intervals[one])
+        for one in ("kappa", "quadratic_kappa", "alpha_ordinal")
     }
-    return AgreementRow(
-        name, other, one.pairs, one.exact_match, one.kappa, one.quadratic_kappa, one.alpha_ordinal, ends
-    )
+    return AgreementRow(name, other, len(both), exact, numbers)
 
 
 # A pause is no work; what a passage takes before anybody worked, with five items.
 _PAUSE, _USUAL = 600.0, 70.0
 
 
-def blind_grades(material: Material, said: Said) -> dict[CellKey, float]:
+@lru_cache(maxsize=2)
+def blind_grades(material: Material, snapshot: Snapshot) -> Mapping[CellKey, float]:
     """The first, blind grade of each cell; of several assessors the one that counts."""
     found: dict[CellKey, list[float]] = {}
-    for of_name in first_blind(material, said).values():
+    for of_name in first_blind(material, snapshot.grades).values():
         for cell, grade in of_name.items():
             found.setdefault(cell, []).append(grade)
     return {cell: grade_of_assessors(grades) for cell, grades in found.items()}
 
 
-def shown_cells(material: Material, said: Said) -> frozenset[CellKey]:
+def shown_cells(material: Material, snapshot: Snapshot) -> frozenset[CellKey]:
     """Grades that assessors gave, none of them blindly: an audit cannot ask for them any more."""
-    graded = {cell for cell, by in said.items() if any(one.first is not None for one in by.values())}
-    graded = graded.union(*material.graded_by.values())
-    return frozenset(graded - blind_grades(material, said).keys())
+    graded = {cell for cell, by in snapshot.grades.items() if any(one.first is not None for one in by.values())}
+    return frozenset(graded.union(*material.graded_by.values()) - blind_grades(material, snapshot).keys())
 
 
 def draw(material: Material, plan: AuditPlan, left: Collection[tuple[str, str]], shown: Collection[CellKey]) -> Audit:
@@ -280,11 +271,11 @@ class AuditNote(NamedTuple):
     runs: list[str]
 
 
-def note_of(material: Material, audit: Audit, said: Said) -> AuditNote:
+def note_of(material: Material, audit: Audit, snapshot: Snapshot) -> AuditNote:
     """What an audit says now, or what it will be good for."""
-    blind = blind_grades(material, said)
+    blind = blind_grades(material, snapshot)
     checked = len(audit.checked(blind))
-    minutes = _minutes(audit, said)
+    minutes = _minutes(audit, snapshot.grades)
     if not checked:
         work = f"{counted(len(audit.drawn), 'passage')}, about {counted(round(len(audit.drawn) * minutes), 'minute')}"
         runs = [
@@ -410,17 +401,13 @@ def impact_of(material: Material, measures: Sequence[Measure], snapshot: Snapsho
         if group.query_id in touched & after.keys():
             after[group.query_id] = select_query(group, material.overriding, bank).grades
     counted = {(item.query_id, item.item_id) for items in live.values() for item in items}
-    earlier = {
-        CellKey(query_id, *place): grade
-        for query_id, query in material.queries.items()
-        for place, grade in query.earlier_grades.items()
-    }
+    earlier = material.earlier_grades
     changed = known = 0
     for cell in snapshot.grades.keys() | earlier.keys():
         row = material.queries[cell.query_id].passages[cell.doc_id].grades.get(cell.item_id)
         if (cell.query_id, cell.item_id) in counted:
             graders = None if row is None else row.grade
-            final = snapshot.final(cell, material.earlier(cell), material.settled(cell))
+            final = snapshot.final(cell, material.earlier(cell), material.said.settled.get(cell))
             changed += final is not None and final != graders
             known += cell in earlier and earlier[cell] != graders
     old, new = (_means(material, run_ids, queries, measures) for queries in (before, after))
@@ -477,19 +464,14 @@ def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey,
     for cell in snapshot.grades:
         if snapshot.final(cell) is None or (cell.query_id, cell.item_id) in left:
             continue
-        before = material.queries[cell.query_id].earlier_grades
-        grade = before.get((cell.doc_id, cell.item_id), material.grade(cell).grade)
-        final = snapshot.final(cell, material.earlier(cell), material.settled(cell))
+        grade = material.earlier_grades.get(cell, material.grade(cell).grade)
+        final = snapshot.final(cell, material.earlier(cell), material.said.settled.get(cell))
         if final is not None and final != grade:
             rows.append((cell, grade, final))
     return sorted(rows)
 
 
-# How many queues are kept.
-_KEPT = 24
-
-
-@dataclass
+@dataclass(eq=False)
 class Review:
     """One review.
 
@@ -522,12 +504,6 @@ class Review:
     adjudicator: str = ""
     token: str = ""
     next_command: Callable[[str, str], str] | None = None
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-    # The queues of a snapshot.
-    _of: Snapshot | None = None
-    _queues: dict[QueueChoice, CellQueue] = field(default_factory=dict)
-    # What the audit was drawn without, and the audit.
-    _drawn: tuple[object, Audit] | None = None
 
     @property
     def link_names(self) -> list[str]:
@@ -549,30 +525,33 @@ class Review:
 
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
         """The queue of a choice, without items that count no more."""
-        with self._lock:
-            if self._of is not snapshot or len(self._queues) == _KEPT:
-                self._of, self._queues = snapshot, {}
-            if choice not in self._queues:
-                kept = kept_cells(self.material, snapshot.left)
-                audit = cells_of(self.audit(snapshot)) if choice.order == "audit" else ()
-                self._queues[choice] = make_queue(self.material, choice, snapshot.grades, kept, audit)
-            return self._queues[choice]
+        return _queue_of(self, choice, snapshot)
 
     def audit(self, snapshot: Snapshot) -> Audit:
         """The audit of the grades that count, and that can still be given blindly."""
-        with self._lock:
-            # Where nobody grades blindly, what was graded stays in the sample.
-            shown = shown_cells(self.material, snapshot.grades) if self.blind else frozenset[CellKey]()
-            without = frozenset(snapshot.left), shown
-            if self._drawn is None or self._drawn[0] != without:
-                self._drawn = without, draw(self.material, self.plan, *without)
-            return self._drawn[1]
+        # Where nobody grades blindly, what was graded stays in the sample.
+        shown = shown_cells(self.material, snapshot) if self.blind else frozenset[CellKey]()
+        return _audit_of(self, frozenset(snapshot.left), shown)
+
+
+@lru_cache(maxsize=24)
+def _queue_of(review: Review, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
+    audit = cells_of(review.audit(snapshot)) if choice.order == "audit" else ()
+    return make_queue(review.material, choice, snapshot, audit)
+
+
+@lru_cache(maxsize=2)
+def _audit_of(review: Review, left: frozenset[tuple[str, str]], shown: frozenset[CellKey]) -> Audit:
+    return draw(review.material, review.plan, left, shown)
 
 
 _GRADE_COLUMNS = (
     *("assessor", "query_id", "doc_id", "item_id", "grader_grade", "first_grade", "first_time", "blind"),
     *("grade", "decision", "final_grade", "time", "note", "adjudicated_grade", "adjudicator"),
 )
+
+
+_AUDIT_FIELDS = ("event", "time", "person", "kind", "uid", "undone", "payload")
 
 
 def inside(project: Path, name: str) -> Path:
@@ -640,8 +619,9 @@ def export_review(store: ReviewStore, material: Material, bank_path: str, folder
         raise InputError(f"{path_name(folder)}: cannot be made ({error.strerror or error})") from None
     # First, because it is how a later export knows the folder for one: also when this one is killed before its end.
     with atomic_writer(target / "audit.jsonl") as stream:
-        for line in _audit_lines(events):
-            stream.write(line)
+        # One JSON line an event, oldest first; `undone` says whether it was taken back.
+        for event in events:
+            stream.write(json.dumps(dict(zip(_AUDIT_FIELDS, event, strict=True)), ensure_ascii=False) + "\n")
     if not material.is_draft:
         with atomic_writer(target / "grades.csv") as stream:
             rows = csv.writer(stream, lineterminator="\n")
@@ -662,7 +642,7 @@ def _grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object
     where the records have it from an earlier review.
     """
     for cell, assessors in snapshot.grades.items():
-        adjudicator, adjudicated = snapshot.adjudicated(cell) or material.settled(cell) or (None, None)
+        adjudicator, adjudicated = snapshot.adjudicated(cell) or material.said.settled.get(cell) or (None, None)
         grader = material.grade(cell).grade
         for name, said in sorted(assessors.items()):
             decision = said.decision or ("to decide" if waits_for(assessors, name) else "")
@@ -670,21 +650,6 @@ def _grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object
             last = (said.grade, decision, said.final, said.time, said.reason, adjudicated, adjudicator)
             row = (name, *cell, *first, *last)
             yield tuple(inert(value) if isinstance(value, str) else value for value in row)
-
-
-def _audit_lines(events: Sequence[Event]) -> Iterator[str]:
-    """One JSON line an event, oldest first; `undone` says whether it was taken back."""
-    for event in events:
-        line = {
-            "event": event.event_id,
-            "time": event.time,
-            "person": event.assessor,
-            "kind": event.kind,
-            "uid": event.uid,
-            "undone": event.undone,
-            "payload": dict(event.payload),
-        }
-        yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
 class _Given(NamedTuple):
@@ -729,39 +694,35 @@ def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPa
         yield QueryPassages(group.query_id, passages, group.line)
 
 
-class _Content(NamedTuple):
-    """What an item said in the bank's file, and what grades of it were given to as the bank now has it."""
-
-    before: str
-    now: str
+# item_id -> what an item said in the bank's file, and what grades of it were given to as the bank now has it.
+_Contents = Mapping[str, tuple[str, str]]
 
 
-def _contents(material: Material, snapshot: Snapshot) -> dict[str, dict[str, _Content]]:
-    """query_id -> item_id -> contents, of the items of the bank's file.
+def _contents(material: Material, snapshot: Snapshot) -> dict[str, _Contents]:
+    """query_id -> contents of the items of the bank's file.
 
     Of an item that is to be graded anew, assessors' grades are of the state before: as on the impact screen, they wait.
     """
     live = snapshot.live()
-    found: dict[str, dict[str, _Content]] = {}
+    found: dict[str, dict[str, tuple[str, str]]] = {}
     for (query_id, item_id), item in material.items.items():
         state = live.get((query_id, item_id))
-        before = item_content(item)
         changed = state is not None and not state.regrade and state.item != item
-        now = item_content(state.item) if state is not None and changed else before
-        found.setdefault(query_id, {})[item_id] = _Content(before, now)
-    return found
+        now = state.item if state is not None and changed else item
+        found.setdefault(query_id, {})[item_id] = item_content(item), item_content(now)
+    return {**found}
 
 
-def _renewed(passage: GradedPassage, made: _Said, contents: Mapping[str, _Content]) -> _Said:
+def _renewed(passage: GradedPassage, made: _Said, contents: _Contents) -> _Said:
     """Assessors' grades, with those of earlier reviews of items that were corrected since and still mean the same."""
-    corrected = {item_id for item_id, one in contents.items() if one.now != one.before}
+    corrected = {item_id: before for item_id, (before, now) in contents.items() if now != before}
     if not corrected:
         return made
     found = {source: dict(grades) for source, grades in made.items()}
     sources = {(entry.llm, _prompt_of(entry)) for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}
     for name, prompt in sources:
         for item_id, (given, content) in _said_by(name, prompt, passage.exam_grades or ()).items():
-            if item_id in corrected and content == contents[item_id].before:
+            if content == corrected.get(item_id):
                 found.setdefault((name.removeprefix(HUMAN), prompt), {}).setdefault(item_id, given)
     return found
 
@@ -772,7 +733,7 @@ def _prompt_of(entry: ItemGradeSet) -> str:
 
 
 def _with_assessors(
-    passage: GradedPassage, made: _Said, material: Material, query_id: str, contents: Mapping[str, _Content]
+    passage: GradedPassage, made: _Said, material: Material, query_id: str, contents: _Contents
 ) -> GradedPassage:
     entries = list(passage.exam_grades or ())
     for (assessor, prompt), grades in sorted(made.items()):
@@ -789,7 +750,7 @@ def _with_assessors(
                 prompt_info=PromptInfo(prompt_class=prompt, is_self_rated=True, **material.scale.as_json()),
                 details={item_id: {TO_DECIDE: True} for item_id, one in values.items() if one.waits} or None,
             )
-            given_to = {item_id: contents[item_id].now for item_id in values}
+            given_to = {item_id: contents[item_id][1] for item_id in values}
             if any(known.get(item_id) != (value, given_to[item_id]) for item_id, value in values.items()):
                 entries.append(entry.replacing(item_contents=given_to))
     return passage.replacing(exam_grades=entries)

@@ -56,28 +56,27 @@ def cell_of(payload: Mapping[str, Any]) -> CellKey:
     return CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that an assessor did.
+class Event(NamedTuple):
+    """One thing that an assessor did, in the order of the fields of the audit trail.
 
     Attributes:
         event_id: ascending; also the version of the items that the event touched.
-        assessor: who.
         time: when, ISO 8601 in UTC.
+        assessor: who.
         kind: `grade`, `decide`, `note`, `undo`, `look` (at scores that tell something of grades that the assessor had
             still to give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
-        payload: what, by kind.
         uid: names the event wherever it goes.
         undone: whether it was taken back.
+        payload: what, by kind.
     """
 
     event_id: int
-    assessor: str
     time: str
+    assessor: str
     kind: str
-    payload: Mapping[str, Any]
     uid: str
-    undone: bool = False
+    undone: bool
+    payload: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +112,14 @@ class AssessorGrade:
         return self.grade if self.final is None else self.final
 
 
+_NOTHING = AssessorGrade(None, None, False, None, "", "", 0, "")
+
+
 def adjudicated(said: Mapping[str, AssessorGrade]) -> tuple[str, float] | None:
     """Who decided a cell, and how: the latest decision of an adjudicator; None where there is none."""
-    decided = [
-        (one.event_id, name, one.final)
-        for name, one in said.items()
-        if one.decision == ADJUDICATE and one.final is not None
-    ]
-    return max(decided)[1:] if decided else None
+    decided = [(one.event_id, name, one.final) for name, one in said.items() if one.decision == ADJUDICATE]
+    _, name, grade = max(decided, default=(0, "", None))
+    return None if grade is None else (name, grade)
 
 
 class Version(NamedTuple):
@@ -206,7 +205,7 @@ class ItemState(NamedTuple):
         return self.regrade and not self.retired
 
 
-@dataclass
+@dataclass(eq=False)
 class Snapshot:
     """How things stand.
 
@@ -536,21 +535,6 @@ def _left(query_id: str, before: TestBank, now: TestBank, head: BankEntry | None
     return [item_id for item_id in dict.fromkeys(ids) if item_id not in there]
 
 
-def _first(before: AssessorGrade | None, grade: float | None, blind: bool, time: str) -> tuple[float | None, bool, str]:
-    """The first grade, whether it was blind, and when: a grade that is changed later was given knowing the grader's."""
-    if before is not None and before.first is not None:
-        return before.first, before.blind, before.first_time
-    is_blind = blind and (before is None or (before.blind and before.final is None))
-    return grade, is_blind, "" if grade is None else time
-
-
-class Undone(NamedTuple):
-    """The action that was taken back, and the event that takes it back."""
-
-    event: Event
-    undo: Event
-
-
 # Of a file that this version can go on with; a file without it that has tables is something else.
 _FORM = 2
 _SCHEMA = f"""
@@ -731,11 +715,11 @@ class ReviewStore:
 
     def events(self, number: int | str | None = None) -> list[Event]:
         """All events, oldest first; or the one with this number, where there is one."""
-        query = "select id, assessor, time, kind, payload, uid, undone from log where ?1 is null or id = ?1 order by id"
+        query = "select id, time, assessor, kind, uid, undone, payload from log where ?1 is null or id = ?1 order by id"
         with self._turn() as file:
             return [
-                Event(one, assessor, time, kind, self._parsed(payload, dict[str, Any]), uid, bool(undone))
-                for one, assessor, time, kind, payload, uid, undone in file.execute(query, (number,))
+                Event(one, time, assessor, kind, uid, bool(undone), self._parsed(payload, dict[str, Any]))
+                for one, time, assessor, kind, uid, undone, payload in file.execute(query, (number,))
             ]
 
     def _parsed(self, text: str, kind: Any) -> Any:
@@ -773,10 +757,14 @@ class ReviewStore:
         time, uid = datetime.now(UTC).isoformat(timespec="seconds"), uuid.uuid4().hex
         query = "insert into log (assessor, time, kind, payload, uid) values (?, ?, ?, ?, ?)"
         number = self._connection.execute(query, (assessor, time, kind, json.dumps(payload), uid)).lastrowid
-        return Event(int(number or 0), assessor, time, kind, payload, uid)
+        return Event(int(number or 0), time, assessor, kind, uid, False, payload)
 
-    def _say(self, event: Event, before: AssessorGrade | None, said: AssessorGrade) -> Event:
-        """Adds what an assessor says of a cell now; within a turn."""
+    def _said(self, assessor: str, cell: CellKey) -> AssessorGrade | None:
+        return self.snapshot().grades.get(cell, {}).get(assessor)
+
+    def _say(self, event: Event, before: AssessorGrade | None, **changes: Any) -> Event:
+        """Adds what an assessor says of a cell now: what they said before, with changes; within a turn."""
+        said = replace(before or _NOTHING, **{"time": event.time, **changes}, event_id=event.event_id)
         if before is not None and before.decision == ADJUDICATE != said.decision:
             # What was decided for all stays, whatever the adjudicator says as an assessor.
             said = replace(said, final=before.final, decision=ADJUDICATE)
@@ -800,17 +788,23 @@ class ReviewStore:
         payload = {**cell._asdict(), "grade": self._checked(grade), "grader_grade": grader_grade, "blind": blind}
         if note.strip():
             payload["note"] = note.strip()
+        agrees = grade is not None and grade == grader_grade
+        changes = {
+            "grade": grade,
+            "final": grade if agrees or grader_grade is None else None,
+            "decision": "agree" if agrees else "",
+            **({"reason": note.strip()} if note.strip() else {}),
+        }
         with self._turn(writes=True):
-            snapshot = self.snapshot()
-            event, before = self._log(assessor, "grade", payload), snapshot.grades.get(cell, {}).get(assessor)
-            is_blind = blind and (assessor, cell) not in snapshot.looked
-            first, is_blind, began = _first(before, grade, is_blind, event.time)
-            agrees = grade is not None and grade == grader_grade
-            final = grade if agrees or grader_grade is None else None
-            decision = "agree" if agrees else ""
-            reason = note.strip() or (before.reason if before is not None else "")
-            said = (grade, first, is_blind, final, decision, reason, event.event_id, event.time, began)
-            return self._say(event, before, AssessorGrade(*said))
+            # Before the action is in the log: a snapshot knows of nothing that follows its last action.
+            looked, before = self.snapshot().looked, self._said(assessor, cell)
+            event = self._log(assessor, "grade", payload)
+            if before is None or before.first is None:
+                # A grade that is changed later was given knowing the grader's.
+                is_blind = blind and (assessor, cell) not in looked
+                is_blind &= before is None or (before.blind and before.final is None)
+                changes |= {"first": grade, "blind": is_blind, "first_time": "" if grade is None else event.time}
+            return self._say(event, before, **changes)
 
     def has_graded(self, assessor: str, cell: CellKey) -> bool:
         """Whether an assessor ever gave a cell a grade, and so saw the grader's; also where it was taken back."""
@@ -836,13 +830,11 @@ class ReviewStore:
             raise InputError(f"a decision is accept, override or {ADJUDICATE}, not {decision!r}")
         payload = {**cell._asdict(), "decision": decision, "grade": self._checked(grade), "reason": reason}
         with self._turn(writes=True):
-            before = self.snapshot().grades.get(cell, {}).get(assessor)
+            before = self._said(assessor, cell)
             if decision != ADJUDICATE and (before is None or before.grade is None):
                 raise InputError("give your own grade before you decide about the grader's")
             event = self._log(assessor, "decide", payload)
-            said = before or AssessorGrade(None, None, False, None, "", "", 0, "")
-            said = replace(said, final=grade, decision=decision, reason=reason)
-            return self._say(event, before, replace(said, event_id=event.event_id, time=event.time))
+            return self._say(event, before, final=grade, decision=decision, reason=reason)
 
     def note(self, assessor: str, cell: CellKey, text: str) -> Event:
         """Keeps what an assessor writes beside a grade; it takes the place of what was written there.
@@ -851,11 +843,11 @@ class ReviewStore:
             InputError: the assessor gave no grade there.
         """
         with self._turn(writes=True):
-            before = self.snapshot().grades.get(cell, {}).get(assessor)
+            before = self._said(assessor, cell)
             if before is None:
                 raise InputError("give a grade before you write a note beside it")
             event = self._log(assessor, "note", {**cell._asdict(), "note": text.strip()})
-            return self._say(event, before, replace(before, reason=text.strip(), event_id=event.event_id))
+            return self._say(event, before, reason=text.strip(), time=before.time)
 
     def look(self, assessor: str, cells: Sequence[CellKey]) -> Event:
         """Keeps that an assessor saw which way others' grades went: what they say of these later is not blind."""
@@ -890,8 +882,9 @@ class ReviewStore:
                 events.append(event)
             return events
 
-    def undo(self, assessor: str) -> Undone | None:
-        """Takes back the newest thing that an assessor did; None where there is none.
+    def undo(self, assessor: str) -> tuple[Event, Event] | None:
+        """Takes back the newest thing that an assessor did: that, and the event that takes it back; None where there is
+        none.
 
         Raises:
             InputError: others built on it.
@@ -909,7 +902,7 @@ class ReviewStore:
             snapshot = self.snapshot()
             if len(snapshot.live()) < sum(not state.retired for state in snapshot.items.values()):
                 raise InputError("it cannot be taken back: later changes build on it (two items would have one text)")
-            return Undone(self.events(number)[0], undo)
+            return self.events(number)[0], undo
 
     def _checked(self, grade: float | None) -> float | None:
         if grade is not None and grade not in self.scale:

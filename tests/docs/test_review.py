@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -55,9 +54,12 @@ def _visit(command: list[str]) -> None:
             assert server.link.startswith("http://lab.example:") and "token=" in server.link
             return
         ada = Assessor(server, "ada")
-        for place in sorted(set(re.findall(r'href="/check/([^"?]*)', ada.get("/", order="audit"))))[:2]:
-            query_id, doc_id, item_id = map(unquote, place.split("/"))
-            answer = ada.post("/grade", q=query_id, d=doc_id, i=item_id, grade="3", order="audit")
+        for _ in range(2):
+            place = ada.client.get("/", params={"order": "audit"}).headers.get("location", "")
+            if not place:
+                # The draft of a bank: there is nothing to grade.
+                return
+            answer = ada.post("/grade", **dict(parse_qsl(urlsplit(place).query)), grade="3")
             assert answer.status_code == 303, answer.text
     finally:
         server.kill()

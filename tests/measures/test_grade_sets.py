@@ -22,6 +22,7 @@ from rubric_measures.prompts.entries import scale_of_prompt
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, load_graded, write_graded
 from rubric_measures.review.queues import load_material
+from rubric_measures.review.store import CellKey
 from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
 from rubric_measures.verification.graders import grader_report
 from tests.example_records import grade_set, passage, write_lines
@@ -274,7 +275,7 @@ def test_reviews_are_of_one_setting_and_show_the_other(tmp_path: Path) -> None:
         load_material(path, bank)
     found = load_material(path, bank, Grader(set="bbbb"))
     assert found.grader == f"model {PROMPT} [bbbb0000]"
-    assert dict(found.queries["q1"].others("d1", "q1/a")) == {
+    assert dict(found.said.others[CellKey("q1", "d1", "q1/a")]) == {
         f"model {PROMPT} [aaaa0000]": 5,
         f"model {PROMPT} [bbbb0000]": 0,
     }

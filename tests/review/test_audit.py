@@ -55,7 +55,7 @@ def make_files(folder: Path, seed: int = 1) -> tuple[str, str]:
 
 
 def asked_cells(review: Review) -> list[CellKey]:
-    return [entry.cell for entry in review.queue(QueueChoice("audit"), review.store.snapshot())]
+    return list(review.queue(QueueChoice("audit"), review.store.snapshot()))
 
 
 def card(review: Review) -> str:

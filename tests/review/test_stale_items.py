@@ -14,7 +14,7 @@ pytest.importorskip("jinja2")
 from rubric_measures import RubricCover
 from rubric_measures.analysis.audits import AuditPlan
 from rubric_measures.review import screens
-from rubric_measures.review.queues import ORDERS, QueueChoice, kept_cells, load_material, make_queue
+from rubric_measures.review.queues import ORDERS, QueueChoice, load_material, make_queue
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, cells_of, export_review
 from rubric_measures.review.store import CellKey, ReviewStore
@@ -51,12 +51,11 @@ def listed(review: Review, order: Any) -> list[str]:
     choice = QueueChoice(order)
     queue = review.queue(choice, snapshot)
     entries = list(queue)
-    assert [queue.place(entry.cell) for entry in entries] == list(range(len(entries)))
-    kept = kept_cells(review.material, snapshot.left)
+    assert [queue.place(cell) for cell in entries] == list(range(len(entries)))
     audit = cells_of(review.audit(snapshot))
-    made = make_queue(review.material, choice, snapshot.grades, kept=kept, audit=audit)
+    made = make_queue(review.material, choice, snapshot, audit=audit)
     assert entries == list(made)
-    return sorted(entry.cell.item_id for entry in entries)
+    return sorted(cell.item_id for cell in entries)
 
 
 def shown(review: Review, path: str, **fields: str) -> str:
@@ -83,7 +82,7 @@ def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) 
     store.edit_all(
         "ada", [("item_split", {"key": "q1/d", "texts": ["d1?", "d2?"]}, {"q1/d": store.events()[-1].event_id})]
     )
-    assert listed(review, order) == [] and "Nothing to check" in shown(review, "", order=order)
+    assert listed(review, order) == [] and f'data-order="{order}"' in shown(review, "", order=order)
     # All comes back when it is taken back, or given back.
     for _ in range(5):
         store.undo("ada")
@@ -102,8 +101,8 @@ def test_screens_have_the_words_of_now(review: Review) -> None:
     place = {"order": "query", "q": "q1", "d": "d1", "i": "q1/a"}
     edit = {"key": "q1/a", "text": "What is an A?", "same_meaning": True}
     review.store.edit_all("bob", [("item_edit", edit, {"q1/a": 0})])
-    pages = [shown(review, "", order="query"), shown(review, "check", **place)]
-    assert [("What is an A?" in page, "What is a?" in page) for page in pages] == [(True, False)] * 2
+    page = shown(review, "check", **place)
+    assert "What is an A?" in page and "What is a?" not in page
     # So has the list of what assessors changed.
     cell = CellKey("q1", "d1", "q1/a")
     review.store.grade("ada", cell, 2, 5)
@@ -117,7 +116,7 @@ def test_screens_have_the_words_of_now(review: Review) -> None:
     review.store.edit_all("bob", [("item_edit", {"key": "q1/a", "text": "What is not a?"}, {"q1/a": version})])
     page = shown(review, "check", **place)
     assert "This item was reworded since" in page and "What is a?" in page and "What is not a?" not in page
-    assert "q1%2Fa" not in shown(review, "", order="query")
+    assert CellKey("q1", "d1", "q1/a") not in review.queue(QueueChoice("query"), review.store.snapshot())
 
 
 def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
         assert store.snapshot().left == {("q1", "q1/alpha"): CHANGED}
         for order in ORDERS:
             queue = review.queue(QueueChoice(order), store.snapshot())
-            assert {entry.cell.item_id for entry in queue} <= {"q1/beta"}
+            assert {cell.item_id for cell in queue} <= {"q1/beta"}
         (impact,) = impact_of(material, measures, store.snapshot())
         assert list(impact.waiting) == ["q1/alpha"] and (impact.items_before, impact.items_after) == (2, 1)
         # Its words change, and come back; it is retired, and added again: it waits all the same.
