@@ -83,7 +83,8 @@ class Fact(NamedTuple):
             failed, or grading again did not find the same.
         before: its grade in the first version; None where there is none.
         after: its grade in the second one.
-        retrieval: `retrieved, not said` or `not retrieved`, where the second version misses it and that is known.
+        retrieval: `retrieved, not said`, `not retrieved` or `said wrongly`, where the second version misses it and that
+            is known.
     """
 
     query_id: str
@@ -174,7 +175,7 @@ class FactDiff(Reported):
             Column("question", is_left=True, width=40),
             *(Column(name, is_left=True, only="programs") for name in ("query_id", "item_id")),
             *(Column(name, -1) for name in ("before", "after")),
-            Column("contexts", is_left=True, only="" if any(fact.retrieval for _, fact in rows) else "programs"),
+            Column("why", is_left=True, only="" if any(fact.retrieval for _, fact in rows) else "programs"),
         ]
 
         def cells(run: RunDiff, fact: Fact) -> list[Cell]:

@@ -23,7 +23,7 @@ from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.pages.frame import PageCell, ReviewAddress, page, plain_number, ticks
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
-from rubric_measures.types.scales import Scale, covering_level
+from rubric_measures.types.scales import CONTRADICTED, Scale, covering_level
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.facts import FactDiff
@@ -60,7 +60,9 @@ class Evidence(NamedTuple):
 
     @property
     def retrieval(self) -> str:
-        """The same in words; empty where it is not known."""
+        """The same in words; empty where it is not known. Or what is worse: that the opposite was said."""
+        if self.grade == CONTRADICTED:
+            return "said wrongly"
         return "" if self.retrieved is None else "retrieved, not said" if self.retrieved else "not retrieved"
 
 

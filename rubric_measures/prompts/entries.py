@@ -183,8 +183,8 @@ FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "answer": (frozenset({"query", "answer"}), frozenset({"documents", "domain"})),
     "answers": (frozenset({"answer_a", "answer_b"}), frozenset({"query", "documents"})),
 }
-# Grades of user's prompts begin at 0; of support there is also a contradiction.
-_LOWEST = {"support": CONTRADICTED}
+# Grades of user's prompts begin at 0; of support and of items there is also a contradiction.
+_LOWEST = dict.fromkeys(("support", "nugget", "question"), CONTRADICTED)
 PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "list", "items", "aspects", "verdict", "text")
 # Parsers whose labels are grades, one after the other.
 _OF_LABELS = ("yes_no", "label", "phrase", "label_list")
@@ -232,8 +232,9 @@ def _problems_of_scale(entry: Mapping[str, Any]) -> list[str]:
         return [f"{what} a scale, such as scale = [0, 5] with covers = 4" for what in needs]
     if not _is_scale(scale):
         return ["scale must be [lowest, highest], two integers"]
-    if not lowest <= scale[0] < scale[1] <= HELD[1]:
-        problem = f"has grades that no record holds: it must lie within {lowest} to {HELD[1]}, such as scale = [0, 5]"
+    if (scale[0] < 0 and scale[0] != lowest) or scale[1] > HELD[1]:
+        more = f", or begin at {lowest} for a contradiction" if lowest else ""
+        problem = f"has grades that no record holds: it must lie within 0 to {HELD[1]}{more}, such as scale = [0, 5]"
         return [f"scale {str(scale)[:40]} {problem}"]
     if "covers" not in entry and scale[1] - scale[0] > 1:
         level = f"such as covers = {scale[1] - 1} (and partial, where grades below it earn half)"

@@ -234,3 +234,47 @@ def test_what_is_no_table_of_answers() -> None:
     for wrong in (3, [1, 2], object()):
         with pytest.raises(InputError):
             rubric_measures.evaluate_answers(wrong, model="lexical")  # type: ignore[arg-type]
+
+
+OPPOSITE = """
+name = "SaidOrOpposite"
+target = "nugget"
+parser = "phrase"
+scale = [-2, 1]
+labels = ["Opposite", "", "Missing", "Said"]
+covers = 1
+text = "Does the answer say the fact? Reply with Said, Missing or Opposite. Fact: {nugget} Answer: {context}"
+"""
+
+
+def test_a_fact_whose_opposite_an_answer_says_is_said_wrongly(tmp_path: Path) -> None:
+    """Where a prompt asks for it: in the page, in what a test prints, and in what two versions lose."""
+    (tmp_path / "opposite.toml").write_text(OPPOSITE, encoding="utf-8")
+    replies = (
+        {"contains": ["Tea steeps", "never"], "reply": "Opposite"},
+        {"contains": ["Tea steeps"], "reply": "Said"},
+    )
+    lines = [json.dumps(reply) for reply in (*replies, {"reply": "Missing"})]
+    (tmp_path / "model.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    items = [
+        rubric_measures.RubricItem(name, "q", text, "nugget", importance="vital")
+        for name, text in (("a", "Tea steeps."), ("b", "B."))
+    ]
+
+    def evaluated(answer: str, output: str) -> Any:
+        return rubric_measures.evaluate_answers(
+            [{"query_id": "q", "question": "What is tea?", "answer": answer}],
+            model=f"scripted:{tmp_path / 'model.jsonl'}",
+            prompt=str(tmp_path / "opposite.toml"),
+            bank=rubric_measures.TestBank.from_items(items),
+            output=tmp_path / output,
+        )
+
+    before, after = evaluated("It steeps.", "before"), evaluated("It never does.", "after")
+    assert [(one.state, one.retrieval) for one in after.against(tmp_path / "before").rows] == [
+        ("lost", "said wrongly"),
+        ("missed by both", ""),
+    ]
+    assert "said wrongly" in str(after.against(before)) and "said wrongly" in after.page.read_text(encoding="utf-8")
+    with pytest.raises(AssertionError, match=r"Tea steeps. \(vital, grade -2, said wrongly\)\n.*B. \(vital, grade 0\)"):
+        after.assert_at_least("NuggetV", 0.5)

@@ -380,7 +380,7 @@ def test_all_problems_of_a_users_prompt_in_one_line(tmp_path: Path) -> None:
         # What a call was paid for could not be written down.
         *(
             (GOOD.replace("[0, 3]", scale), rf"scale {re.escape(scale)} has grades that no record holds: .* 0 to 1000")
-            for scale in ("[0, 1001]", "[-2, 2]", "[-1, 5]")
+            for scale in ("[0, 1001]", "[-3, 2]", "[-1, 5]")
         ),
         # The highest of more than two grades is hardly ever what covers.
         (GOOD.replace("covers = 2\n", ""), r"scale \[0, 3\] needs covers, .* such as covers = 2 \(and partial"),
