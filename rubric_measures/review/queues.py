@@ -141,7 +141,7 @@ class QueryMaterial(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Said:
+class RecordedGrades:
     """What the records say of grades beside the main grader's.
 
     Attributes:
@@ -187,7 +187,7 @@ class Material:
     waiting: frozenset[tuple[str, str]] = frozenset()
     stale: frozenset[tuple[str, str]] = frozenset()
     scale: Scale = SELF_RATING
-    said: Said = field(default_factory=Said)
+    said: RecordedGrades = field(default_factory=RecordedGrades)
 
     @property
     def is_draft(self) -> bool:
