@@ -610,7 +610,7 @@ def evaluate_answers(
         bank: what good answers say: a bank, or a file of any format that `load_bank` reads. Its queries are found by
             their ids, or by their texts.
         bank_from: without a bank, what it is made from: `references`, nuggets that the model finds in the reference
-            answers; `sentences`, their sentences as they are; `questions`, questions that the model asks. None takes
+            answers; `sentences`, their sentences as they are; `questions`, questions that the model asks. By default
             `references` where each question has a reference (`sentences` for the lexical grader), else `questions`.
         output: a folder for the report `index.html`, `graded.jsonl.gz`, `board.json`, `bank.csv`, and the cache of
             replies. A run that was interrupted goes on from there. A `bank.csv` that stands there, perhaps edited, is
@@ -622,8 +622,8 @@ def evaluate_answers(
             weights, else NuggetA. With measures of citations (`SupportPrecision`, …) the sentences of the answers are
             judged by the contexts that they cite, `[1]` being the first of the row; there is no bank then, and the
             folder has `support.html`, `support.jsonl.gz` and `support.json`.
-        contexts: grade the retrieved contexts, too, for the items that answers miss: whether each was retrieved
-            (`retrieved` of the result, and in the report). They are no runs of the board.
+        contexts: say of each item that is missed whether it was retrieved (`retrieved` of the result, and in the
+            report): the contexts are graded, too. They are no runs of the board.
         prompt: see `grade`.
         asking: how prompts are put to the model, and replies are read. By default models behind endpoints are asked for
             reasons, and about ten items of an answer at once, as nuggetizer does, where no prompt is named.
@@ -633,7 +633,7 @@ def evaluate_answers(
             of an earlier evaluation, whose bank is used where none is given, or that evaluation; another table, which
             is graded in the same call; or the name of a run of `answers`. See `EvaluatedAnswers.against`.
         run: the only run that is compared; None for all.
-        confirm: how often facts that changed are graded again, see `EvaluatedAnswers.against`.
+        confirm: grade facts that changed so many times again; a change counts where all grades agree.
         notes: further lines below the heading of the report.
         review: the address of the review page of these grades and bank, see `write_report`.
         gates: what the board has to pass (`read_gates`): one on a measure that it will not have is refused before a

@@ -41,7 +41,9 @@ _NO_OPTIONS = frozenset({"self", "progress", "watch", "notes", "run_command"})
 # One letter for one thing in all commands.
 _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", "depth": "-k"}
 # Options that take several values at once, that are repeated, and whose values have commas between them.
-_SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "prefer", "answers", "min_answers", "systems"})
+_SEVERAL = frozenset(
+    {"measures", "runs", "coefficients", "rel", "also", "prefer", "answers", "min_answers", "systems", "fail_under"}
+)
 _REPEATED = frozenset({"collection", "prompt", "add_run", "add_qrels"})
 _WITH_COMMAS = frozenset({"queries", "agents"})
 # Where the last of two values would be used in silence.

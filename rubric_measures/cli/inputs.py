@@ -274,13 +274,13 @@ def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
 
 # Where `review` listens unless it is told otherwise.
 REVIEW_PORT = 8642
+REVIEW = "http://127.0.0.1:8642"
 
 
 def add_review_option(parser: argparse._ActionsContainer) -> None:
     """Adds --review-address, of pages whose grades lead into the review page."""
-    usual = f"http://127.0.0.1:{REVIEW_PORT}"
-    text = f"where `review` runs: links called review lead there (default {usual})"
-    parser.add_argument("--review-address", metavar="URL", default=usual, help=text)
+    text = f"where `review` runs: links called review lead there (default {REVIEW})"
+    parser.add_argument("--review-address", metavar="URL", default=REVIEW, help=text)
 
 
 def review_of(options: argparse.Namespace) -> ReviewAddress | None:
@@ -291,11 +291,11 @@ def review_of(options: argparse.Namespace) -> ReviewAddress | None:
     """
     parts = [options.graded, "--bank", options.bank]
     parts += ["--grader", options.grader] if options.grader else []
-    found = review_over(options, parts)
+    found = review_over(options.review_address, parts)
     return None if options.bank is None or options.graded == "-" else found
 
 
-def review_over(options: argparse.Namespace, files: Sequence[str]) -> ReviewAddress:
+def review_over(address: str, files: Sequence[str]) -> ReviewAddress:
     """The review page at --review-address, with the command that opens it over these files.
 
     Raises:
@@ -305,7 +305,7 @@ def review_over(options: argparse.Namespace, files: Sequence[str]) -> ReviewAddr
 
     from rubric_measures.pages.frame import ReviewAddress
 
-    address = str(options.review_address).rstrip("/")
+    address = address.rstrip("/")
     if not address.startswith(("http://", "https://")) or "?" in address:
         raise InputError(f"--review-address {address}: expected http://HOST:PORT, as `review` prints it")
     return ReviewAddress(address, shlex.join(map(str, ["rubric_measures", "review", *files])))
@@ -327,16 +327,16 @@ def add_draw_options(group: argparse._ActionsContainer, rounds: str = "") -> Non
     group.add_argument("--seed", type=int, default=42, help="seed of everything that is drawn (default 42)")
 
 
-def add_gate_options(parser: argparse.ArgumentParser, which: str = "the run that has to pass") -> None:
+def add_gate_options(parser: argparse.ArgumentParser) -> None:
     """Adds the limits below which scores may not fall; the command ends with status 3 where one does."""
     add = parser.add_argument_group("gates: the exit status is 3 where one is not passed").add_argument
     add("--fail-under", metavar="MEASURE=N", nargs="+", action="extend", default=[], help="the least mean, of each run")
-    add("--run", metavar="NAME", help=f"{which} (default: each)")
+    add("--run", metavar="NAME", help="the run that has to pass (default: each)")
 
 
-def gates_of(options: argparse.Namespace, is_compared: bool = False) -> Gates:
+def gates_of(options: argparse.Namespace) -> Gates:
     """The gates that the options name; before anything is computed or written."""
-    if options.run and not options.fail_under and not is_compared:
+    if options.run and not options.fail_under:
         raise InputError("--run names the run that has to pass, and nothing is to be passed; add --fail-under")
     from rubric_measures.boards.kept import read_gates
 

@@ -25,24 +25,18 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.tables import TABLE_FORMS, Column, Report, Table, columns, render
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
-    add_endpoint_options,
-    add_gate_options,
+    REVIEW,
     add_grade_options,
-    add_limit_options,
     add_places_option,
-    add_review_option,
     gated,
-    gates_of,
-    is_watched,
     passed,
     review_over,
-    settings_of,
 )
 from rubric_measures.corpora.overwriting import keep_cache
 
@@ -51,106 +45,89 @@ if TYPE_CHECKING:
     from rubric_measures.models.replies import ReplyCache
 
 
-_EXAMPLE = """examples:
-  rubric_measures answers results.csv --model openai:gpt-4o -o report
-  rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o -o report
-  rubric_measures answers new.csv --against main --model openai:gpt-4o -o new --confirm 2 --fail-if-worse
-  rubric_measures answers both.csv --systems prod candidate --against prod --model openai:gpt-4o -o report
-  rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical -o report
-
-A row is an answer. The column names of ragas, deepeval, promptfoo and Hugging Face datasets are known. Several files
-are several runs. The same command again goes on where it stopped, and makes no call twice. The bank that was made
-lies in report/bank.csv: edit it, and run again."""
+_OF_REPLIES = ("temperature", "max_tokens", "option", "retries")
+_OF_ITEMS = ("explain", "items_per_call")
+# What only grading has a use for.
+_OF_GRADING = (
+    "prompt_field", "replicates", "combine", "unparsed", "compat", "shuffle_seed", "long_passages",
+    "max_cost_per_query", "runner", "ray_address", "actors", "gpus_per_actor", "batch_size",
+)  # fmt: skip
+_INNER = ("empty_texts", "document_texts", "give_up_after", "gates", "on_failed", "review")
 
 
-def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments."""
-    parser.epilog = _EXAMPLE
-    add = parser.add_argument
-    add("answers", metavar="ANSWERS", nargs="+", help="tables: CSV, TSV, JSON, JSON lines, parquet")
-    add("--model", metavar="MODEL", required=True, help="who grades: lexical, hf:NAME, openai:NAME, …")
-    add("-o", "--output", metavar="FOLDER", required=True, help="where grades, scores, bank and report go")
-    add("--columns", metavar="ROLE=COLUMN,…", help="query, answer, reference, contexts, id, run, for other names")
-    add("--systems", metavar="COLUMN", nargs="+", default=[], help="columns that are the answers of a system each")
-    add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: what fits the bank")
-    add("--title", default="Answers", help="the heading of the report")
-    add_review_option(parser)
-    add("--contexts", action="store_true", help="say of each fact that is missed whether it was retrieved")
-    add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file")
-    add(
-        "--explain", action=argparse.BooleanOptionalAction,
-        help="ask for a reason with each grade (default: where the model is behind an endpoint)",
-    )  # fmt: skip
-    add(
-        "--items-per-call", type=_items, metavar="N|all",
-        help="items shown at once (default: 10 where the model is behind an endpoint and no prompt is named, else 1)",
-    )  # fmt: skip
-    bank = parser.add_argument_group("the test bank: what good answers say").add_argument
-    bank("--bank", metavar="BANK", help="a bank of any format; queries are found by their ids, or by their texts")
-    bank(
-        "--bank-from", choices=("references", "sentences", "questions"),
-        help="without --bank: nuggets that the model finds in the reference answers (default where there are any), "
-        "their sentences as they are (default for lexical), or questions that the model asks",
-    )  # fmt: skip
-    calls = parser.add_argument_group("calls and their cost").add_argument
-    add_endpoint_options(calls)
-    add_limit_options(calls, "FOLDER/replies.sqlite", "--dry-run and --max-cost; see `grade`")
-    calls("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
-    versions = parser.add_argument_group("what changed").add_argument
-    versions(
-        "--against", metavar="BEFORE",
-        help="the answers before: a FOLDER of this command, whose bank is used; a table, graded in the same call; or a "
-        "run of ANSWERS. Facts that were gained and lost are named",
-    )  # fmt: skip
-    versions("--confirm", type=int, default=0, metavar="N", help="grade facts that changed N times again (default 0)")
-    versions("--fail-if-worse", action="store_true", help="exit status 3 where the whole interval is below 0")
-    versions("--format", dest="output_format", choices=("text", "markdown"), default="text",
-        help="markdown is a comment for a pull request (default text)")  # fmt: skip
-    add_gate_options(parser, "the run that has to pass, and is compared")
+@command(
+    evaluate="rubric_measures.api.answers:evaluate_answers",
+    files={"answers": "ANSWERS…"}, without=(*_OF_REPLIES, *_OF_GRADING, *_INNER),
+)  # fmt: skip
+def answers(
+    evaluate: Call,
+    *,
+    output: str,
+    columns: str | None = None,
+    measures: Sequence[str] = (),
+    against: str | None = None,
+    run: str | None = None,
+    fail_under: Sequence[str] = (),
+    fail_if_worse: bool = False,
+    format: Literal["text", "markdown"] = "text",
+    review_address: str = REVIEW,
+) -> int:
+    """a table of answers to grades, scores and a report
 
+    examples:
+      rubric_measures answers results.csv --model openai:gpt-4o -o report
+      rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o -o report
+      rubric_measures answers new.csv --against main --model openai:gpt-4o -o new --confirm 2 --fail-if-worse
+      rubric_measures answers both.csv --systems prod candidate --against prod --model openai:gpt-4o -o report
+      rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical -o report
 
-def run_answers(options: argparse.Namespace) -> int:
-    """Runs the command; 1 when some grades are missing."""
-    from rubric_measures.api import evaluate_answers
+    A row is an answer. The column names of ragas, deepeval, promptfoo and Hugging Face datasets are known. Several
+    files are several runs. The same command again goes on where it stopped, and makes no call twice. The bank that was
+    made lies in report/bank.csv: edit it, and run again. Exit code 3: a gate is not passed.
+
+    Args:
+        answers: tables: CSV, TSV, JSON, JSON lines, parquet.
+        output: the folder for grades, scores, bank and report.
+        columns: ROLE=COLUMN,… for other names: query, answer, reference, contexts, id, run.
+        measures: what is scored; by default what fits the bank.
+        against: the answers before: a folder of this command, whose bank is used; a table, graded in the same call; or
+            a run of ANSWERS. Facts that were gained and lost are named.
+        run: the run that has to pass, and is compared; by default each.
+        fail_under: a gate, MEASURE=N: the least mean, of each run.
+        fail_if_worse: a gate: the whole interval against the answers before is below 0.
+        format: markdown is a comment for a pull request.
+        review_address: where `review` runs: links called review lead there.
+    """
+    from rubric_measures.boards.kept import read_gates
     from rubric_measures.formats.answers import parsed_columns
-    from rubric_measures.grading.asking import Asking
     from rubric_measures.measures.measure import parse_measures
     from rubric_measures.measures.support import SupportMeasure
-    from rubric_measures.models.settings import Calls
 
-    gates = gates_of(options, bool(options.against))
-    if options.fail_if_worse and options.against is None:
+    if run and not fail_under and against is None:
+        raise InputError("--run names the run that has to pass, and nothing is to be passed; add --fail-under")
+    if fail_if_worse and against is None:
         raise InputError("--fail-if-worse: worse than what? Name it with --against")
-    left_out = ("fail_under", "fail_if_worse", "output_format", "review_address")
-    given = {name: value for name, value in vars(options).items() if value is not None and name not in left_out}
-    given["columns"] = parsed_columns(options.columns) if options.columns else None
-    kept = [str(Path(options.output) / name) for name in ("graded.jsonl.gz", "bank.csv")]
-    review = review_over(options, [kept[0], "--bank", kept[1]])
-    if not any(isinstance(one, SupportMeasure) for one in parse_measures(options.measures or "NuggetV")):
+    gates = read_gates(fail_under, run)
+    given = {"output": output, "measures": measures or None, "against": against, "run": run, "gates": gates}
+    kept = [str(Path(output) / name) for name in ("graded.jsonl.gz", "bank.csv")]
+    review = review_over(review_address, [kept[0], "--bank", kept[1]])
+    if not any(isinstance(one, SupportMeasure) for one in parse_measures(measures or "NuggetV")):
         given |= {"review": review.address, "notes": [review.note]}
-    asking, calls = settings_of(Asking, given), settings_of(Calls, given)
-    made = evaluate_answers(**given, asking=asking, calls=calls, gates=gates, progress=is_watched())
+    made = evaluate(**given, columns=parsed_columns(columns) if columns else None)
     if made.plan is not None:
         print(made.plan)
         return 0
     status = 0 if made.is_complete else 1
-    if options.output_format == "markdown":
+    if format == "markdown":
         board = made.board.render("markdown")
         sys.stdout.write(board if made.diff is None else f"{made.diff.markdown(beside=len(board))}\n{board}")
     else:
         print(*[made.board, *([] if made.diff is None else [made.diff]), f"report: {made.page}"], sep="\n\n")
     status = gated(gates, made.board, status, made.runs)
-    worse = made.diff.worse if made.diff is not None and options.fail_if_worse else []
-    for run in worse:
-        logging.getLogger("rubric_measures").error("%s", str(run).replace("\n", "; "))
+    worse = made.diff.worse if made.diff is not None and fail_if_worse else []
+    for one in worse:
+        logging.getLogger("rubric_measures").error("%s", str(one).replace("\n", "; "))
     return 3 if worse else status
-
-
-def _items(text: str) -> str | int:
-    """So many items, or all."""
-    if text != "all" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of items; expected one from 1 on, or all")
-    return text if text == "all" else int(text)
 
 
 _CACHE_EXAMPLE = """examples:
@@ -379,17 +356,9 @@ def example(*, run_command: Call, folder: str = "example-output", copy: str | No
     return status
 
 
-# What only grading has a use for.
-_OF_GRADING = (
-    "prompt_field", "replicates", "combine", "explain", "unparsed", "compat", "items_per_call", "shuffle_seed",
-    "long_passages", "max_cost_per_query", "runner", "ray_address", "actors", "gpus_per_actor", "batch_size",
-)  # fmt: skip
-_INNER = ("empty_texts", "document_texts", "give_up_after")
-
-
 @command(
     generate="rubric_measures.api.generating:generate",
-    files={"queries": "[QUERIES]"}, without=(*_OF_GRADING, *_INNER),
+    files={"queries": "[QUERIES]"}, without=(*_OF_ITEMS, *_OF_GRADING, *_INNER),
 )  # fmt: skip
 def generate(generate: Call, *, output: str = "-") -> int:
     """queries to a test bank; passages to synthetic queries

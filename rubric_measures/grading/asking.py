@@ -57,14 +57,15 @@ class Asking:
             grades, the lower one).
         retries: how often a reply that cannot be read is drawn again, past the cache; backends whose replies are
             always the same are not asked again. With 0, none that was cut is asked for with more tokens either.
-        explain: ask for a reason before each grade, as JSON (an endpoint is held to it where it can be), and keep it.
+        explain: ask for a reason before each grade, as JSON (an endpoint is held to it where it can be), and keep it;
+            by default of answers in tables alone, where the model is behind an endpoint and no prompt is named.
         unparsed: what a reply without a rating is: by default no grade; `exampp`: 0 for an unanswerable expression or
             nothing, else 1 (EXAM++ 4.2.2); `workbench`: the reverse, as the Rubric workbench's program has it.
         compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it;
             `nuggetizer`: label lists count as in the nuggetizer program (see `as_nuggetizer`).
-        items_per_call: how many items of a passage one call asks about, or `all`; by default ten by prompts whose
-            reply is a list, and one by others. Of others the reply is JSON then, and an item that it does not grade is
-            asked about by itself.
+        items_per_call: how many items of a passage one call asks about, or `all`; by default ten where the reply is a
+            list, or a reason is asked for by default, else one. By prompts that are about one item the reply is JSON
+            then, and an item that it does not grade is asked about by itself.
         shuffle_seed: with it, the items of a call that shows several are in another order for each replicate.
         long_passages: what happens to a passage that the model's context cannot hold: `chunk` (overlapping pieces, the
             best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
