@@ -59,11 +59,13 @@ def _sections(line: re.Match[str]) -> str:
     """A section a measure that the line names: what its docstring says, with its parameters."""
     import inspect
 
-    import rubric_measures
+    import ir_measures
+
+    import rubric_measures  # noqa: F401 - registers its measures
 
     parts = [line[0]]
     for name in re.findall(r"\w+", line[1]):
-        measure = getattr(rubric_measures, name)
+        measure = ir_measures.measures.registry[name]
         said, formula, *others = (inspect.getdoc(measure) or "").split("\n\n")
         code = "\n".join(f"    {one}" for one in formula.split("\n"))
         parts += [f"### {name}", said, code]

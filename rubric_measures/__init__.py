@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.base import __version__
 from rubric_measures.base.plugins import lazy_names as _lazy_names
+from rubric_measures.measures import support as _  # noqa: F401 - registers measures of citations
 from rubric_measures.measures.measure import (
     NuggetA,
     NuggetV,
@@ -23,32 +24,18 @@ from rubric_measures.measures.measure import (
     RubricCover,
     RubricMeasure,
     RubricQrels,
-    WeightedContradiction,
     WeightedCover,
     measure_of,
-    nRubricCover,
 )
 from rubric_measures.measures.measure import register_plug_ins as _register_plug_ins
 from rubric_measures.measures.provider import register_provider as _register_provider
-from rubric_measures.measures.support import (
-    ALCEPrecision,
-    ALCERecall,
-    CitationCoverage,
-    CitationF1,
-    ContradictionRate,
-    SupportPrecision,
-    SupportRate,
-    SupportRecall,
-)
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.resampling import Draws, Tests
     from rubric_measures.api import (
         Board,
         agreement,
-        argue,
         calibrate,
-        check_run,
         combine,
         compare,
         convert,
@@ -72,17 +59,12 @@ if TYPE_CHECKING:
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import Grades
     from rubric_measures.models.settings import Calls
-    from rubric_measures.types.entities import Grade, Preference, RubricItem, TestBank, make_item_id
+    from rubric_measures.types.entities import Grade, Preference, RubricItem, TestBank
 
 __all__ = [
-    "ALCEPrecision",
-    "ALCERecall",
     "Asking",
     "Board",
     "Calls",
-    "CitationCoverage",
-    "CitationF1",
-    "ContradictionRate",
     "Draws",
     "Grade",
     "Grader",
@@ -95,18 +77,12 @@ __all__ = [
     "RubricItem",
     "RubricMeasure",
     "RubricQrels",
-    "SupportPrecision",
-    "SupportRate",
-    "SupportRecall",
     "TestBank",
     "Tests",
-    "WeightedContradiction",
     "WeightedCover",
     "__version__",
     "agreement",
-    "argue",
     "calibrate",
-    "check_run",
     "combine",
     "compare",
     "convert",
@@ -118,9 +94,7 @@ __all__ = [
     "load",
     "load_bank",
     "load_board",
-    "make_item_id",
     "measure_of",
-    "nRubricCover",
     "pool",
     "power",
     "regrade",
@@ -138,7 +112,7 @@ if not TYPE_CHECKING:
         "rubric_measures.grading.asking": ["Asking"],
         "rubric_measures.measures.grades": ["Grades"],
         "rubric_measures.models.settings": ["Calls"],
-        "rubric_measures.types.entities": ["Grade", "Preference", "RubricItem", "TestBank", "make_item_id"],
+        "rubric_measures.types.entities": ["Grade", "Preference", "RubricItem", "TestBank"],
     }
     __getattr__, __dir__ = _lazy_names(__name__, _HOMES)
 

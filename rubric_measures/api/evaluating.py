@@ -327,7 +327,7 @@ def check_run(
     >>> import rubric_measures
     >>> run = StringIO('{"metadata": {"team_id": "t", "run_id": "r", "topic_id": "181"}, "responses": '
     ...                '[{"text": "Yes.", "citations": [11, 12, 13, 14]}]}')
-    >>> print(*rubric_measures.check_run(run, "biogen", topics={"181": "Does it?"}))
+    >>> print(*rubric_measures.api.check_run(run, "biogen", topics={"181": "Does it?"}))
     open file:1: warning: topic 181: responses[0].citations has 4; the most is 3
 
     Args:

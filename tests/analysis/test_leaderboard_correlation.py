@@ -110,7 +110,8 @@ def test_best_cells() -> None:
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared data are not here")
 def test_the_workbenchs_correlations() -> None:
-    from rubric_measures import RubricCover, nRubricCover
+    from rubric_measures import RubricCover
+    from rubric_measures.measures.measure import nRubricCover
 
     official = scores_of_table(read_leaderboard(GOLDEN / "dl20-scale-official-leaderboard.json"), "rank")
     cells = correlate_grid(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ir_measures.measures.base import Measure
 
-from rubric_measures import RubricCover, nRubricCover
+from rubric_measures import RubricCover
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.programs import score_workbench, workbench_filter
@@ -17,6 +17,7 @@ from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.loading import load_records, read_records
+from rubric_measures.measures.measure import nRubricCover
 from rubric_measures.measures.qrels import qrels_of
 from tests.example_records import write_all
 from tests.shared_data import shared_data

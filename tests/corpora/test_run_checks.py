@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rubric_measures import check_run
+from rubric_measures.api import check_run
 from rubric_measures.base.errors import UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.reports import track_rules, tracks

@@ -11,7 +11,7 @@ from rubric_measures.base.errors import FormatError
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import BANK_CSV, bank_entries, written_rows
-from rubric_measures.types.entities import TestBank
+from rubric_measures.types.entities import TestBank, make_item_id
 
 HAND_MADE = """query_id;text;importance;gold_answers
 q1;"Air scatters blue light; more than red";vital;
@@ -40,7 +40,7 @@ def test_a_table_by_hand_needs_query_and_text_alone(tmp_path: Path) -> None:
     # Not all texts end with a question mark, so these are nuggets.
     assert (first.text, first.kind, first.importance) == ("Air scatters blue light; more than red", "nugget", "vital")
     assert second.gold_answers == ("blue", "light blue")
-    assert first.item_id == rubric_measures.make_item_id("q1", first.text)
+    assert first.item_id == make_item_id("q1", first.text)
     assert bank.items["q2"] == ()
     asked = write(tmp_path, "query_id,text,weight\nq1,Why?,2\nq1,How?,-1\n")
     assert [(item.kind, item.weight) for item in rubric_measures.load_bank(asked)] == [

@@ -13,6 +13,7 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
+from rubric_measures.types.entities import make_item_id
 
 ROWS = [
     {"qid": "q1", "text": "Why is the sky blue?"},
@@ -46,7 +47,7 @@ def test_two_columns_are_a_bank(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(FORMS[name].encode())
     bank = rubric_measures.load_bank(tmp_path / name)
     assert texts_of(bank) == TEXTS
-    assert bank.items["q2"][0].item_id == rubric_measures.make_item_id("q2", "What is tea?")
+    assert bank.items["q2"][0].item_id == make_item_id("q2", "What is tea?")
     # What could be queries as well is a bank where somebody says so.
     assert main(["convert", str(tmp_path / name), "--from", "bank:csv", "--to", "bank", "-o", str(tmp_path / "b")]) == 0
     assert rubric_measures.load_bank(tmp_path / "b") == bank

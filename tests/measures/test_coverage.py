@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, RubricQrels, WeightedCover, nRubricCover
+from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, RubricQrels, WeightedCover
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures.grades import QueryGrades, build_query
+from rubric_measures.measures.measure import nRubricCover
 from rubric_measures.measures.scoring import Needed, Plan
 from rubric_measures.types.scales import ASSIGNED, SELF_RATING, Scale, parse_scale
 from tests import matrices

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from ir_measures import nDCG
 from msgspec.structs import replace
 
-from rubric_measures import NuggetA, NuggetV, RubricCover, RubricQrels, WeightedCover, nRubricCover
+from rubric_measures import NuggetA, NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, build_query
+from rubric_measures.measures.measure import nRubricCover
 from rubric_measures.measures.scoring import Plan, ranking_digest
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import ASSIGNED, SELF_RATING

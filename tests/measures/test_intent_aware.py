@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricQrels, WeightedCover, nRubricCover
+from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.core import greedy
 from rubric_measures.measures.grades import build_query
+from rubric_measures.measures.measure import nRubricCover
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import SELF_RATING

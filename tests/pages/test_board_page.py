@@ -21,6 +21,7 @@ from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.pages.board_page import board_page
 from rubric_measures.records.models import items_of_set, load_graded
+from rubric_measures.types.entities import make_item_id
 from tests.support_data import line, write
 
 HOSTILE = """</script><script>document.title = "run"</script><img src="http://x.example/a.png" onerror="boom()">"""
@@ -57,7 +58,7 @@ class Tags(HTMLParser):
 def evaluated() -> Any:
     bank = rubric_measures.TestBank.from_items(
         rubric_measures.RubricItem(
-            rubric_measures.make_item_id(query, text),
+            make_item_id(query, text),
             query,
             text,
             "nugget",
