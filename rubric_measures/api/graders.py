@@ -49,7 +49,7 @@ from rubric_measures.base.tables import Report, Reported, render
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grade_sets import Grader, chosen_grades
-from rubric_measures.measures.labels import passages_of_records
+from rubric_measures.measures.labels import Labelling, passages_of_records
 from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import covering_level
@@ -183,7 +183,7 @@ def agreement(
     known = wanted.scale if items or label == "max" else None
     if runs is not None and items:
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
-    read = _sources(list(sources), bank_of(bank), wanted, second, {"items": items, "label": label, "rel": rel})
+    read = _sources(list(sources), bank_of(bank), wanted, second, Labelling(items, label, rel))
     if items or label == "max":
         # Counts of passages do not add up to that of the answer.
         read = whole_answers(read)
@@ -269,11 +269,11 @@ def _sources(
     bank: TestBank | None,
     wanted: Grader,
     second: Grader | None,
-    labels: dict[str, Any],
+    how: Labelling,
 ) -> Sequence[LabelSource]:
     if len(sources) == 1:
         if _content(sources[0]) == "grades" and bank is None:
-            return _judges_of(sources[0], wanted, second, labels)
+            return _judges_of(sources[0], wanted, second, how)
         if not _is_records(sources[0]) or sources[0] == "-":
             text = "agreement needs two sources, one graded-records file with judgments, or a table of several judges"
             raise InputError(f"{_called(sources[0])}{text}")
@@ -294,7 +294,7 @@ def _sources(
         own = {"set": None, **({"prompt": None} if second.model else {}), **second.given}
         graders[1] = structs.replace(wanted, **own)
     read = [
-        _source(source, f"source {place}", bank, one, labels)
+        _source(source, f"source {place}", bank, one, how)
         for place, (source, one) in enumerate(zip(sources, graders, strict=True), 1)
     ]
     # A table of another grader, or of nobody named, is what the chosen one is held to; but one has to be chosen.
@@ -305,10 +305,8 @@ def _sources(
     return _told_apart(sources, read)
 
 
-def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, labels: dict[str, Any]) -> list[LabelSource]:
+def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, how: Labelling) -> list[LabelSource]:
     """The judges of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
-    from rubric_measures.measures.labels import labels_of_grades
-
     if second is not None:
         problem = "all judges of a table are compared; leave the second choice out"
         raise InputError(problem, settings=("grader_b",))
@@ -321,8 +319,8 @@ def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, labels: 
         raise InputError(f"{name}: agreement is of two judges or more; this table has {listed}", settings=("grader",))
     found = []
     for judge in sorted(judges, key=lambda judge: judge != first):
-        grades = grades_of_table(chosen_grades(rows, name, Grader(judge, wanted.prompt)))
-        found.append(labels_of_grades(grades, f"{name} {judge}", **labels))
+        grades = grades_of_table(chosen_grades(rows, name, Grader(judge, wanted.prompt)), scale=wanted.scale)
+        found.append(how.of(grades, f"{name} {judge}"))
     return found
 
 
@@ -359,30 +357,30 @@ def _content(source: Gradable) -> str:
     return "" if os.fspath(source).startswith(_JUDGMENTS) else content_of(os.fspath(source))
 
 
-def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, labels: dict[str, Any]) -> LabelSource:
+def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, how: Labelling) -> LabelSource:
     from rubric_measures.measures import labels as sources
 
     if isinstance(source, str) and source.startswith(_JUDGMENTS):
-        if labels["items"]:
+        if how.items:
             raise InputError("judgments have no items; compare labels", settings=("items",))
         return sources.judgments_of_records(source.removeprefix(_JUDGMENTS))
     if is_file(source):
         with file_path(source) as path:
             if content_of(path) == "records":
-                return sources.labels_of_records(path, bank, wanted, **labels)
+                return sources.labels_of_records(path, bank, wanted, how)
             if content_of(path) == "judgments":
-                return sources.labels_of_qrels(path, **labels)
+                return sources.labels_of_qrels(path, wanted.scale, how)
             if content_of(path) == "grades":
-                return sources.labels_of_table(path, "", wanted, **labels)
+                return sources.labels_of_table(path, "", wanted, how)
             grades = load(path)
             grades.queries  # noqa: B018 - read while the copy of an open file is there
     elif is_table(source):
-        return sources.labels_of_table(source, name, wanted, **labels)
+        return sources.labels_of_table(source, name, wanted, how)
     else:
         grades = load(source)
     if isinstance(grades, RecordGrades):
         name = grades.records.name
-    return sources.labels_of_grades(grades, name, **labels)
+    return how.of(grades, name)
 
 
 class Combined(PassageRecords):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -65,30 +65,37 @@ class LabelSource:
     instead: str = ""
 
 
-def labels_of_grades(
-    grades: Grades, name: str, *, items: bool = False, label: Label = "max", rel: int | None = None
-) -> LabelSource:
-    """The labels, or the item grades, of compiled grades; failed grades give none."""
-    failed = {query_id: _failed(query) for query_id, query in grades.queries.items()}
-    if items:
-        rows: dict[Key, float] = {
-            (row.query_id, row.doc_id, row.iteration): row.relevance
-            for query in grades.queries.values()
-            for row in query.rows()
-        }
-        return LabelSource(name, rows, grades.scale, failed)
-    if label == "count" and rel is None:
-        say(of_counted(grades.queries.values(), name))
-    return LabelSource(
-        name,
-        {
+class Labelling(NamedTuple):
+    """How grades become labels.
+
+    Attributes:
+        items: they do not: item grades are compared.
+        label: how item grades become a label.
+        rel: the inclusive minimum grade that counts, see `QueryGrades.labels`.
+    """
+
+    items: bool = False
+    label: Label = "max"
+    rel: int | None = None
+
+    def of(self, grades: Grades, name: str) -> LabelSource:
+        """The labels, or the item grades, of compiled grades; failed grades give none."""
+        failed = {query_id: _failed(query) for query_id, query in grades.queries.items()}
+        if self.items:
+            rows: dict[Key, float] = {
+                (row.query_id, row.doc_id, row.iteration): row.relevance
+                for query in grades.queries.values()
+                for row in query.rows()
+            }
+            return LabelSource(name, rows, grades.scale, failed)
+        if self.label == "count" and self.rel is None:
+            say(of_counted(grades.queries.values(), name))
+        labels: dict[Key, float] = {
             (query_id, doc_id): value
             for query_id, query in grades.queries.items()
-            for doc_id, value in query.labels(label, rel).items()
-        },
-        grades.scale if label == "max" else None,
-        failed,
-    )
+            for doc_id, value in query.labels(self.label, self.rel).items()
+        }
+        return LabelSource(name, labels, grades.scale if self.label == "max" else None, failed)
 
 
 def _failed(query: QueryGrades) -> tuple[int, int]:
@@ -98,20 +105,13 @@ def _failed(query: QueryGrades) -> tuple[int, int]:
 
 
 def labels_of_records(
-    path: str | os.PathLike[str],
-    bank: TestBank | None = None,
-    wanted: Grader | None = None,
-    *,
-    items: bool = False,
-    label: Label = "max",
-    rel: int | None = None,
+    path: str | os.PathLike[str], bank: TestBank | None, chosen: Grader, how: Labelling
 ) -> LabelSource:
     """The labels (or item grades) of one grade set of graded records.
 
     Raises:
         InputError: no grade set, or more than one, passes the filter.
     """
-    chosen = wanted or Grader()
     parts = [part for part in (chosen.model, chosen.prompt, chosen.kind, chosen.set) if part]
     name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
     if (chosen.model or "").startswith(HUMAN) and chosen.prompt in (None, FINAL_REVIEW, ADJUDICATION):
@@ -119,43 +119,40 @@ def labels_of_records(
             f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well with "
             f"it; compare the first, blind ones (prompt={BLIND_REVIEW})"
         )
-    return labels_of_grades(load_records(path, bank, chosen), name, items=items, label=label, rel=rel)
+    return how.of(load_records(path, bank, chosen), name)
 
 
-def labels_of_qrels(
-    path: str | os.PathLike[str], *, items: bool = False, label: Label = "max", rel: int | None = None
-) -> LabelSource:
+def labels_of_qrels(path: str | os.PathLike[str], scale: Scale | None, how: Labelling) -> LabelSource:
     """The labels of a qrels file; of item qrels (several rows a document) the labels that the item grades imply."""
     every = read_qrels(path)
     rows = [row for row in every if row.doc_id != BANK_DOC]
     name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
     labels: dict[Key, float] = {(row.query_id, row.doc_id): row.relevance for row in rows}
-    if items or len(labels) < len(rows):
+    if how.items or len(labels) < len(rows):
         # A file of qrels has no place for grades that failed.
-        return replace(labels_of_grades(build_grades(every), name, items=items, label=label, rel=rel), failed=None)
+        return replace(how.of(build_grades(every, scale=scale), name), failed=None)
     return LabelSource(name, labels)
 
 
-def labels_of_table(source: Any, name: str = "", wanted: Grader | None = None, **counted: Any) -> LabelSource:
+def labels_of_table(source: Any, name: str, chosen: Grader, how: Labelling) -> LabelSource:
     """The labels (or item grades) of a table, by the only grader that it has, or the one that is named.
 
     Args:
         source: a file, a frame or rows.
-        name: what it is called; by default as the file.
-        wanted: the one that counts, where there are several.
-        counted: `items`, `label` and `rel`, see `labels_of_grades`.
+        name: what it is called; nothing for the name of the file.
+        chosen: the one that counts, where there are several.
+        how: what becomes of the grades.
 
     Raises:
         InputError: it has several graders, and none of them is called so.
     """
     rows, name = GRADES.read(source), name or os.path.basename(os.fspath(source))  # noqa: PTH119 - may be a stream
     keys = {GradeSetKey(row.grader, row.prompt_class or "", "") for row in rows}
-    chosen = wanted or Grader()
     instead = "" if any(map(chosen.may_pass, keys)) else choices_of(keys)
     if len(keys) > 1:
         rows = chosen_grades(rows, name, chosen)
         name = " ".join(filter(None, (name, chosen.model, chosen.prompt)))
-    return replace(labels_of_grades(grades_of_table(rows), name, **counted), instead=instead)
+    return replace(how.of(grades_of_table(rows, scale=chosen.scale), name), instead=instead)
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:

@@ -12,7 +12,7 @@ from rubric_measures.analysis.panels import Judge, equal_boards, judge_board
 from rubric_measures.analysis.resampling import Drawn, Draws, bootstrap_counts
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import Grades, build_query
-from rubric_measures.measures.labels import LabelSource, labels_of_grades
+from rubric_measures.measures.labels import Labelling, LabelSource
 from rubric_measures.types.scales import parse_scale
 
 
@@ -186,7 +186,7 @@ def test_the_share_of_failed_grades() -> None:
 def test_failed_grades_are_counted_by_query() -> None:
     first, _ = build_query("q1", None, (("d1", "d2"), ("0", "0"), (2, 0)), [("d4", "0")])
     compiled = Grades({"q1": first, "q2": build_query("q2", None, (("d3",), ("0",), (1,)))[0]})
-    source = labels_of_grades(compiled, "model")
+    source = Labelling().of(compiled, "model")
     assert source.failed == {"q1": (1, 3), "q2": (0, 1)}
     assert set(source.labels) == {("q1", "d1"), ("q1", "d2"), ("q2", "d3")}
 
