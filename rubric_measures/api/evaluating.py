@@ -396,19 +396,20 @@ def convert(
     """Writes files of any format that we read in any format that we write; several are merged.
 
     Args:
-        inputs: the files, or records of `pool` and `grade`; what contradicts each other is an error.
+        inputs: files of one kind, which are merged; what contradicts each other is an error. In Python also what `pool`
+            and `grade` return.
         output: the file to write, gzipped where its name ends in `.gz`; it may not be one that is read.
-        to: the format to write; that of the input if None. `rubric_measures convert --help` lists the formats.
-        source: the format of the input; told by content if None.
-        add_run: run files whose rankings are added to records.
-        add_qrels: judgments that are added to records.
-        collection: the texts, for records made of item qrels or tables of grades: a source as in `pool`, or several
-            files.
+        to: the format to write; left out, that of the input.
+        source: the format of the input; left out, it is told by content.
+        add_run: add the rankings of this run file to records.
+        add_qrels: add these judgments to records.
+        collection: the texts, for records made of item qrels or of a table of grades; a source as in `pool`, or several
+            files of documents.
         bank: the test bank, where grades become something else.
-        depth: documents of each ranking; all if None.
+        depth: documents of each ranking; left out, all.
         name: what records call the grader of item qrels, which name none.
-        run: the run to write, of several in records.
-        answers: files of the answers that support judgments of RAGDoll are about.
+        run: write this run, of several in records; the name of the run in requests.
+        answers: the answers that support judgments of RAGDoll are about.
         grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
 
     Returns:
