@@ -103,10 +103,10 @@ def check(
     first, *rest = files
     given: list[Any] = files
     if track is not None:
-        called, usage, given = check_run, "a run of a track is checked as `check RUN… --track TRACK`", []
+        called, usage, given = check_run, "a run of a track is checked as `check RUN… --track TRACK`", [files, track]
     elif pool_depth is not None:
-        called, usage = reusability, "a pool is checked as `check GRADED RUN… --pool-depth K`"
-        given = [first, *([rest] if rest else [])]
+        usage, given = "a pool is checked as `check GRADED RUN… --pool-depth K`", [first, *([rest] if rest else [])]
+        called = partial(reusability, pool_depth=pool_depth)
     elif Path(first).is_dir():
         called, usage = check_bundle, "a bundle is checked as `check FOLDER [LATER]`"
     elif re.search(rb'"rubric_measures (compare|correlate) ', peek_head(first)):
@@ -115,7 +115,8 @@ def check(
         called, usage = check_board, "a board is checked as `check BOARD.json GRADED RUN…`"
         given = [*files[:2], *([files[2:]] if files[2:] else [])]
     every = (check_board, check_bundle, check_conclusions, check_run, reusability)
-    if strange := {name for one in every for name in one.keywords} - {"files", *called.keywords}:
+    asked = {name for one in every for name in one.keywords} | ({"pool_depth"} if pool_depth is not None else set())
+    if strange := asked - called.keywords.keys():
         raise InputError(f"{first}: {usage}; leave the rest out", settings=sorted(strange))
     try:
         inspect.signature(called).bind(*given)

@@ -238,8 +238,8 @@ def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_pa
     assert done.returncode == 0, done.stderr
     assert '"prompt_class":"OurCoverage"' in (tmp_path / "out.jsonl").read_text().replace(" ", "")
     assert "dice:7" in (tmp_path / "out.jsonl").read_text()
-    listing = run("convert", "--help", beside=(ours,)).stdout
-    assert re.search(r"item-list +rw +a line an item", listing)
+    listing = run("list", "formats", beside=(ours,)).stdout
+    assert re.search(r"item-list +yes +yes +\w+ +a line an item", listing)
 
 
 def test_judgments_and_runs_of_a_package_are_scored(run: Run, tmp_path: Path) -> None:
