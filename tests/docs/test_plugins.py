@@ -1,9 +1,10 @@
-"""The package of docs/plugins.md, built and installed as it stands there, and a broken one of each sort beside it."""
+"""The package of docs/our-lab, built and installed as it stands there, and a broken one of each sort beside it."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -15,9 +16,7 @@ import pytest
 from rubric_measures.formats.base import KINDS
 from tests.example_records import grade_set, passage, write_all, write_lines
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
-# `name of a file`: and its text as a block.
-FILE = re.compile(r"^`([^`\n]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PACKAGE = Path(__file__).resolve().parents[2] / "docs" / "our-lab"
 BROKEN = """
 [build-system]
 requires = ["hatchling"]
@@ -91,13 +90,8 @@ def install(source: Path, target: Path) -> None:
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the package of the page is installed."""
-    source, target = tmp_path_factory.mktemp("our-lab"), tmp_path_factory.mktemp("installed")
-    for name, text in FILE.findall(PAGE.read_text(encoding="utf-8")):
-        path = source / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        if path.parent != source:
-            (path.parent / "__init__.py").touch()
+    source, target = tmp_path_factory.mktemp("labs") / "our-lab", tmp_path_factory.mktemp("installed")
+    shutil.copytree(PACKAGE, source)
     install(source, target)
     return target
 
@@ -141,10 +135,11 @@ def one_line(text: str) -> str:
 
 
 def test_every_section_is_shorter_than_thirty_lines() -> None:
-    files = dict(FILE.findall(PAGE.read_text(encoding="utf-8")))
-    assert len(files) == 6
-    assert max(text.count("\n") for text in files.values()) < 30
-    kinds = PAGE.read_text("utf-8").partition("| kind |")[2]
+    page = (PACKAGE.parent / "plugins.md").read_text("utf-8")
+    files = [PACKAGE / name for name in re.findall(r'^--8<-- "docs/our-lab/(.*)"$', page, re.MULTILINE)]
+    assert set(files) == {path for path in PACKAGE.rglob("*.*") if path.is_file() and path.name != "__init__.py"}
+    assert max(path.read_text("utf-8").count("\n") for path in files) < 30
+    kinds = page.partition("| kind |")[2]
     named = re.findall(r"`([a-z ]+)`", "".join(re.findall(r"^\| `.*? \|", kinds, re.MULTILINE)))
     assert set(named) <= set(KINDS) and len(named) >= 9
 
