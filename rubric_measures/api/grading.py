@@ -914,10 +914,11 @@ def run_canaries(
     groups: Iterable[QueryPassages],
     bank: TestBank,
     *,
-    model: str,
+    model: str | Backend,
     prompt: Sequence[str] = (),
     dry_run: bool = False,
     source: str = "",
+    asking: Asking = Asking(),
     calls: Calls = Calls(),
     progress: Progress = None,
 ) -> CanaryRun:
@@ -930,6 +931,7 @@ def run_canaries(
         prompt: see `grade`.
         dry_run: make no call; `plan` of the result says what would be called.
         source: where the passages are from, for errors.
+        asking: how prompts are put to the model and its replies are read.
         calls: where the model is called, and what it may cost.
         progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
 
@@ -948,7 +950,7 @@ def run_canaries(
         raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
     asked = calls.to(model)
     # An empty passage is one of the cases: what the model makes of it is to be seen.
-    grader = GradingEngine(asked.runner_over(), tuple(prompt), Asking(empty_texts="ask"))
+    grader = GradingEngine(asked.runner_over(), tuple(prompt), dataclasses.replace(asking, empty_texts="ask"))
     # What is wrong with prompts is found before a cache is made.
     makers = grader.makers(bank)
     scales = [scale for maker in makers if (scale := maker.style.prompt.grade_scale) is not None]

@@ -376,7 +376,7 @@ def test_limits_stop_with_code_1_and_running_again_continues(
     assert stored(tmp_path / "p.jsonl.cache.sqlite") == 4
 
 
-def test_cache_only_reproduces_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_cache_reproduces_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_inputs(tmp_path)
     cache = ["--cache", str(tmp_path / "c")]
     assert main(arguments(passages, bank, tmp_path / "1.jsonl", *cache, "--queries", "q0")) == 0

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures import Asking
+from rubric_measures.api import run_canaries
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
@@ -15,6 +17,7 @@ from rubric_measures.models import make_backend
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded
 from rubric_measures.verification.graders import CANARY_KINDS, build_canaries, canary_report
 from tests.example_records import BANK, RECORDS, grade_set, write_lines
+from tests.function_backend import FunctionBackend
 
 
 @pytest.fixture
@@ -69,6 +72,13 @@ def test_the_cases(files: tuple[Path, Path]) -> None:
         build_canaries(groups, bank, cases=0)
     with pytest.raises(InputError, match="no passages"):
         build_canaries([], bank)
+
+
+def test_a_model_of_ones_own_is_asked_as_was_said(files: tuple[Path, Path]) -> None:
+    backend, asking = FunctionBackend(lambda request: "0"), Asking(option={"top_p": 0.5})
+    found = run_canaries(load_graded(files[0]), load_bank(files[1]), model=backend, asking=asking)
+    assert found.is_complete and found.sections
+    assert backend.seen and {request.options["top_p"] for request in backend.seen} == {0.5}
 
 
 def test_cases_that_cannot_be_made_are_said(files: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
