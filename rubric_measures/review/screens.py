@@ -396,8 +396,7 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
     cards: list[dict[str, Any]] = []
     for order, (name, purpose) in _ORDERS.items():
         seat = Seat(review, queue_choice(review, order, asked.assessor, query_id), asked.assessor)
-        said = {"order": order, "name": name, "purpose": purpose}
-        cards.append({**said, **seat.progress(), "start": seat.start()})
+        cards.append({"order": order, "name": name, "purpose": purpose, **seat.progress(), "start": seat.start()})
     snapshot = review.store.snapshot()
     # What there is nothing to do in stands last, and what only the adjudicator can do is their first.
     judges = bool(asked.assessor) and asked.assessor == review.adjudicator
@@ -594,23 +593,14 @@ def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
 def progress(review: Review, asked: Asked) -> ScreenAnswer:
     """What everybody did, and how well they agree; who has a link of their own stands there from the beginning."""
     snapshot, material = review.store.snapshot(), review.material
-    last = {event.assessor: event.time for event in review.store.events()}
-    rows = []
-    for row in progress_rows(snapshot, material.graded_by, review.link_names):
-        name, queries = row.assessor, review.assignments.get(row.assessor) or material.ranges
-        given = {
-            "total": sum(len(material.ranges.get(one, ())) for one in queries),
-            "queries": review.spans(name),
-            "link": assessor_link(name, review.token) if name in review.link_names else "",
-            "last": last.get(name),
-        }
-        rows.append((row, given))
     return page(
         "progress.html",
         review,
         asked,
         title="Progress",
-        assessors=rows,
+        assessors=progress_rows(snapshot, material.graded_by, review.link_names),
+        last={event.assessor: event.time for event in review.store.events()},
+        link=assessor_link,
         agreements=agreement_rows(material, snapshot),
         few=FEW,
     )
