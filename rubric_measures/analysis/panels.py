@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from rubric_measures.analysis.agreement import (
     query_tables,
     rates_columns,
 )
-from rubric_measures.analysis.correlation import correlate, drawn_over_queries, parse_coefficient
+from rubric_measures.analysis.correlation import drawn_over_queries, parse_coefficient
 from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, RunScores, query_table
 from rubric_measures.analysis.resampling import (
     Drawn,
@@ -37,9 +37,8 @@ from rubric_measures.analysis.resampling import (
     ratio,
 )
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.tables import Report, Table, Undefined, columns
+from rubric_measures.base.tables import Report, Table, columns
 from rubric_measures.measures.combining import Gathered, Outcomes, Rule, compiled, member_rule, outcomes_of
-from rubric_measures.measures.grades import Grades
 
 
 @dataclass(frozen=True)
@@ -230,25 +229,6 @@ _RATES = ("kappa", "tpr", "tnr", "f1")
 _ALPHA = 0.05
 
 
-Means = Mapping[str, float]
-Scored = Callable[[Grades], Means]
-"""From grades to the leaderboard that they lead to: run -> mean score."""
-
-
-class Official(NamedTuple):
-    """The official leaderboard.
-
-    Attributes:
-        name: what it is called.
-        means: it.
-        scored: how grades become a leaderboard that is compared with it.
-    """
-
-    name: str
-    means: Means
-    scored: Scored
-
-
 @dataclass(frozen=True)
 class MemberAgreement:
     """A member of a panel against what the other members say together.
@@ -276,19 +256,15 @@ class MemberAgreement:
 
 @dataclass(frozen=True)
 class Reached:
-    """How well one grader, or several together, agree with a reference; None where that is unknown or undefined.
+    """How well one grader, or several together, agree with the judgments.
 
     Attributes:
         name: the grader.
-        kappa: Cohen's κ of its labels with the judgments, both cut to relevant or not.
-        tau: Kendall's τ of the leaderboard by its grades with the official one.
-        tau_reason: why there is no τ; empty elsewhere.
+        kappa: Cohen's κ of its labels with the judgments, both cut to relevant or not; None where it is undefined.
     """
 
     name: str
     kappa: float | None
-    tau: float | None
-    tau_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -304,7 +280,6 @@ class PanelReport:
         is_panel: whether the members vote; else one stands in for another, and how they agree says nothing.
         passages: judged passages behind κ; 0 without judgments.
         cutoff: the least label and the least judgment that are relevant.
-        official: what the leaderboard is compared with; empty where there is none.
     """
 
     name: str
@@ -315,13 +290,13 @@ class PanelReport:
     is_panel: bool
     passages: int
     cutoff: tuple[int, int]
-    official: str
 
-    def gain(self, what: str) -> tuple[str, float] | None:
-        """The best member by `kappa` or `tau`, and how much higher the panel is; None where one of them is unknown."""
-        values = {one.name: getattr(one, what) for one in self.reached[:-1]}
-        panel = getattr(self.reached[-1], what)
-        if panel is None or None in values.values():
+    @property
+    def gain(self) -> tuple[str, float] | None:
+        """The best member by κ, and how much higher the panel is; None where one of them is unknown."""
+        values = {one.name: one.kappa for one in self.reached[:-1] if one.kappa is not None}
+        panel = self.reached[-1].kappa
+        if panel is None or len(values) < len(self.reached) - 1:
             return None
         best = max(values, key=lambda name: values[name])
         return best, panel - values[best]
@@ -337,35 +312,23 @@ class PanelReport:
             title="each member against the rest" if self.is_panel else "members, the preferred first",
             notes=[f"{self.name}: {self.grades} grades, {self.lost} without one ({why})"],
         )
-        if not self.passages and not self.official:
-            note = "no judgments and no official leaderboard: whether the panel is better than a member is not known"
+        if not self.passages:
+            note = "no judgments: whether the panel is better than a member is not known"
             return Report([Table(rest.columns, rest.rows, rest.title, [*rest.notes, note])], content=self._content)
         notes = []
-        for what, shown in (("kappa", "kappa with the judgments"), ("tau", "tau of the leaderboard")):
-            if found := self.gain(what):
-                best, gain = found
-                notes.append(
-                    f"{shown}: the panel is {abs(gain):.4f} {'above' if gain > 0 else 'below'} its best member, {best}"
-                    if gain
-                    else f"{shown}: the panel equals its best member, {best}"
-                )
-        if self.passages:
-            label, judged = self.cutoff
-            notes.append(f"kappa of {self.passages} judged passages: labels from {label}, judgments from {judged} on")
-        if self.official:
-            notes.append(f"tau with {self.official}")
-        rows = [(one.name, one.kappa, Undefined(one.tau_reason) if one.tau_reason else one.tau) for one in self.reached]
-        reached = Table(columns(("grader", "kappa", "tau"), places), rows, "what is reached", notes)
+        if self.gain:
+            best, gain = self.gain
+            than = f"is {abs(gain):.4f} {'above' if gain > 0 else 'below'}" if gain else "equals"
+            notes.append(f"kappa with the judgments: the panel {than} its best member, {best}")
+        label, judged = self.cutoff
+        notes.append(f"kappa of {self.passages} judged passages: labels from {label}, judgments from {judged} on")
+        reached = Table(columns(("grader", "kappa"), places), [*map(astuple, self.reached)], "what is reached", notes)
         return Report([rest, reached], content=self._content)
 
     def _content(self) -> dict[str, object]:
-        gains = {what: self.gain(what) for what in ("kappa", "tau")}
         content = asdict(self)
         del content["is_panel"]
-        return {
-            **content,
-            "gain": {what: {"best": found[0], "gain": found[1]} for what, found in gains.items() if found},
-        }
+        return {**content, "gain": {"kappa": dict(zip(("best", "gain"), self.gain, strict=True))} if self.gain else {}}
 
 
 def panel_report(
@@ -374,7 +337,6 @@ def panel_report(
     outcomes: Outcomes,
     rest: Callable[[int], Rule] | None,
     cutoff: tuple[int, int],
-    official: Official | None = None,
 ) -> PanelReport:
     """What a panel says, each member against the rest, and what the panel gains over its best member.
 
@@ -385,15 +347,13 @@ def panel_report(
         rest: from a member's place to the rule of the others, which takes what all say; for κ one that gives whole
             grades; None where the members are no panel.
         cutoff: the least label and the least judgment that are relevant.
-        official: the official leaderboard.
     """
     places = range(len(gathered.names))
     everybody = [outcomes_of(gathered, member_rule(place)) for place in places]
     judged = _judged(gathered, [*everybody, outcomes])
     names = [*gathered.names, name]
     reached = [
-        Reached(one, _kappa_with(labels, judged[-1], cutoff), *_tau(official, gathered, of_one))
-        for one, labels, of_one in zip(names, judged, [*everybody, outcomes], strict=False)
+        Reached(one, _kappa_with(labels, judged[-1], cutoff)) for one, labels in zip(names, judged, strict=False)
     ]
     grades = [one.grade is not None for found in outcomes.values() for one in found.values()]
     return PanelReport(
@@ -405,7 +365,6 @@ def panel_report(
         rest is not None,
         len(judged[-1]),
         cutoff,
-        "" if official is None else official.name,
     )
 
 
@@ -465,13 +424,3 @@ def _kappa_with(labels: Sequence[float], judged: Sequence[float], cutoff: tuple[
         [int(label >= least) for label in side] for side, least in zip((labels, judged), cutoff, strict=True)
     )
     return binary_agreement(ours, theirs, 1, 1).kappa
-
-
-def _tau(official: Official | None, gathered: Gathered, outcomes: Outcomes) -> tuple[float | None, str]:
-    """Kendall's τ over the runs that both leaderboards have, and why there is none."""
-    if official is None:
-        return None, ""
-    scores = official.scored(compiled(gathered, outcomes))
-    runs = sorted(official.means.keys() & scores.keys())
-    found = correlate([official.means[run] for run in runs], [scores[run] for run in runs], "kendall", test=False)
-    return found.value, found.reason

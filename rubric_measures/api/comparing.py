@@ -738,12 +738,6 @@ def _given_scores(name: str, scores: Any) -> RunScores:
         raise InputError(f"the {name}: expected run -> score; found {scores!r:.60}") from None
 
 
-def official_scores(official: Scores, name: str | None) -> RunScores:
-    """The official column: the one that is named, or the only one."""
-    side = _side(official, "official", None)
-    return side.take(side.chosen(name, None))[0]
-
-
 def _alone(board: Scores, side: _Side, wanted: Sequence[str] | None) -> tuple[_Side, Sequence[str]]:
     """The official columns of one leaderboard, which stand beside ours, and ours."""
     if hasattr(board, "read") or board == "-":

@@ -22,7 +22,6 @@ from msgspec import structs
 
 from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, whole_answers
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.api.comparing import Scores, official_scores
 from rubric_measures.api.grading import Passages, passages_of
 from rubric_measures.api.loading import (
     Bank,
@@ -44,7 +43,6 @@ from rubric_measures.api.loading import (
     run_of,
 )
 from rubric_measures.base.errors import InputError, counted, naming, warn
-from rubric_measures.base.files import check_readable_twice
 from rubric_measures.base.tables import Report, Reported, render
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.measures.findings import Note, say
@@ -60,12 +58,10 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
     from rubric_measures.analysis.label_sources import AgreementTable
     from rubric_measures.analysis.leaderboards import RunScores
-    from rubric_measures.analysis.panels import Means, PanelReport, Scored
-    from rubric_measures.measures.combining import Gathered
-    from rubric_measures.measures.grades import Grades, Label
+    from rubric_measures.analysis.panels import PanelReport
+    from rubric_measures.measures.grades import Label
     from rubric_measures.measures.labels import LabelSource
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.types.entities import Run
 
 
 _LOG = logging.getLogger("rubric_measures")
@@ -415,10 +411,6 @@ def combine(
     output: str | os.PathLike[str] | None = None,
     bank: Bank | None = None,
     cutoff: tuple[int, int] | None = None,
-    official: Scores | None = None,
-    official_measure: str | None = None,
-    runs: Runs | None = None,
-    measure: str | None = None,
 ) -> Combined:
     """Makes one grader of several: a panel.
 
@@ -433,47 +425,33 @@ def combine(
         by: how their grades become one.
         name: what the new grader is called; by default `panel:` and how it is made.
         output: a file for the records with the new grades, or a table of them (`.csv`, `.tsv`, `.parquet`).
-        bank: only items of this test bank; queries without grades count in leaderboards.
+        bank: only items of this test bank.
         cutoff: from which label and which judgment on something is relevant, for κ with the judgments in the records;
             by default the level that covers on the scale, and 1.
-        official: the official leaderboard, for τ of those by each grader and by the panel.
-        official_measure: its column, where it has several.
-        runs: the runs of leaderboards; by default the rankings in the records.
-        measure: of leaderboards; by default `RubricCover@20`, and of labels `RubricQrels(measure='nDCG@10')`.
 
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
     """
-    from rubric_measures.analysis.panels import Official, panel_report
+    from rubric_measures.analysis.panels import panel_report
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.measures.combining import gather, outcomes_of, panel_rule, with_grades
 
     members = [Grader.parse(one) for one in ([grader] if isinstance(grader, str | Grader) else grader)]
     if len(members) < 2:
         text = "a panel has two members or more; name each"
-        raise InputError(text, settings=("prefer" if by == "prefer" else "grader",))
+        raise InputError(text, settings=("grader",))
     rule = panel_rule(by)
     name = name or f"panel:{by}"
     if name in [one.model for one in members]:
         raise InputError(f"{name} is a member; give the panel another name", settings=("name",))
-    ranked = None if runs is None else run_list(runs)
-    keep_inputs(output, bank, official, *(ranked or ()))
-    for one in ranked or ():
-        # Each member has a leaderboard of its own.
-        if isinstance(one, str):
-            check_readable_twice(one)
+    keep_inputs(output, bank)
     source = passages_of(passages)
     gathered = gather(source, source.name, members, bank_of(bank))
     outcomes = outcomes_of(gathered, rule)
     if cutoff is None:
         cutoff = (covering_level(gathered.scale), 1) if gathered.judgments else (1, 1)
-    known = None
-    if official is not None:
-        column = official_scores(official, official_measure)
-        scored = _scored(source, gathered, ranked, measure)
-        known = Official(f"the official leaderboard ({column.name})", column.means, scored)
     rest = None if by == "prefer" else partial(_rule_of_others, by, len(members))
-    report = panel_report(gathered, name, outcomes, rest, cutoff, known)
+    report = panel_report(gathered, name, outcomes, rest, cutoff)
     made = with_grades(source, gathered, outcomes, name, {"by": by})
     return Combined.kept(made, output, as_table=True, grader=name, report=report)
 
@@ -486,33 +464,6 @@ def _rule_of_others(by: str, members: int, place: int) -> Any:
     # A mean is seldom equal to a grade.
     of_others = panel_rule("median" if by == "mean" else by)
     return lambda said: of_others([said[other] for other in others])
-
-
-def _scored(
-    source: Iterable[QueryPassages], gathered: Gathered, runs: list[str] | list[Run] | None, measure: str | None
-) -> Scored:
-    """How grades become a leaderboard.
-
-    Raises:
-        InputError: there are no runs and no rankings.
-    """
-    from rubric_measures.api.scoring import score
-    from rubric_measures.formats.trec import runs_of_records
-    from rubric_measures.records.models import QueryPassages
-
-    whole = (QueryPassages(group.query_id, list(group.passages), group.line) for group in source)
-    ranked: Any = runs_of_records(whole, gathered.source) if runs is None else runs
-    if not ranked:
-        text = f"{gathered.source}: holds no rankings, of which a leaderboard could be made; name runs"
-        raise InputError(text, settings=("runs", "official"))
-    wanted = measure or ("RubricQrels(measure='nDCG@10')" if gathered.kind == "direct" else "RubricCover@20")
-
-    def scored(grades: Grades) -> Means:
-        board = score(grades, ranked, wanted, overall=False, notes=False)
-        (column,) = board.measures
-        return {run: mean for run, row in board.cells.items() if (mean := row[column].mean) is not None}
-
-    return scored
 
 
 @dataclass(frozen=True)

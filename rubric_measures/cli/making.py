@@ -219,16 +219,11 @@ def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     add = parser.add_argument
     add("graded", metavar="GRADED", help="graded records, or a table of grades")
-    ways = ("majority", "median", "mean")
-    add("--by", choices=ways, help="how grades become one (default majority)")
     add(
-        "--prefer",
-        metavar="LLM",
-        nargs="+",
-        default=[],
-        help="no vote: of each item the grade of the first of these graders that has one; a grader that failed, or was "
-        "not asked, leaves it to the next",
-    )
+        "--by", choices=("majority", "median", "mean", "prefer"), default="majority",
+        help="how grades become one (default majority); prefer is no vote: of each item the grade of the first grader "
+        "that has one, so that one that failed, or was not asked, leaves it to the next",
+    )  # fmt: skip
     add("--name", default="", metavar="NAME", help="what the new grader is called (default: panel:majority, …)")
     add(
         "-o",
@@ -236,26 +231,15 @@ def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="the records with the new grades, or their table by name: .csv, .tsv, .parquet (default: only the report)",
     )
-    add = parser.add_argument_group("the report").add_argument
     cutoff = "kappa with judgments: labels from A, judgments from B on are relevant (default: covering level, 1)"
     add("--cutoff", metavar=("A", "B"), nargs=2, type=int, help=cutoff)
-    add("--official", metavar="BOARD", help="the official leaderboard, for tau")
-    add("--official-measure", metavar="MEASURE", help="its column, where it has several")
-    add("--runs", metavar="RUN", nargs="+", help="the runs of leaderboards (default: the rankings in the records)")
-    add(
-        "-m",
-        "--measures",
-        dest="measure",
-        metavar="MEASURE",
-        help="of leaderboards (default RubricCover@20; of labels nDCG@10)",
-    )
     add("--format", dest="output_format", choices=TABLE_FORMS, default="text", help="of the report (default text)")
     add_places_option(parser)
     add_grade_options(parser, scores=False, several="a member of the panel; repeat it for each")
     parser.epilog = """examples:
   rubric_measures combine graded.jsonl.gz --grader A --grader B --grader C --by majority -o panel.jsonl.gz
   rubric_measures leaderboard panel.jsonl.gz --grader panel:majority --bank bank.jsonl.gz
-  rubric_measures combine graded.jsonl.gz --prefer large small -o best.jsonl.gz
+  rubric_measures combine graded.jsonl.gz --by prefer --grader large --grader small -o best.jsonl.gz
 
 The report goes to standard output (with -o -, to standard error)."""
 
@@ -264,11 +248,8 @@ def run_combine(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures import api
 
-    if options.prefer and (options.grader or options.by):
-        raise InputError("--prefer names the graders, and there is no vote; leave --grader and --by out")
-    options.by = "prefer" if options.prefer else options.by or "majority"
     options.cutoff = None if options.cutoff is None else tuple(options.cutoff)
-    combined = api.combine(options.graded, options.prefer or options.grader or (), **passed(options, api.combine))
+    combined = api.combine(options.graded, options.grader or (), **passed(options, api.combine))
     stream = sys.stderr if options.output == "-" else sys.stdout
     stream.writelines(render(combined.report.report(options.places), options.output_format))
     return 0

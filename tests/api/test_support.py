@@ -346,7 +346,7 @@ def test_a_second_model_judges_what_the_first_one_leaves_in_doubt(
     [second] = {
         entry.llm for group in load_graded(both) for one in group.passages for entry in one.exam_grades or ()
     } - {"lexical:1"}
-    assert main(["combine", both, "--prefer", second, "lexical:1", "-o", out]) == 0
+    assert main(["combine", both, "--by", "prefer", "--grader", second, "--grader", "lexical:1", "-o", out]) == 0
     capsys.readouterr()
     measure = "SupportPrecision(citations='all')"
     # First sentence: (1 + 0) / 2; second: 1/2 by the lexical grader, 0 by the second model.

@@ -1,4 +1,4 @@
-"""`grade --where` asks a model about some cells of graded records; `combine --prefer` takes what it says of them."""
+"""`grade --where` asks a model about some cells of graded records; `combine --by prefer` takes what it says of them."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def test_a_day_with_two_models(first: str, bank: str, tmp_path: Path, capsys: py
     manifest = json.loads(Path(f"{out}.manifest.json").read_text(encoding="utf-8"))
     assert (manifest["where"]["condition"], manifest["where"]["cells"]) == ("grade between 2 and 3", 3)
     # Where the second one has no grade, the first one's counts; where both have none, there is none.
-    assert main(["combine", out, "--prefer", "m", one, "-o", both]) == 0
+    assert main(["combine", out, "--by", "prefer", "--grader", "m", "--grader", one, "-o", both]) == 0
     assert grades(both, "panel:prefer") == {
         **grades(first, one), ("d1", "heat"): 4, ("d2", "leaf"): 0, ("d4", "leaf"): 2,
     }  # fmt: skip
     assert grades(both, "panel:prefer")["d4", "heat"] is None
-    assert main(["combine", out, "--prefer", one, "m", "-o", both]) == 0
+    assert main(["combine", out, "--by", "prefer", "--grader", one, "--grader", "m", "-o", both]) == 0
     assert grades(both, "panel:prefer") == grades(first, one)
-    assert main(["combine", out, "--prefer", "m", one, "-o", both]) == 0
+    assert main(["combine", out, "--by", "prefer", "--grader", "m", "--grader", one, "-o", both]) == 0
     (tmp_path / "a.run").write_text("".join(f"q1 Q0 d{rank} {rank} {9 - rank} a\n" for rank in range(1, 5)))
     capsys.readouterr()
     board = ["leaderboard", both, str(tmp_path / "a.run"), "--bank", bank, "-m", "RubricCover@1", "--no-overall"]

@@ -155,7 +155,6 @@ def test_what_was_spent_is_in_the_cache_where_the_output_cannot_be_written(folde
     [
         "review graded.jsonl.gz --bank pipe --export out",
         "check pipe --track ragtime",
-        "combine graded.jsonl.gz --grader model --grader human:ada --runs pipe",
         "grade graded.jsonl.gz --bank bank.jsonl --model scripted:replies.jsonl --prompt pipe.toml -o g",
     ],
 )
