@@ -389,7 +389,8 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> Non
     if one.name in _WITH_COMMAS and "file" not in one.kinds:
         how |= {"type": _separate, "metavar": "NAME,…"}
     elif one.kinds & {"pairs", "numbers"} and "str" not in one.kinds:
-        how |= {"action": NamedNumber if "numbers" in one.kinds else NamedValue, "metavar": "NAME=VALUE"}
+        how |= {"action": NamedValue, "metavar": "NAME=VALUE"}
+        how |= {"action": NamedNumber, "nargs": "+"} if "numbers" in one.kinds else {}
     elif numbers:
         how |= {"type": _reader(numbers, one.choices), "metavar": "|".join(("N", *map(str, one.choices)))}
     elif one.choices and "str" not in one.kinds:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.tables import FORMS as BOARD_FORMS
 from rubric_measures.base.tables import TABLE_FORMS, Report, TableForm, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.base import FORMS
@@ -24,6 +25,7 @@ from rubric_measures.measures.grades import OnFailed, check_on_failed
 
 if TYPE_CHECKING:
     from rubric_measures.api import Board
+    from rubric_measures.api.scoring import OutputForm
     from rubric_measures.boards.kept import Gates
     from rubric_measures.pages.frame import ReviewAddress
 
@@ -123,6 +125,20 @@ def check_places(places: int) -> None:
         raise InputError(f"-p {places}: give a number of decimal places up to 100, or -1 for all digits")
 
 
+def form_of(output: str, given: str | None, forms: Sequence[str], usual: str) -> str:
+    """The form that is given, else what the ending of a file says, else the usual one.
+
+    Raises:
+        InputError: the file is called as a form is, or its ending says a form that is not among these.
+    """
+    if output in forms:
+        raise InputError(f"-o {output}: -o names the file to write; the form is chosen by --format {output}")
+    form = given or _FORM_OF_ENDING.get(PurePath(output.removesuffix(".gz")).suffix, usual)
+    if form not in forms:
+        raise InputError(f"-o {output}: {form} is not written here, but {', '.join(forms)}; see --format")
+    return form
+
+
 @dataclass(frozen=True)
 class Printed:
     """Output.
@@ -139,27 +155,45 @@ class Printed:
 
     def __post_init__(self) -> None:
         check_places(self.places)
-        if self.output in TABLE_FORMS:
-            raise InputError(
-                f"-o {self.output}: -o names the file to write; the form is chosen by --format {self.output}"
-            )
         _ = self.form
 
     @property
     def form(self) -> str:
         """What `format` says, else the ending of the file, else text."""
-        if self.format is not None:
-            return self.format
-        form = _FORM_OF_ENDING.get(PurePath(self.output.removesuffix(".gz")).suffix, "text")
-        if form not in TABLE_FORMS:
-            forms = ", ".join(TABLE_FORMS)
-            raise InputError(f"-o {self.output}: {form} is not written here, but {forms}; see --format")
-        return form
+        return form_of(self.output, self.format, TABLE_FORMS, "text")
 
     def write(self, report: Report) -> None:
         """Writes a report; at once, so that nothing is printed where a name cannot be."""
         with atomic_writer(self.output) as stream:
             stream.write("".join(render(report, self.form)))
+
+
+@dataclass(frozen=True)
+class PrintedBoard:
+    """Output.
+
+    Attributes:
+        output: write there (default: standard output).
+        format: default: as the ending of the output says, else tsv.
+        places: decimal places, -1 for all digits (default 4, in JSON all).
+    """
+
+    output: str = "-"
+    format: OutputForm | None = None
+    places: int | None = None
+
+    def __post_init__(self) -> None:
+        check_places(self.places or 0)
+        form_of(self.output, self.format, tuple(BOARD_FORMS), "tsv")
+
+    def write(self, board: Board) -> None:
+        """Writes a board; at once, so that nothing is printed where a name cannot be."""
+        from rubric_measures.boards.board import board_report
+
+        form = form_of(self.output, self.format, tuple(BOARD_FORMS), "tsv")
+        usual = -1 if form in ("json", "jsonl") else 4
+        with atomic_writer(self.output) as stream:
+            stream.write("".join(render(board_report(board, usual if self.places is None else self.places), form)))
 
 
 class _Form(argparse.Action):
@@ -176,18 +210,8 @@ class _Form(argparse.Action):
         Raises:
             InputError: the file is called as a form is, or its ending says a form that the command does not write.
         """
-        if options.output in (self.choices or ()):
-            raise InputError(
-                f"-o {options.output}: -o names the file to write; the form is chosen by --format {options.output}"
-            )
-        if getattr(options, self.dest, None) is not None:
-            return
-        forms = tuple(self.choices or ())
-        ending = PurePath(options.output.removesuffix(".gz")).suffix
-        form = _FORM_OF_ENDING.get(ending, self.usual)
-        if form not in forms:
-            raise InputError(f"-o {options.output}: {form} is not written here, but {', '.join(forms)}; see --format")
-        setattr(options, self.dest, form)
+        given = getattr(options, self.dest)
+        setattr(options, self.dest, form_of(options.output, given, tuple(self.choices or ()), self.usual))
 
 
 def add_output_options(
@@ -217,17 +241,10 @@ class _Places(argparse.Action):
 def add_places_option(
     parser: argparse.ArgumentParser, default: int | None = 4, of: str = "", usual: str = "4, in JSON -1"
 ) -> None:
-    """Adds ir_measures' option for decimal places; without a default it is for `chosen_places`, or as `usual` says."""
+    """Adds ir_measures' option for decimal places; without a default it is as `usual` says."""
     usual = usual if default is None else str(default)
     text = f"decimal places{of} (default {usual}; -1: all digits)"
     parser.add_argument("-p", "--places", type=int, action=_Places, default=default, help=text)
-
-
-def chosen_places(options: argparse.Namespace) -> int:
-    """The decimal places of a board: what the user chose, else 4, and all digits in JSON."""
-    if options.places is not None:
-        return int(options.places)
-    return -1 if options.output_format in ("json", "jsonl") else 4
 
 
 def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
@@ -283,20 +300,18 @@ def add_review_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--review-address", metavar="URL", default=REVIEW, help=text)
 
 
-def review_of(options: argparse.Namespace) -> ReviewAddress | None:
+def review_of(address: str, graded: str, bank: object, grader: object) -> ReviewAddress | None:
     """Where the grades of a page can be reviewed; without a bank or from standard input nowhere.
 
     Raises:
         InputError: the address is none of a page.
     """
-    parts = [options.graded, "--bank", options.bank]
-    parts += ["--grader", options.grader] if options.grader else []
-    found = review_over(options.review_address, parts)
-    return None if options.bank is None or options.graded == "-" else found
+    found = review_over(address, [graded, "--bank", bank, *(["--grader", grader] if grader else [])])
+    return None if bank is None or graded == "-" else found
 
 
-def review_over(address: str, files: Sequence[str]) -> ReviewAddress:
-    """The review page at --review-address, with the command that opens it over these files.
+def review_over(address: str, files: Sequence[object]) -> ReviewAddress:
+    """The review page at an address, with the command that opens it over these files.
 
     Raises:
         InputError: the address is none of a page.
@@ -327,20 +342,13 @@ def add_draw_options(group: argparse._ActionsContainer, rounds: str = "") -> Non
     group.add_argument("--seed", type=int, default=42, help="seed of everything that is drawn (default 42)")
 
 
-def add_gate_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the limits below which scores may not fall; the command ends with status 3 where one does."""
-    add = parser.add_argument_group("gates: the exit status is 3 where one is not passed").add_argument
-    add("--fail-under", metavar="MEASURE=N", nargs="+", action="extend", default=[], help="the least mean, of each run")
-    add("--run", metavar="NAME", help="the run that has to pass (default: each)")
-
-
-def gates_of(options: argparse.Namespace) -> Gates:
-    """The gates that the options name; before anything is computed or written."""
-    if options.run and not options.fail_under:
+def gates_of(limits: Sequence[str], run: str | None) -> Gates:
+    """The gates that --fail-under and --run name; before anything is computed or written."""
+    if run and not limits:
         raise InputError("--run names the run that has to pass, and nothing is to be passed; add --fail-under")
     from rubric_measures.boards.kept import read_gates
 
-    return read_gates(options.fail_under, options.run)
+    return read_gates(limits, run)
 
 
 def gated(gates: Gates, board: Board, status: int, runs: Sequence[str] | None = None) -> int:

@@ -340,7 +340,7 @@ def run_verify(options: argparse.Namespace) -> int:
     read = (options.graded, options.bank, *options.runs, options.prices)
     keep_inputs(options.output, *read)
     keep_cache(options.cache, options.output, *read)
-    review = review_of(options)
+    review = review_of(options.review_address, options.graded, options.bank, options.grader)
     canaries: tuple[Section, ...] = ()
     is_complete = True
     source = read_as_records(options.graded, "the canary suite" if is_canary else "")

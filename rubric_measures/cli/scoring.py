@@ -14,7 +14,6 @@ runs as they are submitted, runs that were not pooled.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import inspect
 import json
@@ -28,32 +27,23 @@ from typing import TYPE_CHECKING, Any, Literal
 from rubric_measures import api
 from rubric_measures.base.errors import InputError, escaped, naming
 from rubric_measures.base.files import atomic_writer, check_readable_twice, peek_head
-from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
-    NamedNumber,
     Printed,
-    add_gate_options,
-    add_grade_options,
-    add_output_options,
-    add_places_option,
-    add_plot_option,
-    add_review_option,
+    PrintedBoard,
     check_places,
-    chosen_places,
     gated,
     gates_of,
     is_watched,
-    keep_inputs_of,
-    passed,
     progress,
     review_of,
-    write_output,
 )
-from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 
 if TYPE_CHECKING:
-    from rubric_measures.pages.frame import ReviewAddress
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rubric_measures.api.loading import Bank, File
+    from rubric_measures.api.reports import BoardPlot
 
 
 @command(
@@ -204,154 +194,104 @@ def evaluate(
     return 1 if values.failed else 0
 
 
-def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument(
-        "graded",
-        metavar="GRADED",
-        help="graded records, a table of grades, nuggetizer's assignments, support labels, …",
-    )
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="TREC run files; without them the rankings in GRADED")
-    parser.add_argument(
-        "-m",
-        "--measures",
-        metavar="MEASURE",
-        nargs="+",
-        action="extend",
-        help="default: what fits GRADED (Rubric-Cover of passages; nugget scores where items have importance; …)",
-    )
-    parser.add_argument(
-        "--qrels",
-        metavar="QRELS",
-        help="official judgments, for official measures beside ours: nDCG@10 reads them, and "
-        "RubricQrels(measure='nDCG@10') the grades",
-    )
-    add_output_options(parser, list(FORMS), "tsv")
-    parser.add_argument(
-        "--report",
-        metavar="FILE.html",
-        help="write a page: scores, what to look at, and why each item is covered or not",
-    )
-    add_review_option(parser)
-    add_places_option(parser, None)
-    parser.add_argument("--no-overall", action="store_true", help="leave out the best possible score")
-    parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
-    parser.add_argument("--present", action="store_true", help="add means over the queries alone that a run answers")
-    parser.add_argument("--summary", action="store_true", help="add the greatest, median and least score of the runs")
-    units = parser.add_mutually_exclusive_group()
-    units.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
-    units.add_argument(
-        "--per-facet",
-        action="store_true",
-        help="score the items of each facet apart (rows query/facet in trec_eval and json); means are over facets",
-    )
-    parser.add_argument(
-        "--compat",
-        choices=["workbench", "nuggetizer", "ragdoll"],
-        help="compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments; "
-        "ragdoll: of its graded answers)",
-    )
-    what = "where GRADED is Auto-ARGUE's file of judgments (--bank has the nuggets with their answers)"
-    argue = parser.add_argument_group(what)
-    argue.add_argument(
-        "--weights",
-        metavar="NAME=WEIGHT",
-        action=NamedNumber,
-        default={},
-        nargs="+",
-        help="weights of nuggets by importance (default: vital=2 okay=1)",
-    )
-    argue.add_argument("--scores", metavar="FILE", help="write scores and counts there, in its own form")
-    parser.add_argument(
-        "--checks",
-        action="store_true",
-        help="Judged@k, missing queries, ties, and whether a tie rule decides the winner",
-    )
-    add_plot_option(parser, "the runs (means and groups, or items by runs)", ("dots", "heat"))
-    add_gate_options(parser)
-    add_grade_options(parser)
-    parser.epilog = """examples:
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' --format text
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run --checks -o board.json   (then `compare board.json`)
-  rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length --summary
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run --qrels official.qrels -m 'RubricCover(rel=4)@20' nDCG@10"""
+@command(
+    load="rubric_measures.api.loading:load",
+    score="rubric_measures.api.scoring:score",
+    argue="rubric_measures.api.evaluating:argue",
+    files={"source": "GRADED", "runs": "[RUN…]"},
+    without=("grades", "judgments"),
+)
+def leaderboard(
+    load: partial[Any],
+    score: partial[Any],
+    argue: partial[Any],
+    *,
+    source: File,
+    runs: Sequence[File] = (),
+    bank: Bank | None = None,
+    plot: str | None = None,
+    plot_kind: BoardPlot = "dots",
+    report: str | None = None,
+    review_address: str = "http://127.0.0.1:8642",
+    fail_under: Sequence[str] = (),
+    run: str | None = None,
+    printed: PrintedBoard = PrintedBoard(),
+) -> int:
+    """score many runs by many measures
 
+    examples:
+      rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m RubricCover@20 --format text
+      rubric_measures leaderboard graded.jsonl.gz runs/*.run --checks -o board.json   (then `compare board.json`)
+      rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length --summary
+      rubric_measures leaderboard graded.jsonl.gz runs/*.run --qrels official.qrels -m 'RubricCover(rel=4)@20' nDCG@10
 
-def run_leaderboard(options: argparse.Namespace) -> int:
-    """Runs the command."""
+    Ends with 1 where values are missing, and with 3 where a run has less than --fail-under.
+
+    Args:
+        source: graded records, a table of grades, nuggetizer's assignments, support labels, Auto-ARGUE's judgments, ….
+        runs: TREC run files; without them the rankings in GRADED.
+        measures: default: what fits GRADED (Rubric-Cover of passages; nugget scores where items have importance; …).
+        overall: leave out the best possible score.
+        compat: compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments;
+            ragdoll: of its graded answers).
+        plot: also draw the runs, as .pdf, .svg or .png: means and groups, or items by runs.
+        plot_kind: what --plot draws.
+        report: write a page (HTML): scores, what to look at, and why each item is covered or not.
+        review_address: where `review` runs: links of the page called review lead there.
+        fail_under: the least mean, as MEASURE=N, of each run.
+        run: the run that has to pass --fail-under (default: each).
+        weights: of nuggets by importance, where GRADED is Auto-ARGUE's (default: vital=2 okay=1).
+        scores: write scores and counts there, in Auto-ARGUE's form, where GRADED is its file.
+    """
     # Imported here, as help needs none of them.
-    from rubric_measures.api.loading import content_of, load
-    from rubric_measures.api.scoring import score
-    from rubric_measures.boards.board import board_report
+    from rubric_measures.api.loading import content_of
 
-    if content_of(options.graded) == "argue judgments":
-        return _argue(options)
-    if options.weights or options.scores:
-        text = f"--weights and --scores are of Auto-ARGUE's judgments, and {options.graded} holds others"
-        raise InputError(f"{text}; leave them out")
-    gates = gates_of(options) if options.fail_under or options.run else None
-    review = None if options.report is None else _check_report(options)
-    if options.output != "-" or options.plot is not None:
-        keep_inputs_of(options, options.graded, options.bank, options.qrels, *options.runs)
-    grades = load(options.graded, options.bank, **passed(options, load))
-    runs = options.runs or None
-    if options.checks or options.report or (options.plot and options.plot_kind == "heat"):
+    given = {**load.keywords, **score.keywords}
+    if content_of(str(source)) == "argue judgments":
+        given |= {"runs": runs, "report": report, "fail_under": fail_under, "run": run}
+        if named := [name for name, value in given.items() if value]:
+            what = "which are Auto-ARGUE's judgments of reports"
+            raise InputError(f"{', '.join(named)} would have no effect on {source}, {what}; leave that out")
+        board = argue(source, bank)
+        if plot is not None:
+            board.plot(plot, plot_kind)
+        return _written(board, printed)
+    if argue.keywords:
+        text = f"are of Auto-ARGUE's judgments, and {source} holds others; leave them out"
+        raise InputError(f"{' and '.join(argue.keywords)} {text}", settings=tuple(argue.keywords))
+    gates = gates_of(fail_under, run) if fail_under or run else None
+    page = None if report is None else _page_of(source, bank, review_address, given)
+    grades, ranked = load(source, bank), list(runs) or None
+    if "checks" in given or report or (plot and plot_kind == "heat"):
         # The scores come first, and these look at the rankings again.
-        for path in runs or ():
-            check_readable_twice(path)
-    given = {**passed(options, score), "overall": not options.no_overall, "watch": progress if is_watched() else None}
-    with contextlib.nullcontext() if runs else naming(options.graded):
-        board = score(grades, runs, options.measures, **given, notes=False)
-    if options.report is not None:
-        notes = [] if review is None else [review.note]
-        address = None if review is None else review.address
-        about = passed(options, api.write_report)
-        api.write_report(options.report, board, grades, runs, **about, notes=notes, review=address)
-    if options.plot is not None:
-        _plot(options, board, grades=grades, runs=runs)
-    write_output(options, board_report(board, chosen_places(options)))
-    board.log_notes()
-    logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
-    status = 0 if board.is_complete else 1
+        for path in runs:
+            check_readable_twice(str(path))
+    with contextlib.nullcontext() if runs else naming(str(source)):
+        board = score(grades, ranked, watch=progress if is_watched() else None, notes=False)
+    if page is not None:
+        api.write_report(str(report), board, grades, ranked, **page)
+    if plot is not None:
+        board.plot(plot, plot_kind, grades=grades, runs=ranked)
+    status = _written(board, printed, board.log_notes)
     return status if gates is None else gated(gates, board, status)
 
 
-def _check_report(options: argparse.Namespace) -> ReviewAddress | None:
-    """Refuses a page that cannot be made, or would replace something, before anything is computed; see `review_of`."""
-    if options.facets or options.per_facet or options.compat:
-        raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")
-    if options.graded == "-":
-        raise InputError("--report reads the records twice; name a file")
-    keep_inputs(options.report, options.graded, options.bank, options.qrels, *options.runs)
-    keep_apart(output=options.output, plot=options.plot, report=options.report)
-    return review_of(options)
-
-
-def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
-    """Draws the board."""
-    board.plot(options.plot, options.plot_kind, **{**passed(options, board.plot), **of})
-
-
-# What scores of grades can be told, and scores of judged reports cannot.
-_OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat", "checks",
-            "fail_under", "run", "report")  # fmt: skip
-
-
-def _argue(options: argparse.Namespace) -> int:
-    """Scores judged reports."""
-    given = [name for name in _OF_GRADES if getattr(options, name)]
-    if given:
-        what = "which are Auto-ARGUE's judgments of reports"
-        raise InputError(f"{', '.join(given)} would have no effect on {options.graded}, {what}; leave that out")
-    keep_inputs_of(options, options.graded, options.bank)
-    board = api.argue(options.graded, options.bank, weights=options.weights or None, scores=options.scores)
-    if options.plot is not None:
-        _plot(options, board, runs=None)
-    from rubric_measures.boards.board import board_report
-
-    write_output(options, board_report(board, chosen_places(options)))
+def _written(board: api.Board, printed: PrintedBoard, note: Callable[[], None] = lambda: None) -> int:
+    """Writes a board, and says what made it."""
+    printed.write(board)
+    note()
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1
+
+
+def _page_of(source: File, bank: object, address: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuses a page that cannot be made before anything is computed; where the grades of one can be reviewed."""
+    if given.keys() & {"facets", "per_facet", "compat"}:
+        raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")
+    if source == "-":
+        raise InputError("--report reads the records twice; name a file")
+    review = review_of(address, str(source), bank, given.get("grader"))
+    return {} if review is None else {"notes": [review.note], "review": review.address}
 
 
 @command(

@@ -225,7 +225,7 @@ BAD: list[tuple[str, list[str], str]] = [
     ("over the input", ["qrels", "graded.jsonl.gz", "-o", "graded.jsonl.gz"], "graded.jsonl.gz: is read here"),
     ("over a run", ["leaderboard", "graded.jsonl.gz", "alpha.run", "--output", "./alpha.run"], "is read here"),
     ("places", ["evaluate", "qrels.txt", "alpha.run", "AP", "-p", "-5"], "-p -5: give a number of decimal places"),
-    ("many places", ["leaderboard", "graded.jsonl.gz", "--places", "999"], "--places 999: give a number of decimal"),
+    ("many places", ["leaderboard", "graded.jsonl.gz", "--places", "999"], "-p 999: give a number of decimal"),
     ("compat", ["leaderboard", "graded.jsonl.gz", "--compat", "workbench", "-m", "NuggetA@3"], "knows RubricCover"),
 ]
 
