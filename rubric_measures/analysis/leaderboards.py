@@ -52,7 +52,7 @@ from rubric_measures.analysis.resampling import (
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain, ranged
 from rubric_measures.boards.board import BELOW, Leaderboard
-from rubric_measures.boards.programs import score_workbench, workbench_filter
+from rubric_measures.boards.programs import score_workbench
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.measures.findings import Note, of_queries
@@ -530,9 +530,7 @@ def correlate_grid(
     _refuse_above_all(expand_measures(measures, [1]), [levels[key] for key in keys])
     prompts = prompt_cells(keys)
     for key in keys:
-        chosen = restriction.only(key)
-        if compat == "workbench":
-            chosen = workbench_filter(chosen)
+        chosen = replace(restriction.only(key), first=compat == "workbench")
         # Labels of whole passages grade no item, so the bank has nothing to say about them.
         items = None if key.kind == "direct" else bank
         if levels[key].scale is None:

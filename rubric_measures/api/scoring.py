@@ -612,12 +612,12 @@ def _settings(grades: RecordGrades, asked: AskedBoard) -> dict[str, object]:
 
 
 def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], asked: AskedBoard) -> Leaderboard:
-    from rubric_measures.boards.programs import score_workbench, workbench_filter
+    from rubric_measures.boards.programs import score_workbench
 
     if asked.facets:
         raise InputError("the workbench knows no facets; leave them out", settings=("facets",))
     _refuse_on_failed(grades)
-    queries = grades.records.queries(keep_ranks=True, wanted=workbench_filter(grades.records.wanted))
+    queries = grades.records.queries(keep_ranks=True, wanted=replace(grades.records.wanted, first=True))
     board = score_workbench(queries, measures, _settings(grades, asked))
     return board if asked.overall else replace(board, best={})
 

@@ -56,7 +56,6 @@ from rubric_measures.formats.judged import ASSIGNMENTS, FAILED, GRADED, NUGGETIZ
 from rubric_measures.formats.support import ArgueReport, ArgueSentence
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.findings import Note, say
-from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.measures.measure import measure_names
@@ -529,11 +528,6 @@ def _say_types(criteria: Sequence[tuple[str, str]]) -> None:
     _LOG.info("criteria that are not satisfied in full, by type: %s", shares)
 
 
-def workbench_filter(wanted: Grader) -> Grader:
-    """The filter with the workbench's rule for several grade sets: the first in file order, passage by passage."""
-    return replace(wanted, first=True)
-
-
 def _check(measures: Sequence[Measure]) -> None:
     for measure in measures:
         if measure.NAME not in ("RubricCover", "nRubricCover") or measure["judged_only"]:
@@ -560,7 +554,7 @@ def score_workbench(
     """Scores the rankings inside graded records by the rules of the workbench's program.
 
     Args:
-        queries: the stream of `loading.read_records`, read with `workbench_filter` and with `keep_ranks`.
+        queries: the stream of `loading.read_records`, read with `Grader.first` and with `keep_ranks`.
         measures: RubricCover and nRubricCover with a cutoff.
         settings: what else belongs into the signature.
 

@@ -12,7 +12,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures import RubricCover
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.boards.board import Leaderboard
-from rubric_measures.boards.programs import score_workbench, workbench_filter
+from rubric_measures.boards.programs import score_workbench
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.grade_sets import Grader
@@ -32,7 +32,7 @@ def golden() -> Path:
 
 @pytest.fixture(scope="module")
 def board(golden: Path) -> Leaderboard:
-    queries = read_records(golden / "dl20-scale.jsonl.gz", wanted=workbench_filter(Grader()), keep_ranks=True)
+    queries = read_records(golden / "dl20-scale.jsonl.gz", wanted=Grader(first=True), keep_ranks=True)
     return score_workbench(queries, MEASURES)
 
 
