@@ -495,7 +495,6 @@ def calibrate(
     *,
     anchors: File | Rows | None = None,
     against: str = "assessors",
-    rel: int | None = None,
     smallest: float = 0.1,
     draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
@@ -509,7 +508,6 @@ def calibrate(
             the grader. The same file by default.
         against: `assessors` (what they said before they saw the grader's grade), or the grader whose grades are the
             truth, as for `load`: an older one (equating), or the same one at an earlier time (drift).
-        rel: the least grade that covers; the scale's by default.
         smallest: the smallest bias that matters, in grades.
         draws: of the intervals; no rounds for none.
         bank: the test bank.
@@ -524,7 +522,7 @@ def calibrate(
     if not smallest > 0:
         raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
     with file_path(graded) as path, file_path(path if anchors is None or anchors is graded else anchors) as truth:
-        found = read_anchored(path, bank_of(bank), Grader.parse(grader), truth, against, rel)
+        found = read_anchored(path, bank_of(bank), Grader.parse(grader), truth, against)
     warn("%d grades of the truth are of nothing that the grader graded, and are left out", found.unmatched)
     reason = ""
     if found.several:

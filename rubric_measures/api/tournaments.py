@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.api.loading import File, file_beside, file_path, grader_of, is_given, listed, query_texts_of
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.grading.asking import Asking
 from rubric_measures.models.settings import Calls, given_of, note_limit
@@ -38,7 +38,6 @@ def tournament(
     games: Games = (),
     *,
     assessor_games: Games = (),
-    agents: Sequence[str] | None = None,
     draws: Draws = USUAL_DRAWS,
     compat: Literal["ragelo", "ragelo-0.4", "ragdoll"] | None = None,
     answers: Answers = (),
@@ -67,7 +66,6 @@ def tournament(
     Args:
         games: played games.
         assessor_games: games judged by assessors; mixed in and marked.
-        agents: the agents that play; None takes all.
         draws: of the bootstrap; the seed is that of shuffles and random games, too.
         compat: Elo as RAGElo's program has it; or `ragdoll`: no prior, its draws of games and of who is shown first.
         answers: the answers that play; needs `queries` and `model`.
@@ -139,7 +137,7 @@ def tournament(
         # Before anything is spent.
         _check_agents(by_assessors, played, (answer.run_id for answer in found))
         with naming(*answers):
-            of_queries = answers_by_query(found, agents)
+            of_queries = answers_by_query(found)
         references: Mapping[str, Sequence[Reference]] = {}
         if documents is not None:
             references = load_references(os.fspath(documents), level_shown, grader_of(label_grader))
@@ -177,7 +175,7 @@ def tournament(
     played += [game for listed in by_assessors.values() for game in listed]
     # What is wrong with all games together is a matter of who played them, or of the first file.
     with naming(*([getattr(model, "model", model)] if model else [*games, *assessor_games])):
-        return rate_games(played if agents is None else _among(played, agents), settings)
+        return rate_games(played, settings)
 
 
 def _check(model: object, games: Sequence[object], playing: Mapping[str, object]) -> None:
@@ -275,17 +273,6 @@ def _check_agents(
                 if agent not in known:
                     where = f"({path}: a verdict on query {game.query_id!r})"
                     raise UnknownNameError("agent", agent, known, hint=where)
-
-
-def _among(games: list[Preference], agents: Sequence[str]) -> list[Preference]:
-    """The games between the wanted agents; an agent that plays no game is an error."""
-    known = {agent for game in games for agent in (game.agent_a, game.agent_b)}
-    for agent in agents:
-        if agent not in known:
-            raise UnknownNameError("agent", agent, known, hint="(it plays no game)")
-    kept = [game for game in games if game.agent_a in agents and game.agent_b in agents]
-    warn("%d of %d games left out: of other agents", len(games) - len(kept), len(games))
-    return kept
 
 
 def _saved(save: _File | None) -> list[Preference]:

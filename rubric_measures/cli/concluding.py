@@ -41,7 +41,6 @@ from rubric_measures.cli.inputs import (
     add_output_options,
     add_places_option,
     add_plot_option,
-    ids,
     is_watched,
     keep_inputs_of,
     passed,
@@ -202,7 +201,6 @@ def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
         "--against", metavar="MODEL", default="assessors",
         help="whose grades are the truth: assessors (default), an older grader, or the same one at an earlier time",
     )  # fmt: skip
-    parser.add_argument("--rel", type=int, help="the least grade that covers an item (default: the scale's)")
     parser.add_argument(
         "--smallest", metavar="D", type=float, default=0.1, help="the smallest bias that matters (default 0.1 grades)"
     )
@@ -256,7 +254,6 @@ def add_tournament_arguments(parser: argparse.ArgumentParser) -> None:
     add("games", metavar="GAMES", nargs="*", help="played games (JSON lines, RAGElo's CSV or battles of RAGDoll)")
     add("--assessor-games", metavar="FILE", action="append", default=[],
         help="games judged by assessors; mixed in and marked")  # fmt: skip
-    add("--agents", type=ids, metavar="ID,ID,…", help="the agents that play (default: all)")
     add_output_options(
         parser, list(FORMS), "text",
         "a table with intervals (default), or a leaderboard, also by the ending of FILE; json has everything",

@@ -45,16 +45,14 @@ class Game(NamedTuple):
     agent_b: str
 
 
-def answers_by_query(answers: Iterable[Answer], agents: Sequence[str] | None = None) -> dict[str, dict[str, str]]:
+def answers_by_query(answers: Iterable[Answer]) -> dict[str, dict[str, str]]:
     """Query -> agent -> text, both sorted; answers that are missing are counted and said once.
 
     Args:
         answers: the answers; their run is the agent.
-        agents: the agents that play; None takes all.
 
     Raises:
         InputError: an agent answers a query twice, or there are fewer than two agents.
-        UnknownNameError: an agent of the list has no answers.
     """
     texts: dict[str, dict[str, str]] = {}
     for answer in answers:
@@ -62,11 +60,7 @@ def answers_by_query(answers: Iterable[Answer], agents: Sequence[str] | None = N
         if answer.run_id in of_query:
             raise InputError(f"agent {answer.run_id!r} has two answers to query {answer.query_id!r}; keep one")
         of_query[answer.run_id] = answer.text
-    known = {agent for of_query in texts.values() for agent in of_query}
-    for agent in agents or ():
-        if agent not in known:
-            raise UnknownNameError("agent", agent, known, hint="(it has no answers)")
-    playing = sorted(set(agents) if agents is not None else known)
+    playing = sorted({agent for of_query in texts.values() for agent in of_query})
     if len(playing) < 2:
         raise InputError(f"a tournament needs two agents or more; there is {', '.join(playing) or 'none'}")
     found = {

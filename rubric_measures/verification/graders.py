@@ -298,7 +298,6 @@ def read_anchored(
     wanted: Grader,
     anchors: str | os.PathLike[str],
     against: str = ASSESSORS,
-    rel: int | None = None,
 ) -> Anchored:
     """The grades of one grader beside those of the truth, and its answers.
 
@@ -310,7 +309,6 @@ def read_anchored(
             `assessors` are all that grade there.
         against: `assessors` (`human:NAME`, what they said before they saw the grader's grade; of several the median, of
             two the lower), or the model whose grades are the truth: an older grader, or the same one before.
-        rel: the least grade that covers; None takes the scale's.
 
     Raises:
         InputError: there is no grade that both gave, or the truth's grades are not on the grader's scale.
@@ -341,14 +339,14 @@ def read_anchored(
         if query.grades.is_partial:
             # Pairs that rankings had open are no sample of all pairs.
             raise InputError(f"{os.fspath(path)}: {PARTIAL}; calibrate with grades of all pairs")
-        matched += _add(found, query, truth, rel)
+        matched += _add(found, query, truth)
     if not matched:
         raise InputError(f"{os.fspath(path)}: no item of a passage has a grade by the grader and one by {against}")
     found.unmatched = len(truth) - matched
     return found
 
 
-def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float], rel: int | None) -> int:
+def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float]) -> int:
     """Puts what one query holds in; how many of the truth's grades it matches."""
     grades = query.grades
     kinds = {item.item_id: item.importance or "question" for item in grades.items}
@@ -356,7 +354,7 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float], rel: int
     for row in grades.rows():
         rows.setdefault(row.doc_id, {})[row.iteration] = row.relevance
     if rows:
-        found.rel = grades.level(rel)
+        found.rel = grades.level()
     matched = 0
     for doc_id, of_doc in sorted(rows.items()):
         for item_id, grade in sorted(of_doc.items()):

@@ -117,9 +117,7 @@ def test_answers_are_checked(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(InputError, match="agent 'x' has two answers to query 'q1'; keep one"):
         answers_by_query([*answers, Answer("q1", "x", "D")])
     with pytest.raises(InputError, match="two agents or more; there is x"):
-        answers_by_query(answers, ["x", "x"])
-    with pytest.raises(UnknownNameError, match="unknown agent 'z'"):
-        answers_by_query(answers, ["x", "z"])
+        answers_by_query(answers[::2])
 
 
 _CACHES: list[ReplyCache] = []
