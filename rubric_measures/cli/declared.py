@@ -306,7 +306,7 @@ class Command(NamedTuple):
         found: dict[str, Any] = {}
         held: dict[str, tuple[tuple[str, str], dict[str, Any]]] = {}
         # What the command's own function takes, it hands on itself.
-        own = {one.name for one in parameters(self.own)} if target != self.own else ()
+        own = {one.name for one in self._parameters(self.own)} if target != self.own else ()
         for one in self._parameters(target):
             if one.name not in given or one.name in own:
                 continue
