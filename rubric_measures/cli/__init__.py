@@ -1,4 +1,4 @@
-"""The command line: `rubric_measures COMMAND`; one command is two functions, as add_grade_arguments and run_grade.
+"""The command line: `rubric_measures COMMAND`; one command is a function that declares what it calls.
 
 Standard input, output and error are taken as commands find them: closed, full, of another encoding.
 """
