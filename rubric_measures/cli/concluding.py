@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
+from collections.abc import Sequence
 
 from rubric_measures import api
-from rubric_measures.analysis.correlation import COEFFICIENTS
 from rubric_measures.analysis.label_sources import agreement_report, tables_report
-from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
@@ -34,7 +34,6 @@ from rubric_measures.cli.inputs import (
     add_document_options,
     add_draw_options,
     add_endpoint_options,
-    add_form_option,
     add_grade_options,
     add_label_options,
     add_limit_options,
@@ -47,7 +46,7 @@ from rubric_measures.cli.inputs import (
     settings_of,
     write_output,
 )
-from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
+from rubric_measures.corpora.overwriting import keep_apart, keep_cache
 from rubric_measures.measures.findings import say
 
 
@@ -77,59 +76,45 @@ def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printe
 _LOG = logging.getLogger("rubric_measures")
 
 
-def add_correlate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument("official", metavar="OFFICIAL", help="the official leaderboard: any form that we read")
-    parser.add_argument(
-        "others", metavar="LEADERBOARD", nargs="*",
-        help="leaderboards, or graded records (every grade set and measure); none where OFFICIAL has both sides "
-        "(`leaderboard --qrels`)",
-    )  # fmt: skip
-    parser.add_argument("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="columns to correlate")
-    parser.add_argument(
-        "--official-measure", metavar="NAME",
-        help="the official column, where there are several (default: each measure with the one of its own name)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--coefficients", metavar="NAME", nargs="+", action="extend",
-        help=f"{', '.join(COEFFICIENTS)}; @k for the official top k (kendall@15). default: "
-        f"{' '.join(DEFAULT_COEFFICIENTS)}",
-    )  # fmt: skip
-    add_form_option(parser, "--board-form", "all files")
-    parser.add_argument(
-        "--official-ranks", action=argparse.BooleanOptionalAction, default=None,
-        help="OFFICIAL holds ranks, 1 best; or it holds scores (a JSON dict of the numbers 1 to n is otherwise read as "
-        "ranks)",
-    )  # fmt: skip
-    parser.add_argument("--compat", choices=["workbench"], help="a missing run stops; a grid scores as the program")
-    add_plot_option(parser, "scores against official scores, or the ranks of several leaderboards")
-    add_bootstrap_options(parser)
-    add_output_options(parser)
-    add_places_option(parser)
-    add_grade_options(parser)
-    parser.epilog = """examples:
-  rubric_measures correlate official.json leaderboard.tsv --coefficients kendall spearman kendall@15
-  rubric_measures correlate official.json graded.jsonl.gz --bank questions.jsonl   (a grid, best marked *)
-  rubric_measures correlate board.json   (a board of `leaderboard --qrels`: ours against the official measure)"""
+@command(
+    correlate="rubric_measures.api.comparing:correlate",
+    files={"official": "OFFICIAL", "others": "[LEADERBOARD…]"},
+    spelled={"form": "--board-form"},
+)  # fmt: skip
+def correlate(
+    correlate: Call,
+    *,
+    official: str | os.PathLike[str],
+    others: Sequence[str | os.PathLike[str]] = (),
+    plot: str | None = None,
+    printed: Printed = Printed(),
+) -> int:
+    """rank correlation of leaderboards with the official one
+
+    examples:
+      rubric_measures correlate official.json leaderboard.tsv --coefficients kendall spearman kendall@15
+      rubric_measures correlate official.json graded.jsonl.gz --bank questions.jsonl   (a grid, best marked *)
+      rubric_measures correlate board.json   (a board of `leaderboard --qrels`: ours against the official measure)
+
+    Args:
+        official: the official leaderboard, of any form that is read.
+        others: leaderboards, or graded records (every grade set and measure); none where OFFICIAL has both sides.
+        plot: also draw scores against official scores, or the ranks of several leaderboards: .pdf, .svg or .png.
+    """
+    found = correlate(official, *others, notes=False)
+    report = found.report(printed.places)
+    if plot is not None:
+        found.plot(plot)
+    printed.write(report)
+    if found.official.ranks and found.asked.official_ranks is None:
+        _LOG.info("%s: read as ranks, 1 best (--no-official-ranks reads scores)", official)
+    say(found.notes)
+    return 0 if found.is_complete else 1
 
 
 def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of bootstrap intervals."""
     add_draw_options(parser.add_argument_group("intervals"), rounds="; 0: no intervals")
-
-
-def run_correlate(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    keep_inputs_of(options, options.official, *options.others, options.bank)
-    found = api.correlate(options.official, *options.others, **passed(options, api.correlate), notes=False)
-    report = found.report(options.places)
-    if options.plot is not None:
-        found.plot(options.plot)
-    write_output(options, report)
-    if found.official.ranks and options.official_ranks is None:
-        _LOG.info("%s: read as ranks, 1 best (--no-official-ranks reads scores)", options.official)
-    say(found.notes)
-    return 0 if found.is_complete else 1
 
 
 def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
@@ -189,35 +174,15 @@ def run_agreement(options: argparse.Namespace) -> int:
     return 1 if result.agreement.kappa is None else 0
 
 
-def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    parser.add_argument("graded", metavar="GRADED", help="graded records, or a table of grades")
-    parser.add_argument(
-        "--anchors",
-        metavar="FILE",
-        help="graded records, or a table of grades, with the truth's grades of some items (default: GRADED)",
-    )
-    parser.add_argument(
-        "--against", metavar="MODEL", default="assessors",
-        help="whose grades are the truth: assessors (default), an older grader, or the same one at an earlier time",
-    )  # fmt: skip
-    parser.add_argument(
-        "--smallest", metavar="D", type=float, default=0.1, help="the smallest bias that matters (default 0.1 grades)"
-    )
-    add_bootstrap_options(parser)
-    add_output_options(parser)
-    add_places_option(parser)
-    add_grade_options(parser, scores=False)
-    parser.epilog = """examples:
-  rubric_measures calibrate reviewed.jsonl.gz --bank nuggets.jsonl
-  rubric_measures calibrate regraded.jsonl.gz --anchors graded.jsonl.gz --against gpt-4o --grader gpt-5"""
+@command(calibrate="rubric_measures.api.graders:calibrate", files={"graded": "GRADED"})
+def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
+    """bias of a grader, what its grades are worth, calibrated scores
 
-
-def run_calibrate(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    keep_inputs(options.output, options.graded, options.anchors, options.bank)
-    found = api.calibrate(options.graded, **passed(options, api.calibrate))
-    write_output(options, found.report(options.places))
+    examples:
+      rubric_measures calibrate reviewed.jsonl.gz --bank nuggets.jsonl
+      rubric_measures calibrate regraded.jsonl.gz --anchors graded.jsonl.gz --against gpt-4o --grader gpt-5
+    """
+    printed.write(calibrate().report(printed.places))
     return 0
 
 
