@@ -369,11 +369,12 @@ def comparison_report(
         "group": lambda row: group_letters(row[1].first, row[0].groups),
         "group against": lambda row: group_letters(row[1].second, row[0].groups),
     }, places)  # fmt: skip
-    tables = [_against(one, intervals, places) for one in comparisons.values()]
-    if len(comparisons) > 1:
-        tables.append(_overview(comparisons, intervals, places))
+    means = _overview(comparisons, intervals, places)
+    # A run alone has a mean and no pair.
+    tables = [_against(one, intervals, places) for one in comparisons.values()] if pairs else [means]
+    tables += [means] if pairs and len(comparisons) > 1 else []
     more = [_powered_table(powered, places)] if powered else []
-    return Report([*tables, *more], [data, *more], lambda: plain(content))
+    return Report([*tables, *more], [data if pairs else means, *more], lambda: plain(content))
 
 
 def _mean(comparison: Comparison, run: str, intervals: Intervals) -> Ranged:
@@ -398,11 +399,14 @@ def _mark_head(comparison: Comparison) -> str:
 def _overview(comparisons: Mapping[str, Comparison], intervals: Intervals, places: int) -> Table:
     """A row a run, best first by the first measure: its mean by each measure."""
     runs = dict.fromkeys(run for one in comparisons.values() for run in one.means)
-    heads = columns(["run", *(head for one in comparisons.values() for head in (one.measure, _mark_head(one)))], places)
+    heads = columns(["run"])
+    for one in comparisons.values():
+        heads += [Column(one.measure, places, is_ranged=True), Column(_mark_head(one))]
     rows = [[run, *(cell for one in comparisons.values() for cell in _standing(one, run, intervals))] for run in runs]
     first = next(iter(comparisons.values()))
     what = "a letter in common: not told apart" if first.baseline is None else f"†: differs from {first.baseline}"
-    return Table(heads, rows, f"means with {100 * first.tests.level:g} % intervals; {what}")
+    title = f"means with {100 * first.tests.level:g} % intervals; {what}" if len(runs) > 1 else first.said()
+    return Table(heads, rows, title)
 
 
 def _difference(pair: Pair, sign: float = 1.0) -> Ranged:

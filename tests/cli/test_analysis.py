@@ -476,6 +476,11 @@ def test_compare(boards, tmp_path, capsys) -> None:
     status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--runs", "a", "b", "--format", "tsv")
     header, row = [line.split("\t") for line in out.splitlines()]
     assert len(header) == len(row) == 25
+    # A run alone has a mean with its interval.
+    out = call(capsys, "compare", scores, "-m", "cover", "--runs", "a", "--format", "tsv")[1]
+    header, row = [line.split("\t") for line in out.splitlines()]
+    assert header == ["run", "cover", "low:cover", "high:cover", "group"]
+    assert float(row[2]) < float(row[1]) < float(row[3])
     for procedure in ("bh", "none"):
         assert call(capsys, "compare", scores, "-m", "nugget", "--correction", procedure, "--rounds", 99)[0] == 0
     less = tmp_path / "less.txt"
