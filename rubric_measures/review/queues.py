@@ -353,7 +353,7 @@ def load_material(
     material = Material(the_bank, queries, groups, grader, name, overriding, waiting, stale, scale)
     for group in groups:
         for passage in group.passages:
-            _hear_graders(material, group.query_id, passage, prompts)
+            _hear_graders(material, group.query_id, passage, prompts, wanted.scale)
             # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
             if queries[group.query_id].passages[passage.doc_id].grades:
                 _hear_assessors(material, group.query_id, passage, found.kind)
@@ -361,11 +361,11 @@ def load_material(
 
 
 def _hear_graders(
-    material: Material, query_id: str, passage: GradedPassage, prompts: Mapping[GradeSetKey, str]
+    material: Material, query_id: str, passage: GradedPassage, prompts: Mapping[GradeSetKey, str], scale: Scale | None
 ) -> None:
-    """Notes what graders and, blindly, assessors said of a passage."""
+    """Notes what graders and, blindly, assessors said of a passage; a set that names no scale has the one given."""
     for entry in passage.exam_grades or ():
-        its_scale = scale_of_set(entry)
+        its_scale = scale_of_set(entry) or scale
         grades = {CellKey(query_id, passage.doc_id, item_id): one for item_id, one in grade_of_items(entry).items()}
         if is_blind_set(entry):
             name = entry.llm.removeprefix(HUMAN)

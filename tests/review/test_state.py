@@ -50,6 +50,7 @@ from rubric_measures.review.store import (
     edited_entries,
 )
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.types.scales import Scale
 from tests.example_records import BANK, grade_set, passage, write_lines
 
 A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d1", "q1/b")
@@ -418,6 +419,17 @@ def test_queues(material: Material, store: ReviewStore) -> None:
         store.decide("ada", about, "override", grade, "clear")
     assert list(make_queue(material, QueueChoice(), store.snapshot())) == [A, B, cell]
     assert {cell.query_id for cell in make_queue(material, QueueChoice("query", "q2"), store.snapshot())} == {"q2"}
+
+
+def test_graders_whose_scale_is_said_are_compared(folder: Path) -> None:
+    """Records of another program name no scale: the one that is said is that of all its graders."""
+    sets = [
+        {**grade_set({"q1/a": grade}, llm=llm), "prompt_info": {"prompt_class": "Theirs"}}
+        for llm, grade in (("one", 5), ("two", 0))
+    ]
+    write_lines(folder / "theirs.jsonl", [["q1", [passage("q1", "d1", sets)]]])
+    found = load_material(folder / "theirs.jsonl", folder / "bank.jsonl", Grader(scale=Scale(0, 5, 4)))
+    assert list(make_queue(found, QueueChoice("disagreement"), Snapshot())) == [A]
 
 
 def test_the_queue_of_a_query_is_the_part_of_the_whole_queue(tmp_path: Path) -> None:
