@@ -69,7 +69,8 @@ def make_files(folder: Path, queries: int = QUERIES) -> None:
 
 def _start(folder: Path) -> tuple[subprocess.Popen[str], str]:
     command = [sys.executable, "-m", "rubric_measures", "review", str(folder / "graded.jsonl")]
-    command += ["--bank", str(folder / "bank.jsonl"), "--bind", "127.0.0.1:0", "--assessor", "ada", "--grader", "scale=0-5:4"]
+    command += ["--bank", str(folder / "bank.jsonl"), "--bind", "127.0.0.1:0"]
+    command += ["--assessor", "ada", "--grader", "scale=0-5:4"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
