@@ -39,7 +39,7 @@ from rubric_measures.analysis.leaderboards import LeaderboardCorrelation
 from rubric_measures.analysis.panels import Judge, JudgeBoard, JudgeRow, judge_board
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, Resample, few_queries
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Table, columns, declared, plain, render
+from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Reported, Table, columns, declared, plain
 from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.labels import JudgedPassage, Key, LabelSource
 from rubric_measures.types.scales import refuse_unreachable
@@ -55,7 +55,7 @@ def _as_written(source: LabelSource) -> LabelSource:
 
 
 @dataclass(frozen=True)
-class SourceAgreement:
+class SourceAgreement(Reported):
     """How far label sources agree; pairwise numbers are of the first two, and `judges` has every source but the truth.
 
     Attributes:
@@ -87,9 +87,9 @@ class SourceAgreement:
     def __repr__(self) -> str:
         return f"<SourceAgreement of {' and '.join(self.names)} on {self.agreement.pairs} pairs>"
 
-    def __str__(self) -> str:
-
-        return "".join(render(agreement_report(self), "text")).rstrip("\n")
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
+        return agreement_report(self, places)
 
 
 def _whole(source: LabelSource) -> LabelSource:

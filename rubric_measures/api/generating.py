@@ -14,6 +14,7 @@ from rubric_measures.api.loading import File, Rows, file_beside, grader_of, is_g
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
+from rubric_measures.base.tables import in_notebook
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.judged import REQUESTS, passages_of_requests
@@ -106,6 +107,9 @@ class Generated:
         made = counted(len(self.queries), "query") if self.queries else repr(self.bank)
         failed = f", {counted(len(self.failures), 'failure')}" if self.failures else ""
         return f"Generated({made}{failed})"
+
+    def _repr_html_(self) -> str:
+        return in_notebook([], repr(self)) + (self.bank._repr_html_() if len(self.bank) else "")
 
 
 def generate(

@@ -72,7 +72,7 @@ _COEFFICIENTS = ("kendall", "tau_ap", "spearman", "max_rank_drop")
 
 @dataclass(frozen=True, repr=False)
 class LabelAgreement(SourceAgreement):
-    """What `agreement` found, see `SourceAgreement`.
+    """What `agreement` found, see `SourceAgreement`; `print` shows it.
 
     Attributes:
         lacking: source -> queries of all the others of which it labels no document.

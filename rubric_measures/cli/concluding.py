@@ -21,7 +21,7 @@ import os
 from collections.abc import Sequence
 
 from rubric_measures import api
-from rubric_measures.analysis.label_sources import agreement_report, tables_report
+from rubric_measures.analysis.label_sources import tables_report
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
@@ -169,7 +169,7 @@ def run_agreement(options: argparse.Namespace) -> int:
     result = api.agreement(*options.sources, **passed(options, api.agreement), notes=False)
     if options.plot is not None:
         result.plot(options.plot)
-    write_output(options, agreement_report(result, options.places))
+    write_output(options, result.report(options.places))
     say(result.notes)
     return 1 if result.agreement.kappa is None else 0
 

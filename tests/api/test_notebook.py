@@ -149,6 +149,7 @@ def test_boards_are_correlated_and_labels_compared() -> None:
     assert "kendall" in str(found)
     result = rubric_measures.agreement("graded.jsonl.gz", "qrels.txt", draws=Draws(0))
     assert repr(result) == "<SourceAgreement of graded.jsonl.gz and qrels.txt on 3 pairs>"
+    assert "<table>" in result._repr_html_() and "kappa" in str(result)
     with gzip.open("graded.jsonl.gz", "rb") as stream:
         assert rubric_measures.agreement(stream, "qrels.txt", draws=Draws(0)).agreement == result.agreement
 
