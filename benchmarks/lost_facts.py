@@ -2,16 +2,18 @@
 
 python -m benchmarks.lost_facts                 the table
 python -m benchmarks.lost_facts --repeats 10    fewer simulations
+python -m benchmarks.lost_facts --peers         the same grades through the gates of rag-ci and contexttrace
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.facts import Question, RunDiff, Side, diff_facts
+from rubric_measures.analysis.facts import Question, Side, diff_facts
 from rubric_measures.measures.measure import NuggetV
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import SELF_RATING
@@ -22,6 +24,7 @@ EVERY = (None, 8, 4, 2)
 FLIPS, CONFIRM = (0.03, 0.08), (0, 1, 2)
 
 Cells = NDArray[np.bool_]
+Peer = Callable[[Cells, Cells], tuple[bool, set[tuple[str, str]]]]
 ASKED = {
     f"q{query:02}": Question(
         "",
@@ -45,8 +48,40 @@ def side(name: str, grades: Cells) -> Side:
     return Side(name, rows)
 
 
-def simulated(every: int | None, flips: float, confirm: int, draw: np.random.Generator) -> tuple[RunDiff, float]:
-    """One check, and the share of the deleted facts that it names."""
+def rag_ci(before: Cells, after: Cells) -> tuple[bool, set[tuple[str, str]]]:
+    """Whether rag-ci's gate is red for the scores of the questions; it names no facts. As `ragci.baseline.decide`."""
+    from ragci.baseline import DEFAULT_ALPHA, DEFAULT_MIN_EFFECT
+    from ragci.stats import paired_bootstrap_test
+
+    found = paired_bootstrap_test(before.mean(axis=1).tolist(), after.mean(axis=1).tolist())
+    return found.p_value < DEFAULT_ALPHA and found.delta < -DEFAULT_MIN_EFFECT, set()
+
+
+def contexttrace(before: Cells, after: Cells) -> tuple[bool, set[tuple[str, str]]]:
+    """Whether `compare --fail-on any_regression` of contexttrace is red for a question, and the facts that it names.
+
+    Each fact is a claim of the answer, which the grade says to be supported or not.
+    """
+    from contexttrace.verify.compare import compare_verifications
+
+    def verified(row: NDArray[np.bool_]) -> dict[str, object]:
+        claims = [
+            {"claim": f"i{fact}", "verdict": "supported" if one else "unsupported"} for fact, one in enumerate(row)
+        ]
+        return {"claims": claims, "summary": {"support_rate": row.mean(), "unsupported_claim_rate": 1 - row.mean()}}
+
+    red, named = False, set()
+    for query, old, new in zip(ASKED, before, after, strict=True):
+        found = compare_verifications(verified(old), verified(new))
+        red = red or found["summary"]["regression"]
+        named |= {(query, change["claim"]) for change in found["changes"] if change["status"] == "new_failure"}
+    return red, named
+
+
+def simulated(
+    every: int | None, flips: float, confirm: int, draw: np.random.Generator, peer: Peer | None = None
+) -> tuple[bool, float]:
+    """Whether one check is red, and the share of the deleted facts that it names; a peer's sees the first grades."""
     before = draw.random((QUESTIONS, FACTS)) < COVERED
     after = before.copy()
     deleted = set()
@@ -57,6 +92,9 @@ def simulated(every: int | None, flips: float, confirm: int, draw: np.random.Gen
         after[query, fact] = False
         deleted.add((f"q{query:02}", f"i{fact}"))
     first = [graded(truth, flips, draw) for truth in (before, after)]
+    if peer is not None:
+        red, lost = peer(*first)
+        return red, len(lost & deleted) / len(deleted) if deleted else 1.0
     again = [[graded(truth, flips, draw) for truth in (before, after)] for _ in range(confirm)]
     changed = first[0] != first[1]
     agree = np.ones_like(changed)
@@ -65,19 +103,21 @@ def simulated(every: int | None, flips: float, confirm: int, draw: np.random.Gen
     doubtful = [(f"q{query:02}", f"i{fact}") for query, fact in np.argwhere(changed & ~agree)]
     made = diff_facts(side("before", first[0]), side("after", first[1]), ASKED, NuggetV(rel=4), doubtful=doubtful)
     lost = {(one.query_id, one.item.item_id) for one in made.facts if one.state == "lost"}
-    return made, len(lost & deleted) / len(deleted) if deleted else 1.0
+    return made.is_worse, len(lost & deleted) / len(deleted) if deleted else 1.0
 
 
-def show(repeats: int) -> None:
+def show(repeats: int, peers: bool) -> None:
     """Prints the table."""
-    heads = [f"flips {flips:g}, confirm {confirm}" for flips in FLIPS for confirm in CONFIRM]
+    ways: list[tuple[str, int, Peer | None]] = [(f"confirm {confirm}", confirm, None) for confirm in CONFIRM]
+    ways = [("rag-ci", 0, rag_ci), ("contexttrace", 0, contexttrace)] if peers else ways
+    heads = [f"flips {flips:g}, {name}" for flips in FLIPS for name, _, _ in ways]
     print(f"| a fact deleted from | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
     for every in EVERY:
         cells = []
-        for place, (flips, confirm) in enumerate((flips, confirm) for flips in FLIPS for confirm in CONFIRM):
+        for place, (flips, (_, confirm, peer)) in enumerate((flips, way) for flips in FLIPS for way in ways):
             draw = np.random.default_rng((every or 0, place))
-            found = [simulated(every, flips, confirm, draw) for _ in range(repeats)]
-            red = sum(made.is_worse for made, _ in found) / repeats
+            found = [simulated(every, flips, confirm, draw, peer) for _ in range(repeats)]
+            red = sum(is_red for is_red, _ in found) / repeats
             cells.append(f"{red:.3f}" + (f" ({np.mean([share for _, share in found]):.0%})" if every else ""))
         said = f"1 answer in {every}" if every else "none"
         print(f"| {said} | {' | '.join(cells)} |", flush=True)
@@ -87,7 +127,9 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=1000)
-    show(parser.parse_args().repeats)
+    parser.add_argument("--peers", action="store_true")
+    options = parser.parse_args()
+    show(options.repeats, options.peers)
 
 
 if __name__ == "__main__":
