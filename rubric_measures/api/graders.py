@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.label_sources import AgreementTable
     from rubric_measures.analysis.leaderboards import RunScores
     from rubric_measures.analysis.panels import PanelReport
-    from rubric_measures.measures.grades import Label
     from rubric_measures.measures.labels import LabelSource
     from rubric_measures.records.models import QueryPassages
 
@@ -130,8 +129,6 @@ class LabelAgreement(SourceAgreement):
 def agreement(
     *sources: Gradable,
     items: bool = False,
-    label: Label = "max",
-    rel: int | None = None,
     cutoff: Iterable[tuple[int, int]] = (),
     runs: Runs | None = None,
     measure: str = "nDCG@10",
@@ -156,10 +153,8 @@ def agreement(
             in `judges`. Of a file of records alone its judgments are the truth; the judges of a table alone are
             compared, of which the first, or the one that `grader` names, is the truth. Pairwise numbers are of the
             first two.
-        items: compare item grades, not labels of passages.
-        label: how item grades become a label, `max` or `count`.
-        rel: the inclusive minimum grade that counts for a label; left out, `max` keeps all grades, and `count` takes
-            the level that covers on the scale.
+        items: compare item grades, not labels of passages, which are the highest grade of their items. `write_qrels`
+            makes other labels.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
         runs: TREC runs: the leaderboard that each judge's labels make of them is correlated with the truth's.
         measure: of these leaderboards.
@@ -175,18 +170,13 @@ def agreement(
         InputError: fewer than two sources, nothing in common, or an argument without effect.
     """
     wanted, second = Grader.parse(grader), grader_of(grader_b)
-    # Counts of items are on no scale of grades.
-    known = wanted.scale if items or label == "max" else None
     if runs is not None and items:
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
-    read = _sources(list(sources), bank_of(bank), wanted, second, Labelling(items, label, rel))
-    if items or label == "max":
-        # Counts of passages do not add up to that of the answer.
-        read = whole_answers(read)
+    read = whole_answers(_sources(list(sources), bank_of(bank), wanted, second, Labelling(items)))
     result = compare_sources(
         read,
         list(cutoff),
-        scale=None if known is None else range(known.lowest, known.highest + 1),
+        scale=None if wanted.scale is None else range(wanted.scale.lowest, wanted.scale.highest + 1),
         draws=draws,
         truth=int(len(sources) == 1 and _is_records(sources[0])),
     )

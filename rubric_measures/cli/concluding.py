@@ -35,7 +35,6 @@ from rubric_measures.cli.inputs import (
     add_draw_options,
     add_endpoint_options,
     add_grade_options,
-    add_label_options,
     add_limit_options,
     add_output_options,
     add_places_option,
@@ -124,8 +123,8 @@ def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
         help="qrels, tables of labels or grades, graded records (their labels), or judgments:RECORDS; the first is the "
         "truth, the others are judges; one records file alone: its labels against its judgments; one table: its judges",
     )  # fmt: skip
-    parser.add_argument("--items", action="store_true", help="compare item grades, not labels of passages")
-    add_label_options(parser)
+    text = "compare item grades, not labels of passages (of their items the highest; `qrels` writes other labels)"
+    parser.add_argument("--items", action="store_true", help=text)
     parser.add_argument(
         "--cutoff", metavar=("A", "B"), nargs=2, type=int, action="append", default=[],
         help="binarise: first source at least A, the others at least B; may be repeated (default: at each label)",

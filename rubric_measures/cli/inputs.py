@@ -66,13 +66,6 @@ def add_grader_option(group: argparse._ActionsContainer, text: str = "", several
     )
 
 
-def add_label_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say how grades of items become a label of their passage."""
-    parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
-    text = "minimum grade that counts (default: all grades; for count, the scale's covering level)"
-    parser.add_argument("--rel", type=int, help=text)
-
-
 def add_form_option(group: argparse._ActionsContainer, option: str, of: str) -> None:
     """Adds the option that names the form of a leaderboard; that of --board-form is called `form`."""
     name = option.removeprefix("--").removeprefix("board-").replace("-", "_")

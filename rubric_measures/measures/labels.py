@@ -12,7 +12,6 @@ from msgspec import structs
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import (
     ADJUDICATION,
     BLIND_REVIEW,
@@ -22,9 +21,9 @@ from rubric_measures.measures.grade_sets import (
     choices_of,
     chosen_grades,
 )
-from rubric_measures.measures.grades import BANK_DOC, Grades, Label, QueryGrades
+from rubric_measures.measures.grades import BANK_DOC, Grades, QueryGrades
 from rubric_measures.measures.loading import collect_grades, load_records, select_queries
-from rubric_measures.measures.qrels import build_grades, grades_of_table, of_counted
+from rubric_measures.measures.qrels import build_grades, grades_of_table
 from rubric_measures.records.models import GradeSetKey, load_graded
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import SELF_RATING, Scale
@@ -66,17 +65,13 @@ class LabelSource:
 
 
 class Labelling(NamedTuple):
-    """How grades become labels.
+    """How grades become labels: the highest one of a passage is its label.
 
     Attributes:
         items: they do not: item grades are compared.
-        label: how item grades become a label.
-        rel: the inclusive minimum grade that counts, see `QueryGrades.labels`.
     """
 
     items: bool = False
-    label: Label = "max"
-    rel: int | None = None
 
     def of(self, grades: Grades, name: str) -> LabelSource:
         """The labels, or the item grades, of compiled grades; failed grades give none."""
@@ -88,14 +83,12 @@ class Labelling(NamedTuple):
                 for row in query.rows()
             }
             return LabelSource(name, rows, grades.scale, failed)
-        if self.label == "count" and self.rel is None:
-            say(of_counted(grades.queries.values(), name))
         labels: dict[Key, float] = {
             (query_id, doc_id): value
             for query_id, query in grades.queries.items()
-            for doc_id, value in query.labels(self.label, self.rel).items()
+            for doc_id, value in query.labels("max").items()
         }
-        return LabelSource(name, labels, grades.scale if self.label == "max" else None, failed)
+        return LabelSource(name, labels, grades.scale, failed)
 
 
 def _failed(query: QueryGrades) -> tuple[int, int]:

@@ -272,24 +272,7 @@ def test_labels_that_count_items_take_the_scales_level(scale: Scale, capsys: pyt
     call(capsys, "qrels", *RECORDS_OF_MODEL, "-o", "most.qrels")
     labels = [int(line.split()[-1]) for line in Path("most.qrels").read_text().splitlines()]
     assert labels == [scale.covers, scale.highest, scale.covers - 1]
-    counted = json.loads(
-        call(
-            capsys,
-            "agreement",
-            "out.qrels",
-            "graded.jsonl",
-            "--grader",
-            "model",
-            "--label",
-            "count",
-            "--format",
-            "json",
-        )
-    )
-    assert (counted["agreement"]["labels"], counted["agreement"]["confusion"]) == ([0, 1], [[1, 0], [0, 2]])
     error = call(capsys, "qrels", "items.qrels", "--label", "count", code=2)
-    assert "the scale of the grades is not known; say that grade (--rel)" in error
-    error = call(capsys, "agreement", "items.qrels", "out.qrels", "--label", "count", code=2)
     assert "the scale of the grades is not known; say that grade (--rel)" in error
     call(capsys, "qrels", "items.qrels", "--label", "count", "--rel", str(scale.covers), "-o", "again.qrels")
     assert Path("again.qrels").read_text() == "q1 0 d1 1\nq1 0 d2 1\nq1 0 d3 0\n"
