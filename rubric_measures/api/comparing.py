@@ -412,6 +412,10 @@ class Correlations(Reported):
             one.missing or any(part.coefficient.value is None for part in one.coefficients) for one in self.found
         )
 
+    def log_notes(self) -> None:
+        """Logs them."""
+        say(self.notes)
+
     @property
     def notes(self) -> list[Note]:
         """What the numbers leave out, and what may be wrong with the leaderboards."""
@@ -441,6 +445,9 @@ class Correlations(Reported):
             for (path, _), column in zip(self.results, self.columns, strict=True)
             if column.ranks
         ]
+        if self.official.ranks and self.asked.official_ranks is None:
+            text = f"{self.official.name}: read as ranks, 1 best"
+            said.append(Note(text, (self.official.name,), False, ("official_ranks",)))
         if any(result.worst_drop for result in self.found):
             worst = max(self.found, key=lambda result: result.worst_drop or 0.0)
             text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.name}"

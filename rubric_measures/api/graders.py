@@ -80,6 +80,15 @@ class LabelAgreement(SourceAgreement):
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether κ is defined."""
+        return self.agreement.kappa is not None
+
+    def log_notes(self) -> None:
+        """Logs what is left out or undefined."""
+        say(self.notes)
+
+    @property
     def notes(self) -> list[Note]:
         """What is left out or undefined."""
         return list(self._notes())

@@ -24,7 +24,7 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, tell
 from rubric_measures.base.files import atomic_writer, paused_collector
-from rubric_measures.base.tables import Ranged, in_notebook
+from rubric_measures.base.tables import BoardForm, Ranged, in_notebook
 from rubric_measures.boards.board import (
     BELOW,
     MANY,
@@ -78,8 +78,6 @@ OF_PROGRAM: dict[Compat, tuple[str, ...]] = {
 Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
 """Wraps what is worked through (things, how many, what they are), as a progress bar does."""
 
-OutputForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown", "trec_eval"]
-
 
 class Board(Leaderboard, frozen=True):
     """Scores of runs by measures; `print` shows them, best run first, with standard errors and coverage.
@@ -115,7 +113,7 @@ class Board(Leaderboard, frozen=True):
         bars = {run: Ranged(mean, mean - error, mean + error) for run, (mean, error) in means.items()}
         return in_notebook(board_tables(self), said, bars)
 
-    def render(self, form: OutputForm = "text", places: int = 4) -> str:
+    def render(self, form: BoardForm = "text", places: int = 4) -> str:
         """The board as text.
 
         Args:

@@ -135,9 +135,17 @@ class Reported(ABC):
         """Whether nothing is wrong with what was looked at."""
         return True
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing that was asked for."""
+        return True
+
     @abstractmethod
     def report(self) -> Report:
         """What `render` shows in any form."""
+
+    def log_notes(self) -> None:  # noqa: B027 - most leave nothing out
+        """Logs what the report leaves out."""
 
     def render(self, form: str = "text") -> str:
         """What is found, in one of `FORMS`, such as `latex`."""
@@ -550,3 +558,5 @@ FORMS: Mapping[str, Callable[[Report], Iterator[str]]] = MappingProxyType(
 # The forms of reports without scores by run and query.
 TableForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown"]
 TABLE_FORMS: tuple[TableForm, ...] = get_args(TableForm)
+BoardForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown", "trec_eval"]
+BOARD_FORMS: tuple[BoardForm, ...] = get_args(BoardForm)

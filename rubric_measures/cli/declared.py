@@ -27,13 +27,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from rubric_measures.base.errors import InputError
 
 __all__ = ["Call", "Command", "command", "is_watched"]
 
-Call = Callable[..., Any]
+Call: TypeAlias = functools.partial[Any]
 F = TypeVar("F", bound=Callable[..., int])
 _ROOT = Path(__file__).parents[2]
 # What a terminal has of its own, or a notebook.
@@ -44,12 +44,12 @@ _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", 
 _SEVERAL = frozenset(
     {"measures", "runs", "coefficients", "rel", "also", "prefer", "answers", "min_answers", "systems", "fail_under"}
 )
-_REPEATED = frozenset({"collection", "prompt", "add_run", "add_qrels"})
+_REPEATED = frozenset({"assessor_games", "collection", "prompt", "add_run", "add_qrels"})
 _WITH_COMMAS = frozenset({"queries", "agents"})
 # Where the last of two values would be used in silence.
 _ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
 # Classes of objects whose fields are a group of options.
-_SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard"})
+_SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard", "PrintedRatings"})
 _OUTPUTS = frozenset({"output", "plot", "report"})
 _NUMBERS = {"int": int, "float": float}
 
@@ -59,12 +59,13 @@ class Parameter(NamedTuple):
 
     Attributes:
         name: of the parameter or field.
-        kinds: `int`, `float`, `bool`, `str`, `file`, `pairs`, `numbers`, `many`: what its annotation lets
+        kinds: `int`, `float`, `bool`, `str`, `file`, `pairs`, `numbers`, `couple`, `many`: what its annotation lets
             pass.
         choices: the literals among them.
         default: as text of the program; None where it is required.
         help: what the docstring says of it.
-        holder: the parameter whose object it is a field of; `*` for one that takes several values; or nothing.
+        holder: the parameter whose object it is a field of; `*` for one that takes several values, `+` for one before
+            it; or nothing.
         title: of that object.
         settings: the module and name of that object's class.
     """
@@ -131,6 +132,8 @@ def _passing(module: _Module, node: ast.AST) -> Iterator[str | tuple[Any, ...]]:
                 yield from _passing(module, one)
         case ast.Subscript(value=ast.Name(id="Mapping"), slice=ast.Tuple(elts=[_, value])):
             yield "numbers" if isinstance(value, ast.Name) and value.id == "float" else "pairs"
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[_, ast.Name(id="int")])):
+            yield "couple"
         case ast.Subscript(value=ast.Attribute()) | ast.Attribute():
             yield "file"
         case ast.Subscript(slice=ast.Tuple(elts=[inner, *_])) | ast.Subscript(slice=inner):
@@ -185,6 +188,8 @@ def _fields(module: _Module, node: ast.ClassDef) -> dict[str, Parameter]:
     for one in node.body:
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
             name = one.target.id
+            if ast.unparse(one.annotation).startswith("ClassVar"):
+                continue
             found[name] = _parameter(module, name, one.annotation, one.value, helps.get(name, ""))
     return {name: one._replace(help=helps.get(name, one.help)) for name, one in found.items()}
 
@@ -196,13 +201,16 @@ def parameters(target: str) -> tuple[Parameter, ...]:
     module, node = _named(_module(home), name)
     assert isinstance(node, ast.FunctionDef), target
     helps = _helps(node, module)
+    holders: dict[str, str] = {}
     plain = [*node.args.posonlyargs, *node.args.args]
     defaults: list[ast.expr | None] = [None] * (len(plain) - len(node.args.defaults))
     pairs = [*zip(plain, [*defaults, *node.args.defaults], strict=True)]
+    if (star := node.args.vararg) is not None:
+        # What stands before it is not named either.
+        holders = {one.arg: "+" for one, _ in pairs} | {star.arg: "*"}
+        pairs.append((star, None))
     pairs += zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     found: list[Parameter] = []
-    if (star := node.args.vararg) is not None and star.annotation is not None:
-        found.append(_parameter(module, star.arg, star.annotation, None, helps.get(star.arg, ""))._replace(holder="*"))
     for one, default in pairs:
         if one.annotation is None or one.arg in _NO_OPTIONS:
             continue
@@ -216,7 +224,8 @@ def parameters(target: str) -> tuple[Parameter, ...]:
                 each._replace(holder=one.arg, title=title, settings=of) for each in _fields(at, settings).values()
             ]
         else:
-            found.append(_parameter(module, one.arg, one.annotation, default, helps.get(one.arg, "")))
+            made = _parameter(module, one.arg, one.annotation, default, helps.get(one.arg, ""))
+            found.append(made._replace(holder=holders.get(one.arg, "")))
     return tuple(found)
 
 
@@ -231,6 +240,7 @@ class Command(NamedTuple):
         files: parameter -> how its positional argument is written: `BOARD`, `[BOARD]`, `RUN…`, `[RUN…]`.
         spelled: parameter -> its options, with blanks between them, where its name is none.
         without: parameters that are no options.
+        fields: the parameter of a settings object -> those of its fields that are options, where not all are.
     """
 
     name: str
@@ -239,6 +249,7 @@ class Command(NamedTuple):
     files: Mapping[str, str]
     spelled: Mapping[str, str]
     without: Sequence[str]
+    fields: Mapping[str, Sequence[str]]
 
     @property
     def own(self) -> str:
@@ -263,7 +274,12 @@ class Command(NamedTuple):
     def _parameters(self, target: str) -> list[Parameter]:
         # A call is no option.
         left_out = {*self.without, *(self.calls if target == self.own else ())}
-        return [one for one in parameters(target) if one.name not in left_out]
+        found = [
+            one
+            for one in parameters(target)
+            if one.name not in left_out and one.name in self.fields.get(one.holder, (one.name,))
+        ]
+        return [*{one.name: one for one in reversed(found)}.values()][::-1]
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Declares all arguments."""
@@ -310,11 +326,14 @@ class Command(NamedTuple):
         for one in self._parameters(target):
             if one.name not in given or one.name in own:
                 continue
-            if one.holder == "*":
-                several = given[one.name]
+            value = given[one.name]
+            if "couple" in one.kinds:
+                value = [tuple(pair) for pair in value] if "many" in one.kinds else tuple(value)
+            if one.holder in ("*", "+"):
+                several += value if one.holder == "*" else [value]
             else:
                 settings = held.setdefault(one.holder, (one.settings, {}))[1] if one.holder else found
-                settings[one.name] = given[one.name]
+                settings[one.name] = value
         for holder, ((module, name), settings) in held.items():
             found[holder] = getattr(importlib.import_module(module), name)(**settings)
         return several, found
@@ -335,12 +354,12 @@ class Command(NamedTuple):
 
 def command(
     *, files: Mapping[str, str] | None = None, spelled: Mapping[str, str] | None = None,
-    without: Sequence[str] = (), **calls: str
+    without: Sequence[str] = (), fields: Mapping[str, Sequence[str]] | None = None, **calls: str
 ) -> Callable[[F], F]:  # fmt: skip
     """Declares the function below as a command; see `Command`. The names of `calls` are those of its parameters."""
 
     def declare(function: F) -> F:
-        made = Command(function.__name__, function.__module__, calls, files or {}, spelled or {}, without)
+        made = Command(function.__name__, function.__module__, calls, files or {}, spelled or {}, without, fields or {})
         function.command = made  # type: ignore[attr-defined]
         return function
 
@@ -391,12 +410,15 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> Non
     elif one.kinds & {"pairs", "numbers"} and "str" not in one.kinds:
         how |= {"action": NamedValue, "metavar": "NAME=VALUE"}
         how |= {"action": NamedNumber, "nargs": "+"} if "numbers" in one.kinds else {}
+    elif "couple" in one.kinds:
+        how |= {"type": int, "nargs": 2, "metavar": ("A", "B")} | ({"action": "append"} if "many" in one.kinds else {})
     elif numbers:
         how |= {"type": _reader(numbers, one.choices), "metavar": "|".join(("N", *map(str, one.choices)))}
     elif one.choices and "str" not in one.kinds:
-        how["choices"] = one.choices
+        how |= {"choices": one.choices, "type": type(one.choices[0])}
     else:
-        how["metavar"] = metavar.removesuffix("S") if is_several else metavar
+        is_file = "file" in one.kinds or one.name in _OUTPUTS
+        how["metavar"] = metavar.removesuffix("S") if is_several else "FILE" if is_file else metavar
     if is_several:
         how |= {"nargs": "+", "action": "extend"}
     elif one.name in _REPEATED or (one.name in ("grader", "model") and "many" in one.kinds):

@@ -12,20 +12,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.base.tables import FORMS as BOARD_FORMS
-from rubric_measures.base.tables import TABLE_FORMS, Report, TableForm, render
+from rubric_measures.base.tables import BOARD_FORMS, TABLE_FORMS, BoardForm, Report, TableForm, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.base import FORMS
 from rubric_measures.measures.grades import OnFailed, check_on_failed
 
 if TYPE_CHECKING:
     from rubric_measures.api import Board
-    from rubric_measures.api.scoring import OutputForm
     from rubric_measures.boards.kept import Gates
     from rubric_measures.pages.frame import ReviewAddress
 
@@ -108,6 +106,10 @@ _FORM_OF_ENDING = {
 }  # fmt: skip
 
 
+# What commands with a model take of `Calls`; those of a runner are for `grade`.
+CALLS = ("base_url", "model_option", "cache", "prices", "max_calls", "max_cost")
+
+
 def check_places(places: int) -> None:
     """Refuses a number of decimal places that is none.
 
@@ -139,54 +141,79 @@ class Printed:
     Attributes:
         output: write there (default: standard output).
         format: default: as the ending of the output says, else text.
-        places: decimal places, -1 for all digits.
+        places: decimal places, -1 for all digits (default 4).
     """
 
     output: str = "-"
     format: TableForm | None = None
-    places: int = 4
+    places: int | None = None
+
+    forms: ClassVar[Sequence[str]] = TABLE_FORMS
+    usual: ClassVar[str] = "text"
 
     def __post_init__(self) -> None:
-        check_places(self.places)
+        check_places(self.digits)
         _ = self.form
 
     @property
-    def form(self) -> str:
-        """What `format` says, else the ending of the file, else text."""
-        return form_of(self.output, self.format, TABLE_FORMS, "text")
+    def digits(self) -> int:
+        """The decimal places."""
+        return 4 if self.places is None else self.places
 
-    def write(self, report: Report) -> None:
-        """Writes a report; at once, so that nothing is printed where a name cannot be."""
+    @property
+    def form(self) -> str:
+        """What `format` says, else the ending of the file, else the usual one."""
+        return form_of(self.output, self.format, self.forms, self.usual)
+
+    def write(self, shown: Report | str) -> None:
+        """Writes a report, or a text; at once, so that nothing is printed where a name cannot be."""
         with atomic_writer(self.output) as stream:
-            stream.write("".join(render(report, self.form)))
+            stream.write(shown if isinstance(shown, str) else "".join(render(shown, self.form)))
+
+    def show(self, found: Any, plot: str | None = None) -> int:
+        """Writes what was found, draws it, and says what it leaves out; the exit status."""
+        if plot is not None:
+            found.plot(plot)
+        self.write(found.report(self.digits))
+        found.log_notes()
+        return 0 if found.is_complete else 1
 
 
 @dataclass(frozen=True)
-class PrintedBoard:
+class PrintedBoard(Printed):
     """Output.
 
     Attributes:
-        output: write there (default: standard output).
         format: default: as the ending of the output says, else tsv.
         places: decimal places, -1 for all digits (default 4, in JSON all).
     """
 
-    output: str = "-"
-    format: OutputForm | None = None
-    places: int | None = None
+    format: BoardForm | None = None  # type: ignore[assignment]
 
-    def __post_init__(self) -> None:
-        check_places(self.places or 0)
-        form_of(self.output, self.format, tuple(BOARD_FORMS), "tsv")
+    forms: ClassVar[Sequence[str]] = BOARD_FORMS
+    usual: ClassVar[str] = "tsv"
 
-    def write(self, board: Board) -> None:
-        """Writes a board; at once, so that nothing is printed where a name cannot be."""
-        from rubric_measures.boards.board import board_report
+    @property
+    def digits(self) -> int:
+        """The decimal places."""
+        return self.places if self.places is not None else -1 if self.form in ("json", "jsonl") else 4
 
-        form = form_of(self.output, self.format, tuple(BOARD_FORMS), "tsv")
-        usual = -1 if form in ("json", "jsonl") else 4
-        with atomic_writer(self.output) as stream:
-            stream.write("".join(render(board_report(board, usual if self.places is None else self.places), form)))
+
+@dataclass(frozen=True)
+class PrintedRatings(PrintedBoard):
+    """Output.
+
+    Attributes:
+        format: default: as the ending of the output says, else text; json has everything.
+        places: decimal places of ratings, -1 for all digits (default 1, in files for programs all).
+    """
+
+    usual: ClassVar[str] = "text"
+
+    @property
+    def digits(self) -> int:
+        """The decimal places."""
+        return self.places if self.places is not None else 1 if self.form in ("text", "latex", "markdown") else -1
 
 
 class _Form(argparse.Action):

@@ -113,7 +113,7 @@ def check(
     except TypeError:
         raise InputError(f"{first}: {usage}") from None
     found = called(*given)
-    printed.write(found.report(printed.places))
+    printed.write(found.report(printed.digits))
     return 0 if found.holds else 1
 
 
@@ -278,7 +278,9 @@ def leaderboard(
 
 def _written(board: api.Board, printed: PrintedBoard, note: Callable[[], None] = lambda: None) -> int:
     """Writes a board, and says what made it."""
-    printed.write(board)
+    from rubric_measures.boards.board import board_report
+
+    printed.write(board_report(board, printed.digits))
     note()
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1

@@ -171,7 +171,7 @@ def test_ranks_or_scores_is_said(tmp_path, capsys) -> None:
     wide.write_text("run_id\tm\na\t0.9\nb\t0.5\nc\t0.1\n")
     arguments = ("correlate", numbers, wide, "--coefficients", "kendall", "--rounds", 0)
     _, out, err = call(capsys, *arguments)
-    assert out.split()[-1] == "-1.0000" and "read as ranks, 1 best (--no-official-ranks reads scores)" in err
+    assert out.split()[-1] == "-1.0000" and "read as ranks, 1 best (--no-official-ranks)" in err
     for option, value in (("--no-official-ranks", "1.0000"), ("--official-ranks", "-1.0000")):
         _, out, err = call(capsys, *arguments, option)
         assert out.split()[-1] == value and "read as ranks" not in err

@@ -102,9 +102,9 @@ def test_power(boards, capsys) -> None:
     assert found["separated"] == f"{content['measures'][0]['separated']:.4f}"
     for arguments, said in (
         (("--smallest", 0), "above 0, not 0 (--smallest)"),
-        (("--power", 2), "(--power)"),
-        (("--run-count", 1), "(--run-count)"),
-        (("--level", 1), "(--level)"),
+        (("--smallest", 0.05, "--power", 2), "(--power)"),
+        (("--smallest", 0.05, "--run-count", 1), "(--run-count)"),
+        (("--smallest", 0.05, "--level", 1), "(--level)"),
         (("-m", "covr"), "unknown measure"),
     ):
         status, out, err = call(capsys, "power", boards, *arguments)
