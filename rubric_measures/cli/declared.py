@@ -50,7 +50,7 @@ _WITH_COMMAS = frozenset({"queries", "agents"})
 _ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
 # Classes of objects whose fields are a group of options.
 _SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard", "PrintedRatings"})
-_OUTPUTS = frozenset({"output", "plot", "report"})
+_OUTPUTS = ("output", "plot", "report", "manifest")
 _NUMBERS = {"int": int, "float": float}
 
 
@@ -342,10 +342,10 @@ class Command(NamedTuple):
         from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 
         own = {one.name for one in parameters(self.own)}
-        written = {name: given[name] for name in _OUTPUTS & own & given.keys() if given[name] != "-"}
+        written = {name: given[name] for name in _OUTPUTS if name in own and given.get(name, "-") != "-"}
         read: list[Any] = []
         for name, one in self.options().items() if written else ():
-            if "file" in one.kinds and name in given.keys() - _OUTPUTS:
+            if "file" in one.kinds and name in given.keys() - {*_OUTPUTS, "cache"}:
                 read += given[name] if isinstance(given[name], list) else [given[name]]
         for path in written.values():
             keep_inputs(path, *read)
