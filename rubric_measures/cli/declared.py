@@ -345,7 +345,7 @@ class Command(NamedTuple):
         written = {name: given[name] for name in _OUTPUTS if name in own and given.get(name, "-") != "-"}
         read: list[Any] = []
         for name, one in self.options().items() if written else ():
-            if "file" in one.kinds and name in given.keys() - {*_OUTPUTS, "cache"}:
+            if ("file" in one.kinds or name in self.files) and name in given.keys() - {*_OUTPUTS, "cache"}:
                 read += given[name] if isinstance(given[name], list) else [given[name]]
         for path in written.values():
             keep_inputs(path, *read)

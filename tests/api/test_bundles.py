@@ -115,6 +115,8 @@ def test_each_thing_takes_its_own_options(made: Path, capsys: Captured) -> None:
             assert f"{files[0]}: {what} is checked as `{usage}`" in err
             named = {"-m": "--measures", "-c": "--collection"}.get(str(more[0]), str(more[0]))
             assert named in err.partition("; leave the rest out (")[2] or more == (made, made)
+    for file in (board, source / "graded.jsonl", source / "bank.jsonl"):
+        assert "is read here, and would be replaced" in call(capsys, "check", board, *inputs(source), "-o", file)[2]
     for file, what in ((board, "a board"), (compared, "a conclusion")):
         assert f"{what} is checked as `{usages[what][1]}`" in call(capsys, "check", file)[2]
     assert "nothing is packed; name the folder to make (--pack)" in call(
