@@ -41,7 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "combine": ("rubric_measures.cli.making", "grades of several graders as those of one"),
     "evaluate": ("rubric_measures.cli.scoring", "score one run, with ir_measures' syntax and output"),
     "leaderboard": ("rubric_measures.cli.scoring", "score many runs by many measures"),
-    "check": ("rubric_measures.cli.scoring", "boards and bundles made again, and packed; runs by a track's rules"),
+    "check": ("rubric_measures.cli.concluding", "boards and bundles made again, and packed; runs by a track's rules"),
     "qrels": ("rubric_measures.cli.scoring", "graded records to qrels"),
     "correlate": ("rubric_measures.cli.concluding", "rank correlation of leaderboards with the official one"),
     "agreement": ("rubric_measures.cli.concluding", "agreement of label sources: confusion, kappa, alpha, cutoffs"),

@@ -1,4 +1,4 @@
-"""Commands that conclude: agreement, calibrate, compare, correlate, power, tournament.
+"""Commands that conclude: agreement, calibrate, check, compare, correlate, power, tournament.
 
 `compare`: runs against runs from per-query scores, with corrected tests and groups of equals.
 
@@ -8,6 +8,9 @@
 
 `calibrate`: a grader held to a few grades of assessors, or of another grader.
 
+`check`: was a board made from these grades, this bank and these runs; packed for others to check; bundles, conclusions,
+runs as they are submitted, runs that were not pooled.
+
 `power`: how many queries an experiment needs, from the scores of a board that is there.
 
 `tournament`: games between answers to ratings; plays the games first where a model is named.
@@ -15,11 +18,16 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+import re
 from collections.abc import Sequence
-from typing import Literal
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import peek_head
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import CALLS, Printed, PrintedRatings
 
@@ -113,6 +121,77 @@ def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
       rubric_measures calibrate regraded.jsonl.gz --anchors graded.jsonl.gz --against gpt-4o --grader gpt-5
     """
     return printed.show(calibrate())
+
+
+@command(
+    check_board="rubric_measures.api.boards:check_board",
+    check_bundle="rubric_measures.api.boards:check_bundle",
+    check_conclusions="rubric_measures.api.boards:check_conclusions",
+    check_run="rubric_measures.api.evaluating:check_run",
+    reusability="rubric_measures.api.scoring:reusability",
+    files={"files": "FILE…"},
+    without=("board", "grades", "runs", "folder", "later", "path", "scores", "others"),
+)
+def check(
+    check_board: partial[Any],
+    check_bundle: partial[Any],
+    check_conclusions: partial[Any],
+    check_run: partial[Any],
+    reusability: partial[Any],
+    *,
+    files: list[str],
+    track: str | None = None,
+    pool_depth: int | None = None,
+    printed: Printed = Printed(),
+) -> int:
+    """boards and bundles made again, and packed; runs by a track's rules
+
+    examples:
+      a board: is it what these grades, runs, bank and settings give? If so, --pack makes a bundle:
+        rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl --pack evaluation
+      a bundle, on any machine; and what changed to a later one:
+        rubric_measures check evaluation
+        rubric_measures check evaluation later
+      what `compare` or `correlate` wrote as JSON, with the boards that it was made of:
+        rubric_measures check compared.json board.json
+      runs as they are submitted: what would the track refuse, or score otherwise?
+        rubric_measures check my-run.jsonl --track rag26 --topics trec_rag_2026_queries.tsv
+      judgments and runs: would a run that was not pooled be judged fairly?
+        rubric_measures check qrels.txt runs/*.run --pool-depth 10 -m nDCG@10
+
+    What differs or is wrong is a line each, and the exit code is then 1. Of boards and bundles it is said what is
+    proved (computed again), claimed (who graded, what texts say) and not looked at; as JSON value by value.
+
+    Args:
+        files: what is checked, and the files that it is held to.
+        track: say what it would refuse of runs, or score otherwise: rag26, rag25, rag24, ragtime, dragun, biogen, ….
+        pool_depth: leave each run in turn out of a pool of the first so many passages of each run.
+    """
+    first, *rest = files
+    given: list[Any] = files
+    if track is not None:
+        called, usage, given = check_run, "a run of a track is checked as `check RUN… --track TRACK`", [files, track]
+    elif pool_depth is not None:
+        usage, given = "a pool is checked as `check GRADED RUN… --pool-depth K`", [first, *([rest] if rest else [])]
+        called = partial(reusability, pool_depth=pool_depth)
+    elif Path(first).is_dir():
+        called, usage = check_bundle, "a bundle is checked as `check FOLDER [LATER]`"
+    elif re.search(rb'"rubric_measures (compare|correlate) ', peek_head(first)):
+        called, usage = check_conclusions, "a conclusion is checked as `check COMPARED.json BOARD…`"
+    else:
+        called, usage = check_board, "a board is checked as `check BOARD.json GRADED RUN…`"
+        given = [*files[:2], *([files[2:]] if files[2:] else [])]
+    every = (check_board, check_bundle, check_conclusions, check_run, reusability)
+    asked = {name for one in every for name in one.keywords} | ({"pool_depth"} if pool_depth is not None else set())
+    if strange := asked - called.keywords.keys():
+        raise InputError(f"{first}: {usage}; leave the rest out", settings=sorted(strange))
+    try:
+        inspect.signature(called).bind(*given)
+    except TypeError:
+        raise InputError(f"{first}: {usage}") from None
+    found = called(*given)
+    printed.write(found.report(printed.digits))
+    return 0 if found.holds else 1
 
 
 @command(power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"}, spelled={"form": "--board-form"})

@@ -1,7 +1,4 @@
-"""Commands that score and keep: check, convert, evaluate, leaderboard, qrels.
-
-`check`: was a board made from these grades, this bank and these runs; packed for others to check; bundles, conclusions,
-runs as they are submitted, runs that were not pooled.
+"""Commands that score and keep: convert, evaluate, leaderboard, qrels.
 
 `convert`: any format we read into any we write; merges files, adds runs and judgments to records.
 
@@ -15,21 +12,17 @@ runs as they are submitted, runs that were not pooled.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 import logging
-import re
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures import api
 from rubric_measures.base.errors import InputError, escaped, naming
-from rubric_measures.base.files import atomic_writer, check_readable_twice, peek_head
+from rubric_measures.base.files import atomic_writer, check_readable_twice
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
-    Printed,
     PrintedBoard,
     check_places,
     gated,
@@ -44,77 +37,6 @@ if TYPE_CHECKING:
 
     from rubric_measures.api.loading import Bank, File
     from rubric_measures.api.reports import BoardPlot
-
-
-@command(
-    check_board="rubric_measures.api.boards:check_board",
-    check_bundle="rubric_measures.api.boards:check_bundle",
-    check_conclusions="rubric_measures.api.boards:check_conclusions",
-    check_run="rubric_measures.api.evaluating:check_run",
-    reusability="rubric_measures.api.scoring:reusability",
-    files={"files": "FILE…"},
-    without=("board", "grades", "runs", "folder", "later", "path", "scores", "others"),
-)
-def check(
-    check_board: partial[Any],
-    check_bundle: partial[Any],
-    check_conclusions: partial[Any],
-    check_run: partial[Any],
-    reusability: partial[Any],
-    *,
-    files: list[str],
-    track: str | None = None,
-    pool_depth: int | None = None,
-    printed: Printed = Printed(),
-) -> int:
-    """boards and bundles made again, and packed; runs by a track's rules
-
-    examples:
-      a board: is it what these grades, runs, bank and settings give? If so, --pack makes a bundle:
-        rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl --pack evaluation
-      a bundle, on any machine; and what changed to a later one:
-        rubric_measures check evaluation
-        rubric_measures check evaluation later
-      what `compare` or `correlate` wrote as JSON, with the boards that it was made of:
-        rubric_measures check compared.json board.json
-      runs as they are submitted: what would the track refuse, or score otherwise?
-        rubric_measures check my-run.jsonl --track rag26 --topics trec_rag_2026_queries.tsv
-      judgments and runs: would a run that was not pooled be judged fairly?
-        rubric_measures check qrels.txt runs/*.run --pool-depth 10 -m nDCG@10
-
-    What differs or is wrong is a line each, and the exit code is then 1. Of boards and bundles it is said what is
-    proved (computed again), claimed (who graded, what texts say) and not looked at; as JSON value by value.
-
-    Args:
-        files: what is checked, and the files that it is held to.
-        track: say what it would refuse of runs, or score otherwise: rag26, rag25, rag24, ragtime, dragun, biogen, ….
-        pool_depth: leave each run in turn out of a pool of the first so many passages of each run.
-    """
-    first, *rest = files
-    given: list[Any] = files
-    if track is not None:
-        called, usage, given = check_run, "a run of a track is checked as `check RUN… --track TRACK`", [files, track]
-    elif pool_depth is not None:
-        usage, given = "a pool is checked as `check GRADED RUN… --pool-depth K`", [first, *([rest] if rest else [])]
-        called = partial(reusability, pool_depth=pool_depth)
-    elif Path(first).is_dir():
-        called, usage = check_bundle, "a bundle is checked as `check FOLDER [LATER]`"
-    elif re.search(rb'"rubric_measures (compare|correlate) ', peek_head(first)):
-        called, usage = check_conclusions, "a conclusion is checked as `check COMPARED.json BOARD…`"
-    else:
-        called, usage = check_board, "a board is checked as `check BOARD.json GRADED RUN…`"
-        given = [*files[:2], *([files[2:]] if files[2:] else [])]
-    every = (check_board, check_bundle, check_conclusions, check_run, reusability)
-    asked = {name for one in every for name in one.keywords} | ({"pool_depth"} if pool_depth is not None else set())
-    if strange := asked - called.keywords.keys():
-        raise InputError(f"{first}: {usage}; leave the rest out", settings=sorted(strange))
-    try:
-        inspect.signature(called).bind(*given)
-    except TypeError:
-        raise InputError(f"{first}: {usage}") from None
-    found = called(*given)
-    printed.write(found.report(printed.digits))
-    return 0 if found.holds else 1
 
 
 @command(
