@@ -557,6 +557,7 @@ FORMS: Mapping[str, Callable[[Report], Iterator[str]]] = MappingProxyType(
 )
 # The forms of reports without scores by run and query.
 TableForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown"]
+PageForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown", "html"]
 TABLE_FORMS: tuple[TableForm, ...] = get_args(TableForm)
 BoardForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown", "trec_eval"]
 BOARD_FORMS: tuple[BoardForm, ...] = get_args(BoardForm)

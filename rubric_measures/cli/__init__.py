@@ -27,6 +27,7 @@ from rubric_measures.base.errors import (
     shortened,
 )
 from rubric_measures.base.startup import forget_interrupt, leave
+from rubric_measures.cli.declared import command_of
 
 __all__ = ["COMMANDS", "Interruptible", "guarded", "main", "run_command"]
 
@@ -95,11 +96,8 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argpa
     )
     word = name.replace("-", "_")
     word = "list_" if word == "list" else word
-    declared = getattr(getattr(module, word, None), "command", None)
-    if declared is not None:
-        declared.add_to(parser)
-    else:
-        getattr(module, f"add_{word}_arguments")(parser)
+    declared = command_of(getattr(module, word))
+    declared.add_to(parser)
     parser.add_argument(
         "--max-size",
         metavar="SIZE",
@@ -108,9 +106,7 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argpa
     said = parser.add_mutually_exclusive_group()
     said.add_argument("--quiet", action="store_true", help="print warnings and errors alone: no notes, no progress")
     said.add_argument("--verbose", action="store_true", help="print all notes, each with the seconds until then")
-    if declared is not None:
-        return parser, lambda options: declared.run(vars(options), run_command)
-    return parser, getattr(module, f"run_{word}")
+    return parser, lambda options: declared.run(vars(options), run_command)
 
 
 # Parameter of the library -> the option of the command that runs.
@@ -228,9 +224,6 @@ def run_command(arguments: Sequence[str]) -> int:
         for key in ("items", "scale", "assessors", "grade"):
             _OPTIONS.setdefault(key, f"--grader {key}=…")
     options = parser.parse_intermixed_args(_meant(arguments[1:], parser))
-    for action in parser._actions:
-        # What depends on other options, as the form of the output on its name.
-        getattr(action, "settle", lambda _: None)(options)
     most, is_quiet, is_verbose = (vars(options).pop(name) for name in ("max_size", "quiet", "verbose"))
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.

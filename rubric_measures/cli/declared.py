@@ -42,9 +42,21 @@ _NO_OPTIONS = frozenset({"self", "progress", "watch", "notes", "run_command"})
 _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", "depth": "-k"}
 # Options that take several values at once, that are repeated, and whose values have commas between them.
 _SEVERAL = frozenset(
-    {"measures", "runs", "coefficients", "rel", "also", "prefer", "answers", "min_answers", "systems", "fail_under"}
+    {
+        "measures",
+        "runs",
+        "coefficients",
+        "rel",
+        "also",
+        "prefer",
+        "answers",
+        "min_answers",
+        "systems",
+        "fail_under",
+        "assign",
+    }
 )
-_REPEATED = frozenset({"assessor_games", "collection", "prompt", "add_run", "add_qrels"})
+_REPEATED = frozenset({"assessor_games", "collection", "key", "prompt", "add_run", "add_qrels"})
 _WITH_COMMAS = frozenset({"queries", "agents"})
 # Where the last of two values would be used in silence.
 _ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
@@ -132,8 +144,8 @@ def _passing(module: _Module, node: ast.AST) -> Iterator[str | tuple[Any, ...]]:
                 yield from _passing(module, one)
         case ast.Subscript(value=ast.Name(id="Mapping"), slice=ast.Tuple(elts=[_, value])):
             yield "numbers" if isinstance(value, ast.Name) and value.id == "float" else "pairs"
-        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[_, ast.Name(id="int")])):
-            yield "couple"
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[_, ast.Name(id="int" | "str" as kind)])):
+            yield from ("couple", kind)
         case ast.Subscript(value=ast.Attribute()) | ast.Attribute():
             yield "file"
         case ast.Subscript(slice=ast.Tuple(elts=[inner, *_])) | ast.Subscript(slice=inner):
@@ -295,7 +307,7 @@ class Command(NamedTuple):
                     groups[one.title] = parser.add_argument_group(one.title)
                 _add(groups[one.title], one, self.spelled.get(one.name, ""))
 
-    def run(self, given: Mapping[str, Any], run_command: Call) -> int:
+    def run(self, given: Mapping[str, Any], run_command: Callable[..., int]) -> int:
         """Runs the command with the arguments that were given; `run_command` is for a command of commands.
 
         Raises:
@@ -411,7 +423,8 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> Non
         how |= {"action": NamedValue, "metavar": "NAME=VALUE"}
         how |= {"action": NamedNumber, "nargs": "+"} if "numbers" in one.kinds else {}
     elif "couple" in one.kinds:
-        how |= {"type": int, "nargs": 2, "metavar": ("A", "B")} | ({"action": "append"} if "many" in one.kinds else {})
+        kind = int if "int" in one.kinds else str
+        how |= {"type": kind, "nargs": 2, "metavar": ("A", "B")} | ({"action": "append"} if "many" in one.kinds else {})
     elif numbers:
         how |= {"type": _reader(numbers, one.choices), "metavar": "|".join(("N", *map(str, one.choices)))}
     elif one.choices and "str" not in one.kinds:

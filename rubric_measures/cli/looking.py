@@ -9,36 +9,24 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import inspect
 import itertools
 import logging
+import os
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from rubric_measures.base.errors import InputError, UnknownNameError, escaped
 from rubric_measures.base.files import atomic_writer, paused_collector
-from rubric_measures.base.tables import TABLE_FORMS, Cell, Column, Report, Table, render
-from rubric_measures.cli.declared import command
-from rubric_measures.cli.inputs import (
-    REVIEW_PORT,
-    Printed,
-    add_endpoint_options,
-    add_grade_options,
-    add_grader_option,
-    add_output_options,
-    add_review_option,
-    ids,
-    is_watched,
-    passed,
-    review_of,
-    settings_of,
-)
-from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
+from rubric_measures.base.tables import Cell, Column, PageForm, Report, Table, render
+from rubric_measures.cli.declared import Call, command
+from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, form_of, review_of
+from rubric_measures.corpora.overwriting import keep_cache
+from rubric_measures.verification import ReportName
 
 if TYPE_CHECKING:
     from rubric_measures.prompts.library import Prompt
@@ -182,85 +170,62 @@ _ONE: dict[str, Callable[[str], str]] = {"prompts": _prompt, "measures": _measur
 _LOG = logging.getLogger("rubric_measures")
 
 
-def add_review_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    add = parser.add_argument
-    add("graded", metavar="GRADED", help="graded records; or passages of pool, to edit a bank before it is graded")
-    add("--bank", metavar="BANK", required=True, help="the test bank")
-    add("--state", metavar="FILE", help="the SQLite file of the review (default: GRADED.review.sqlite beside it)")
-    add("--assessor", metavar="NAME", default="", help="who works here (default: the page asks)")
-    add_grader_option(parser, "whose grades are reviewed (default: the first one)")
-    add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="measures of the impact screen")
-    add("--show-grades", action="store_true", help="show the grader's grade at once; such grades are not blind ones")
-    add("--guidelines", metavar="FILE", help="instructions for assessors, in Markdown; the key g shows them")
-    add(
-        "--assign",
-        metavar="NAME=QUERIES",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the bank; commas between)",
-    )
-    add("--adjudicator", metavar="NAME", default="", help="who decides what assessors differ on; it counts for all")
-    audit = parser.add_argument_group("the audit").add_argument
-    audit("--audit", metavar="N", type=int, default=50, help="passages, five items of each (default 50)")
-    audit(
-        "--settle",
-        metavar="RUN",
-        nargs=2,
-        action="append",
-        default=[],
-        help="two runs whose difference it is to settle; it says when it did",
-    )
-    audit("--level", type=float, default=0.95, help="how sure all that is settled is (default .95)")
-    audit("--smallest", metavar="D", type=float, help="a difference that does not matter")
-    audit("--depth", "-k", type=int, default=20, help="documents of each ranking that count (default 20)")
-    server = parser.add_argument_group("server")
-    usual = f"127.0.0.1:{REVIEW_PORT}"
-    text = f"where it listens (default {usual}: this machine only); port 0 takes a free one"
-    server.add_argument("--bind", metavar="HOST:PORT", default=usual, help=text)
-    text = "let other machines connect, which need the link; NAME is what they call this one"
-    server.add_argument("--allow-remote", metavar="NAME", help=text)
-    files = parser.add_argument_group("files, without a server")
-    files.add_argument("--export", metavar="FOLDER", help="write records with corrections, bank and audit trail")
-    parser.epilog = """examples:
-  rubric_measures review graded.jsonl.gz --bank questions.jsonl --assessor ada
-  rubric_measures review graded.jsonl.gz --bank questions.jsonl --settle hybrid bm25
-  rubric_measures review passages.jsonl.gz --bank draft.csv --assessor ada
-  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/"""
+@command(
+    opened="rubric_measures.review.app:open_review", serve="rubric_measures.review.app:serve",
+    files={"graded": "GRADED"}, without=("blind", "review"),
+)  # fmt: skip
+def review(
+    opened: Call,
+    serve: Call,
+    *,
+    show_grades: bool = False,
+    export: str | None = None,
+) -> int:
+    """a local page where assessors check grades and edit the bank
 
+    examples:
+      rubric_measures review graded.jsonl.gz --bank questions.jsonl --assessor ada
+      rubric_measures review graded.jsonl.gz --bank questions.jsonl --settle hybrid bm25
+      rubric_measures review passages.jsonl.gz --bank draft.csv --assessor ada
+      rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/
 
-def run_review(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    from rubric_measures.review.app import check_bind, open_review, serve
+    Args:
+        graded: graded records; or passages of pool, to edit a bank before it is graded.
+        bank: the test bank.
+        state: the SQLite file of the review (default: GRADED.review.sqlite beside it).
+        assessor: who works here (default: the page asks).
+        grader: whose grades are reviewed, a choice as for `leaderboard` (default: the first one).
+        show_grades: show the grader's grade at once; such grades are not blind ones.
+        guidelines: instructions for assessors, in Markdown; the key g shows them.
+        assign: queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the bank; commas between).
+        adjudicator: who decides what assessors differ on; it counts for all.
+        settle: two runs whose difference the audit is to settle; it says when it did.
+        export: without a server: write records with corrections, bank and audit trail to this folder.
+    """
+    from rubric_measures.review.app import check_bind
 
-    check_bind(options.bind, options.allow_remote)
+    check_bind(**{"bind": REVIEW.removeprefix("http://"), **serve.keywords})
     with paused_collector():
-        review = open_review(
-            options.graded,
-            options.bank,
-            blind=not options.show_grades,
-            **passed(options, open_review),
-        )
-        review.next_command = partial(_grading, "" if review.material.is_draft else " --only-changed")
-        if not options.export:
-            review.prepare()
+        made: Review = opened(blind=not show_grades)
+        made.next_command = partial(_grading, "" if made.material.is_draft else " --only-changed")
+        if not export:
+            made.prepare()
         # Nobody looks through them, now (2 s for records of 400,000 grades) or in the middle of an answer.
         gc.freeze()
     try:
-        if options.export:
-            _export(review, options)
+        if export:
+            _export(made, opened.keywords["bank"], export)
         else:
-            serve(review, **passed(options, serve))
+            serve(made)
     finally:
-        review.store.close()
+        made.store.close()
     return 0
 
 
-def _export(review: Review, options: argparse.Namespace) -> None:
+def _export(review: Review, bank: str, folder: str) -> None:
     from rubric_measures.review.session import export_review
 
-    made = export_review(review.store, review.material, options.bank, options.export)
+    made = export_review(review.store, review.material, bank, folder)
     for path in made.paths:
         _LOG.info("wrote %s", path)
     for note in made.notes:
@@ -274,98 +239,99 @@ def _grading(more: str, passages: str, bank: str) -> str:
     return f"rubric_measures grade {passages} --bank {bank}{more} --model MODEL -o OUT.jsonl.gz"
 
 
-# What only the canary suite uses.
-_OF_CANARIES = ("model", "prompt", "base_url", "model_option", "cache", "dry_run", "prices", "max_calls", "max_cost")
+@command(
+    canaries="rubric_measures.api.grading:run_canaries",
+    files={"report": "REPORT", "graded": "GRADED"}, without=("groups", "source"), fields={"asking": (), "calls": CALLS},
+)  # fmt: skip
+def verify(
+    canaries: Call,
+    *,
+    report: ReportName,
+    graded: str | os.PathLike[str],
+    bank: str | os.PathLike[str] | None = None,
+    grader: str | None = None,
+    runs: Sequence[str | os.PathLike[str]] = (),
+    min_judgment: int | None = None,
+    queries: Sequence[str] | None = None,
+    model: str | None = None,
+    review_address: str = REVIEW,
+    output: str = "-",
+    format: PageForm | None = None,
+) -> int:
+    """reports with which assessors check grades and banks
 
+    reports:
+      grading             per item, every passage's grade beside its answer, best first
+      uncertain           the same, least certain first, where the records keep distributions
+      grid                per query, passages × items, with judgments
+      uncovered-passages  passages judged relevant that no item covers
+      bad-questions       items that passages judged not relevant cover, most first
+      item-statistics     how items discriminate, duplicate ones, size of the bank
+      graders             grades given, failures, disagreement of graders and prompts
+      all                 all of these; a page for a browser with -o REPORT.html
+      bank                does the bank hold: items, stability, reusability
+      suggest             the same, and what to split, merge, reword and retire
+      calibration         confidence against agreement with assessors' grades
+      canary              let a grader grade known cases, and say how often it was fooled
 
-def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    from rubric_measures.verification import REPORTS
+    examples:
+      rubric_measures verify all graded.jsonl.gz --bank questions.jsonl -o report.html
+      rubric_measures verify uncovered-passages graded.jsonl.gz --bank questions.jsonl --min-judgment 2
+      rubric_measures verify item-statistics graded.jsonl.gz --bank questions.jsonl --runs runs/*.run
+      rubric_measures verify canary passages.jsonl.gz --bank questions.jsonl --model openai:gpt-4o --dry-run
 
-    parser.add_argument("report", metavar="REPORT", choices=tuple(REPORTS), help="one of the reports below")
-    parser.add_argument("graded", metavar="GRADED", help="graded records, or a table of grades")
-    add = parser.add_argument
-    add(
-        "--runs",
-        metavar="RUN",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="item statistics, bank: these TREC runs make the leaderboard (default: the rankings in GRADED)",
-    )
-    add("--min-judgment", metavar="N", type=int, help="the least judgment that is relevant (default 1)")
-    add("--queries", type=ids, metavar="ID,ID,…", help="only these queries")
-    add_output_options(parser, [*TABLE_FORMS, "html"])
-    add_review_option(parser)
-    add = parser.add_argument_group("canary").add_argument
-    add("--model", help="the grader: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
-    add("--prompt", action="append", default=[], metavar="NAME", help="its prompt; may be repeated")
-    add_endpoint_options(add)
-    add("--cache", metavar="FILE", help="the reply cache (default: replies are not kept)")
-    add("--dry-run", action="store_true", help="say what would be called and what it would cost; report nothing")
-    add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
-    add("--max-calls", type=int, metavar="N", help="make so many calls at most")
-    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
-    add_grade_options(parser, scores=False)
-    width = max(map(len, REPORTS))
-    listing = "\n".join(f"  {name:<{width}}  {text}" for name, text in REPORTS.items())
-    parser.epilog = f"""reports:
-{listing}
-
-examples:
-  rubric_measures verify all graded.jsonl.gz --bank questions.jsonl -o report.html
-  rubric_measures verify uncovered-passages graded.jsonl.gz --bank questions.jsonl --min-judgment 2
-  rubric_measures verify item-statistics graded.jsonl.gz --bank questions.jsonl --runs runs/*.run
-  rubric_measures verify canary passages.jsonl.gz --bank questions.jsonl --model openai:gpt-4o --dry-run"""
-
-
-def run_verify(options: argparse.Namespace) -> int:
-    """Runs the command; 1 where a case of the canary suite has no grade."""
+    Args:
+        report: one of the reports below.
+        graded: graded records, or a table of grades.
+        bank: the test bank.
+        grader: whose grades are looked at, a choice as for `leaderboard`.
+        runs: item statistics, bank: these TREC runs make the leaderboard (default: the rankings in GRADED).
+        min_judgment: the least judgment that is relevant (default 1).
+        queries: only these queries.
+        model: canary: who is asked: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME.
+        prompt: canary: its prompt; may be repeated.
+        dry_run: canary: say what would be called and what it would cost; report nothing.
+        review_address: where `review` runs: links called review lead there.
+        output: write there (default: standard output).
+        format: default: as the ending of the output says, else text.
+    """
     from rubric_measures.api import load_bank
     from rubric_measures.formats.grade_tables import read_as_records
     from rubric_measures.measures.grade_sets import Grader
-    from rubric_measures.models.settings import Calls
     from rubric_measures.verification.html import write_html
-    from rubric_measures.verification.reports import ReportSettings, report_parts, report_sections
+    from rubric_measures.verification.reports import ReportSettings, chosen_queries, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
 
-    is_canary = options.report == "canary"
-    said = vars(options)
-    given = [name for name in _OF_CANARIES if said[name] is not False and said[name] not in (None, [], {})]
+    form = form_of(output, format, get_args(PageForm), "text")
+    is_canary, calls = report == "canary", canaries.keywords.get("calls")
+    asked_for = [name for name in CALLS if getattr(calls, name, None) is not None]
+    given = sorted({*canaries.keywords, *asked_for, *(["model"] if model else [])} - {"calls", "progress"})
     if given and not is_canary:
         raise InputError(f"{', '.join(given)}: only the report canary asks a grader; leave that out", settings=given)
-    chosen = {name: getattr(options, name) for name in ("report", "queries", "runs", "min_judgment")}
-    settings = ReportSettings(**chosen, wanted=Grader.parse(options.grader))
-    bank = None if options.bank is None else load_bank(options.bank)
-    read = (options.graded, options.bank, *options.runs, options.prices)
-    keep_inputs(options.output, *read)
-    keep_cache(options.cache, options.output, *read)
-    review = review_of(options.review_address, options.graded, options.bank, options.grader)
-    canaries: tuple[Section, ...] = ()
+    settings = ReportSettings(report, Grader.parse(grader), queries, runs, min_judgment)
+    known = None if bank is None else load_bank(bank)
+    if calls is not None:
+        keep_cache(calls.cache, output, graded, bank, *runs, calls.prices)
+    review = review_of(review_address, str(graded), bank, grader)
+    asked: tuple[Section, ...] = ()
     is_complete = True
-    source = read_as_records(options.graded, "the canary suite" if is_canary else "")
+    source = read_as_records(graded, "the canary suite" if is_canary else "")
     if is_canary:
-        from rubric_measures.api import run_canaries
-        from rubric_measures.verification.reports import chosen_queries
-
-        if options.model is None or bank is None:
+        if model is None or known is None:
             raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
-        groups = list(chosen_queries(source, settings, options.graded))
-        of_canaries = {name: getattr(options, name) for name in _OF_CANARIES}
-        asking = {**passed(options, run_canaries), "calls": settings_of(Calls, of_canaries), "source": options.graded}
-        found = run_canaries(groups, bank, **asking, progress=is_watched())
+        groups = list(chosen_queries(source, settings, str(graded)))
+        found = canaries(groups, known, model=model, source=str(graded))
         if found.plan is not None:
             print(found.plan)
             return 0
-        canaries, is_complete = found.sections, found.is_complete
-    if options.output_format == "html":
-        parts = itertools.chain(canaries, report_parts(source, bank, settings))
-        title = f"Verification of {Path(options.graded).name}"
-        files = write_html(options.output, parts, settings, title, review, bank)
+        asked, is_complete = found.sections, found.is_complete
+    if form == "html":
+        parts = itertools.chain(asked, report_parts(source, known, settings))
+        files = write_html(output, parts, settings, f"Verification of {Path(graded).name}", review, known)
         if len(files) > 1:
             _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
     else:
-        sections = itertools.chain(canaries, report_sections(source, bank, settings))
-        with atomic_writer(options.output) as stream:
-            stream.writelines(render(sections_report(sections), options.output_format))
+        sections = itertools.chain(asked, report_sections(source, known, settings))
+        with atomic_writer(output) as stream:
+            stream.writelines(render(sections_report(sections), form))
     return 0 if is_complete else 1

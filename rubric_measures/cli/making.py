@@ -17,27 +17,20 @@ The command `generate`: queries -> test bank; queries and documents -> nuggets; 
 
 from __future__ import annotations
 
-import argparse
 import logging
+import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
-from rubric_measures.base.tables import TABLE_FORMS, Column, Report, Table, columns, render
+from rubric_measures.base.tables import Column, Report, Table, TableForm, columns, render
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import (
-    REVIEW,
-    add_grade_options,
-    add_places_option,
-    gated,
-    passed,
-    review_over,
-)
+from rubric_measures.cli.inputs import REVIEW, check_places, gated, review_over
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
@@ -130,77 +123,78 @@ def answers(
     return 3 if worse else status
 
 
-_CACHE_EXAMPLE = """examples:
-  rubric_measures cache size graded.jsonl.gz.cache.sqlite
-  rubric_measures cache export replies.sqlite -o replies.jsonl      (replay with --model scripted:replies.jsonl)
-  rubric_measures cache merge all.sqlite worker1.sqlite worker2.sqlite
-  rubric_measures cache prune replies.sqlite --model hf:google/flan-t5-large@main"""
+@command(files={"action": "ACTION", "cache": "CACHE", "others": "[OTHER…]"}, spelled={"key": "--key"})
+def cache(
+    *,
+    action: Literal["size", "export", "merge", "prune"],
+    cache: str | os.PathLike[str],
+    others: Sequence[str] = (),
+    model: str | None = None,
+    key: Sequence[str] = (),
+    status: Literal["truncated", "refused"] | None = None,
+    output: str = "-",
+) -> int:
+    """look into a reply cache: size, export, merge, prune
 
+    examples:
+      rubric_measures cache size graded.jsonl.gz.cache.sqlite
+      rubric_measures cache export replies.sqlite -o replies.jsonl      (replay with --model scripted:replies.jsonl)
+      rubric_measures cache merge all.sqlite worker1.sqlite worker2.sqlite
+      rubric_measures cache prune replies.sqlite --model hf:google/flan-t5-large@main
 
-def add_cache_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments."""
-    parser.epilog = _CACHE_EXAMPLE
-    add = parser.add_argument
-    add("action", choices=("size", "export", "merge", "prune"), help="what to do")
-    add("cache", metavar="CACHE", help="the cache file")
-    add("others", metavar="OTHER", nargs="*", help="merge: the caches whose replies are taken over")
-    add("--model", help="export, prune: only the replies of this model (as `size` prints it)")
-    add("--key", action="append", default=[], help="prune: the reply of this key; may be repeated")
-    text = "prune: only replies that were cut, or refusals (of --model, else of all)"
-    add("--status", choices=("truncated", "refused"), help=text)
-    add("-o", "--output", default="-", metavar="OUT", help="export: where the replies go (default: stdout)")
-
-
-def run_cache(args: argparse.Namespace) -> int:
-    """Runs one action."""
+    Args:
+        action: what to do.
+        cache: the cache file.
+        others: merge: the caches whose replies are taken over.
+        model: export, prune: only the replies of this model (as `size` prints it).
+        key: prune: the reply of this key; may be repeated.
+        status: prune: only replies that were cut, or refusals (of --model, else of all).
+        output: export: where the replies go (default: standard output).
+    """
     from rubric_measures.models.replies import ReplyCache
 
     log = logging.getLogger("rubric_measures")
-    if args.others and args.action != "merge":
-        raise InputError(f"cache {args.action} takes one cache")
-    if args.action == "merge":
-        if not args.others:
+    if others and action != "merge":
+        raise InputError(f"cache {action} takes one cache")
+    if action == "merge":
+        if not others:
             raise InputError("cache merge needs the target and at least one other cache")
-        with ReplyCache(args.cache) as cache:
-            added = cache.merge(args.others)
-            log.info("%s added, %d in %s", counted(added, "reply"), len(cache), args.cache)
+        with ReplyCache(cache) as opened:
+            added = opened.merge(others)
+            log.info("%s added, %d in %s", counted(added, "reply"), len(opened), cache)
         return 0
-    if args.action == "prune":
-        _check_prune(args)
-    keep_cache(args.cache, args.output)
-    with ReplyCache(args.cache, read_only=args.action != "prune") as cache:
-        _check_names(cache, args)
-        if args.action == "size":
-            _print_size(cache)
-        elif args.action == "export":
-            log.info("%s exported", counted(cache.export(args.output, args.model), "reply"))
+    if action == "prune":
+        _check_prune(model, key, status)
+    keep_cache(cache, output)
+    with ReplyCache(cache, read_only=action != "prune") as opened:
+        # What is not there is refused: nothing would be done for it, and nobody would know why.
+        if model is not None and model not in (known := [count.model for count in opened.counts()]):
+            raise UnknownNameError("model", model, known, hint=f"(in {opened.path})")
+        for one in opened.absent(key):
+            raise InputError(f"--key {one}: {opened.path} holds no such reply; `cache export` names them")
+        if action == "size":
+            _print_size(opened)
+        elif action == "export":
+            log.info("%s exported", counted(opened.export(output, model), "reply"))
         else:
-            cut = sum(count.truncated for count in cache.counts())
-            removed = cache.prune(model=args.model, keys=args.key, status=args.status or "")
-            cut -= sum(count.truncated for count in cache.counts())
+            cut = sum(count.truncated for count in opened.counts())
+            removed = opened.prune(model=model, keys=key, status=status or "")
+            cut -= sum(count.truncated for count in opened.counts())
             of_them = f" ({cut} of them truncated)" if cut else ""
-            log.info("%s deleted%s, %d left", counted(removed, "reply"), of_them, len(cache))
+            log.info("%s deleted%s, %d left", counted(removed, "reply"), of_them, len(opened))
     return 0
 
 
-def _check_prune(args: argparse.Namespace) -> None:
-    if not (args.model or args.key or args.status):
+def _check_prune(model: str | None, keys: Sequence[str], status: str | None) -> None:
+    if not (model or keys or status):
         raise InputError("cache prune needs --model, --key or --status; to have none left, delete the file")
-    if args.status and args.key:
+    if status and keys:
         raise InputError("cache prune --status takes --model at most, not --key")
-    for key in args.key:
+    for key in keys:
         try:
             bytes.fromhex(key)
         except ValueError:
             raise InputError(f"--key {key!r}: expected hexadecimal digits, as `cache export` has them") from None
-
-
-def _check_names(cache: ReplyCache, args: argparse.Namespace) -> None:
-    """Refuses models and keys that the cache does not hold: nothing was done for them, and nobody would know why."""
-    if args.model is not None and args.model not in (known := [count.model for count in cache.counts()]):
-        raise UnknownNameError("model", args.model, known, hint=f"(in {cache.path})")
-    for key in cache.absent(args.key):
-        raise InputError(f"--key {key}: {cache.path} holds no such reply; `cache export` names them")
 
 
 def _print_size(cache: ReplyCache) -> None:
@@ -215,43 +209,30 @@ def _print_size(cache: ReplyCache) -> None:
         sys.stdout.writelines(render(Report([table]), "tsv"))
 
 
-def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    add = parser.add_argument
-    add("graded", metavar="GRADED", help="graded records, or a table of grades")
-    add(
-        "--by", choices=("majority", "median", "mean", "prefer"), default="majority",
-        help="how grades become one (default majority); prefer is no vote: of each item the grade of the first grader "
-        "that has one, so that one that failed, or was not asked, leaves it to the next",
-    )  # fmt: skip
-    add("--name", default="", metavar="NAME", help="what the new grader is called (default: panel:majority, …)")
-    add(
-        "-o",
-        "--output",
-        metavar="OUT",
-        help="the records with the new grades, or their table by name: .csv, .tsv, .parquet (default: only the report)",
-    )
-    cutoff = "kappa with judgments: labels from A, judgments from B on are relevant (default: covering level, 1)"
-    add("--cutoff", metavar=("A", "B"), nargs=2, type=int, help=cutoff)
-    add("--format", dest="output_format", choices=TABLE_FORMS, default="text", help="of the report (default text)")
-    add_places_option(parser)
-    add_grade_options(parser, scores=False, several="a member of the panel; repeat it for each")
-    parser.epilog = """examples:
-  rubric_measures combine graded.jsonl.gz --grader A --grader B --grader C --by majority -o panel.jsonl.gz
-  rubric_measures leaderboard panel.jsonl.gz --grader panel:majority --bank bank.jsonl.gz
-  rubric_measures combine graded.jsonl.gz --by prefer --grader large --grader small -o best.jsonl.gz
+@command(combine="rubric_measures.api.graders:combine", files={"passages": "GRADED"})
+def combine(combine: Call, *, format: TableForm = "text", places: int = 4) -> int:
+    """grades of several graders as those of one
 
-The report goes to standard output (with -o -, to standard error)."""
+    examples:
+      rubric_measures combine graded.jsonl.gz --grader A --grader B --grader C --by majority -o panel.jsonl.gz
+      rubric_measures leaderboard panel.jsonl.gz --grader panel:majority --bank bank.jsonl.gz
+      rubric_measures combine graded.jsonl.gz --by prefer --grader large --grader small -o best.jsonl.gz
 
+    The report goes to standard output (with -o -, to standard error).
 
-def run_combine(options: argparse.Namespace) -> int:
-    """Runs the command."""
-    from rubric_measures import api
-
-    options.cutoff = None if options.cutoff is None else tuple(options.cutoff)
-    combined = api.combine(options.graded, options.grader or (), **passed(options, api.combine))
-    stream = sys.stderr if options.output == "-" else sys.stdout
-    stream.writelines(render(combined.report.report(options.places), options.output_format))
+    Args:
+        by: how grades become one; prefer is no vote: of each item the grade of the first grader that has one, so that
+            one that failed, or was not asked, leaves it to the next.
+        grader: a member of the panel, a choice as for `leaderboard`; repeat it for each.
+        output: the records with the new grades, or their table by name: .csv, .tsv, .parquet (default: only the
+            report).
+        format: of the report.
+        places: decimal places, -1 for all digits.
+    """
+    check_places(places)
+    combined = combine()
+    stream = sys.stderr if combine.keywords.get("output") == "-" else sys.stdout
+    stream.writelines(render(combined.report.report(places), format))
     return 0
 
 
@@ -290,7 +271,7 @@ def _copied(source: Path, target: Path) -> Path:
 
 
 @command()
-def example(*, run_command: Call, folder: str = "example-output", copy: str | None = None) -> int:
+def example(*, run_command: Callable[..., int], folder: str = "example-output", copy: str | None = None) -> int:
     """run the main job on the example collection
 
     examples:

@@ -136,7 +136,7 @@ def open_review(
     assessor: str = "",
     blind: bool = True,
     audit: int = 50,
-    settle: Sequence[Sequence[str]] = (),
+    settle: Sequence[tuple[str, str]] = (),
     level: float = 0.95,
     smallest: float | None = None,
     depth: int = 20,
@@ -150,7 +150,7 @@ def open_review(
         graded: the file of graded records.
         bank: the file of the test bank.
         state: the file of what assessors did; None takes one beside the records.
-        measures: of the impact screen; None takes `DEFAULT_MEASURES`, or measures of citations where these were judged.
+        measures: of the impact screen; by default the usual ones, or those of citations where these were judged.
             Levels that are left out are the scale's.
         grader: whose grades are reviewed; the first grader of the file if None.
         assessor: who works here when the browser does not say.
