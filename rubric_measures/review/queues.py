@@ -508,8 +508,8 @@ def make_queue(material: Material, choice: QueueChoice, snapshot: Snapshot, audi
     cells = material.cells
     asked = np.zeros(len(cells), dtype=np.bool_)
     for query_id in choice.queries or material.ranges:
-        if choice.query_id in ("", query_id) and query_id in material.ranges:
-            asked[material.ranges[query_id]] = True
+        if choice.query_id in ("", query_id) and (places := material.ranges.get(query_id)):
+            asked[places.start : places.stop] = True
     for query_id in {query_id for query_id, _ in snapshot.left}:
         for number in material.ranges.get(query_id, ()):
             asked[number] &= (query_id, cells[number].item_id) not in snapshot.left
@@ -535,9 +535,9 @@ def _scores(
     if choice.order == "uncertainty":
         return np.nan_to_num(2 - material.confidences)
     if choice.order == "query":
-        return np.ones(len(material.cells))
+        return np.ones(len(material.cells), dtype=np.int8)
     by_graders = choice.order == "disagreement"
-    scores = material.spreads.copy() if by_graders else np.zeros(len(material.cells))
+    scores = material.spreads.copy() if by_graders else np.zeros(len(material.cells), dtype=np.int8)
     for cell, said in assessors.items():
         if by_graders:
             grades = _all_grades(material, cell, said)
