@@ -94,26 +94,29 @@ class Parameter(NamedTuple):
 
 class _Module(NamedTuple):
     name: str
-    # What it defines (nodes), and what it imports from where.
-    names: Mapping[str, ast.AST | tuple[str, str]]
+    # What it defines (as text), and what it imports from where.
+    names: Mapping[str, str | tuple[str, str]]
+
+
+# A statement of a module begins in the first column, where no bracket is closed.
+_STATEMENT = re.compile(r"^(?=[^\s)\]}])", re.M)
+_DEFINES = re.compile(r"(?:def|class) (\w+)|(\w+)(?:: \w+)? = ")
 
 
 @functools.cache
 def _module(name: str) -> _Module:
     path = _ROOT.joinpath(*name.split("."))
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    names: dict[str, ast.AST | tuple[str, str]] = {}
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    # What is imported for type checkers alone stands under an `if`.
-    for node in [*body, *(one for among in body if isinstance(among, ast.If) for one in among.body)]:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names[node.name] = node
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            names[node.targets[0].id] = node.value
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-            names[node.target.id] = node.value
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            names |= {one.asname or one.name: (node.module, one.name) for one in node.names}
+    names: dict[str, str | tuple[str, str]] = {}
+    for text in _STATEMENT.split(path.read_text(encoding="utf-8")):
+        if found := _DEFINES.match(text):
+            names[found[1] or found[2]] = text
+        elif text.startswith(("from ", "if TYPE_CHECKING:")):
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.ImportFrom) and node.module is not None:
+                    names |= {one.asname or one.name: (node.module, one.name) for one in node.names}
+                elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                    names[node.target.id] = ast.unparse(node)
     return _Module(name, names)
 
 
@@ -125,7 +128,13 @@ def _named(module: _Module, name: str) -> tuple[_Module, ast.AST | None]:
             return module, None
         module, name = _module(found[0]), found[1]
         found = module.names.get(name)
-    return module, found
+    return module, None if found is None else _parsed(found)
+
+
+@functools.cache
+def _parsed(text: str) -> ast.AST | None:
+    [node, *_] = ast.parse(text).body
+    return node.value if isinstance(node, ast.Assign | ast.AnnAssign) else node
 
 
 def _passing(module: _Module, node: ast.AST) -> Iterator[str | tuple[Any, ...]]:
