@@ -106,7 +106,7 @@ def simulated(
     return made.is_worse, len(lost & deleted) / len(deleted) if deleted else 1.0
 
 
-def show(repeats: int, peers: bool) -> None:
+def show(repeats: int, peers: bool = False) -> None:
     """Prints the table."""
     ways: list[tuple[str, int, Peer | None]] = [(f"confirm {confirm}", confirm, None) for confirm in CONFIRM]
     ways = [("rag-ci", 0, rag_ci), ("contexttrace", 0, contexttrace)] if peers else ways

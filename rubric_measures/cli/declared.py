@@ -56,7 +56,7 @@ _SEVERAL = frozenset(
         "assign",
     }
 )
-_REPEATED = frozenset({"assessor_games", "collection", "key", "prompt", "add_run", "add_qrels"})
+_REPEATED = frozenset({"assessor_games", "collection", "grader", "key", "model", "prompt", "add_run", "add_qrels"})
 _WITH_COMMAS = frozenset({"queries", "agents"})
 # Where the last of two values would be used in silence.
 _ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
@@ -443,7 +443,7 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> Non
         how["metavar"] = metavar.removesuffix("S") if is_several else "FILE" if is_file else metavar
     if is_several:
         how |= {"nargs": "+", "action": "extend"}
-    elif one.name in _REPEATED or (one.name in ("grader", "model") and "many" in one.kinds):
+    elif one.name in _REPEATED and "many" in one.kinds:
         how["action"] = "append"
     elif one.name in _ONCE:
         how["action"] = Once

@@ -150,17 +150,3 @@ def test_a_grid_is_of_the_grade_that_is_chosen(capsys: pytest.CaptureFixture[str
         found[grade] = cell["result"]["coefficients"][0]["value"]
     # 2 and 4; 3.2 and 2.2; 4 and 1.
     assert found == {"": -1.0, "grade=expected": 1.0, "grade=mode": 1.0}
-
-
-def test_labels_that_count_items_take_the_scale_that_is_said() -> None:
-    pytest.importorskip("scipy")
-    Path("a.csv").write_text("query_id,doc_id,item_id,grade\nq1,d1,a,5\nq1,d1,b,4\nq1,d2,a,3\nq1,d2,b,0\n")
-    Path("b.csv").write_text("query_id,doc_id,item_id,grade\nq1,d1,a,5\nq1,d1,b,3\nq1,d2,a,0\nq1,d2,b,0\n")
-    sides = ("a.csv", "b.csv")
-    counted = {"label": "count", "draws": rubric_measures.Draws(0), "notes": False}
-    with pytest.raises(InputError, match="the scale of the grades is not known"):
-        rubric_measures.agreement(*sides, **counted)
-    # From 4 on: 2 and 0 against 1 and 0; from 3 on: 2 and 1 against 2 and 0.
-    for scale, difference in (("0-5:4", 0.5), ("0-5:3", 0.5)):
-        found = rubric_measures.agreement(*sides, **counted, grader=f"scale={scale}")
-        assert (found.agreement.pairs, abs(found.agreement.mean_difference)) == (2, difference)
