@@ -362,7 +362,9 @@ class Command(NamedTuple):
     def _keep_files(self, given: Mapping[str, Any]) -> None:
         from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 
-        own = {one.name for one in parameters(self.own)}
+        # What a function of the library writes, it looks after: grades may be added to a file in its place.
+        handed = {one.name for target in self.calls.values() for one in parameters(target)}
+        own = {one.name for one in parameters(self.own)} - handed
         written = {name: given[name] for name in _OUTPUTS if name in own and given.get(name, "-") != "-"}
         read: list[Any] = []
         for name, one in self.options().items() if written else ():
