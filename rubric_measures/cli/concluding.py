@@ -106,6 +106,11 @@ def agreement(
         return printed.show(agreement(*sources, cutoff=cutoff, notes=False), plot)
     if len(sources) != 1:
         raise InputError("--tables takes one graded-records file")
+    ignored = [*(agreement.keywords.keys() - tables.keywords), *["cutoff"] * bool(cutoff), *["plot"] * bool(plot)]
+    if ignored:
+        text = f"{', '.join(sorted(ignored))} would have no effect on --tables; leave it out"
+        drawn = ("rounds", "seed", "level") if "draws" in ignored else ()
+        raise InputError(text, settings=(*sorted(ignored), *drawn))
     from rubric_measures.analysis.label_sources import tables_report
 
     printed.write(tables_report(tables(sources[0], min_judgment=min_judgment)))

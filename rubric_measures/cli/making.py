@@ -156,6 +156,10 @@ def cache(
     log = logging.getLogger("rubric_measures")
     if others and action != "merge":
         raise InputError(f"cache {action} takes one cache")
+    given = {"model": model, "key": key, "status": status, "output": output != "-"}
+    if ignored := [name for name, value in given.items() if value and name not in _USED_BY[action]]:
+        text = f"{', '.join(ignored)} would have no effect in cache {action}; leave it out"
+        raise InputError(text, settings=ignored)
     if action == "merge":
         if not others:
             raise InputError("cache merge needs the target and at least one other cache")
@@ -183,6 +187,10 @@ def cache(
             of_them = f" ({cut} of them truncated)" if cut else ""
             log.info("%s deleted%s, %d left", counted(removed, "reply"), of_them, len(opened))
     return 0
+
+
+# Action of `cache` -> the options that it looks at.
+_USED_BY = {"size": (), "merge": (), "export": ("model", "output"), "prune": ("model", "key", "status")}
 
 
 def _check_prune(model: str | None, keys: Sequence[str], status: str | None) -> None:
@@ -430,5 +438,7 @@ def pool(pool: Call, *, output: str, whole: bool = False) -> int:
         output: write the records there (.jsonl.gz).
         whole: leave answers whole; grade each as one passage.
     """
+    if whole and "max_words" in pool.keywords:
+        raise InputError("answers that are left whole have no longest passage; leave one out", settings=("max_words",))
     pool(output=output, **({"max_words": None} if whole else {}))
     return 0

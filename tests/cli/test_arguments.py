@@ -56,3 +56,22 @@ def test_a_list_of_measures_ends_where_a_file_begins(arguments: list[str], capsy
     head, *rows = capsys.readouterr().out.splitlines()
     assert [name for name in head.split("\t") if name in BOTH] == [*BOTH]
     assert len(rows) == 1 or "bm25.run" not in arguments
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("cache size replies.sqlite --key a", "--key"),
+        ("cache export replies.sqlite --status truncated", "--status"),
+        ("cache merge all.sqlite replies.sqlite --model lexical:1", "--model"),
+        ("agreement graded.jsonl.gz --tables 1 --cutoff 4 2", "--cutoff"),
+        ("agreement graded.jsonl.gz --tables 1 --plot a.svg", "--plot"),
+        ("agreement graded.jsonl.gz --tables 1 --rounds 5", "--rounds, --seed, --level"),
+        ("pool bm25.run --whole --max-words 9 -c docs.jsonl -o pooled.jsonl", "--max-words"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(command: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command.split()) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"leave it out ({named})\n") or said.endswith(f"leave one out ({named})\n")
+    assert not Path("a.svg").exists() and said.count("\n") == 1
