@@ -118,7 +118,7 @@ def check_board(
             no replies, as licensed corpora need it.
         certificate: of the grades in graded records pack only the few that prove the scores, whatever the others are.
         grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
-        on_failed: how a failed grade counts, see `load`; left out, as in the board.
+        on_failed: how a failed grade counts; by default as in the board.
 
     Returns:
         What became of each value; of a board that was packed also of the files, with the digest of the bundle.

@@ -210,7 +210,8 @@ def compare(
         scores: one source or several, which are put together; each gives other runs.
         measures: the measures to compare by; all by default.
         runs: compare these runs only (and the baseline).
-        baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told apart.
+        baseline: compare every run with this one; by default all pairs are compared, and runs that cannot be told apart
+            are groups.
         tests: correction, level, smallest difference that matters, and draws.
         assessor_scores: scores of the same runs by assessors' grades on some queries: each mean as these correct it
             (prediction-powered), beside the sample alone and the mean that takes the model for the truth.
@@ -553,11 +554,11 @@ def correlate(
         coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `tau_gap`, `rbo`, `max_rank_drop`, …, also of the
             official top k (`kendall@15`). Of a grid the best cells by the first one are marked.
         form: the form of all files, where their content does not show it.
-        official_ranks: whether the official numbers are ranks, 1 best; told by the column's name if None.
+        official_ranks: whether the official numbers are ranks, 1 best; by default the column's name tells.
         compat: `workbench`: a missing run is an error, and a grid scores as that program does.
         draws: of the intervals; no rounds for none.
         bank: the test bank of a grid.
-        grader: whose grades make a grid, see `load`; all by default.
+        grader: whose grades make a grid: a name, or `model=…,prompt=…,scale=0-5:4`; all by default.
         on_failed: see `load`.
         notes: log what the numbers leave out, see `Correlations.notes`.
 

@@ -169,8 +169,8 @@ def agreement(
         measure: of these leaderboards.
         draws: of the intervals over queries; no rounds for none.
         bank: the test bank of records.
-        grader: whose grades of records or of a table count, see `load`; its scale says the labels that a source may
-            use.
+        grader: whose grades of records or of a table count: a name, or `model=…,scale=0-5:4`, whose scale says the
+            labels that a source may use.
         grader_b: the same for the second source, where both are records; what it leaves out is as in `grader`, but for
             the prompt of another model, and the set.
         notes: log what is left out, see `LabelAgreement.notes`.
@@ -506,7 +506,7 @@ def calibrate(
         anchors: the same with the truth's grades of some of the same items; in a table all are assessors', but those of
             the grader. The same file by default.
         against: `assessors` (what they said before they saw the grader's grade), or the grader whose grades are the
-            truth, as for `load`: an older one (equating), or the same one at an earlier time (drift).
+            truth: an older one (equating), or the same one at an earlier time (drift).
         smallest: the smallest bias that matters, in grades.
         draws: of the intervals; no rounds for none.
         bank: the test bank.

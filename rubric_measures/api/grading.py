@@ -109,7 +109,7 @@ def pool(
             an answer may be; default: the collection's, else all.
         judgments: what assessors said: a qrels file, a table of labels (a file, a frame, …) or rows; default: the
             collection's.
-        grader: whose labels of that table count, where several labelled; see `load`.
+        grader: whose labels of that table count, where several labelled.
         judged: add all judged documents to the pool.
         max_words: the most words of a passage of an answer; without a limit answers are left whole.
         track: say which answers are longer than this track allows (`rag24`, `rag25`, …).
@@ -276,7 +276,7 @@ def grade(
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
         documents: for prompts about answers, what to show: graded records, or a collection.
         level_shown: the lowest label of documents shown.
-        label_grader: whose direct labels count, where `documents` has those of several; see `load`.
+        label_grader: whose direct labels count, where `documents` has those of several.
         queries: grade only these queries; the others are left out.
         limit: grade only this many passages of each query, the first ones.
         output: a file for the graded records; they are written query by query and not held in memory. The cache and

@@ -75,7 +75,7 @@ def tournament(
         save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.
         level_shown: the lowest label of documents shown.
-        label_grader: whose direct labels count, where records have those of several; see `load`.
+        label_grader: whose direct labels count, where records have those of several.
         prompt: the name of a prompt or a .toml file; by default the one for the model.
         games_per: `query=5` plays five random pairs a query, balanced; nothing plays all pairs. As of RAGDoll also
             `pair=N`, random queries of a pair, and `agent=N`, games of an agent in a query.
