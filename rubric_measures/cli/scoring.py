@@ -167,6 +167,8 @@ def leaderboard(
     # Imported here, as help needs none of them.
     from rubric_measures.api.loading import content_of
 
+    if plot_kind == "heat" and plot is None:
+        raise InputError("--plot-kind says what --plot draws, and nothing is drawn; add --plot")
     given = {**load.keywords, **score.keywords}
     if content_of(str(source)) == "argue judgments":
         given |= {"runs": runs, "report": report, "fail_under": fail_under, "run": run}

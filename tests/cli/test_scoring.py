@@ -269,6 +269,12 @@ def test_odd_but_legal_input(folder: Path) -> None:
     assert run(folder, "evaluate", "qrels.txt", "alpha.run", "AP", "nDCG@10").stdout == plain
 
 
+def test_a_kind_of_picture_without_a_picture_is_an_error(folder: Path) -> None:
+    done = run(folder, "leaderboard", "graded.jsonl.gz", "--plot-kind", "heat")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing is drawn; add --plot" in done.stderr
+
+
 def test_help_and_version() -> None:
     overview = run(Path.cwd(), "--help")
     assert overview.returncode == 0
