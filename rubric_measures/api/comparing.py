@@ -207,7 +207,7 @@ def compare(
     0.4
 
     Args:
-        scores: one source or several, which are put together; each gives other runs.
+        scores: boards, or other files of per-query scores, which are put together; each gives other runs.
         measures: the measures to compare by; all by default.
         runs: compare these runs only (and the baseline).
         baseline: compare every run with this one; by default all pairs are compared, and runs that cannot be told apart
@@ -870,7 +870,7 @@ def power(
     Args:
         scores: per-query scores of a pilot, as `compare` takes them; fewer than ten queries tell no number of queries.
         measures: the measures; all by default.
-        run_count: how many runs the experiment will compare; as many as the pilot has by default.
+        run_count: how many runs the experiment will compare; by default as many as the pilot has.
         power: the chance to find the smallest difference that matters, between 0 and 1.
         tests: of the pilot's pairs; its smallest difference is the one that the experiment shall find, and its level
             that of the experiment's tests.

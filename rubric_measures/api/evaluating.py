@@ -484,7 +484,8 @@ def write_qrels(
         grades: `Grades`, or what `load` takes.
         output: the file, gzipped where its name ends in `.gz`; `-` is standard output.
         per: one label a `passage`; a `facet`, as the query `query/facet`; or one line an `item` (diversity qrels).
-        label: `max` or `count`, see `QueryGrades.labels`; not for items.
+        label: the highest grade of the items (`max`), or how many of them have `rel` (`count`); not for items. In
+            Python see `QueryGrades`.
         rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
             covers on the scale. Not for items.
         times: multiply every label by this, and round it, for programs that read whole labels only; the levels of

@@ -510,7 +510,7 @@ def calibrate(
         smallest: the smallest bias that matters, in grades.
         draws: of the intervals; no rounds for none.
         bank: the test bank.
-        grader: who is corrected, see `load`.
+        grader: who is corrected: a name, or `model=…,prompt=…,scale=0-5:4`.
 
     Raises:
         InputError: nothing has both grades, or the grader gives grades outside of those that the truth graded.

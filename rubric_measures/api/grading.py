@@ -100,8 +100,8 @@ def pool(
     PassageRecords(9 queries, 84 passages)
 
     Args:
-        runs: run files, runs in memory (see `score`), or generated answers (reports, or files or tables with query_id,
-            run_id and text); default: those of the collection.
+        runs: run files, or generated answers (reports, or files or tables with query_id, run_id and text); by default
+            those of the collection. In Python also runs in memory, see `score`.
         collection: the texts: a folder, a file of documents or records, an id of ir_datasets, a collection, a table,
             or document -> text; or several files of documents.
         depth: documents of each ranking; answers are always taken whole.
@@ -389,8 +389,8 @@ def grade_support(
 
     Args:
         answers: `Answer`s, files of reports or support labels, one or several, or records that this made of them.
-        collection: where the texts of cited documents come from: see `pool`; or requests of nuggetizer, with what was
-            retrieved. Texts that reports bring along come first.
+        collection: the texts of cited documents: whatever `pool` takes as collection, or requests of nuggetizer, with
+            what was retrieved. Texts that reports bring along come first.
         model: see `grade`, also for what is not named here.
         citations: which citations of a sentence are judged: the `first`, `all`, or the first so many.
         where: the answers have grades: ask only about pairs whose grade fulfils this condition, see `regrade`.

@@ -32,7 +32,10 @@ from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import CALLS, Printed, PrintedRatings
 
 
-@command(compare="rubric_measures.api.comparing:compare", files={"scores": "BOARD…"}, spelled={"form": "--board-form"})
+@command(
+    compare="rubric_measures.api.comparing:compare", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
+    fields={"tests": ("rounds", "level", "correction", "smallest"), "printed": ("output", "format")},
+)  # fmt: skip
 def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
     """how sure means are, and which runs differ: intervals, paired tests, groups, from per-query scores
 
@@ -53,6 +56,7 @@ def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printe
 @command(
     correlate="rubric_measures.api.comparing:correlate",
     files={"official": "OFFICIAL", "others": "[LEADERBOARD…]"}, spelled={"form": "--board-form"},
+    fields={"draws": ("rounds",)},
 )  # fmt: skip
 def correlate(correlate: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
     """rank correlation of leaderboards with the official one
@@ -73,6 +77,7 @@ def correlate(correlate: Call, *, plot: str | None = None, printed: Printed = Pr
 @command(
     agreement="rubric_measures.api.graders:agreement", tables="rubric_measures.api.graders:agreement_tables",
     files={"sources": "SOURCE…"}, spelled={"min_judgment": "--tables", "measure": "-m --measures"}, without=("source",),
+    fields={"draws": ("rounds",)},
 )  # fmt: skip
 def agreement(
     agreement: Call,
@@ -117,7 +122,9 @@ def agreement(
     return 0
 
 
-@command(calibrate="rubric_measures.api.graders:calibrate", files={"graded": "GRADED"})
+@command(
+    calibrate="rubric_measures.api.graders:calibrate", files={"graded": "GRADED"}, fields={"draws": ("rounds",)}
+)  # fmt: skip
 def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
     """bias of a grader, what its grades are worth, calibrated scores
 
@@ -199,7 +206,10 @@ def check(
     return 0 if found.holds else 1
 
 
-@command(power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"}, spelled={"form": "--board-form"})
+@command(
+    power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"}, without=("form",),
+    fields={"tests": ("level", "correction", "smallest"), "printed": ("output", "format")},
+)  # fmt: skip
 def power(power: Call, *, printed: Printed = Printed()) -> int:
     """how many queries an experiment needs, and what a board could tell
 
@@ -211,8 +221,11 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
 
 @command(
     tournament="rubric_measures.api.tournaments:tournament",
-    files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"},
-    fields={"asking": ("temperature", "max_tokens", "option", "retries"), "calls": CALLS},
+    files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"}, without=("level_shown",),
+    fields={
+        "draws": ("rounds", "seed"), "asking": ("temperature", "max_tokens", "option", "retries"), "calls": CALLS,
+        "printed": ("output", "format"),
+    },
 )  # fmt: skip
 def tournament(
     tournament: Call,

@@ -442,7 +442,10 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> Non
         how |= {"choices": one.choices, "type": type(one.choices[0])}
     else:
         is_file = "file" in one.kinds or one.name in _OUTPUTS
-        how["metavar"] = metavar.removesuffix("S") if is_several else "FILE" if is_file else metavar
+        # As the help writes it: HOST:PORT, MEASURE=N.
+        written = re.search(r"\b[A-Z]+[:=][A-Z]+(?:,…)?", one.help)
+        metavar = metavar.removesuffix("S") if is_several else "FILE" if is_file else metavar
+        how["metavar"] = metavar if written is None else written[0]
     if is_several:
         how |= {"nargs": "+", "action": "extend"}
     elif one.name in _REPEATED and "many" in one.kinds:

@@ -131,7 +131,6 @@ class PrintedRatings(PrintedBoard):
 
     Attributes:
         format: default: as the ending of the output says, else text; json has everything.
-        places: decimal places of ratings, -1 for all digits (default 1, in files for programs all).
     """
 
     usual: ClassVar[str] = "text"
@@ -139,7 +138,7 @@ class PrintedRatings(PrintedBoard):
     @property
     def digits(self) -> int:
         """The decimal places."""
-        return self.places if self.places is not None else 1 if self.form in ("text", "latex", "markdown") else -1
+        return 1 if self.form in ("text", "latex", "markdown") else -1
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
@@ -153,30 +152,19 @@ def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
 REVIEW = "http://127.0.0.1:8642"
 
 
-def review_of(address: str, graded: str, bank: object, grader: object) -> ReviewAddress | None:
-    """Where the grades of a page can be reviewed; without a bank or from standard input nowhere.
-
-    Raises:
-        InputError: the address is none of a page.
-    """
-    found = review_over(address, [graded, "--bank", bank, *(["--grader", grader] if grader else [])])
+def review_of(graded: str, bank: object, grader: object) -> ReviewAddress | None:
+    """Where the grades of a page can be reviewed; without a bank or from standard input nowhere."""
+    found = review_over([graded, "--bank", bank, *(["--grader", grader] if grader else [])])
     return None if bank is None or graded == "-" else found
 
 
-def review_over(address: str, files: Sequence[object]) -> ReviewAddress:
-    """The review page at an address, with the command that opens it over these files.
-
-    Raises:
-        InputError: the address is none of a page.
-    """
+def review_over(files: Sequence[object]) -> ReviewAddress:
+    """The review page, with the command that opens it over these files."""
     import shlex
 
     from rubric_measures.pages.frame import ReviewAddress
 
-    address = address.rstrip("/")
-    if not address.startswith(("http://", "https://")) or "?" in address:
-        raise InputError(f"--review-address {address}: expected http://HOST:PORT, as `review` prints it")
-    return ReviewAddress(address, shlex.join(map(str, ["rubric_measures", "review", *files])))
+    return ReviewAddress(REVIEW, shlex.join(map(str, ["rubric_measures", "review", *files])))
 
 
 def gates_of(limits: Sequence[str], run: str | None) -> Gates:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rubric_measures.verification.sections import Section
 
 
-@command(files={"kind": "KIND", "name": "[NAME]"})
+@command(files={"kind": "KIND", "name": "[NAME]"}, fields={"printed": ("output", "format")})
 def list_(
     *,
     kind: Literal["prompts", "measures", "formats", "models"],
@@ -197,7 +197,8 @@ def review(
         grader: whose grades are reviewed, a choice as for `leaderboard` (default: the first one).
         show_grades: show the grader's grade at once; such grades are not blind ones.
         guidelines: instructions for assessors, in Markdown; the key g shows them.
-        assign: queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the bank; commas between).
+        assign: NAME=QUERIES, the queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the
+            bank; commas between).
         adjudicator: who decides what assessors differ on; it counts for all.
         settle: two runs whose difference the audit is to settle; it says when it did.
         export: without a server: write records with corrections, bank and audit trail to this folder.
@@ -241,7 +242,8 @@ def _grading(more: str, passages: str, bank: str) -> str:
 
 @command(
     canaries="rubric_measures.api.grading:run_canaries",
-    files={"report": "REPORT", "graded": "GRADED"}, without=("groups", "source"), fields={"asking": (), "calls": CALLS},
+    files={"report": "REPORT", "graded": "GRADED"}, without=("groups", "source"),
+    fields={"asking": (), "calls": CALLS},
 )  # fmt: skip
 def verify(
     canaries: Call,
@@ -254,7 +256,6 @@ def verify(
     min_judgment: int | None = None,
     queries: Sequence[str] | None = None,
     model: str | None = None,
-    review_address: str = REVIEW,
     output: str = "-",
     format: PageForm | None = None,
 ) -> int:
@@ -281,7 +282,7 @@ def verify(
       rubric_measures verify canary passages.jsonl.gz --bank questions.jsonl --model openai:gpt-4o --dry-run
 
     Args:
-        report: one of the reports below.
+        report: one of the reports that are listed below.
         graded: graded records, or a table of grades.
         bank: the test bank.
         grader: whose grades are looked at, a choice as for `leaderboard`.
@@ -291,7 +292,6 @@ def verify(
         model: canary: who is asked: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME.
         prompt: canary: its prompt; may be repeated.
         dry_run: canary: say what would be called and what it would cost; report nothing.
-        review_address: where `review` runs: links called review lead there.
         output: write there (default: standard output).
         format: default: as the ending of the output says, else text.
     """
@@ -312,7 +312,7 @@ def verify(
     known = None if bank is None else load_bank(bank)
     if calls is not None:
         keep_cache(calls.cache, output, graded, bank, *runs, calls.prices)
-    review = review_of(review_address, str(graded), bank, grader)
+    review = review_of(str(graded), bank, grader)
     asked: tuple[Section, ...] = ()
     is_complete = True
     source = read_as_records(graded, "the canary suite" if is_canary else "")

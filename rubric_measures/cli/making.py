@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Literal
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.tables import Column, Report, Table, TableForm, columns, render
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import REVIEW, check_places, gated, review_over
+from rubric_measures.cli.inputs import gated, review_over
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _INNER = ("empty_texts", "document_texts", "give_up_after", "gates", "on_failed"
 
 @command(
     evaluate="rubric_measures.api.answers:evaluate_answers",
-    files={"answers": "ANSWERS…"}, without=(*_OF_REPLIES, *_OF_GRADING, *_INNER),
+    files={"answers": "ANSWERS…"}, without=("title", *_OF_REPLIES, *_OF_GRADING, *_INNER),
 )  # fmt: skip
 def answers(
     evaluate: Call,
@@ -63,7 +63,6 @@ def answers(
     fail_under: Sequence[str] = (),
     fail_if_worse: bool = False,
     format: Literal["text", "markdown"] = "text",
-    review_address: str = REVIEW,
 ) -> int:
     """a table of answers to grades, scores and a report
 
@@ -89,7 +88,6 @@ def answers(
         fail_under: a gate, MEASURE=N: the least mean, of each run.
         fail_if_worse: a gate: the whole interval against the answers before is below 0.
         format: markdown is a comment for a pull request.
-        review_address: where `review` runs: links called review lead there.
     """
     from rubric_measures.boards.kept import read_gates
     from rubric_measures.formats.answers import parsed_columns
@@ -103,7 +101,7 @@ def answers(
     gates = read_gates(fail_under, run)
     given = {"output": output, "measures": measures or None, "against": against, "run": run, "gates": gates}
     kept = [str(Path(output) / name) for name in ("graded.jsonl.gz", "bank.csv")]
-    review = review_over(review_address, [kept[0], "--bank", kept[1]])
+    review = review_over([kept[0], "--bank", kept[1]])
     if not any(isinstance(one, SupportMeasure) for one in parse_measures(measures or "NuggetV")):
         given |= {"review": review.address, "notes": [review.note]}
     made = evaluate(**given, columns=parsed_columns(columns) if columns else None)
@@ -123,7 +121,7 @@ def answers(
     return 3 if worse else status
 
 
-@command(files={"action": "ACTION", "cache": "CACHE", "others": "[OTHER…]"}, spelled={"key": "--key"})
+@command(files={"action": "ACTION", "cache": "CACHE", "others": "[OTHER…]"})
 def cache(
     *,
     action: Literal["size", "export", "merge", "prune"],
@@ -218,7 +216,7 @@ def _print_size(cache: ReplyCache) -> None:
 
 
 @command(combine="rubric_measures.api.graders:combine", files={"passages": "GRADED"})
-def combine(combine: Call, *, format: TableForm = "text", places: int = 4) -> int:
+def combine(combine: Call, *, format: TableForm = "text") -> int:
     """grades of several graders as those of one
 
     examples:
@@ -235,12 +233,10 @@ def combine(combine: Call, *, format: TableForm = "text", places: int = 4) -> in
         output: the records with the new grades, or their table by name: .csv, .tsv, .parquet (default: only the
             report).
         format: of the report.
-        places: decimal places, -1 for all digits.
     """
-    check_places(places)
     combined = combine()
     stream = sys.stderr if combine.keywords.get("output") == "-" else sys.stdout
-    stream.writelines(render(combined.report.report(places), format))
+    stream.writelines(render(combined.report.report(), format))
     return 0
 
 
@@ -359,7 +355,7 @@ def generate(generate: Call, *, output: str = "-") -> int:
     grade_support="rubric_measures.api.grading:grade_support",
     files={"passages": "PASSAGES…"},
     spelled={"measures": "--for", "limit": "--passages-per-query"},
-    without=("answers", "graded", *_INNER),
+    without=("answers", "graded", "level_shown", "prompt_field", *_INNER),
 )
 def grade(
     grade: partial[GradedRecords],

@@ -18,7 +18,6 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from rubric_measures import api
 from rubric_measures.base.errors import InputError, escaped, naming
 from rubric_measures.base.files import atomic_writer, check_readable_twice
 from rubric_measures.cli.declared import Call, command, is_watched
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from rubric_measures.api.loading import Bank, File
     from rubric_measures.api.reports import BoardPlot
+    from rubric_measures.api.scoring import Board
 
 
 @command(
@@ -133,7 +133,6 @@ def leaderboard(
     plot: str | None = None,
     plot_kind: BoardPlot = "dots",
     report: str | None = None,
-    review_address: str = "http://127.0.0.1:8642",
     fail_under: Sequence[str] = (),
     run: str | None = None,
     printed: PrintedBoard = PrintedBoard(),
@@ -158,13 +157,13 @@ def leaderboard(
         plot: also draw the runs, as .pdf, .svg or .png: means and groups, or items by runs.
         plot_kind: what --plot draws.
         report: write a page (HTML): scores, what to look at, and why each item is covered or not.
-        review_address: where `review` runs: links of the page called review lead there.
         fail_under: the least mean, as MEASURE=N, of each run.
         run: the run that has to pass --fail-under (default: each).
         weights: of nuggets by importance, where GRADED is Auto-ARGUE's (default: vital=2 okay=1).
         scores: write scores and counts there, in Auto-ARGUE's form, where GRADED is its file.
     """
     # Imported here, as help needs none of them.
+    from rubric_measures.api.evaluating import write_report
     from rubric_measures.api.loading import content_of
 
     if plot_kind == "heat" and plot is None:
@@ -183,7 +182,7 @@ def leaderboard(
         text = f"are of Auto-ARGUE's judgments, and {source} holds others; leave them out"
         raise InputError(f"{' and '.join(argue.keywords)} {text}", settings=tuple(argue.keywords))
     gates = gates_of(fail_under, run) if fail_under or run else None
-    page = None if report is None else _page_of(source, bank, review_address, given)
+    page = None if report is None else _page_of(source, bank, given)
     grades, ranked = load(source, bank), list(runs) or None
     if "checks" in given or report or (plot and plot_kind == "heat"):
         # The scores come first, and these look at the rankings again.
@@ -192,14 +191,14 @@ def leaderboard(
     with contextlib.nullcontext() if runs else naming(str(source)):
         board = score(grades, ranked, watch=progress if is_watched() else None, notes=False)
     if page is not None:
-        api.write_report(str(report), board, grades, ranked, **page)
+        write_report(str(report), board, grades, ranked, **page)
     if plot is not None:
         board.plot(plot, plot_kind, grades=grades, runs=ranked)
     status = _written(board, printed, board.log_notes)
     return status if gates is None else gated(gates, board, status)
 
 
-def _written(board: api.Board, printed: PrintedBoard, note: Callable[[], None] = lambda: None) -> int:
+def _written(board: Board, printed: PrintedBoard, note: Callable[[], None] = lambda: None) -> int:
     """Writes a board, and says what made it."""
     from rubric_measures.boards.board import board_report
 
@@ -209,13 +208,13 @@ def _written(board: api.Board, printed: PrintedBoard, note: Callable[[], None] =
     return 0 if board.is_complete else 1
 
 
-def _page_of(source: File, bank: object, address: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _page_of(source: File, bank: object, given: Mapping[str, Any]) -> dict[str, Any]:
     """Refuses a page that cannot be made before anything is computed; where the grades of one can be reviewed."""
     if given.keys() & {"facets", "per_facet", "compat"}:
         raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")
     if source == "-":
         raise InputError("--report reads the records twice; name a file")
-    review = review_of(address, str(source), bank, given.get("grader"))
+    review = review_of(str(source), bank, given.get("grader"))
     return {} if review is None else {"notes": [review.note], "review": review.address}
 
 

@@ -62,7 +62,7 @@ class Asking:
         unparsed: what a reply without a rating is: by default no grade; `exampp`: 0 for an unanswerable expression or
             nothing, else 1 (EXAM++ 4.2.2); `workbench`: the reverse, as the Rubric workbench's program has it.
         compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it;
-            `nuggetizer`: label lists count as in the nuggetizer program (see `as_nuggetizer`).
+            `nuggetizer`: label lists count as in the nuggetizer program.
         items_per_call: how many items of a passage one call asks about, or `all`; by default ten where the reply is a
             list, or a reason is asked for by default, else one. By prompts that are about one item the reply is JSON
             then, and an item that it does not grade is asked about by itself.

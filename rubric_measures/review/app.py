@@ -87,7 +87,7 @@ def check_bind(bind: str, allow_remote: str | None = None) -> frozenset[str]:
 
     Args:
         bind: where the server listens, HOST:PORT.
-        allow_remote: what other machines that may connect call this one; None lets none connect.
+        allow_remote: what other machines that may connect call this one; by default none may connect.
 
     Raises:
         InputError: the address is not a loopback one and the user did not say that others may connect.

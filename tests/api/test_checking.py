@@ -361,7 +361,7 @@ def test_correlations_are_made_again(folder: Path, capsys: pytest.CaptureFixture
     # Two boards, and a grid of records; from another folder, too.
     grid = [records, *bank, "-m", "RubricCover@20", "--coefficients", "spearman", "kendall"]
     shutil.copy(official, folder / "moved.json")
-    for given in ([board, "--coefficients", "kendall", "spearman@3", "--rounds", "50", "--level", "0.9"], grid):
+    for given in ([board, "--coefficients", "kendall", "spearman@3", "--rounds", "50"], grid):
         main(["correlate", official, *given, "--rounds", "50", "-o", str(path)])
         capsys.readouterr()
         for first in (official, str(folder / "moved.json")):

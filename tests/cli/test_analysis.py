@@ -155,8 +155,6 @@ def test_correlate_refuses(boards, capsys) -> None:
         ("correlate", official, wide, "--rounds", -1),
         ("correlate", official, scores, "--compat", "workbench"),
         ("correlate", official, wide, "--coefficients", "kendall@0"),
-        ("correlate", official, wide, "--seed", -1),
-        ("correlate", official, scores, "--level", 95),
         ("compare", scores, "-m", "cover", "--level", 5),
     ):
         status, out, err = call(capsys, *arguments)

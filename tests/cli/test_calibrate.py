@@ -91,7 +91,6 @@ def test_rankings_have_no_calibrated_scores(tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--level", "2"], "(--level)"),
         (["--rounds", "-1"], "(--rounds)"),
         (["--smallest", "0"], "(--smallest)"),
         (["--against", "gpt"], "holds no grades"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import rubric_measures
 from rubric_measures.cli import COMMANDS, _command_parser, main
 
 README = Path(__file__).parents[2] / "README.md"
@@ -27,6 +28,37 @@ def test_every_command_has_help_with_an_example_and_stands_in_the_readme(name: s
         action.dest for action in parser._actions if re.search(r"\bNone\b|\b(see|for) load\b", action.help or "")
     ]
     assert pythonic == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_is_for_people_at_a_terminal(name: str) -> None:
+    """Docstrings are help, too: what only Python has, and other functions, are no help."""
+    said = {action.dest: str(action.help) for action in _command_parser(name)[0]._actions}
+    assert {
+        dest: text for dest, text in said.items() if re.search(r"\bNone\b|\bsee [a-zA-Z.]+|In Python|`", text)
+    } == {}
+
+
+def test_help_of_every_command_loads_nothing_heavy() -> None:
+    program = f"""
+import contextlib, io, sys
+from rubric_measures.cli import main
+for name in {sorted(COMMANDS)}:
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        main([name, "--help"])
+heavy = ("pydantic", "numpy", "scipy", "pandas", "torch", "rubric_measures.api")
+print([name for name in sys.modules if name in heavy or name.startswith("rubric_measures.api.")])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_surface_grows_no_further() -> None:
+    """For a new option, command or name another one goes."""
+    options = [one for name in COMMANDS for one in _command_parser(name)[0]._actions if one.option_strings]
+    common = {"help", "max_size", "quiet", "verbose"}
+    assert len([one for one in options if one.dest not in common]) <= 300
+    assert len(COMMANDS) <= 21 and len(rubric_measures.__all__) <= 40
 
 
 @pytest.mark.parametrize("arguments", ["--help", "leaderboard q.qrels a.run -m RubricCover(rel=1)@2"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.boards.programs import score_nuggetizer
 from rubric_measures.cli import main
@@ -209,17 +211,10 @@ def test_runs_in_our_leaderboards_are_texts(tmp_path: Path) -> None:
         read_leaderboard(path)
 
 
-@pytest.mark.parametrize(
-    "options",
-    ["--level nan", "--level inf", "--level 1"],
-)  # fmt: skip
-def test_tournaments_refuse_numbers_that_make_no_rating(
-    options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "games.jsonl"
-    games = [{"query_id": "q", "agent_a": "A", "agent_b": "B", "verdict": "a"}]
-    path.write_text("".join(json.dumps(game) + "\n" for game in games))
-    assert options.split()[-2] in refused(capsys, "tournament", path, "--rounds", "10", *options.split())
+@pytest.mark.parametrize("level", [math.nan, math.inf, 1])
+def test_levels_that_make_no_interval_are_refused(level: float) -> None:
+    with pytest.raises(InputError, match="between 0 and 1"):
+        Draws(level=level)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs users and processes")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures.api import tournament
+from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.plain import GAMES, RAGELO_GAMES
@@ -52,9 +54,9 @@ def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_formats_are_read_back(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--rounds", 50]
-    _, out, _ = run(capsys, games, "--format", "json", "-p", -1, *small)
+    _, out, _ = run(capsys, games, "--format", "json", *small)
     (tmp_path / "board.json").write_text(out)
-    _, out, _ = run(capsys, games, "--format", "tsv", "-p", -1, *small)
+    _, out, _ = run(capsys, games, "--format", "tsv", *small)
     (tmp_path / "board.tsv").write_text(out)
     both = [read_leaderboard(tmp_path / f"board.{name}").column("Elo") for name in ("json", "tsv")]
     assert both[0] == both[1]
@@ -169,7 +171,6 @@ BAD = {
     "no file": (["none.jsonl"], "none.jsonl: cannot be read"),
     "itself": (["{itself}"], "itself.jsonl:1: query 'q': agent 'x' plays against itself"),
     "twice": (["{games}", "{games}"], "comes twice"),
-    "level": (["{games}", "--level", "95"], "level is between 0 and 1"),
     "seed": (["{games}", "--seed", "-1"], "a seed is 0 or more"),
 }
 
@@ -184,11 +185,13 @@ def test_bad_input_is_one_line(name: str, games: Path, tmp_path: Path, capsys: p
     assert message in err and len(err.splitlines()) == 1
 
 
-def test_documents_without_labels_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    more = ("--model", "lexical", "--documents", EXAMPLE, "--level-shown", 7)
-    status, _, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
-    assert status == 2
-    assert "no document has a label of 7 or more" in err
+def test_documents_without_labels_are_refused(tmp_path: Path) -> None:
+    answers = [EXAMPLE / "answers" / f"{name}.jsonl" for name in ("concise", "thorough")]
+    with pytest.raises(InputError, match="no document has a label of 7 or more"):
+        tournament(
+            answers=answers, queries=EXAMPLE / "queries.tsv", model="lexical", documents=EXAMPLE, level_shown=7,
+            save=tmp_path / "games.jsonl",
+        )  # fmt: skip
 
 
 def test_documents_of_graded_records_come_with_the_reasons_of_their_labels(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_qrels
@@ -91,9 +92,12 @@ def test_answers_to_a_leaderboard_of_aspects(tmp_path: Path, capsys: pytest.Capt
     rules = [{"contains": "forest in autumn", "reply": REPLY.replace("2", "1")}, {"reply": REPLY}]
     replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
     graded = str(tmp_path / "graded.jsonl.gz")
-    arguments = ["--query-texts", str(EXAMPLE / "queries.tsv"), "--documents", str(EXAMPLE), "--model"]
-    assert main(["grade", str(tmp_path / "answers.jsonl.gz"), *arguments, f"scripted:{replies}", "--prompt", PROMPT,
-                 "--prompt-field", "domain=everyday questions", "-o", graded]) == 0  # fmt: skip
+    asking = Asking(prompt_field={"domain": "everyday questions"})
+    done = rubric_measures.grade(
+        tmp_path / "answers.jsonl.gz", query_texts=EXAMPLE / "queries.tsv", documents=EXAMPLE,
+        model=f"scripted:{replies}", prompt=PROMPT, asking=asking, output=graded,
+    )  # fmt: skip
+    assert done.report.is_complete
     capsys.readouterr()
     assert main(["leaderboard", graded, "-m", "RubricCover(rel=2)@20", "--format", "tsv"]) == 0
     rows = dict(line.split("\t")[:2] for line in capsys.readouterr().out.splitlines())

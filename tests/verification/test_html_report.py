@@ -105,9 +105,6 @@ def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
     address = r"http://127\.0\.0\.1:8642/check\?q=[^&]+&d=[^&]+&i=[^&]+&seen=1"
     assert cells and all(re.fullmatch(address, link) for link in cells)
     assert f"rubric_measures review {graded} --bank {bank}" in report.read_text(encoding="utf-8")
-    assert main([*command, "--review-address", "https://lab.example"]) == 0
-    assert 'href="https://lab.example/check?' in report.read_text(encoding="utf-8")
-    assert main(command) == 0
     # No name of a column is a word of programs, and ids stand last.
     heads = re.findall(r'<th scope="col" dir="auto">([^<]*)</th>', report.read_text(encoding="utf-8"))
     assert not [name for name in heads if "_" in name and "/" not in name]
