@@ -680,6 +680,9 @@ def convert_files(
 
     _check_ways(list(zip(paths, sources, kinds, strict=True)), to, is_told=source is not None)
     _check_options(options, kinds, to)
+    if options.depth is not None and not runs and ("requests" not in kinds or target.kind != "records"):
+        text = f"{path_name(paths[0])}: rankings are cut where they are added to records, and none is added here"
+        raise InputError(text, settings=("depth", "add_run"))
     if len(paths) == 1:
         options = replace(options, name=path_name(paths[0]))
         if sources == ["records"] and not (runs or qrels or "-" in (*paths, output)):

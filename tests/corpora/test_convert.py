@@ -691,3 +691,11 @@ def test_records_are_read_a_query_at_a_time(tmp_path: Path, arguments: list[str]
     assert outputs[0] == outputs[1]
     # 40 queries of 100 KB; a fifth of the texts is kept where only the first of five is pooled.
     assert peaks[1] < 0.4 * (tmp_path / "together.jsonl").stat().st_size < peaks[0]
+
+
+def test_a_depth_that_would_cut_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, out = tmp_path / "a.run", tmp_path / "b.run"
+    run.write_text("q1 Q0 d1 1 2.0 a\nq1 Q0 d2 2 1.0 a\n", encoding="utf-8")
+    assert main(["convert", str(run), "-o", str(out), "-k", "1"]) == 2
+    assert "rankings are cut where they are added to records" in capsys.readouterr().err
+    assert not out.exists()
