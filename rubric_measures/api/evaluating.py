@@ -471,7 +471,7 @@ class QrelsWritten(NamedTuple):
 
 def write_qrels(
     grades: Gradable,
-    output: str | os.PathLike[str],
+    path: str | os.PathLike[str],
     *,
     per: Unit = "passage",
     label: Label = "max",
@@ -482,7 +482,7 @@ def write_qrels(
 
     Args:
         grades: `Grades`, or what `load` takes.
-        output: the file, gzipped where its name ends in `.gz`; `-` is standard output.
+        path: the file, gzipped where its name ends in `.gz`; `-` is standard output.
         per: one label a `passage`; a `facet`, as the query `query/facet`; or one line an `item` (diversity qrels).
         label: the highest grade of the items (`max`), or how many of them have `rel` (`count`); not for items. In
             Python see `QueryGrades`.
@@ -511,7 +511,7 @@ def write_qrels(
             "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
         )
     said: list[Note] = []
-    trec.write_qrels(output, times_rows(qrels_of(known, per, label, rel, said), times, said))
+    trec.write_qrels(path, times_rows(qrels_of(known, per, label, rel, said), times, said))
     failed, looked = 0, Looked()
     for name, query in known.queries.items():
         failed += 0 if query.failed is None else int(query.failed.sum())

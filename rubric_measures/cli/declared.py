@@ -370,6 +370,8 @@ class Command(NamedTuple):
         for name, one in self.options().items() if written else ():
             if ("file" in one.kinds or name in self.files) and name in given.keys() - {*_OUTPUTS, "cache"}:
                 read += given[name] if isinstance(given[name], list) else [given[name]]
+        # `judgments:FILE` is a file, too.
+        read = [one.removeprefix("judgments:") if isinstance(one, str) else one for one in read]
         for path in written.values():
             keep_inputs(path, *read)
         keep_apart(**written)

@@ -220,7 +220,7 @@ def _page_of(source: File, bank: object, given: Mapping[str, Any]) -> dict[str, 
 
 @command(
     load="rubric_measures.api.loading:load", write="rubric_measures.api.evaluating:write_qrels",
-    files={"source": "GRADED"}, without=("grades",),
+    files={"source": "GRADED"}, without=("grades", "path"),
 )  # fmt: skip
 def qrels(load: Call, write: Call, *, output: str = "-") -> int:
     """graded records to qrels
@@ -233,5 +233,6 @@ def qrels(load: Call, write: Call, *, output: str = "-") -> int:
 
     Args:
         source: graded records, item qrels, or an ir_datasets id.
+        output: the file, gzipped where its name ends in .gz (default: standard output).
     """
-    return 1 if write(load(), output=output).failed else 0
+    return 1 if write(load(), output).failed else 0

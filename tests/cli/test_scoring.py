@@ -223,6 +223,11 @@ BAD: list[tuple[str, list[str], str]] = [
     ("output folder", ["leaderboard", "graded.jsonl.gz", "--output", "no/such/folder/x"], "cannot be written"),
     ("-n alone", ["evaluate", "qrels.txt", "alpha.run", "AP", "-n"], "only makes sense with"),
     ("over the input", ["qrels", "graded.jsonl.gz", "-o", "graded.jsonl.gz"], "graded.jsonl.gz: is read here"),
+    (
+        "over judgments",
+        ["agreement", "judgments:graded.jsonl.gz", "qrels.txt", "-o", "graded.jsonl.gz"],
+        "is read here",
+    ),
     ("over a run", ["leaderboard", "graded.jsonl.gz", "alpha.run", "--output", "./alpha.run"], "is read here"),
     ("places", ["evaluate", "qrels.txt", "alpha.run", "AP", "-p", "-5"], "-p -5: give a number of decimal places"),
     ("many places", ["leaderboard", "graded.jsonl.gz", "--places", "999"], "-p 999: give a number of decimal"),
