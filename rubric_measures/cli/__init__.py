@@ -27,34 +27,39 @@ from rubric_measures.base.errors import (
     shortened,
 )
 from rubric_measures.base.startup import forget_interrupt, leave
-from rubric_measures.cli.declared import command_of
+from rubric_measures.cli.declared import command_of, summary
 
 __all__ = ["COMMANDS", "Interruptible", "guarded", "main", "run_command"]
 
-# name -> (module, help). Modules load when their command is asked for, so that --help is instant.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "example": ("rubric_measures.cli.making", "run the main job on the example collection"),
-    "answers": ("rubric_measures.cli.making", "a table of answers to grades, scores and a report"),
-    "pool": ("rubric_measures.cli.making", "runs and answers to the passages to grade"),
-    "generate": ("rubric_measures.cli.making", "queries to a test bank; passages to synthetic queries"),
-    "grade": ("rubric_measures.cli.making", "grade passages against a test bank with a model; cached, resumable"),
-    "cache": ("rubric_measures.cli.making", "look into a reply cache: size, export, merge, prune"),
-    "combine": ("rubric_measures.cli.making", "grades of several graders as those of one"),
-    "evaluate": ("rubric_measures.cli.scoring", "score one run, with ir_measures' syntax and output"),
-    "leaderboard": ("rubric_measures.cli.scoring", "score many runs by many measures"),
-    "check": ("rubric_measures.cli.concluding", "boards and bundles made again, and packed; runs by a track's rules"),
-    "qrels": ("rubric_measures.cli.scoring", "graded records to qrels"),
-    "correlate": ("rubric_measures.cli.concluding", "rank correlation of leaderboards with the official one"),
-    "agreement": ("rubric_measures.cli.concluding", "agreement of label sources: confusion, kappa, alpha, cutoffs"),
-    "compare": ("rubric_measures.cli.concluding", "how sure means are, and which runs differ, from per-query scores"),
-    "calibrate": ("rubric_measures.cli.concluding", "bias of a grader, what its grades are worth, calibrated scores"),
-    "power": ("rubric_measures.cli.concluding", "how many queries an experiment needs, and what a board could tell"),
-    "tournament": ("rubric_measures.cli.concluding", "pairwise games to ratings; a model may play them"),
-    "verify": ("rubric_measures.cli.looking", "reports with which assessors check grades and banks"),
-    "review": ("rubric_measures.cli.looking", "a local page where assessors check grades and edit the bank"),
-    "convert": ("rubric_measures.cli.scoring", "any format to any other; merges files"),
-    "list": ("rubric_measures.cli.looking", "the prompts, measures, formats or models that there are, a line each"),
+# name -> module. Modules load when their command is asked for, so that --help is instant.
+COMMANDS: dict[str, str] = {
+    "example": "rubric_measures.cli.making",
+    "answers": "rubric_measures.cli.making",
+    "pool": "rubric_measures.cli.making",
+    "generate": "rubric_measures.cli.making",
+    "grade": "rubric_measures.cli.making",
+    "cache": "rubric_measures.cli.making",
+    "combine": "rubric_measures.cli.making",
+    "evaluate": "rubric_measures.cli.scoring",
+    "leaderboard": "rubric_measures.cli.scoring",
+    "check": "rubric_measures.cli.concluding",
+    "qrels": "rubric_measures.cli.scoring",
+    "correlate": "rubric_measures.cli.concluding",
+    "agreement": "rubric_measures.cli.concluding",
+    "compare": "rubric_measures.cli.concluding",
+    "calibrate": "rubric_measures.cli.concluding",
+    "power": "rubric_measures.cli.concluding",
+    "tournament": "rubric_measures.cli.concluding",
+    "verify": "rubric_measures.cli.looking",
+    "review": "rubric_measures.cli.looking",
+    "convert": "rubric_measures.cli.scoring",
+    "list": "rubric_measures.cli.looking",
 }
+
+
+def _function(name: str) -> str:
+    """The function of a command; one may not be called as what Python has."""
+    return "list_" if name == "list" else name
 
 
 class _Parser(argparse.ArgumentParser):
@@ -71,7 +76,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _overview() -> argparse.ArgumentParser:
     width = max((len(name) for name in COMMANDS), default=0)
-    listing = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    listing = "\n".join(
+        f"  {name:<{width}}  {summary(f'{module}:{_function(name)}')}" for name, module in COMMANDS.items()
+    )
     parser = _Parser(
         prog="rubric_measures",
         description="Grade passages and answers against a test bank, score runs, compare leaderboards.",
@@ -87,16 +94,8 @@ def _overview() -> argparse.ArgumentParser:
 
 
 def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argparse.Namespace], int]]:
-    module_name, text = COMMANDS[name]
-    module = importlib.import_module(module_name)
-    parser = _Parser(
-        prog=f"rubric_measures {name}",
-        description=text,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    word = name.replace("-", "_")
-    word = "list_" if word == "list" else word
-    declared = command_of(getattr(module, word))
+    parser = _Parser(prog=f"rubric_measures {name}", formatter_class=argparse.RawDescriptionHelpFormatter)
+    declared = command_of(getattr(importlib.import_module(COMMANDS[name]), _function(name)))
     declared.add_to(parser)
     parser.add_argument(
         "--max-size",
@@ -318,14 +317,14 @@ def _completion(shell: str) -> str:
     shtab = require("shtab", "completion")
     parser = argparse.ArgumentParser(prog="rubric_measures")
     commands = parser.add_subparsers()
-    for name, (_, text) in COMMANDS.items():
+    for name in COMMANDS:
         command = _command_parser(name)[0]
         for action in command._actions:
             if action.choices is None and action.nargs != 0 and action.type is None:
                 # Most values name files; those that do not are typed anyway.
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
         # A parser takes another one's place only by name.
-        commands.add_parser(name, help=text)
+        commands.add_parser(name, help=command.description)
         commands.choices[name] = command
     return str(shtab.complete(parser, shell))
 

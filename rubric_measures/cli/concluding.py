@@ -29,7 +29,7 @@ from typing import Any, Literal
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import peek_head
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import CALLS, Printed, PrintedRatings
+from rubric_measures.cli.inputs import CALLS, REPLIES, Printed, PrintedRatings
 
 
 @command(
@@ -37,7 +37,7 @@ from rubric_measures.cli.inputs import CALLS, Printed, PrintedRatings
     fields={"tests": ("rounds", "level", "correction", "smallest"), "printed": ("output", "format")},
 )  # fmt: skip
 def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
-    """how sure means are, and which runs differ: intervals, paired tests, groups, from per-query scores
+    """how sure means are, and which runs differ, from per-query scores
 
     example:
       rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -o board.json
@@ -107,6 +107,10 @@ def agreement(
             program, or from 2 on, as in its paper.
         plot: also draw the differences of the first two sources' labels: .pdf, .svg or .png.
     """
+    from rubric_measures.corpora.overwriting import keep_inputs
+
+    for output in (printed.output, plot):
+        keep_inputs(output, *(source.removeprefix("judgments:") for source in sources))
     if min_judgment is None:
         return printed.show(agreement(*sources, cutoff=cutoff, notes=False), plot)
     if len(sources) != 1:
@@ -114,8 +118,11 @@ def agreement(
     ignored = [*(agreement.keywords.keys() - tables.keywords), *["cutoff"] * bool(cutoff), *["plot"] * bool(plot)]
     if ignored:
         text = f"{', '.join(sorted(ignored))} would have no effect on --tables; leave it out"
-        drawn = ("rounds", "seed", "level") if "draws" in ignored else ()
-        raise InputError(text, settings=(*sorted(ignored), *drawn))
+        raise (
+            InputError(text, settings=(*sorted(ignored), "rounds"))
+            if "draws" in ignored
+            else InputError(text, settings=sorted(ignored))
+        )
     from rubric_measures.analysis.label_sources import tables_report
 
     printed.write(tables_report(tables(sources[0], min_judgment=min_judgment)))
@@ -223,7 +230,7 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
     tournament="rubric_measures.api.tournaments:tournament",
     files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"}, without=("level_shown",),
     fields={
-        "draws": ("rounds", "seed"), "asking": ("temperature", "max_tokens", "option", "retries"), "calls": CALLS,
+        "draws": ("rounds", "seed"), "asking": REPLIES, "calls": CALLS,
         "printed": ("output", "format"),
     },
 )  # fmt: skip

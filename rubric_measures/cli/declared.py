@@ -41,27 +41,13 @@ _NO_OPTIONS = frozenset({"self", "progress", "watch", "notes", "run_command"})
 # One letter for one thing in all commands.
 _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", "depth": "-k"}
 # Options that take several values at once, that are repeated, and whose values have commas between them.
-_SEVERAL = frozenset(
-    {
-        "measures",
-        "runs",
-        "coefficients",
-        "rel",
-        "also",
-        "prefer",
-        "answers",
-        "min_answers",
-        "systems",
-        "fail_under",
-        "assign",
-    }
-)
+_SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "answers", "systems", "fail_under", "assign"})
 _REPEATED = frozenset({"assessor_games", "collection", "grader", "key", "model", "prompt", "add_run", "add_qrels"})
-_WITH_COMMAS = frozenset({"queries", "agents"})
+_WITH_COMMAS = frozenset({"queries"})
 # Where the last of two values would be used in silence.
 _ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
 # Classes of objects whose fields are a group of options.
-_SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard", "PrintedRatings"})
+_SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard", "PrintedPage", "PrintedRatings"})
 _OUTPUTS = ("output", "plot", "report", "manifest")
 _NUMBERS = {"int": int, "float": float}
 
@@ -173,7 +159,7 @@ _ENTRY = re.compile(r"^    (\w+): (.*?)(?=^    \w|\Z)", re.S | re.M)
 
 def _helps(node: ast.ClassDef | ast.FunctionDef, module: _Module | None = None) -> dict[str, str]:
     """What a docstring says of each parameter or field; where it says: see another function, what that one says."""
-    text = inspect.cleandoc(ast.get_docstring(node) or "")
+    text = ast.get_docstring(node) or ""
     part = re.search(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text + "\n", re.S | re.M)
     found = {name: " ".join(said.split()) for name, said in _ENTRY.findall(part[1] if part else "")}
     for name, said in found.items():
@@ -215,12 +201,23 @@ def _fields(module: _Module, node: ast.ClassDef) -> dict[str, Parameter]:
     return {name: one._replace(help=helps.get(name, one.help)) for name, one in found.items()}
 
 
-@functools.cache
-def parameters(target: str) -> tuple[Parameter, ...]:
-    """The parameters of a function, `MODULE:NAME`; in the place of a settings object its fields."""
+def _function(target: str) -> tuple[_Module, ast.FunctionDef]:
+    """Where a function, `MODULE:NAME`, is defined, and its definition."""
     home, _, name = target.partition(":")
     module, node = _named(_module(home), name)
     assert isinstance(node, ast.FunctionDef), target
+    return module, node
+
+
+def summary(target: str) -> str:
+    """The first line of a function's docstring."""
+    return (ast.get_docstring(_function(target)[1]) or "").partition("\n")[0]
+
+
+@functools.cache
+def parameters(target: str) -> tuple[Parameter, ...]:
+    """The parameters of a function, `MODULE:NAME`; in the place of a settings object its fields."""
+    module, node = _function(target)
     helps = _helps(node, module)
     holders: dict[str, str] = {}
     plain = [*node.args.posonlyargs, *node.args.args]
@@ -288,24 +285,21 @@ class Command(NamedTuple):
 
     @property
     def _node(self) -> ast.FunctionDef:
-        node = _named(_module(self.module), self.name)[1]
-        assert isinstance(node, ast.FunctionDef), self.name
-        return node
+        return _function(self.own)[1]
 
     def _parameters(self, target: str) -> list[Parameter]:
         # A call is no option.
         left_out = {*self.without, *(self.calls if target == self.own else ())}
-        found = [
+        return [
             one
             for one in parameters(target)
             if one.name not in left_out and one.name in self.fields.get(one.holder, (one.name,))
         ]
-        return [*{one.name: one for one in reversed(found)}.values()][::-1]
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Declares all arguments."""
-        parser.epilog = inspect.cleandoc(ast.get_docstring(self._node) or "").partition("\n\n")[2]
-        parser.epilog = re.split(r"^Args:\n", parser.epilog, maxsplit=1, flags=re.M)[0].rstrip()
+        parser.description, _, more = (ast.get_docstring(self._node) or "").partition("\n\n")
+        parser.epilog = re.split(r"^Args:\n", more, maxsplit=1, flags=re.M)[0].rstrip()
         options = self.options()
         for name, written in self.files.items():
             _add_file(parser, options[name], written)
@@ -370,8 +364,6 @@ class Command(NamedTuple):
         for name, one in self.options().items() if written else ():
             if ("file" in one.kinds or name in self.files) and name in given.keys() - {*_OUTPUTS, "cache"}:
                 read += given[name] if isinstance(given[name], list) else [given[name]]
-        # `judgments:FILE` is a file, too.
-        read = [one.removeprefix("judgments:") if isinstance(one, str) else one for one in read]
         for path in written.values():
             keep_inputs(path, *read)
         keep_apart(**written)

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.base.tables import BOARD_FORMS, TABLE_FORMS, BoardForm, Report, TableForm, render
+from rubric_measures.base.tables import BOARD_FORMS, TABLE_FORMS, BoardForm, PageForm, Report, TableForm, render
 
 if TYPE_CHECKING:
     from rubric_measures.api import Board
@@ -32,7 +32,8 @@ _FORM_OF_ENDING = {
 }  # fmt: skip
 
 
-# What commands with a model take of `Calls`; those of a runner are for `grade`.
+# What commands with a model take of `Asking` and of `Calls`; the others are for `grade`.
+REPLIES = ("temperature", "max_tokens", "option", "retries")
 CALLS = ("base_url", "model_option", "cache", "prices", "max_calls", "max_cost")
 
 
@@ -44,20 +45,6 @@ def check_places(places: int) -> None:
     """
     if not -1 <= places <= 100:
         raise InputError(f"-p {places}: give a number of decimal places up to 100, or -1 for all digits")
-
-
-def form_of(output: str, given: str | None, forms: Sequence[str], usual: str) -> str:
-    """The form that is given, else what the ending of a file says, else the usual one.
-
-    Raises:
-        InputError: the file is called as a form is, or its ending says a form that is not among these.
-    """
-    if output in forms:
-        raise InputError(f"-o {output}: -o names the file to write; the form is chosen by --format {output}")
-    form = given or _FORM_OF_ENDING.get(PurePath(output.removesuffix(".gz")).suffix, usual)
-    if form not in forms:
-        raise InputError(f"-o {output}: {form} is not written here, but {', '.join(forms)}; see --format")
-    return form
 
 
 @dataclass(frozen=True)
@@ -89,7 +76,13 @@ class Printed:
     @property
     def form(self) -> str:
         """What `format` says, else the ending of the file, else the usual one."""
-        return form_of(self.output, self.format, self.forms, self.usual)
+        if self.output in self.forms:
+            text = f"-o {self.output}: -o names the file to write; the form is chosen by --format {self.output}"
+            raise InputError(text)
+        form = self.format or _FORM_OF_ENDING.get(PurePath(self.output.removesuffix(".gz")).suffix, self.usual)
+        if form not in self.forms:
+            raise InputError(f"-o {self.output}: {form} is not written here, but {', '.join(self.forms)}; see --format")
+        return form
 
     def write(self, shown: Report | str) -> None:
         """Writes a report, or a text; at once, so that nothing is printed where a name cannot be."""
@@ -141,6 +134,19 @@ class PrintedRatings(PrintedBoard):
         return 1 if self.form in ("text", "latex", "markdown") else -1
 
 
+@dataclass(frozen=True)
+class PrintedPage(Printed):
+    """Output.
+
+    Attributes:
+        format: default: as the ending of the output says, else text.
+    """
+
+    format: PageForm | None = None  # type: ignore[assignment]
+
+    forms: ClassVar[Sequence[str]] = get_args(PageForm)
+
+
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
     """Passes things on with a progress bar on standard error; for where `is_watched`."""
     from tqdm import tqdm
@@ -167,9 +173,9 @@ def review_over(files: Sequence[object]) -> ReviewAddress:
     return ReviewAddress(REVIEW, shlex.join(map(str, ["rubric_measures", "review", *files])))
 
 
-def gates_of(limits: Sequence[str], run: str | None) -> Gates:
-    """The gates that --fail-under and --run name; before anything is computed or written."""
-    if run and not limits:
+def gates_of(limits: Sequence[str], run: str | None, is_compared: bool = False) -> Gates:
+    """The gates that --fail-under and --run name (which may be the run that is compared, too); before all else."""
+    if run and not limits and not is_compared:
         raise InputError("--run names the run that has to pass, and nothing is to be passed; add --fail-under")
     from rubric_measures.boards.kept import read_gates
 

@@ -18,13 +18,13 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from rubric_measures.base.errors import InputError, UnknownNameError, escaped
 from rubric_measures.base.files import atomic_writer, paused_collector
-from rubric_measures.base.tables import Cell, Column, PageForm, Report, Table, render
+from rubric_measures.base.tables import Cell, Column, Report, Table
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, form_of, review_of
+from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, PrintedPage, review_of
 from rubric_measures.corpora.overwriting import keep_cache
 from rubric_measures.verification import ReportName
 
@@ -243,7 +243,7 @@ def _grading(more: str, passages: str, bank: str) -> str:
 @command(
     canaries="rubric_measures.api.grading:run_canaries",
     files={"report": "REPORT", "graded": "GRADED"}, without=("groups", "source"),
-    fields={"asking": (), "calls": CALLS},
+    fields={"asking": (), "calls": CALLS, "printed": ("output", "format")},
 )  # fmt: skip
 def verify(
     canaries: Call,
@@ -256,8 +256,7 @@ def verify(
     min_judgment: int | None = None,
     queries: Sequence[str] | None = None,
     model: str | None = None,
-    output: str = "-",
-    format: PageForm | None = None,
+    printed: PrintedPage = PrintedPage(),
 ) -> int:
     """reports with which assessors check grades and banks
 
@@ -292,26 +291,24 @@ def verify(
         model: canary: who is asked: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME.
         prompt: canary: its prompt; may be repeated.
         dry_run: canary: say what would be called and what it would cost; report nothing.
-        output: write there (default: standard output).
-        format: default: as the ending of the output says, else text.
     """
     from rubric_measures.api import load_bank
     from rubric_measures.formats.grade_tables import read_as_records
     from rubric_measures.measures.grade_sets import Grader
+    from rubric_measures.models.settings import given_of
     from rubric_measures.verification.html import write_html
     from rubric_measures.verification.reports import ReportSettings, chosen_queries, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
 
-    form = form_of(output, format, get_args(PageForm), "text")
     is_canary, calls = report == "canary", canaries.keywords.get("calls")
-    asked_for = [name for name in CALLS if getattr(calls, name, None) is not None]
+    asked_for = {} if calls is None else given_of(calls)
     given = sorted({*canaries.keywords, *asked_for, *(["model"] if model else [])} - {"calls", "progress"})
     if given and not is_canary:
         raise InputError(f"{', '.join(given)}: only the report canary asks a grader; leave that out", settings=given)
     settings = ReportSettings(report, Grader.parse(grader), queries, runs, min_judgment)
     known = None if bank is None else load_bank(bank)
     if calls is not None:
-        keep_cache(calls.cache, output, graded, bank, *runs, calls.prices)
+        keep_cache(calls.cache, printed.output, graded, bank, *runs, calls.prices)
     review = review_of(str(graded), bank, grader)
     asked: tuple[Section, ...] = ()
     is_complete = True
@@ -325,13 +322,12 @@ def verify(
             print(found.plan)
             return 0
         asked, is_complete = found.sections, found.is_complete
-    if form == "html":
+    if printed.form == "html":
         parts = itertools.chain(asked, report_parts(source, known, settings))
-        files = write_html(output, parts, settings, f"Verification of {Path(graded).name}", review, known)
+        files = write_html(printed.output, parts, settings, f"Verification of {Path(graded).name}", review, known)
         if len(files) > 1:
             _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
     else:
         sections = itertools.chain(asked, report_sections(source, known, settings))
-        with atomic_writer(output) as stream:
-            stream.writelines(render(sections_report(sections), form))
+        printed.write(sections_report(sections))
     return 0 if is_complete else 1

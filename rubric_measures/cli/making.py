@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Literal
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.tables import Column, Report, Table, TableForm, columns, render
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import gated, review_over
+from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, review_over
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
@@ -38,19 +38,10 @@ if TYPE_CHECKING:
     from rubric_measures.models.replies import ReplyCache
 
 
-_OF_REPLIES = ("temperature", "max_tokens", "option", "retries")
-_OF_ITEMS = ("explain", "items_per_call")
-# What only grading has a use for.
-_OF_GRADING = (
-    "prompt_field", "replicates", "combine", "unparsed", "compat", "shuffle_seed", "long_passages",
-    "max_cost_per_query", "runner", "ray_address", "actors", "gpus_per_actor", "batch_size",
-)  # fmt: skip
-_INNER = ("empty_texts", "document_texts", "give_up_after", "gates", "on_failed", "review")
-
-
 @command(
     evaluate="rubric_measures.api.answers:evaluate_answers",
-    files={"answers": "ANSWERS…"}, without=("title", *_OF_REPLIES, *_OF_GRADING, *_INNER),
+    files={"answers": "ANSWERS…"}, without=("title", "gates", "on_failed", "review"),
+    fields={"asking": ("explain", "items_per_call"), "calls": CALLS},
 )  # fmt: skip
 def answers(
     evaluate: Call,
@@ -89,16 +80,13 @@ def answers(
         fail_if_worse: a gate: the whole interval against the answers before is below 0.
         format: markdown is a comment for a pull request.
     """
-    from rubric_measures.boards.kept import read_gates
     from rubric_measures.formats.answers import parsed_columns
     from rubric_measures.measures.measure import parse_measures
     from rubric_measures.measures.support import SupportMeasure
 
-    if run and not fail_under and against is None:
-        raise InputError("--run names the run that has to pass, and nothing is to be passed; add --fail-under")
+    gates = gates_of(fail_under, run, against is not None)
     if fail_if_worse and against is None:
         raise InputError("--fail-if-worse: worse than what? Name it with --against")
-    gates = read_gates(fail_under, run)
     given = {"output": output, "measures": measures or None, "against": against, "run": run, "gates": gates}
     kept = [str(Path(output) / name) for name in ("graded.jsonl.gz", "bank.csv")]
     review = review_over([kept[0], "--bank", kept[1]])
@@ -324,7 +312,7 @@ def example(*, run_command: Callable[..., int], folder: str = "example-output", 
 
 @command(
     generate="rubric_measures.api.generating:generate",
-    files={"queries": "[QUERIES]"}, without=(*_OF_ITEMS, *_OF_GRADING, *_INNER),
+    files={"queries": "[QUERIES]"}, fields={"asking": REPLIES, "calls": CALLS},
 )  # fmt: skip
 def generate(generate: Call, *, output: str = "-") -> int:
     """queries to a test bank; passages to synthetic queries
@@ -355,7 +343,7 @@ def generate(generate: Call, *, output: str = "-") -> int:
     grade_support="rubric_measures.api.grading:grade_support",
     files={"passages": "PASSAGES…"},
     spelled={"measures": "--for", "limit": "--passages-per-query"},
-    without=("answers", "graded", "level_shown", "prompt_field", *_INNER),
+    without=("answers", "graded", "level_shown", "prompt_field", "give_up_after", "empty_texts", "document_texts"),
 )
 def grade(
     grade: partial[GradedRecords],
