@@ -346,13 +346,13 @@ def check_run(
         UnknownNameError: nobody knows the track.
         InputError: a file cannot be opened, the topics cannot be read, or the collection has no documents.
     """
-    from rubric_measures.corpora.collections import opened_collection
+    from rubric_measures.corpora.collections import load_collection
     from rubric_measures.corpora.run_checks import Findings, check_runs
     from rubric_measures.formats.queries import QueryFile, read_query_file
     from rubric_measures.formats.reports import track_rules
 
     track_rules(track)
-    known = opened_collection(collection)
+    known = load_collection(collection)
     if known is not None and not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
     with contextlib.ExitStack() as stack:

@@ -46,7 +46,7 @@ from rubric_measures.api.loading import (
 from rubric_measures.base.errors import InputError, UnknownNameError, naming, warn
 from rubric_measures.base.files import fewer_collections, peek_head
 from rubric_measures.corpora import pooling
-from rubric_measures.corpora.collections import opened_collection
+from rubric_measures.corpora.collections import load_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats import added_format, head_of
 from rubric_measures.formats.answers import is_answer_header, read_answers
@@ -126,7 +126,7 @@ def pool(
         queries, judgments, collection = (named_files(one, stack) for one in (queries, judgments, collection))
         several: list[Any] = list(collection) if isinstance(collection, list | tuple) else [collection]
         keep_inputs(output, *listed, queries, judgments, *several)
-        known = opened_collection(collection)
+        known = load_collection(collection)
         pooled, answers = _read(listed)
         if known is not None and not listed:
             pooled, answers = list(known.runs.values()), list(known.answers)
@@ -888,7 +888,7 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
             pairs = [pair for request in REQUESTS.read(name) for pair in request.documents if pair[0]]
             # Of several texts of a document the first one counts.
             return dict(reversed(pairs))
-    known = opened_collection(collection)
+    known = load_collection(collection)
     if not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
     texts, names = texts_of(known.docs_store(), doc_ids)

@@ -1,10 +1,8 @@
 """Collections: documents, queries, banks and grades, as ir_datasets has them.
 
 Importing this module registers `rubric-measures/example` and a pattern for folders and files (`rubric-measures/PATH`)
-with ir_datasets, so that `ir_datasets.load` and `ir_datasets export` know them. Behind any of them may stand a view:
-`/items` (qrels of rubric items), `/nuggets` and `/questions` (the grades over that bank; `/nuggets/items` too),
-`/judgments` (qrels of assessors). ir_datasets' export command with these ids:
-`python -m rubric_measures.corpora.collections export ID docs|queries|qrels|scoreddocs`.
+with ir_datasets, so that `ir_datasets.load` knows them. Behind any of them may stand a view: `/items` (qrels of rubric
+items) or `/judgments` (qrels of assessors).
 
 A folder holds any of: `docs`, `corpus` or `collection` (.jsonl, .tsv, .csv, .parquet, .json), `queries` (.tsv, .json,
 .jsonl, .csv), `qrels.txt` (BEIR: `qrels/test.tsv`), `questions.jsonl` and `nuggets.jsonl` (test banks), `runs/*.run`,
@@ -13,9 +11,9 @@ A folder holds any of: `docs`, `corpus` or `collection` (.jsonl, .tsv, .csv, .pa
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from operator import attrgetter
@@ -36,7 +34,7 @@ from ir_datasets.formats import (
 )
 from ir_datasets.indices import Docstore
 
-from rubric_measures.base.errors import InputError, RubricMeasuresError
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, paused_collector
 from rubric_measures.corpora.pooling import by_query
 from rubric_measures.formats.answers import read_answers
@@ -45,15 +43,16 @@ from rubric_measures.formats.documents import is_documents, read_documents
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import runs_of_files, runs_of_records
-from rubric_measures.measures.grade_sets import Grader, read_judgments
+from rubric_measures.measures.grade_sets import read_judgments
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
-from rubric_measures.records.models import QueryPassages, iter_graded, load_graded
+from rubric_measures.records.models import QueryPassages, iter_graded
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
 _LOG = logging.getLogger("rubric_measures")
 PREFIX = "rubric-measures"
-# What files of a folder are called; of those in `_ONE_OF` the first one that is there counts.
+_BANKS = ("questions", "nuggets")
+# What files of a folder are called; of those without a star the first one that is there counts.
 _FILES: Mapping[str, Sequence[str]] = {
     "docs": [
         f"{name}.{form}"
@@ -62,14 +61,13 @@ _FILES: Mapping[str, Sequence[str]] = {
     ],
     "queries": ("queries.tsv", "queries.json", "queries.jsonl", "queries.csv"),
     "qrels": ("qrels.txt", "qrels/test.tsv"),
-    "questions": ("questions.jsonl",),
-    "nuggets": ("nuggets.jsonl",),
+    **{name: (f"{name}.jsonl",) for name in _BANKS},
     "runs": ("runs/*.run",),
     "answers": ("answers/*.jsonl",),
     "graded": ("graded*.jsonl",),
 }
-_BANKS = ("questions", "nuggets")
-_ONE_OF = ("docs", "queries", "qrels", *_BANKS)
+# What may stand behind an id -> the unit that it means.
+_VIEWS = {"items": "item", "judgments": "judgment"}
 
 
 class UnknownCollectionError(InputError, KeyError):
@@ -205,12 +203,24 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
         queries = self.queries_iter() if self.has_queries() else ()
         return {one.query_id: str(one.default_text() if hasattr(one, "default_text") else one[1]) for one in queries}
 
-    def _qrels(self, unit: str, is_graded: bool) -> Any:
-        if unit == "item":
-            return _rows(BaseQrels, TrecQrel, self._item_rows)
-        if is_graded and unit == "passage":
-            return _rows(BaseQrels, GenericQrel, lambda: _labels(self.grades.qrels if self.grades else ()))
-        return _rows(BaseQrels, GenericQrel, lambda: _labels(self.judgments))
+    def _handlers(self, unit: str, *, is_graded: bool, is_judged: bool, is_ranked: bool) -> Iterator[Any]:
+        """The qrels of a unit, and the first run, query by query, best first; as far as there are any."""
+        if unit == "item" and is_graded:
+            yield _rows(BaseQrels, TrecQrel, self._item_rows)
+        elif unit == "passage" and is_graded:
+            yield _rows(BaseQrels, GenericQrel, lambda: _labels(self.grades.qrels if self.grades else ()))
+        elif unit != "item" and is_judged:
+            yield _rows(BaseQrels, GenericQrel, lambda: _labels(self.judgments))
+        if is_ranked:
+            yield _rows(
+                BaseScoredDocs,
+                GenericScoredDoc,
+                lambda: (
+                    GenericScoredDoc(query_id, *row)
+                    for query_id, ranking in self.runs[min(self.runs)].rankings.items()
+                    for row in zip(ranking.doc_ids, ranking.scores, strict=True)
+                ),
+            )
 
     def _item_rows(self) -> Iterator[TrecQrel]:
         """One row a (passage, item), and rows of grade 0 for the document `*`: each item of the bank, and the scale."""
@@ -219,18 +229,6 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
         for query in self.grades.queries.values() if self.grades is not None else ():
             for item in query.items:
                 yield TrecQrel(query.query_id, BANK_DOC, 0, item.item_id)
-
-    def _ranked(self) -> Any:
-        """The first run, query by query, best first."""
-        return _rows(
-            BaseScoredDocs,
-            GenericScoredDoc,
-            lambda: (
-                GenericScoredDoc(query_id, *row)
-                for query_id, ranking in self.runs[min(self.runs)].rankings.items()
-                for row in zip(ranking.doc_ids, ranking.scores, strict=True)
-            ),
-        )
 
 
 def _labels(rows: Iterable[Qrel]) -> Iterator[GenericQrel]:
@@ -247,7 +245,7 @@ def _files_in(folder: Path) -> dict[str, list[Path]]:
     for kind, names in _FILES.items():
         paths = [one for name in names for one in sorted([*folder.glob(name), *folder.glob(f"{name}.gz")])]
         if paths:
-            found[kind] = paths[:1] if kind in _ONE_OF else paths
+            found[kind] = paths if "*" in names[0] else paths[:1]
     if not found:
         # Nothing but documents, in several files.
         files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
@@ -263,25 +261,19 @@ def _files_in(folder: Path) -> dict[str, list[Path]]:
 class _Folder(Collection):
     """A folder of files."""
 
-    def __init__(self, folder: Path, wanted: Grader | None, unit: str) -> None:
+    def __init__(self, folder: Path, unit: str) -> None:
         self._files = files = _files_in(folder)
         if not files:
             raise UnknownCollectionError(
                 f"{folder}: holds no documents, queries.tsv, qrels.txt, banks, runs or records"
             )
-        self._wanted = wanted
-        handlers: list[object] = []
-        if "docs" in files:
-            handlers.append(_Docs(partial(read_documents, files["docs"])))
+        texts: list[Any] = [_Docs(partial(read_documents, files["docs"]))] if "docs" in files else []
         if "queries" in files:
-            handlers.append(_queries(lambda: read_queries(files["queries"][0])))
+            texts.append(_queries(lambda: read_queries(files["queries"][0])))
         elif not files.keys().isdisjoint(_BANKS):
-            handlers.append(_queries(self._bank_queries))
-        if "qrels" in files if unit == "judgment" else "graded" in files or ("qrels" in files and unit != "item"):
-            handlers.append(self._qrels(unit, "graded" in files))
-        if "runs" in files:
-            handlers.append(self._ranked())
-        super().__init__(str(folder), *handlers)
+            texts.append(_queries(self._bank_queries))
+        has = {"is_graded": "graded" in files, "is_judged": "qrels" in files, "is_ranked": "runs" in files}
+        super().__init__(str(folder), *texts, *self._handlers(unit, **has))
 
     @cached_property
     def banks(self) -> Mapping[str, TestBank]:  # type: ignore[override]
@@ -305,15 +297,22 @@ class _Folder(Collection):
 
     @cached_property
     def grades(self) -> Grades | None:  # type: ignore[override]
-        """The grades of `graded*.jsonl`; None where there are none."""
-        files = self._files.get("graded")
-        if files is None:
-            return None
-        path = next((path for path in files if path.name.startswith("graded.")), files[0])
-        if len(files) > 1 and not path.name.startswith("graded."):
+        """The grades of `graded*.jsonl` over the first bank with an item of theirs; None where there are none."""
+        files = self._files.get("graded", ())
+        if len(files) > 1:
             names = ", ".join(path.name for path in files)
             raise InputError(f"{self.source}: has several graded files ({names}); load one of them by its path")
-        return load_records(path, _bank_of(path, self.banks, self._wanted), self._wanted)
+        for path in files:
+            graded = {
+                (group.query_id, item_id)
+                for group in iter_graded(path)
+                for passage in group.passages
+                for entry in passage.exam_grades or ()
+                for item_id in (*entry.correct_answered, *entry.wrong_answered)
+            }
+            over = (bank for bank in self.banks.values() if any((one.query_id, one.item_id) in graded for one in bank))
+            return load_records(path, next(over, None))
+        return None
 
     def _bank_queries(self) -> dict[str, str]:
         texts: dict[str, str] = {}
@@ -326,37 +325,35 @@ class _Folder(Collection):
 class _Records(Collection):
     """A file of records: its rankings and judgments; texts and grades are read when they are asked for."""
 
-    def __init__(self, path: Path, bank: TestBank | None, wanted: Grader | None, unit: str) -> None:
-        self._path, self._bank, self._wanted = path, bank, wanted
-        self.banks = {"bank": bank} if bank is not None else {}
+    def __init__(self, path: Path, unit: str) -> None:
+        self._path = path
+        self._titles: dict[str, str] = {}
+        self._labels: dict[tuple[str, str], float] = {}
+        self._is_graded = False
         with paused_collector():
             self.runs = by_query(path, self._runs_of)
-        handlers = [_Docs(self._texts), _queries(self._query_texts)]
-        if self.judgments if unit == "judgment" else self._is_graded or (unit != "item" and self.judgments):
-            handlers.append(self._qrels(unit, self._is_graded))
-        if self.runs:
-            handlers.append(self._ranked())
-        super().__init__(str(path), *handlers)
+        has = {"is_graded": self._is_graded, "is_judged": bool(self._labels), "is_ranked": bool(self.runs)}
+        texts = _Docs(self._texts), _queries(lambda: self._titles)
+        super().__init__(str(path), *texts, *self._handlers(unit, **has))
 
     def _runs_of(self, groups: Iterable[QueryPassages]) -> Mapping[str, Run]:
-        self._titles: dict[str, str] = {}
-        self._is_graded = False
-        self.judgments: Sequence[Qrel] = []
         return {run.run_id: run for run in runs_of_records(map(self._noted, groups), str(self._path))}
 
     def _noted(self, group: QueryPassages) -> QueryPassages:
+        """The records of a query, of which the title in a judgment (else its text is not known) and labels are kept."""
         query_id = group.query_id
-        title = ""
-        for one in group.passages:
-            self._is_graded = self._is_graded or bool(one.exam_grades or one.grades)
-            if judgments := one.judgments:
-                # The workbench wants a title, so the id stands there where nobody knew one.
-                titles = (said.title_query for said in judgments if said.title_query not in (query_id, None))
-                title = title or next(titles, "") or ""
-                if (label := one.judged(query_id)) is not None:
-                    self.judgments.append(Qrel(query_id, one.doc_id, label))  # type: ignore[attr-defined]
-        self._titles[query_id] = title
+        self._is_graded = self._is_graded or any(one.exam_grades or one.grades for one in group.passages)
+        # The workbench wants a title, so the id stands there where nobody knew one.
+        titles = (said.title_query for one in group.passages for said in one.judgments if said.title_query != query_id)
+        self._titles[query_id] = next(filter(None, titles), "")
+        labels = (((query_id, one.doc_id), one.judged(query_id)) for one in group.passages)
+        self._labels.update((pair, label) for pair, label in labels if label is not None)
         return group
+
+    @property
+    def judgments(self) -> Sequence[Qrel]:
+        """The highest label of each passage."""
+        return [Qrel(*pair, label) for pair, label in self._labels.items()]
 
     def _texts(self, wanted: frozenset[str] | None) -> dict[str, str]:
         """doc_id -> text."""
@@ -372,84 +369,43 @@ class _Records(Collection):
                 del group
         return texts
 
-    def _query_texts(self) -> dict[str, str]:
-        """query_id -> text: the bank's, else the title in a judgment, else empty (records hold no query texts)."""
-        known = self._bank.query_texts if self._bank is not None else {}
-        return {query_id: known.get(query_id) or title for query_id, title in self._titles.items()}
-
     @cached_property
     def grades(self) -> Grades | None:  # type: ignore[override]
         """The grades of the records; None where nothing is graded."""
-        return load_records(self._path, self._bank, self._wanted) if self._is_graded else None
+        return load_records(self._path) if self._is_graded else None
 
 
-def _bank_of(path: Path, banks: Mapping[str, TestBank], wanted: Grader | None) -> TestBank | None:
-    """The bank that grades belong to: the one of the wanted kind, else the first with an item of the first grades."""
-    kind = wanted.kind or wanted.items if wanted is not None else None
-    if kind == "nugget" and "nuggets" in banks:
-        return banks["nuggets"]
-    if kind in ("question", "question-bank") and "questions" in banks:
-        return banks["questions"]
-    for group in load_graded(path):
-        entries = [entry for passage in group.passages for entry in passage.exam_grades or ()]
-        graded = {item for entry in entries for item in (*entry.correct_answered, *entry.wrong_answered)}
-        for bank in banks.values():
-            if any(item.item_id in graded for item in bank.items.get(group.query_id, ())):
-                return bank
-    return None
-
-
-def opened_collection(collection: Any) -> Any:
-    """The collection that an argument of a public function names: one file or several, a folder, an id, or itself.
-
-    Raises:
-        InputError: it is none of these; see also `load_collection`.
-    """
-    several = list(collection) if isinstance(collection, list | tuple) else [collection]
-    if several and all(isinstance(one, str | os.PathLike) for one in several):
-        return load_collection(list(map(os.fspath, several)))
-    if collection is not None and not hasattr(collection, "has_docs"):
-        problem = (
-            f"collection: {collection!r:.60} is none; give a folder, a file, an id of ir_datasets, or a Collection"
-        )
-        raise InputError(problem, settings=("collection",))
-    return collection
-
-
-def load_collection(
-    source: str | Path | Sequence[str | Path],
-    *,
-    bank: TestBank | None = None,
-    wanted: Grader | None = None,
-    unit: str = "passage",
-) -> Collection:
+def load_collection(source: Any, *, unit: str = "passage") -> Any:
     """A folder, a file, or an ir_datasets id as a collection; files are read when they are asked for.
 
     Args:
         source: a folder (see the module), a file of graded records, a file of documents, or an id; or several files of
-            documents, in any of the forms of `formats.documents`.
-        bank: the test bank of a records file.
-        wanted: which grades count where there are several sets.
+            documents, in any of the forms of `formats.documents`; or a collection, or None, which is given back.
         unit: the rows of qrels_iter: `passage` (labels), `item` (one row a rubric item, for item measures) or
             `judgment` (what assessors said, also where passages are graded).
 
     Raises:
         UnknownCollectionError: there is nothing of that name, or nothing in the folder.
-        InputError: a file is not what it should be (now, or when it is read).
+        InputError: it is none of these; a file is not what it should be (now, or when it is read).
     """
+    if source is None or hasattr(source, "has_docs"):
+        return source
+    several = list(source) if isinstance(source, list | tuple) else [source]
+    if not several or not all(isinstance(one, str | os.PathLike) for one in several):
+        problem = f"collection: {source!r:.60} is none; give a folder, a file, an id of ir_datasets, or a Collection"
+        raise InputError(problem, settings=("collection",))
     if unit not in ("passage", "item", "judgment"):
         raise InputError(f"unit is {unit!r}; expected passage, item or judgment")
-    paths = [Path(source)] if isinstance(source, str | Path) else list(map(Path, source))
-    name, path = str(source if isinstance(source, str | Path) else source[0]), paths[0]
+    paths = list(map(Path, several))
+    path = paths[0]
     if len(paths) > 1 or (path.is_file() and not begins_records(path)):
         for one in paths:
             if not one.is_file():
                 raise UnknownCollectionError(f"{one}: no such file; several are files of documents")
         return Collection(" ".join(map(str, paths)), _Docs(partial(read_documents, paths)))
-    if path.is_dir():
-        return _Folder(path, wanted, unit)
-    if path.is_file():
-        return _Records(path, bank, wanted, unit)
+    if path.exists():
+        return (_Folder if path.is_dir() else _Records)(path, unit)
+    name = os.fspath(several[0])
     try:
         dataset = ir_datasets.load(name)
     except KeyError:
@@ -472,34 +428,22 @@ def example_folder() -> Path:
     raise InputError("the example collection is not installed; reinstall the package or clone its repository")
 
 
-# What may stand behind an id -> the arguments of `load_collection` that it means.
-_VIEWS: Mapping[str, Mapping[str, Any]] = {
-    "items": {"unit": "item"},
-    "judgments": {"unit": "judgment"},
-    "questions": {"wanted": Grader(kind="question")},
-    "nuggets": {"wanted": Grader(kind="nugget")},
-}
-
-
-def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Collection:
-    """What an id after `rubric-measures/` means: a path, maybe with views behind it."""
-    path, views = _path_and_views(groups[0])
-    if path is None or not _VIEWS.keys() >= {*views}:
+def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Any:
+    """What an id after `rubric-measures/` means: a path, maybe with a view behind it."""
+    path, view = _path_and_view(groups[0])
+    if path is None or view not in ("", *_VIEWS):
         raise UnknownCollectionError(f"{dataset_id}: no such folder or file")
-    return load_collection(path, **{key: value for view in views for key, value in _VIEWS[view].items()})
+    return load_collection(path, unit=_VIEWS.get(view, "passage"))
 
 
-def _path_and_views(name: str) -> tuple[Path | None, list[str]]:
-    """The folder or file that an id names, None where there is none; the views behind it."""
+def _path_and_view(name: str) -> tuple[Path | None, str]:
+    """The folder or file that an id names, None where there is none; the view behind it."""
     if name == "example" or name.startswith("example/"):
         name = str(example_folder()) + name.removeprefix("example")
-    views: list[str] = []
-    while not Path(name).exists():
-        name, slash, view = name.rpartition("/")
-        if not slash or not name:
-            return None, []
-        views.insert(0, view)
-    return Path(name), views
+    if Path(name).exists():
+        return Path(name), ""
+    name, _, view = name.rpartition("/")
+    return (Path(name) if name and Path(name).exists() else None), view
 
 
 def files_of(source: str | Path) -> list[Path]:
@@ -507,42 +451,13 @@ def files_of(source: str | Path) -> list[Path]:
     path: Path | None = Path(source)
     if path is not None and not path.exists():
         prefix, _, name = str(source).partition("/")
-        path = _path_and_views(name)[0] if prefix == PREFIX and name else None
+        path = _path_and_view(name)[0] if prefix == PREFIX and name else None
     if path is not None and path.is_dir():
         return [file for files in _files_in(path).values() for file in files]
     return [] if path is None else [path]
 
 
-def register() -> None:
-    """Registers the ids with ir_datasets; a second call changes nothing."""
-    registry = ir_datasets.registry
-    marker = f"{PREFIX}/example"
-    if any(pattern.pattern == _PATTERN for pattern, _ in registry._patterns):
-        return
-    registry.register_pattern(_PATTERN, _from_id)
-    try:
-        folder = example_folder()
-    except InputError:
-        return
-    registry.register(marker, load_collection(folder))
-    for view in ("/items", "/nuggets", "/nuggets/items", "/judgments"):
-        registry.register(marker + view, _from_id(marker + view, (f"example{view}",)))
-
-
-_PATTERN = rf"^{PREFIX}/(.+)$"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command line of ir_datasets (export, lookup) with our ids; 2 when a file is wrong."""
-    try:
-        ir_datasets.main(list(sys.argv[1:] if argv is None else argv))
-    except RubricMeasuresError as error:
-        sys.stderr.write(f"rubric_measures: {error}\n")
-        return 2
-    return 0
-
-
-register()
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+ir_datasets.registry.register_pattern(rf"^{PREFIX}/(.+)$", _from_id)
+with contextlib.suppress(InputError):
+    for _view in ("", *(f"/{_name}" for _name in _VIEWS)):
+        ir_datasets.registry.register(f"{PREFIX}/example{_view}", _from_id("", (f"example{_view}",)))

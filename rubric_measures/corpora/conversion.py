@@ -333,9 +333,9 @@ def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryP
 def _docs(options: Options) -> Any:
     if options.collection is None:
         raise InputError("records need the texts of their passages; name a collection", settings=("collection",))
-    from rubric_measures.corpora.collections import opened_collection
+    from rubric_measures.corpora.collections import load_collection
 
-    collection = opened_collection(options.collection)
+    collection = load_collection(options.collection)
     if not collection.has_docs():
         raise InputError(f"{collection.source}: has no documents")
     return collection.docs_store()

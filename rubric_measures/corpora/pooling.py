@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -122,32 +123,19 @@ def pool(
         raise InputError(f"a pool of depth {depth} is empty; ask for 1 or more")
     runs = sorted(runs, key=lambda run: run.run_id)
     answers = sorted(answers, key=lambda answer: answer[:2])
-    titles = (
-        {one: text for one, text in queries.items() if isinstance(text, str)} if isinstance(queries, Mapping) else {}
-    )
+    titles = queries if isinstance(queries, Mapping) else {}
     queries = None if queries is None else list(queries)
     check_answers(answers, queries, track=track, limits=limits)
-    segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
-    # An answer that is in no record would be missing in every file made of them, and programs that take means over the
-    # lines that are there would leave it out.
-    segments += [AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if not answer.words]
-    _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
+    found, speaking = _answered(answers, max_words)
+    twice = [name for name, count in Counter([*(run.run_id for run in runs), *speaking]).items() if count > 1]
+    if twice:
+        raise InputError(f"two runs are called {twice[0]!r}; give one of them another tag")
     spaced = spaced_ids({answer.query_id for answer in answers} if queries is None else set(queries))
     labels = _labels_of(judgments, spaced)
-    found: dict[str, _Pool] = {}
-    repeated = [segment for segment in segments if not _add_segment(found.setdefault(segment.query_id, {}), segment)]
-    if repeated:
-        warn(
-            f"{len(repeated)} parts of answers repeat an earlier part of the same answer; only the first is ranked "
-            f"(such as part {repeated[0].rank} of run {repeated[0].run_id} for query {repeated[0].query_id})"
-        )
-    ranked: dict[str, list[tuple[str, Ranking]]] = {}
+    ranked: dict[str, list[tuple[str, Ranking]]] = {query_id: [] for query_id in (labels if judged else ())}
     for run in runs:
         for written, ranking in run.rankings.items():
             ranked.setdefault(spaced.get(written, written), []).append((run.run_id, ranking))
-    if judged:
-        for query_id in labels:
-            ranked.setdefault(query_id, [])
 
     def places_of(query_id: str) -> dict[str, list[RankingEntry]]:
         """Document among the first `depth` of a run -> its places; judged ones may have none."""
@@ -173,7 +161,48 @@ def pool(
         asked = {doc_id for query_id in order for doc_id in (labels.get(query_id, ()) if judged else ())}
         asked.update(*(one.doc_ids[:depth] for query_id in order for _, one in ranked.get(query_id, ())))
         keep(asked | set(map(spaced_form, asked)))
-    return _groups(order, found, places_of, labels, docs or {}, missing, titles)
+
+    def groups() -> Iterator[QueryPassages]:
+        left_out: list[str] = []
+        for query_id in order:
+            members = found.get(query_id, {})
+            texts, asked = _with_texts(docs, places_of(query_id))
+            lost = sorted(set(asked).difference(texts))
+            if lost and missing == "error":
+                raise InputError(
+                    f"query {query_id!r}: {len(lost)} of {len(asked)} pooled documents are not in the collection "
+                    f"({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}); they can be skipped",
+                    settings=("missing",),
+                )
+            left_out.extend(lost)
+            if clash := next((doc_id for doc_id in asked if doc_id in members), None):
+                raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")
+            retrieved = {
+                doc_id: _Member(texts[doc_id], places, {}) for doc_id, places in asked.items() if doc_id in texts
+            }
+            if members or retrieved:
+                # The workbench wants a title beside each judgment.
+                title = titles.get(query_id) or query_id
+                yield _group(query_id, {**members, **retrieved}, labels.get(query_id, {}), title)
+        if left_out:
+            text = "%d pooled documents are not in the collection and are left out (such as %s)"
+            warn(text, len(left_out), min(left_out))
+
+    return groups()
+
+
+def _answered(answers: Sequence[Answer], max_words: int | None) -> tuple[dict[str, _Pool], set[str]]:
+    """The passages of answers, by query; the runs that gave some."""
+    segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
+    # An answer that is in no record would be missing in every file made of them, and programs that take means over the
+    # lines that are there would leave it out.
+    segments += [AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if not answer.words]
+    found: dict[str, _Pool] = {}
+    repeated = [segment for segment in segments if not _add_segment(found.setdefault(segment.query_id, {}), segment)]
+    for one in repeated[:1]:
+        text = "%d parts of answers repeat an earlier part of the same answer; only the first is ranked "
+        warn(text + "(such as part %s of run %s for query %s)", len(repeated), one.rank, one.run_id, one.query_id)
+    return found, {segment.run_id for segment in segments}
 
 
 def _labels_of(judgments: Iterable[Qrel], spaced: Mapping[str, str]) -> dict[str, dict[str, float]]:
@@ -188,12 +217,6 @@ def _labels_of(judgments: Iterable[Qrel], spaced: Mapping[str, str]) -> dict[str
                 settings=("judgments",),
             )
     return labels
-
-
-def _check_names(run_ids: Sequence[str], answering: set[str]) -> None:
-    for index, run_id in enumerate(run_ids):
-        if run_id in run_ids[:index] or run_id in answering:
-            raise InputError(f"two runs are called {run_id!r}; give one of them another tag")
 
 
 def _add_segment(members: _Pool, segment: AnswerSegment) -> bool:
@@ -227,40 +250,6 @@ def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
     return order
 
 
-def _groups(
-    order: Sequence[str],
-    found: Mapping[str, _Pool],
-    places_of: Callable[[str], Mapping[str, list[RankingEntry]]],
-    labels: Mapping[str, Mapping[str, float]],
-    docs: DocStore | Mapping[str, str],
-    missing: Missing,
-    titles: Mapping[str, str],
-) -> Iterator[QueryPassages]:
-    left_out: list[str] = []
-    for query_id in order:
-        members: _Pool = dict(found.get(query_id, {}))
-        texts, asked = _with_texts(docs, places_of(query_id))
-        lost = sorted(set(asked).difference(texts))
-        if lost and missing == "error":
-            raise InputError(
-                f"query {query_id!r}: {len(lost)} of {len(asked)} pooled documents are not in the collection "
-                f"({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}); they can be skipped",
-                settings=("missing",),
-            )
-        left_out += lost
-        clash = next((doc_id for doc_id in asked if doc_id in members), None)
-        if clash is not None:
-            raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")
-        members.update(
-            (doc_id, _Member(texts[doc_id], places, {})) for doc_id, places in asked.items() if doc_id in texts
-        )
-        if members:
-            # The workbench wants a title beside each judgment.
-            yield _group(query_id, members, labels.get(query_id, {}), titles.get(query_id) or query_id)
-    if left_out:
-        warn(f"{len(left_out)} pooled documents are not in the collection and are left out (such as {min(left_out)})")
-
-
 def _group(query_id: str, members: _Pool, labels: Mapping[str, float], title: str) -> QueryPassages:
     passages = []
     for doc_id, (text, places, sources) in members.items():
@@ -278,10 +267,10 @@ def _group(query_id: str, members: _Pool, labels: Mapping[str, float], title: st
 
 
 def _with_texts(
-    docs: DocStore | Mapping[str, str], asked: Mapping[str, list[RankingEntry]]
+    docs: DocStore | Mapping[str, str] | None, asked: Mapping[str, list[RankingEntry]]
 ) -> tuple[dict[str, str], dict[str, list[RankingEntry]]]:
     """The texts of documents, and the documents with their places under the ids that the collection has for them."""
-    texts, names = texts_of(docs, list(asked))
+    texts, names = texts_of(docs, list(asked)) if docs is not None else ({}, {})
     found: dict[str, list[RankingEntry]] = {}
     for written, places in asked.items():
         doc_id = names.get(written, written)
@@ -298,17 +287,11 @@ def texts_of(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> tupl
         doc_id -> text, of those that the collection has; id in the file -> id in the collection, where they differ.
     """
     forms = {doc_id: form for doc_id in doc_ids if (form := spaced_form(doc_id)) != doc_id}
-    texts = _texts(docs, list(dict.fromkeys([*doc_ids, *forms.values()])))
+    wanted = [*dict.fromkeys([*doc_ids, *forms.values()])]
+    found = {one: docs[one] for one in wanted if one in docs} if isinstance(docs, Mapping) else docs.get_many(wanted)
+    texts = {doc_id: _text(document) for doc_id, document in found.items()}
     return texts, {written: form for written, form in forms.items() if written not in texts and form in texts}
 
 
-def _texts(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> dict[str, str]:
-    if isinstance(docs, Mapping):
-        return {doc_id: docs[doc_id] for doc_id in doc_ids if doc_id in docs}
-    many = docs.get_many(doc_ids)
-    return {doc_id: _text(document) for doc_id, document in many.items()}
-
-
 def _text(document: Any) -> str:
-    text = document.default_text() if hasattr(document, "default_text") else document.text
-    return str(text)
+    return str(document.default_text() if hasattr(document, "default_text") else getattr(document, "text", document))

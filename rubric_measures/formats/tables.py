@@ -7,6 +7,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -342,6 +343,8 @@ def delimiter_of(header: str) -> str:
     return "\t" if "\t" in header else max(_DELIMITERS, key=cells)
 
 
+# A line of a damaged file may have a hundred thousand cells, and all formats look at it.
+@lru_cache(maxsize=1024)
 def plain_name(column: str) -> str:
     """`Actual Output`, `actualOutput` and `response.output` as `actual_output` and `response_output`."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import rubric_measures.corpora.collections as collection_module
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection, main, register
+from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection
 from rubric_measures.formats.banks import BankEntry, BankItem, write_bank
-from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages, write_graded
 
 RATED = PromptInfo(prompt_class="QuestionSelfRatedUnanswerablePromptWithChoices")
@@ -152,8 +151,6 @@ def test_two_grade_sets_need_a_choice(folder: Path, tmp_path: Path) -> None:
     write_graded(folder / "graded.jsonl", [QueryPassages("q1", twice)])
     with pytest.raises(InputError, match="several grade sets"):
         list(load_collection(folder).qrels_iter())
-    chosen = load_collection(folder, wanted=Grader(model="n"))
-    assert [tuple(row) for row in chosen.qrels_iter()] == [("q1", "d1", 2), ("q1", "d2", 2)]
 
 
 def test_ids(with_grades: Path) -> None:
@@ -163,8 +160,6 @@ def test_ids(with_grades: Path) -> None:
     assert len(list(ir_datasets.load(f"{name}/items").qrels_iter())) == 7
     assert ir_datasets.load(f"{name}/graded.jsonl.gz").has_scoreddocs()
     assert [row.relevance for row in ir_datasets.load(f"{name}/judgments").qrels_iter()] == [2, 0]
-    assert [row.relevance for row in ir_datasets.load(f"{name}/questions").qrels_iter()] == [4, 1]
-    assert len(list(ir_datasets.load(f"{name}/questions/items").qrels_iter())) == 7
     with pytest.raises(KeyError):
         ir_datasets.load(f"{name}/views")
     assert ir_datasets.load(name).banks["nuggets"].for_query("q1")[0].importance == "vital"
@@ -181,27 +176,6 @@ def test_unknown_names(tmp_path: Path, folder: Path) -> None:
         load_collection(tmp_path / "empty")
     with pytest.raises(InputError, match="expected passage, item or judgment"):
         load_collection(folder, unit="facet")
-
-
-def exported(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    assert main(["export", *arguments]) == 0
-    return capsys.readouterr().out.splitlines()
-
-
-def test_export(with_grades: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = f"rubric-measures/{with_grades}"
-    assert exported(capsys, name, "docs")[0] == "d1\ttext 1"
-    assert exported(capsys, name, "queries") == ["q1\tfirst query", "q2\tsecond query"]
-    assert exported(capsys, name, "qrels") == ["q1 0 d1 4", "q1 0 d2 1"]
-    assert "q1 q1/a d1 4" in exported(capsys, f"{name}/items", "qrels")
-    assert exported(capsys, name, "scoreddocs", "--format", "tsv")[0] == "q1\td1\t2.5"
-    assert json.loads(exported(capsys, name, "docs", "--format", "jsonl")[0]) == {"doc_id": "d1", "text": "text 1"}
-
-
-def test_export_of_a_damaged_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "docs.jsonl").write_text("{")
-    assert main(["export", f"rubric-measures/{folder}", "docs"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_documents_with_titles(folder: Path) -> None:
@@ -243,11 +217,6 @@ def test_other_peoples_collections() -> None:
     assert made.has_docs() and made.has_qrels() and made.banks == {} and made.grades is None
 
 
-def test_registering_twice_is_fine() -> None:
-    register()
-    register()
-
-
 def test_the_example_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(collection_module, "__file__", str(tmp_path / "package" / "corpora" / "collections.py"))
     with pytest.raises(InputError, match="not installed"):
@@ -270,10 +239,8 @@ def test_the_example_is_registered() -> None:
     assert dataset.docs_count() == len((folder / "docs.jsonl").read_text("utf-8").splitlines())
     assert {query.query_id for query in dataset.queries_iter()} == set(dataset.banks["questions"].items)
     assert dataset.dataset_id() == "rubric-measures/example"
-    # Both banks are graded; each has its own items, ten a query.
-    for view, bank in (("items", "questions"), ("nuggets/items", "nuggets")):
-        rows = list(ir_datasets.load(f"rubric-measures/example/{view}").qrels_iter())
-        assert {row.iteration for row in rows} == {"scale=0-5:4:3", *(item.item_id for item in dataset.banks[bank])}
+    rows = list(ir_datasets.load("rubric-measures/example/items").qrels_iter())
+    assert {row.iteration for row in rows} == {"scale=0-5:4:3", *(one.item_id for one in dataset.banks["questions"])}
     assessors = [tuple(row) for row in ir_datasets.load("rubric-measures/example/judgments").qrels_iter()]
     assert assessors == [tuple(row[:3]) for row in dataset.judgments]
 
