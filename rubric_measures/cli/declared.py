@@ -50,6 +50,13 @@ _ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
 _SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard", "PrintedPage", "PrintedRatings"})
 _OUTPUTS = ("output", "plot", "report", "manifest")
 _NUMBERS = {"int": int, "float": float}
+# What a value is called where the name of its option does not say it.
+_WORDS = {
+    "adjudicator": "NAME", "against": "ANSWERS", "allow_remote": "HOST", "also": "FILE", "answers": "FILE",
+    "assessor": "NAME", "base_url": "URL", "baseline": "RUN", "copy": "FOLDER", "export": "FOLDER", "folder": "FOLDER",
+    "grader_b": "GRADER", "official_measure": "MEASURE", "pack": "FOLDER", "source": "FORMAT", "state": "FILE",
+    "to": "FORMAT",
+}  # fmt: skip
 
 
 class Parameter(NamedTuple):
@@ -275,12 +282,15 @@ class Command(NamedTuple):
         return f"{self.module}:{self.name}"
 
     def options(self) -> dict[str, Parameter]:
-        """All parameters by name; a settings object's together. What the command itself says of one counts."""
+        """All parameters by name, the command's own first; a settings object's together. What it says itself counts."""
+        own = self._parameters(self.own)
+        called = [one for target in self.calls.values() for one in self._parameters(target)]
         found: dict[str, Parameter] = {}
-        for target in self.calls.values():
-            found = {one.name: one for one in self._parameters(target)} | found
-        helps = {name: one.help for name, one in found.items() if one.help} | _helps(self._node)
-        found |= {one.name: one for one in self._parameters(self.own)}
+        # How output looks comes last.
+        for one in sorted((*own, *called), key=lambda one: one in own and bool(one.holder)):
+            known = found.setdefault(one.name, one)
+            found[one.name] = known._replace(help=known.help or one.help)
+        helps = _helps(self._node)
         return {name: one._replace(help=helps.get(name, one.help)) for name, one in found.items()}
 
     @property
@@ -439,7 +449,7 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> Non
         # As the help writes it: HOST:PORT, MEASURE=N.
         written = re.search(r"\b[A-Z]+[:=][A-Z]+(?:,…)?", one.help)
         metavar = metavar.removesuffix("S") if is_several else "FILE" if is_file else metavar
-        how["metavar"] = metavar if written is None else written[0]
+        how["metavar"] = _WORDS.get(one.name) or (metavar if written is None else written[0])
     if is_several:
         how |= {"nargs": "+", "action": "extend"}
     elif one.name in _REPEATED and "many" in one.kinds:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rubric_measures.base.errors import InputError, UnknownNameError, escaped
-from rubric_measures.base.files import atomic_writer, paused_collector
+from rubric_measures.base.files import paused_collector
 from rubric_measures.base.tables import Cell, Column, Report, Table
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, PrintedPage, review_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rubric_measures.verification.sections import Section
 
 
-@command(files={"kind": "KIND", "name": "[NAME]"}, fields={"printed": ("output", "format")})
+@command(files={"kind": "KIND", "name": "[NAME]"}, fields={"printed": ("format",)})
 def list_(
     *,
     kind: Literal["prompts", "measures", "formats", "models"],
@@ -57,9 +57,9 @@ def list_(
     if name is not None:
         if kind not in _ONE:
             raise InputError(f"{name}: of {kind} there is only the list; leave the name out")
-        text = _ONE[kind](name)
-        with atomic_writer(printed.output) as stream:
-            stream.write(text)
+        if printed.format is not None:
+            raise InputError(f"{name}: what is said of one is text; the list has other forms", settings=("format",))
+        printed.write(_ONE[kind](name))
         return 0
     headers, rows = _ALL[kind]()
     printed.write(Report([Table([Column(header, is_left=True) for header in headers], [*rows])]))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @command(
     evaluate="rubric_measures.api.answers:evaluate_answers",
-    files={"answers": "ANSWERS…"}, without=("title", "gates", "on_failed", "review"),
+    files={"answers": "ANSWERS…"}, spelled={"output": "--folder"}, without=("title", "gates", "review"),
     fields={"asking": ("explain", "items_per_call"), "calls": CALLS},
 )  # fmt: skip
 def answers(
@@ -58,11 +58,11 @@ def answers(
     """a table of answers to grades, scores and a report
 
     examples:
-      rubric_measures answers results.csv --model openai:gpt-4o -o report
-      rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o -o report
-      rubric_measures answers new.csv --against main --model openai:gpt-4o -o new --confirm 2 --fail-if-worse
-      rubric_measures answers both.csv --systems prod candidate --against prod --model openai:gpt-4o -o report
-      rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical -o report
+      rubric_measures answers results.csv --model openai:gpt-4o --folder report
+      rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o --folder report
+      rubric_measures answers new.csv --against main --model openai:gpt-4o --folder new --confirm 2 --fail-if-worse
+      rubric_measures answers both.csv --systems prod candidate --against prod --model openai:gpt-4o --folder report
+      rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical --folder report
 
     A row is an answer. The column names of ragas, deepeval, promptfoo and Hugging Face datasets are known. Several
     files are several runs. The same command again goes on where it stopped, and makes no call twice. The bank that was

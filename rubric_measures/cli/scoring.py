@@ -46,7 +46,7 @@ def convert(convert: Call) -> int:
 
     examples:
       rubric_measures convert flan-t5.jsonl.gz llama.jsonl.gz --add-run new.run -o graded.jsonl.gz
-      rubric_measures convert graded.jsonl.gz --to item-qrels --bank questions.jsonl -o items.qrels
+      rubric_measures convert graded.jsonl.gz --to assignments --bank nuggets.jsonl -o assignments.jsonl
       rubric_measures convert tqa.json --to bank -o bank.jsonl.gz
 
     `rubric_measures list formats` says which formats there are, and which of them are read and written.
@@ -131,7 +131,7 @@ def leaderboard(
     runs: Sequence[File] = (),
     bank: Bank | None = None,
     plot: str | None = None,
-    plot_kind: BoardPlot = "dots",
+    plot_kind: BoardPlot | None = None,
     report: str | None = None,
     fail_under: Sequence[str] = (),
     run: str | None = None,
@@ -155,7 +155,7 @@ def leaderboard(
         compat: compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments;
             ragdoll: of its graded answers).
         plot: also draw the runs, as .pdf, .svg or .png: means and groups, or items by runs.
-        plot_kind: what --plot draws.
+        plot_kind: what --plot draws, by default dots.
         report: write a page (HTML): scores, what to look at, and why each item is covered or not.
         fail_under: the least mean, as MEASURE=N, of each run.
         run: the run that has to pass --fail-under (default: each).
@@ -166,7 +166,7 @@ def leaderboard(
     from rubric_measures.api.evaluating import write_report
     from rubric_measures.api.loading import content_of
 
-    if plot_kind == "heat" and plot is None:
+    if plot_kind is not None and plot is None:
         raise InputError("--plot-kind says what --plot draws, and nothing is drawn; add --plot")
     given = {**load.keywords, **score.keywords}
     if content_of(str(source)) == "argue judgments":
@@ -176,7 +176,7 @@ def leaderboard(
             raise InputError(f"{', '.join(named)} would have no effect on {source}, {what}; leave that out")
         board = argue(source, bank)
         if plot is not None:
-            board.plot(plot, plot_kind)
+            board.plot(plot, plot_kind or "dots")
         return _written(board, printed)
     if argue.keywords:
         text = f"are of Auto-ARGUE's judgments, and {source} holds others; leave them out"
@@ -193,7 +193,7 @@ def leaderboard(
     if page is not None:
         write_report(str(report), board, grades, ranked, **page)
     if plot is not None:
-        board.plot(plot, plot_kind, grades=grades, runs=ranked)
+        board.plot(plot, plot_kind or "dots", grades=grades, runs=ranked)
     status = _written(board, printed, board.log_notes)
     return status if gates is None else gated(gates, board, status)
 

@@ -36,7 +36,6 @@ from rubric_measures.formats.base import PathName, say_left_out
 from rubric_measures.formats.grade_tables import (
     OF_TABLES,
     GradeRow,
-    grades_of_rows,
     is_grade_table,
     records_of_rows,
 )
@@ -86,7 +85,6 @@ from rubric_measures.measures.grades import (
     scale_of_item,
 )
 from rubric_measures.measures.loading import collect_grades, select_queries
-from rubric_measures.measures.qrels import build_grades, qrels_of
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import (
     DirectGrade,
@@ -310,21 +308,10 @@ def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeR
     ]
 
 
-def _one_grader(rows: Sequence[GradeRow], options: Options) -> list[GradeRow]:
-    return chosen_grades(rows, options.name, options.wanted, options.bank)
-
-
-def _grades_of_table(rows: Sequence[GradeRow], options: Options) -> Grades:
-    rows = _one_grader(rows, options)
-    texts = sum(row.text is not None or row.reason is not None for row in rows)
-    warn("texts of items or reasons of %d grades left out: judgments have no place for them", texts)
-    return build_grades(grades_of_rows(rows), options.bank, scale=options.wanted.scale)
-
-
 def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryPassages]:
     """The grades with the texts of their passages: of one grader, where the user names it, else of all."""
     if options.wanted.model or options.wanted.prompt:
-        rows = _one_grader(rows, options)
+        rows = chosen_grades(rows, options.name, options.wanted, options.bank)
     rows = [row if row.grader else row._replace(grader=options.grader) for row in rows]
     texts, _ = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
     return records_of_rows(rows, options.name, texts=texts, kind=_kind_of(options.bank), scale=options.wanted.scale)
@@ -533,7 +520,6 @@ def _reports_to_item_qrels(reports: Sequence[CitedReport], _: Options) -> list[Q
 
 
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
-    ("records", "item qrels"): lambda groups, options: qrels_of(_grades(groups, options), "item"),
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
     ("records", "assignments"): _records_to_judged(NUGGETIZER),
@@ -554,7 +540,6 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "grades"): _records_to_grades,
     ("support labels", "grades"): lambda found, options: _records_to_grades(records_of_support_labels(found), options),
     ("item qrels", "grades"): _item_qrels_to_grades,
-    ("grades", "item qrels"): lambda rows, options: qrels_of(_grades_of_table(rows, options), "item"),
     ("grades", "records"): _table_to_records,
     **{("experiment", kind): _part_of(kind) for kind in ("queries", "records", "answers", "games")},
     **{(kind, "records"): lambda lines, _: records_of_judged(lines) for kind in _JUDGED},
@@ -630,7 +615,7 @@ def read_entries(path: PathName) -> list[BankEntry]:
 # What becomes passages to grade in one place, with the texts of a collection: `pool`.
 _POOLED = ("runs", "qrels", "answers", "reports")
 # Kinds that hold one grade set of records.
-_OF_ONE_GRADER = ("item qrels", "assignments", "support labels", "graded answers")
+_OF_ONE_GRADER = ("assignments", "support labels", "graded answers")
 
 
 def convert_files(
@@ -748,8 +733,8 @@ def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: b
         if not targets_of(kind, [FORMATS[to].kind]):
             if FORMATS[to].kind == "records" and kind in _POOLED:
                 raise InputError(f"{path_name(path)}: {name} cannot become {to}; `pool` makes passages of {kind}")
-            if FORMATS[to].kind == "qrels" and kind in ("records", "grades", "item qrels"):
-                raise InputError(f"{path_name(path)}: {name} cannot become {to}; `qrels` makes labels of grades")
+            if FORMATS[to].kind in ("qrels", "item qrels") and kind in ("records", "grades", "item qrels"):
+                raise InputError(f"{path_name(path)}: {name} cannot become {to}; `qrels` writes grades as {to}")
             ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
             told = "" if is_told else "; its content told its format"
             if not is_told and name == "queries" and FORMATS[to].kind == "bank":

@@ -15,7 +15,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cached_property, lru_cache, partial
 from statistics import median_low
 from typing import Any, Literal, get_args
@@ -479,13 +478,14 @@ class Grader(Struct, frozen=True, dict=True):
         keys = cls.__struct_fields__[:-1]
         parts = [part.partition("=") for part in re.split(r",\s*(?=[\w-]+=)", written.strip())]
         first, equals, _ = parts[0]
-        # A model's name may hold whatever is no key.
-        if len(parts) == 1 and first and not (equals and (first in keys or get_close_matches(first, keys))):
+        # A model's name may hold whatever looks like no key.
+        if len(parts) == 1 and first and not (equals and re.fullmatch(r"[\w-]+", first)):
             return cls(written.strip())
         found: dict[str, Any] = {}
         for key, equals, value in parts:
             if equals and key not in keys:
-                raise UnknownNameError("key of a grader", key, keys, settings=("grader",))
+                hint = f"(a model of this name: model={written.strip()})" if len(parts) == 1 else ""
+                raise UnknownNameError("key of a grader", key, keys, hint=hint, settings=("grader",))
             if not value or key in found:
                 problem = f"{key} is there twice" if key in found else f"{key!r} has no value"
                 raise InputError(f"grader {written!r}: {problem}; write model=NAME,prompt=NAME,…", settings=("grader",))

@@ -226,7 +226,8 @@ def check_options(model: str, maker: type, given: Iterable[str]) -> None:
     known = _settings_of(maker)
     for name in given:
         if name not in known:
-            raise UnknownNameError("option", name, known, hint=f"(of the model {model!r})")
+            option = "base_url" if name == "base_url" else "model_option"
+            raise UnknownNameError("setting", name, known, hint=f"(of the model {model!r})", settings=(option,))
 
 
 def refuse_settings(backend: Backend, given: Collection[str]) -> None:

@@ -74,10 +74,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_table_in_memory_is_what_its_file_is(form: Callable[[Any], Any]) -> None:
     one, two = form(ALONE), form(ROWS)
-    rubric_measures.convert(one, "memory.qrels", to="item-qrels")
-    rubric_measures.convert("one.csv", "file.qrels", to="item-qrels")
+    rubric_measures.api.write_qrels(one, "memory.qrels")
+    rubric_measures.api.write_qrels("one.csv", "file.qrels")
     assert Path("memory.qrels").read_bytes() == Path("file.qrels").read_bytes()
-    rubric_measures.convert(two, "gpt.qrels", to="item-qrels", grader="gpt")
+    rubric_measures.api.write_qrels(rubric_measures.load(two, grader="gpt"), "gpt.qrels")
     assert "q1 0 d2 1\n" in Path("gpt.qrels").read_text(encoding="utf-8")
     # Every document of the run was labelled.
     pooled = rubric_measures.pool(["a.run"], "docs.csv", judgments=two, grader="gpt")
@@ -163,7 +163,7 @@ TAKE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "calibrate anchors": ("one.csv", lambda one: rubric_measures.calibrate("gpt.csv", anchors=one, **ON_A).bias),
     "combine": ("two.csv", lambda one: str(list(rubric_measures.combine(one, ["ada", "gpt"])))),
     "tournament": ("games.csv", lambda one: str(rubric_measures.tournament(one, draws=Draws(50)))),
-    "convert": ("one.csv", lambda one: rubric_measures.convert(one, "out.qrels", to="item-qrels").read_text()),
+    "convert": ("one.csv", lambda one: rubric_measures.convert(one, "out.csv", to="csv").read_text()),
 }  # fmt: skip
 
 
@@ -182,8 +182,8 @@ def test_what_takes_a_file_takes_what_it_holds(name: str) -> None:
 
 def test_a_column_with_gaps_keeps_its_whole_numbers() -> None:
     frame = as_frame([*ALONE, {"query_id": "q1", "doc_id": "d9", "grade": None}])
-    rubric_measures.convert(frame, "gaps.qrels", to="item-qrels")
-    assert Path("gaps.qrels").read_text(encoding="utf-8").startswith("q1 0 * 0\nq1 0 d1 2\n")
+    rubric_measures.api.write_qrels(frame, "gaps.qrels")
+    assert Path("gaps.qrels").read_text(encoding="utf-8").startswith("q1 0 d1 2\n")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -192,7 +192,7 @@ def test_what_a_table_does_not_hold_is_one_line(form: Callable[[Any], Any]) -> N
     calls: list[Callable[[], object]] = [
         lambda: rubric_measures.load(board).queries,
         lambda: rubric_measures.load_bank(board),
-        lambda: rubric_measures.convert(two, "out.qrels", to="item-qrels"),
+        lambda: rubric_measures.api.write_qrels(two, "out.qrels"),
         lambda: rubric_measures.pool(["a.run"], "docs.csv", judgments=two),
         lambda: rubric_measures.calibrate(two, draws=Draws(0)),
         lambda: rubric_measures.calibrate(board),
@@ -218,7 +218,7 @@ def test_what_a_table_does_not_hold_is_one_line(form: Callable[[Any], Any]) -> N
         ["leaderboard", "two.csv", "a.run", "-m", "nDCG@10"],
         ["evaluate", "two.csv", "a.run", "nDCG@10"],
         ["qrels", "two.csv"],
-        ["convert", "two.csv", "--to", "item-qrels", "-o", "out.qrels"],
+        ["qrels", "two.csv", "-o", "out.qrels"],
         ["correlate", "board.csv", "ranked.csv", "--rounds", "0"],
         ["agreement", "one.csv", "two.csv", "--rounds", "0"],
         ["calibrate", "two.csv", "--rounds", "0"],

@@ -68,8 +68,8 @@ def test_grades_of_every_form_score_alike() -> None:
         opened = rubric_measures.load(stream, rubric_measures.load_bank("bank.jsonl"))
     for same in (opened, rubric_measures.load(load_graded("graded.jsonl.gz"), "bank.jsonl"), grades.to_dataframe()):
         assert rubric_measures.score(same, "alpha.run", COVER).values == board.values
-    items = rubric_measures.convert("graded.jsonl.gz", "items.qrels", to="item-qrels", bank="bank.jsonl")
-    assert rubric_measures.score(items, "alpha.run", COVER).values == board.values
+    rubric_measures.api.write_qrels(grades, "items.qrels", per="item")
+    assert rubric_measures.score("items.qrels", "alpha.run", COVER).values == board.values
     assert rubric_measures.load(list(grades.items), "bank.jsonl").queries == grades.queries
 
 
@@ -263,9 +263,9 @@ def test_what_one_function_gives_another_takes() -> None:
     bank = rubric_measures.load_bank("bank.jsonl")
     assert rubric_measures.load_bank(bank) is bank
     passages = rubric_measures.load("graded.jsonl.gz").records.source  # type: ignore[attr-defined]
-    rubric_measures.convert(passages, "of_file.qrels", to="item-qrels", bank=bank)
-    rubric_measures.convert(PassageRecords(load_graded(passages)), "of_records.qrels", to="item-qrels", bank=bank)
-    assert Path("of_records.qrels").read_text() == Path("of_file.qrels").read_text() != ""
+    rubric_measures.convert(passages, "of_file.csv", bank=bank)
+    rubric_measures.convert(PassageRecords(load_graded(passages)), "of_records.csv", to="csv", bank=bank)
+    assert Path("of_records.csv").read_text() == Path("of_file.csv").read_text() != ""
     board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
     # A standard measure is found by the name that scoring was asked for.
     assert list(rubric_measures.compare(board, measures="nDCG@10")) == [NDCG]

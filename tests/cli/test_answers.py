@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> int:
-    return main(["answers", "results.csv", "--model", "lexical", "-o", "report", *arguments])
+    return main(["answers", "results.csv", "--model", "lexical", "--folder", "report", *arguments])
 
 
 @pytest.mark.usefixtures("folder")
@@ -59,7 +59,7 @@ def test_a_version_that_lost_facts_is_worse(capsys: pytest.CaptureFixture[str]) 
         writer.writeheader()
         writer.writerows({**row, "answer": "" if row["system"] == "thorough" else row["answer"]} for row in rows)
     arguments = ["--against", "report", "--fail-if-worse", "--confirm", "2", "--format", "markdown"]
-    assert main(["answers", "results.csv", "--model", "lexical", "-o", "now", *arguments]) == 3
+    assert main(["answers", "results.csv", "--model", "lexical", "--folder", "now", *arguments]) == 3
     out, err = capsys.readouterr()
     [line] = [line for line in err.splitlines() if "error" in line]
     assert "thorough of report → thorough  -0.989 [" in line and "0 facts gained, 43 lost, 1 missed by both" in line
@@ -70,10 +70,8 @@ def test_a_version_that_lost_facts_is_worse(capsys: pytest.CaptureFixture[str]) 
     bank = Path("report/bank.csv")
     bank.write_text("\n".join(bank.read_text(encoding="utf-8").split("\n")[:-2]) + "\n", encoding="utf-8")
     shutil.copy(bank, "fewer.csv")
-    assert (
-        main(["answers", "results.csv", "--model", "lexical", "-o", "other", "--against", "now", "--bank", "fewer.csv"])
-        == 2
-    )
+    asked = ["answers", "results.csv", "--model", "lexical", "--folder", "other", "--against", "now"]
+    assert main([*asked, "--bank", "fewer.csv"]) == 2
     out, err = capsys.readouterr()
     assert (out, "not comparable: another bank; 1 question (such as q09) had other facts before" in err) == ("", True)
 
@@ -217,7 +215,7 @@ def table_and_bank(folder: Path, answers: int) -> list[str]:
     (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     nuggets = "".join(f"sky,n{n},Why is the sky blue?,fact {n},vital\n" for n in range(3))
     (folder / "bank.csv").write_text(f"query_id,item_id,query_text,text,importance\n{nuggets}", encoding="utf-8")
-    return ["answers", str(folder / "a.jsonl"), "--bank", str(folder / "bank.csv"), "-o", str(folder / "report")]
+    return ["answers", str(folder / "a.jsonl"), "--bank", str(folder / "bank.csv"), "--folder", str(folder / "report")]
 
 
 def test_items_of_an_answer_share_a_call_and_a_dry_run_says_how_many(
@@ -261,7 +259,7 @@ def test_what_changed_is_asked_again_and_nothing_else(tmp_path: Path, capsys: py
         asked = [*endpoint(server), "--no-explain"]
         assert main([*command, *asked]) == 0
         before = server.stats()["calls"]
-        later = ["answers", str(new), "--against", str(tmp_path / "report"), "-o", str(tmp_path / "new"), *asked]
+        later = ["answers", str(new), "--against", str(tmp_path / "report"), "--folder", str(tmp_path / "new"), *asked]
         assert main([*later, "--confirm", "2"]) == 0
         # An answer, and two answers twice.
         assert server.stats()["calls"] - before == 1 + 4
@@ -299,7 +297,7 @@ def test_gates_on_measures_that_there_are_not_are_refused_before_a_call(
         assert "NuggetA has a limit and is not computed: the measures are NuggetV" in capsys.readouterr().err
         before = server.stats()["calls"]
         # Also before a model makes the bank.
-        made = [*command[:2], "-o", str(tmp_path / "other"), *endpoint(server), "--bank-from", "questions"]
+        made = [*command[:2], "--folder", str(tmp_path / "other"), *endpoint(server), "--bank-from", "questions"]
         assert main([*made, "--fail-under", "Nuget=.9"]) == 2
         assert "Nuget" in capsys.readouterr().err
         assert server.stats()["calls"] == before
@@ -310,7 +308,7 @@ def test_citations_are_judged_by_a_model_behind_an_endpoint(tmp_path: Path) -> N
     pytest.importorskip("aiohttp")
     row = {"question": "Why?", "answer": "Because of that [1].", "contexts": ["It is because of that."]}
     (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    command = ["answers", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "report"), "-m", "SupportPrecision"]
+    command = ["answers", str(tmp_path / "a.jsonl"), "--folder", str(tmp_path / "report"), "-m", "SupportPrecision"]
     with model(tmp_path, says("Full Support", "Because")) as server:
         assert main([*command, *endpoint(server), "--dry-run"]) == 0
         assert server.stats()["calls"] == 0
@@ -320,7 +318,7 @@ def test_citations_are_judged_by_a_model_behind_an_endpoint(tmp_path: Path) -> N
 
 def test_a_column_a_system_is_what_the_error_names_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "wide.csv").write_text("question,prod,candidate\nWhy?,a,b\n", encoding="utf-8")
-    assert main(["answers", str(tmp_path / "wide.csv"), "--model", "lexical", "-o", str(tmp_path / "out")]) == 2
+    assert main(["answers", str(tmp_path / "wide.csv"), "--model", "lexical", "--folder", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert "it has question, prod, candidate; " in said
     assert said.endswith("or say which (--columns, --systems)\n")

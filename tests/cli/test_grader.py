@@ -73,6 +73,10 @@ def test_a_name_or_keys_choose_the_grader(text: str, value: str, capsys: pytest.
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (
+            "foo=bar",
+            "unknown key of a grader 'foo': known: assessors, grade, items, kind, model, prompt, scale, set (a",
+        ),
         ("modle=gpt-4o", "unknown key of a grader 'modle': did you mean model"),
         ("model=gpt-4o,prompt_class=Mine", "unknown key of a grader 'prompt_class': did you mean prompt?"),
         ("grade_set=aaaa", "unknown key of a grader 'grade_set': did you mean grade"),

@@ -59,7 +59,7 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("grade graded.jsonl.gz --model scripted:replies.jsonl --prompt Thomas --query-texts queries.tsv -o g",
          "has no text (--bank, --query-texts)"),
         ("pool alpha.run -c docs.jsonl --query-file other.tsv -o p", "anything for the queries (--query-file)"),
-        ("convert graded.jsonl.gz --to item-qrels --bank one.jsonl -o q", "graded.jsonl.gz:2: unknown query 'q2'"),
+        ("qrels graded.jsonl.gz --per item --bank one.jsonl -o q", "graded.jsonl.gz:2: unknown query 'q2'"),
         ("leaderboard labels.jsonl alpha.run -m RubricCover(rel=4)@5", "nDCG@10 (--measures)"),
         ("check board.json labels.jsonl alpha.run", "labels.jsonl: "),
         ("check none.json graded.jsonl.gz alpha.run", "none.json: measures[0]: Expected str, got null"),

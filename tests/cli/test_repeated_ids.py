@@ -18,7 +18,7 @@ COMMANDS = (
     "verify all graded.jsonl --bank bank.jsonl --runs {runs} --format json",
     "verify suggest graded.jsonl --bank bank.jsonl --runs {runs} --format json",
     "convert graded.jsonl --bank bank.jsonl --to csv -o grades.csv",
-    "convert graded.jsonl --bank bank.jsonl --grader kind=question --to item-qrels -o items.qrels",
+    "qrels graded.jsonl --bank bank.jsonl --grader kind=question --per item -o items.qrels",
     "convert items.qrels --bank bank.jsonl --to csv -o more-grades.csv",
     "review graded.jsonl --bank bank.jsonl --state review.sqlite --export reviewed",
     "check board.json graded.jsonl {runs} --bank bank.jsonl --pack first",

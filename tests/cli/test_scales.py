@@ -97,10 +97,9 @@ def test_scores_are_those_of_the_scales_level(scale: Scale, capsys: pytest.Captu
 
 
 def test_item_qrels_carry_the_scale_on(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
-    for writer in (("qrels", "--per", "item"), ("convert", "--to", "item-qrels")):
-        call(capsys, writer[0], *RECORDS_OF_MODEL, *writer[1:], "-o", "out.qrels")
-        printed = call(capsys, "evaluate", "out.qrels", "one.run", "RubricCover@20")
-        assert printed.split() == [f"RubricCover(rel={scale.covers})@20", "0.2500"]
+    call(capsys, "qrels", *RECORDS_OF_MODEL, "--per", "item", "-o", "out.qrels")
+    printed = call(capsys, "evaluate", "out.qrels", "one.run", "RubricCover@20")
+    assert printed.split() == [f"RubricCover(rel={scale.covers})@20", "0.2500"]
 
 
 def test_reports_take_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:

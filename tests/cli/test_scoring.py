@@ -275,7 +275,7 @@ def test_odd_but_legal_input(folder: Path) -> None:
 
 
 def test_a_kind_of_picture_without_a_picture_is_an_error(folder: Path) -> None:
-    done = run(folder, "leaderboard", "graded.jsonl.gz", "--plot-kind", "heat")
+    done = run(folder, "leaderboard", "graded.jsonl.gz", "--plot-kind", "dots")
     assert (done.returncode, done.stdout) == (2, "")
     assert "nothing is drawn; add --plot" in done.stderr
 

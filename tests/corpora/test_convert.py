@@ -192,10 +192,11 @@ def test_records_to_qrels_of_every_kind(files: Path, capsys: pytest.CaptureFixtu
             assert run(files, "records.jsonl.gz", "-o", name) == 0
         capsys.readouterr()
         assert run(files, name, "--to", "qrels", "-o", str(out)) == 2
-        assert "cannot become qrels; `qrels` makes labels of grades" in capsys.readouterr().err
+        assert "cannot become qrels; `qrels` writes grades as qrels" in capsys.readouterr().err
     assert run(files, "records.jsonl.gz", "--to", "judgments", "-o", str(out)) == 0
     assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
-    assert run(files, "records.jsonl.gz", "--to", "item-qrels", "--bank", "bank.jsonl", "-o", str(out)) == 0
+    records, bank = str(files / "records.jsonl.gz"), str(files / "bank.jsonl")
+    assert main(["qrels", records, "--per", "item", "--bank", bank, "-o", str(out)]) == 0
     assert sorted(tuple(row) for row in read_qrels(out)) == [
         ("q1", "*", 0, "q1/a"),
         ("q1", "*", 0, "q1/b"),
@@ -237,14 +238,14 @@ def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFi
 
 def test_item_qrels_and_back(files: Path) -> None:
     items, out, again = files / "out.qrels", files / "out.jsonl.gz", files / "again.qrels"
-    assert run(files, "records.jsonl.gz", "--to", "item-qrels", "-o", str(items)) == 0
+    assert main(["qrels", str(files / "records.jsonl.gz"), "--per", "item", "-o", str(items)]) == 0
     assert run(files, str(items), "--to", "records", "-c", "docs.jsonl", "--name", "g", "-o", str(out)) == 0
     ((_, passages, _),) = load_graded(out)
     assert [(one.text, [grade_of_items(entry) for entry in one.exam_grades or ()]) for one in passages] == [
         ("text d1", [{"q1/a": 4, "q1/b": 0}]),
         ("text d2", [{"q1/a": 1, "q1/b": 2}]),
     ]
-    assert run(files, str(out), "--to", "item-qrels", "-o", str(again)) == 0
+    assert main(["qrels", str(out), "--per", "item", "-o", str(again)]) == 0
     assert again.read_text() == items.read_text()
 
 
@@ -489,8 +490,8 @@ def test_every_format_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
         (["bank.jsonl", "--add-run", "one.run"], "can be added to records only"),
         (
-            ["records.jsonl.gz", "--to", "item-qrels", "--grader", "gpt"],
-            "holds no grades for model=gpt; there are grades of: model=",
+            ["records.jsonl.gz", "--to", "assignments", "--bank", "bank.jsonl", "--grader", "gpt"],
+            "holds no grades for model=gpt of items in the bank; there are grades of: model=",
         ),
         (["labels.qrels", "other.qrels", "--to", "qrels"], "has different labels in the files"),
     ],
@@ -536,7 +537,7 @@ def test_bad_records_are_one_line_and_leave_nothing(
 
 def test_a_query_that_the_bank_lacks(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "other.jsonl").write_text(json.dumps({"query_id": "q9", "items": []}) + "\n")
-    arguments = ["records.jsonl.gz", "--to", "item-qrels", "--bank", "other.jsonl", "-o", str(files / "out")]
+    arguments = ["records.jsonl.gz", "--to", "assignments", "--bank", "other.jsonl", "-o", str(files / "out")]
     assert run(files, *arguments) == 2
     assert "unknown query 'q1'" in capsys.readouterr().err
 
@@ -640,7 +641,7 @@ def test_requests_that_make_no_run(tmp_path: Path) -> None:
     assert (tmp_path / "out.run").read_text() == "7 Q0 b 1 0.0 dense\n7 Q0 a 2 -1.0 dense\n"
 
 
-@pytest.mark.parametrize("to", ["records", "item-qrels", "csv"])
+@pytest.mark.parametrize("to", ["records", "csv"])
 def test_lines_of_a_query_may_stand_anywhere(tmp_path: Path, to: str) -> None:
     def passage(doc_id: str) -> dict[str, Any]:
         rated = {
@@ -654,17 +655,7 @@ def test_lines_of_a_query_may_stand_anywhere(tmp_path: Path, to: str) -> None:
     outputs = []
     for name, lines in (("together", together), ("apart", apart)):
         (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-        given = [
-            "convert",
-            str(tmp_path / name),
-            "--to",
-            to,
-            "--grader",
-            "scale=0-5:4",
-            "-o",
-            str(tmp_path / f"{name}.out"),
-        ]
-        assert main(given if "qrels" in to else [*given[:4], *given[6:]]) == 0
+        assert main(["convert", str(tmp_path / name), "--to", to, "-o", str(tmp_path / f"{name}.out")]) == 0
         outputs.append((tmp_path / f"{name}.out").read_bytes())
     assert outputs[0] == outputs[1]
 

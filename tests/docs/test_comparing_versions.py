@@ -20,7 +20,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "comparing-versions.md").
 @pytest.mark.usefixtures("answers")
 def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     # The bank that somebody edited.
-    assert main(["answers", "results.csv", "--model", "lexical", "-o", "report"]) == 0
+    assert main(["answers", "results.csv", "--model", "lexical", "--folder", "report"]) == 0
     Path("report/bank.csv").rename("bank.csv")
     capsys.readouterr()
     shown = list[str]()
@@ -40,7 +40,7 @@ def test_the_job_of_github_actions(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = shlex.split(command.replace("openai:gpt-4o", "lexical"))
     arguments = arguments[: arguments.index(">")]
     # What the branch `main` left.
-    assert main(["answers", "results.csv", "--model", "lexical", "-o", "main"]) == 0
+    assert main(["answers", "results.csv", "--model", "lexical", "--folder", "main"]) == 0
     # One of the three answers nothing.
     assert main(arguments) == 3
     assert "of fluent-but-empty is 0.0000, 0.7000 under 0.7" in capsys.readouterr().err

@@ -273,7 +273,7 @@ def test_names_that_are_almost_those_of_a_package(run: Run, ours: Path) -> None:
     for arguments, expected in (
         ((*grade, "dic"), "unknown model 'dic': did you mean dice"),
         ((*grade, "dice"), "model 'dice': expected dice:SEED"),
-        ((*grade, "dice:1", "--model-option", "side=2"), "unknown option 'side': did you mean sides"),
+        ((*grade, "dice:1", "--model-option", "side=2"), "unknown setting 'side': did you mean sides"),
         ((*grade, "dice:1", "--prompt", "OurCovrage"), "unknown prompt 'OurCovrage': did you mean OurCoverage"),
         (
             ("convert", "questions.jsonl", "--to", "item-lst", "-o", "x"),

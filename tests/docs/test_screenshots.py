@@ -70,7 +70,7 @@ def test_the_reports(browser: Browser, tmp_path: Path, monkeypatch: pytest.Monke
     shutil.copytree(example_folder(), tmp_path / "example")
     # Names of files stand on the pages.
     monkeypatch.chdir(tmp_path)
-    answers = ["answers", "example/answers.csv", "--model", "lexical", "-o", "report"]
+    answers = ["answers", "example/answers.csv", "--model", "lexical", "--folder", "report"]
     assert main(answers) == 0
     browser.open((tmp_path / "report" / "index.html").as_uri())
     browser.driver.execute_script("document.querySelector('details.query').open = true")

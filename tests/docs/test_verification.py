@@ -58,7 +58,7 @@ def test_graders_are_calibrated(
     asked = ["--bank", "nuggets.jsonl", "--model", "lexical", "-o", "by-words.jsonl"]
     assert main(["pool", *answers, "--whole", "--collection", str(example), "-o", "answers.jsonl"]) == 0
     assert main(["grade", "answers.jsonl", *asked]) == 0
-    assert main(["convert", "by-words.jsonl", "--to", "item-qrels", "-o", "words.qrels"]) == 0
+    assert main(["qrels", "by-words.jsonl", "--per", "item", "-o", "words.qrels"]) == 0
     rows = [line.split() for line in Path("words.qrels").read_text(encoding="utf-8").splitlines()]
     scale = [" ".join(row) + "\n" for row in rows if row[2] == "*"]
     graded = [row for row in rows if row[2] != "*"]

@@ -438,8 +438,8 @@ def test_texts_are_said_to_be_left_out_where_a_file_is_written(
     (tmp_path / "docs.tsv").write_text("d1\tOne.\nd2\tTwo.\n")
     rubric_measures.pool(judgments=str(table), judged=True, collection=str(tmp_path / "docs.tsv"))
     assert caplog.messages == []
-    assert main(["convert", str(table), "--to", "item-qrels", "-o", str(tmp_path / "qrels")]) == 0
-    assert "texts of items or reasons of 2 grades left out" in capsys.readouterr().err
+    assert main(["convert", str(table), "--to", "item-qrels", "-o", str(tmp_path / "qrels")]) == 2
+    assert "csv cannot become item-qrels; `qrels` writes grades as item-qrels" in capsys.readouterr().err
 
 
 def test_a_grader_that_no_table_has_is_no_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

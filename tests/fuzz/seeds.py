@@ -357,7 +357,7 @@ def make_seeds(folder: Path) -> None:
           "--passages-per-query", "2")  # fmt: skip
     (folder / "graded.jsonl.gz").write_bytes(gzip.compress((folder / "graded.jsonl").read_bytes(), mtime=0))
     (folder / "bm25.run.gz").write_bytes(gzip.compress((folder / "bm25.run").read_bytes(), mtime=0))
-    _call("convert", "graded.jsonl", "--to", "item-qrels", "-o", "items.qrels")
+    _call("qrels", "graded.jsonl", "--per", "item", "-o", "items.qrels")
     measures = ["RubricCover(rel=4)@5", "RubricQrels(measure='nDCG@5')", "AP"]
     _call("leaderboard", "graded.jsonl", *runs, "-m", *measures, "--format", "json", "--output", "board.json")
     for form in ("ir_measures", "tot", "rag4reports", "jsonl"):

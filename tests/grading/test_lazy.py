@@ -471,8 +471,8 @@ def test_tables_and_reports_of_what_nothing_covers_refuse_the_records(
     lazy, _ = grade(world, world.groups(), COVER)
     graded, bank = tmp_path / "lazy.jsonl", world.write(tmp_path)[1]
     write_graded(graded, lazy)
-    for form in ("csv", "item-qrels"):
-        assert main(["convert", str(graded), "--to", form, "-o", str(tmp_path / form)]) == 2
+    for command in (["convert", "--to", "csv"], ["qrels", "--per", "item"]):
+        assert main([*command, str(graded), "-o", str(tmp_path / command[0])]) == 2
         assert "a table of grades has no place for that" in capsys.readouterr().err
     for report in ("uncovered-passages", "item-statistics", "bank"):
         assert main(["verify", report, str(graded), "--bank", bank]) == 2

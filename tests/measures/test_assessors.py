@@ -632,7 +632,7 @@ def test_conversion_with_assessors_in_the_graders_place(
 ) -> None:
     bank = ["--bank", str(path.with_name("bank.jsonl"))]
     for command, expected in (
-        (["convert", "--to", "item-qrels"], EXPECTED),
+        (["qrels", "--per", "item"], EXPECTED),
         # The highest of d1 is 4 where the grader had 5.
         (["qrels"], {("q1", "d1", "0", 4), ("q1", "d2", "0", 4)}),
     ):

@@ -106,7 +106,7 @@ def test_an_edited_prompt_of_the_same_name_is_another_grade_set(graded: Path, tm
         assert cells(found) == {"d1": {"q1/a": 1, "q1/b": 4}}
 
 
-@pytest.mark.parametrize("command", ["evaluate", "leaderboard", "qrels", "verify", "review", "agreement", "convert"])
+@pytest.mark.parametrize("command", ["evaluate", "leaderboard", "qrels", "verify", "review", "agreement"])
 def test_every_command_refuses_to_mix_and_takes_the_hash(
     graded: Path, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,7 +120,6 @@ def test_every_command_refuses_to_mix_and_takes_the_hash(
         "verify": ["grading", str(graded)],
         "review": [str(graded), "--bank", bank, "--export", out],
         "agreement": [str(graded)],
-        "convert": [str(graded), "--to", "item-qrels", "-o", qrels],
     }[command]
     assert main([command, *arguments]) == 2
     said = capsys.readouterr().err

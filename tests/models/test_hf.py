@@ -105,7 +105,7 @@ def generated(folder: str, prompts: Sequence[str], kind: str, limit: int = 8) ->
 
 def test_options_that_a_kind_of_model_does_not_have_are_said(folders: Callable[[str], str]) -> None:
     known = "batch_tokens, context, device, dtype, label_mass, look_ahead, mode"
-    with pytest.raises(InputError, match=f"unknown option 'xyz': known: {known} \\(of the model"):
+    with pytest.raises(InputError, match=f"unknown setting 'xyz': known: {known} \\(of the model"):
         make_backend(f"hf:{folders('t5')}", device="cpu", xyz=3)
 
 

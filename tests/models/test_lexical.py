@@ -102,9 +102,11 @@ def test_a_model_without_its_name_is_said(spec: str) -> None:
 
 
 def test_an_option_that_the_model_does_not_have_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^unknown option 'base_url': there are none \(of the model 'lexical'\)$"):
+    with pytest.raises(InputError, match=r"^unknown setting 'base_url': there are none \(of the model 'lexical'\)$"):
         make_backend("lexical", base_url="http://localhost")
     table = tmp_path / "t.jsonl"
     table.write_text('{"reply": "4"}')
-    with pytest.raises(InputError, match=r"^unknown option 'contxt': did you mean context\? \(of the model 'scripted:"):
+    with pytest.raises(
+        InputError, match=r"^unknown setting 'contxt': did you mean context\? \(of the model 'scripted:"
+    ):
         make_backend(f"scripted:{table}", name="x", contxt=3)

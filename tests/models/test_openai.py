@@ -92,7 +92,7 @@ def test_named_as_on_the_command_line(server: Running) -> None:
         ({"structured": "maybe"}, "expected one of off"),
         ({"concurrency": 0}, "more than 0"),
         ({"endpoint_name": "a b"}, "expected letters"),
-        ({"timeout": 9, "colour": 1}, r"unknown option 'colour': known: api, attempts, .* \(of the model"),
+        ({"timeout": 9, "colour": 1}, r"unknown setting 'colour': known: api, attempts, .* \(of the model"),
         ({"concurency": 1}, "did you mean concurrency"),
     ],
 )

@@ -43,7 +43,7 @@ class Precise:
 
 def test_unknown_settings_are_named_with_those_that_exist() -> None:
     check_options("precise", Precise, ["dtype", "batch_tokens"])
-    with pytest.raises(UnknownNameError, match="unknown option 'dtyp': did you mean dtype"):
+    with pytest.raises(UnknownNameError, match="unknown setting 'dtyp': did you mean dtype"):
         check_options("precise", Precise, ["dtyp"])
 
 

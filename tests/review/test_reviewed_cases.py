@@ -139,7 +139,7 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
         ["pool", run, "-c", graded, "-o", graded],
         ["grade", graded, "--bank", bank, "--model", "lexical", "-o", bank],
         ["grade", graded, "--bank", bank, "--model", "lexical", "--queries", "q1", "-o", graded],
-        ["convert", graded, "--to", "item-qrels", "-o", graded],
+        ["qrels", graded, "-o", graded],
         ["convert", graded, "--add-run", run, "-o", run],
         ["grade", graded, "--bank", bank, "--model", f"scripted:{run}", "-o", run],
         ["grade", graded, "--bank", bank, "--model", "lexical", "--query-texts", run, "-o", run],
@@ -256,7 +256,7 @@ def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: p
             "graded.jsonl.gz:2",
         ),
         (
-            ["convert", "graded.jsonl.gz", "--bank", "small.jsonl", "--to", "item-qrels", "-o", "new.gz"],
+            ["convert", "graded.jsonl.gz", "--bank", "small.jsonl", "--to", "assignments", "-o", "new.gz"],
             "graded.jsonl.gz:2",
         ),
         (["leaderboard", "items.qrels", "alpha.run", "-m", "RubricCover", "--bank", "small.jsonl"], "items.qrels:3"),
