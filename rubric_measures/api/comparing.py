@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from statistics import fmean
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
@@ -29,21 +31,21 @@ from rubric_measures.api.loading import (
     TableGrades,
     are_labels,
     are_rows,
-    bank_of,
+    columns_of,
     content_of,
     file_path,
     grader_of,
     load,
-    rankings_for,
     refuse_choice,
 )
+from rubric_measures.api.scoring import score
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.tables import Cell, Report, Reported, Table, columns, plain
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.measures.findings import Note, of_wrapped, say
-from rubric_measures.measures.grades import OnFailed
+from rubric_measures.measures.grades import Grades, OnFailed
 from rubric_measures.measures.measure import (
     column_named,
     columns_named,
@@ -235,14 +237,14 @@ def compare(
     left_out = lacking if measures is None and len(lacking) < len(found) else []
     warn("not compared by %s: too few runs have a score, or the baseline has none", ", ".join(left_out) or 0)
     kept = {name: values for name, values in found.items() if name not in left_out}
-    with naming(*(_called(one) for one in scores)):
+    with naming(*map(_name, scores)):
         compared = {name: compare_runs(values, name, baseline=baseline, tests=tests) for name, values in kept.items()}
     powered: Mapping[str, Mapping[str, PredictionPowered]] = {}
     if assessor_scores is not None:
         queries = {query for of in kept.values() for values in of.values() for query in values}
         names = {"queries": queries, "runs": {run for of in kept.values() for run in of}, "measures": list(kept)}
         assessed = per_query_scores([assessor_scores], form, None, names)
-        with naming(_called(assessor_scores)):
+        with naming(_name(assessor_scores)):
             powered = powered_means(kept, assessed, tests.level)
     return Comparisons(compared, left_out, AskedComparison(measures, runs, baseline, tests, form), kept, powered)
 
@@ -251,7 +253,7 @@ def per_query_scores(
     scores: Sequence[QueryScores],
     form: Form | None,
     measures: str | Sequence[str] | None,
-    told: Mapping[str, Collection[str]] | None = None,
+    told: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, _Values]:
     """Measure -> run -> query -> score of all sources together; the measures that are named, or all.
 
@@ -261,21 +263,14 @@ def per_query_scores(
         UnknownNameError: there is no such measure.
         InputError: no per-query scores, or a run comes twice.
     """
-    sources = [_read(one, form, told or {}) for one in scores]
-    named = dict.fromkeys(name for source in sources for name in source.by_measure)
+    sources = [(_name(one), _read(one, form, ranks=False, **told).by_query) for one in scores]
+    named = dict.fromkeys(name for _, source in sources for name in source)
     known = [name for name in named if name != _ANY] or ["score"] * (_ANY in named)
     if not known:
-        names = ", ".join(source.name for source in sources) or "name scores"
+        names = ", ".join(name for name, _ in sources) or "name scores"
         raise InputError(f"{names}: no per-query scores; print them with -q, or a board as JSON")
     asked = [measures] if isinstance(measures, str) else measures
     return {name: _together(sources, name) for name in dict.fromkeys(_column(one, known) for one in asked or known)}
-
-
-def _called(scores: QueryScores) -> str:
-    """What messages call a source."""
-    if isinstance(scores, str | os.PathLike):
-        return path_name(scores)
-    return "the board" if isinstance(scores, Leaderboard) else "scores"
 
 
 def _column(name: str, known: Sequence[str]) -> str:
@@ -286,39 +281,13 @@ def _column(name: str, known: Sequence[str]) -> str:
         raise
 
 
-class _Source(NamedTuple):
-    """What one source holds: measure -> run -> query -> score."""
-
-    name: str
-    by_measure: Mapping[str, _Values]
-
-
-def _read(scores: QueryScores, form: Form | None, known: Mapping[str, Collection[str]]) -> _Source:
-    from rubric_measures.formats.leaderboards import read_leaderboard
-
-    if isinstance(scores, Leaderboard):
-        return _Source(
-            _called(scores),
-            {name: {run: scores.scored(run, name) for run in scores.values} for name in scores.measures},
-        )
-    if isinstance(scores, Mapping) and not are_rows(scores):
-        values: Any = scores
-        return _Source(_called(scores), {_ANY: values})
-    with file_path(scores) as path:
-        table = read_leaderboard(path, form=form, **known)
-        by_measure = {name: found for name in table.measures if (found := table.per_query(name))}
-        # A run with scores by another measure alone has none by this one, which is said.
-        none: _Values = {run: {} for run in (*table.run_ids, *table.unscored)}
-        return _Source(_called(scores), {name: {**none, **found} for name, found in by_measure.items()})
-
-
-def _together(sources: Sequence[_Source], measure: str) -> dict[str, Mapping[str, float]]:
+def _together(sources: Sequence[tuple[str, Mapping[str, _Values]]], measure: str) -> dict[str, Mapping[str, float]]:
     """Run -> query -> score of all sources."""
     found: dict[str, Mapping[str, float]] = {}
-    for source in sources:
-        for run_id, values in source.by_measure.get(measure, source.by_measure.get(_ANY, {})).items():
+    for name, source in sources:
+        for run_id, values in source.get(measure, source.get(_ANY, {})).items():
             if run_id in found:
-                raise InputError(f"{source.name}: run {run_id!r} is in another file, too; give each run once")
+                raise InputError(f"{name}: run {run_id!r} is in another file, too; give each run once")
             if run_id not in BELOW:
                 found[run_id] = values
     return found
@@ -574,25 +543,26 @@ def correlate(
     given = (measures, official_measure, coefficients, form, official_ranks, compat)
     about = AskedCorrelation(*given, draws, on_failed, None if chosen is None else str(chosen))
     wanted = [measures] if isinstance(measures, str) else measures
-    side = _side(official, "official", form, official_ranks)
+    side = _read(official, form, "official", official_ranks)
     asked = wanted
     if not others:
         side, wanted = _alone(official, side, wanted)
         others = (official,)
-    records, called = [_records(other) for other in others], [_name(other) for other in others]
-    boards = [_board_of_table(other, wanted, bank=bank, grader=chosen, on_failed=on_failed) for other in others]
-    if not any(records) and all(one is other for one, other in zip(boards, others, strict=True)):
+    called, more = [_name(other) for other in others], {"bank": bank, "grader": chosen, "on_failed": on_failed}
+    opened = [_opened(other, **more) for other in others]
+    of_grid = [isinstance(one, RecordGrades) for one in opened]
+    if not any(of_grid) and all(one is other for one, other in zip(opened, others, strict=True)):
         refuse_choice(" and ".join(called), chosen, (), "scores of runs")
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
-    is_paired = official_measure is None and not any(records) and side.choice(None, asked) is None
+    is_paired = official_measure is None and not any(of_grid) and side.choice(None, asked) is None
     column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
     spreads = {f"official {column.name}": errors}
     grid: list[GridCell] = []
-    for other, path, name in zip(boards, records, called, strict=True):
-        if path is not None:
-            known = other.records if isinstance(other, RecordGrades) else None
+    known: Any = {"queries": {query for values in column.queries.values() for query in values}, "runs": column.means}
+    for other, name in zip(opened, called, strict=True):
+        if isinstance(other, RecordGrades) and isinstance(path := other.records.source, str):
             with naming(path):
                 asked_of_grid = parse_measures(wanted or GRID_MEASURES[: 2 if compat == "workbench" else None])
                 grid += correlate_grid(
@@ -601,14 +571,19 @@ def correlate(
                     rubric_measures_of(asked_of_grid),
                     coefficients=names,
                     compat=compat,
-                    bank=known.bank if known else bank_of(bank),
-                    wanted=known.wanted if known else chosen,
-                    on_failed=other.on_failed_given if isinstance(other, RecordGrades) else on_failed,
+                    bank=other.records.bank,
+                    wanted=other.records.wanted,
+                    on_failed=other.on_failed_given,
                     draws=draws,
                 )
                 say(of_wrapped(asked_of_grid))
             continue
-        for scores, spread in _columns(other, wanted, form, column):
+        if isinstance(other, Grades):
+            other = _scored(other, name, wanted)
+        theirs = _read(other, form, **known, measures=wanted or ())
+        # Numbers without a name are by whatever is asked for.
+        chosen_ones = theirs.columns if theirs.is_unnamed else wanted or theirs.columns
+        for scores, spread in (theirs.take(theirs.named(one)) for one in chosen_ones):
             label = scores.name if len(others) == 1 else f"{name}: {scores.name}"
             columns.append(scores)
             spreads[label] = spread
@@ -624,64 +599,68 @@ def correlate(
     return made
 
 
-def _name(scores: Scores) -> str:
+def _name(scores: Scores | QueryScores) -> str:
+    """What messages call scores."""
     if isinstance(scores, str | os.PathLike):
         return path_name(scores)
     name = getattr(scores, "name", None)
-    return name if isinstance(name, str) else "the table" if are_rows(scores) else "scores"
+    kind = "the board" if isinstance(scores, Leaderboard) else "the table" if are_rows(scores) else "scores"
+    return name if isinstance(name, str) else kind
 
 
-def _are_grades(scores: Scores) -> bool:
-    """Whether scores are a table of grades, in a file or in memory, and no leaderboard."""
+def _opened(scores: Scores, **more: Any) -> Any:
+    """Graded records, and a table of grades, as grades; all else as it is."""
     if are_rows(scores):
-        columns = scores[0] if isinstance(scores, list) else getattr(scores, "columns", scores)
-        return GRADES.is_header(list(map(str, columns)))
-    is_file = isinstance(scores, str | os.PathLike) and scores != "-"
-    return is_file and content_of(os.fspath(scores)) == "grades"  # type: ignore[arg-type]
+        is_graded = GRADES.is_header(list(map(str, columns_of(scores))))
+    else:
+        is_named = isinstance(scores, str | os.PathLike) and scores != "-"
+        is_graded = is_named and content_of(os.fspath(scores)) in ("records", "grades")  # type: ignore[arg-type]
+    return load(scores, **more) if is_graded else scores
 
 
-def _board_of_table(scores: Scores, measures: Sequence[str] | None, **more: Any) -> Scores:
-    """The board of a table of grades that says which runs rank what; all else as it is."""
-    if not _are_grades(scores):
-        return scores
-    from rubric_measures.boards.scoring import score_runs
-
-    known = load(scores, **more)
+def _scored(known: Grades, name: str, measures: Sequence[str] | None) -> Leaderboard:
+    """The board of a table of grades that says which runs rank what."""
+    if isinstance(known, RecordGrades):
+        raise InputError("a grid is of a file of graded records, not of records in memory; score them first")
     if not isinstance(known, TableGrades):
         text = "is a table of grades that says no runs; give it to score with run files, or a leaderboard"
-        raise InputError(f"{_name(scores)}: {text}")
-    asked = parse_measures(measures or ("nDCG@10" if are_labels(known) else "RubricCover@20"))
-    runs = ((run.run_id, rankings_for(run, known)) for run in known.runs)
-    return score_runs(known, runs, asked if are_labels(known) else rubric_measures_of(asked))
-
-
-def _records(scores: Scores) -> str | None:
-    """The file of graded records behind scores, where that is what they are."""
-    if isinstance(scores, RecordGrades) and isinstance(scores.records.source, str):
-        return scores.records.source
-    if isinstance(scores, str | os.PathLike) and os.fspath(scores) != "-":
-        return os.fspath(scores) if content_of(os.fspath(scores)) == "records" else None
-    return None
+        raise InputError(f"{name}: {text}")
+    usual = "nDCG@10" if are_labels(known) else "RubricCover@20"
+    return score(known, None, measures or usual, overall=False, notes=False)
 
 
 @dataclass(frozen=True)
-class _Side:
-    """A leaderboard, the official one or another.
+class _Scores:
+    """Scores of any form.
 
     Attributes:
-        name: what it is called in messages.
-        columns: its columns.
+        name: what messages call them.
+        columns: the columns.
         take: name of a column -> its scores, and the standard errors that the file gives or per-query scores have.
+        runs: all runs, also those without a score by some measure.
+        is_unnamed: whether the numbers name no measure.
     """
 
     name: str
     columns: Sequence[str]
     take: Callable[[str], tuple[RunScores, Mapping[str, float]]]
+    runs: Iterable[str] = ()
+    is_unnamed: bool = False
+
+    @property
+    def by_query(self) -> dict[str, _Values]:
+        """Column -> run -> query -> score, of the columns that have such; `_ANY` is one without a name."""
+        found = {_ANY if self.is_unnamed else name: self.take(name)[0].queries for name in self.columns}
+        return {name: {**{run: {} for run in self.runs}, **of} for name, of in found.items() if of}
+
+    def named(self, name: str) -> str:
+        """The column that a name means."""
+        return column_named(name, self.columns, f"(columns of {self.name})")
 
     def choice(self, name: str | None, wanted: Sequence[str] | None) -> str | None:
         """The column that is named, or the only one that is asked for; None where there are several."""
         if name is not None:
-            return column_named(name, self.columns, f"(columns of {self.name})")
+            return self.named(name)
         asked = list(dict.fromkeys(found for one in wanted or () for found in columns_named(one, self.columns)))
         choice = asked if len(asked) == 1 else self.columns
         return choice[0] if len(choice) == 1 else None
@@ -706,26 +685,35 @@ class _Side:
         )
 
 
-def _side(scores: Scores, kind: str, form: Form | None, ranks: bool | None = None, **known: Any) -> _Side:
-    """A leaderboard of any sort; `kind` is `official` or empty, and `known` tells columns of a file that does not."""
+def _read(
+    scores: Scores | QueryScores, form: Form | None, kind: str = "", ranks: bool | None = None, **known: Any
+) -> _Scores:
+    """Scores of any form.
+
+    Args:
+        scores: the scores.
+        form: the form of a file, where it cannot be seen.
+        kind: `official` or empty.
+        ranks: whether the numbers are ranks, 1 best; None where the name of the column tells.
+        known: tells columns of a file that does not.
+    """
     from rubric_measures.analysis import leaderboards as correlation
     from rubric_measures.formats.leaderboards import read_leaderboard
 
     called = f"the {kind} " if kind else "the "
     if isinstance(scores, Mapping) and not are_rows(scores):
         given = _given_scores(kind or "scores", scores)
-        return _Side(f"{called}scores", [given.name], lambda _: (given, {}))
+        return _Scores(f"{called}scores", [given.name], lambda _: (given, {}), is_unnamed=True)
     if isinstance(scores, RecordGrades):
-        grid = "a grid is of a file of graded records, not of records in memory"
-        what = "the official scores are a leaderboard, not grades" if kind else grid
-        raise InputError(f"{what}; score them first")
+        raise InputError("the official scores are a leaderboard, not grades; score them first")
     if isinstance(scores, Leaderboard):
+        board = scores
 
         def of_board(name: str) -> tuple[RunScores, Mapping[str, float]]:
-            found = correlation.scores_of_board(scores, name)
+            found = correlation.scores_of_board(board, name)
             return found, correlation.standard_errors(found)
 
-        return _Side(f"{called}board", scores.measures, of_board)
+        return _Scores(f"{called}board", board.measures, of_board, board.values)
     with file_path(scores) as path:
         table = read_leaderboard(path, form=form, **known)
 
@@ -733,20 +721,25 @@ def _side(scores: Scores, kind: str, form: Form | None, ranks: bool | None = Non
         found = correlation.scores_of_table(table, name, ranks=ranks)
         return found, {**correlation.standard_errors(found), **table.errors(name)}
 
-    return _Side(path, table.measures, of_table)
+    # A run with scores by another measure alone has none by this one, which is said.
+    return _Scores(_name(scores), table.measures, of_table, (*table.run_ids, *table.unscored))
 
 
 def _given_scores(name: str, scores: Any) -> RunScores:
-    """The scores of run -> score."""
+    """The scores of run -> score, or of run -> query -> score."""
     from rubric_measures.analysis.leaderboards import RunScores
 
     try:
+        if all(isinstance(one, Mapping) for one in scores.values()):
+            means = {run: fmean(of_query.values()) for run, of_query in scores.items() if of_query}
+            return RunScores(name, means, scores)
         return RunScores(name, {str(run): float(score) for run, score in scores.items()})
     except (TypeError, ValueError):
-        raise InputError(f"the {name}: expected run -> score; found {scores!r:.60}") from None
+        problem = f"expected run -> score, or run -> query -> score; found {scores!r:.60}"
+        raise InputError(f"the {name}: {problem}") from None
 
 
-def _alone(board: Scores, side: _Side, wanted: Sequence[str] | None) -> tuple[_Side, Sequence[str]]:
+def _alone(board: Scores, side: _Scores, wanted: Sequence[str] | None) -> tuple[_Scores, Sequence[str]]:
     """The official columns of one leaderboard, which stand beside ours, and ours."""
     if hasattr(board, "read") or board == "-":
         raise InputError(f"{side.name}: is read twice; give a file, or name a leaderboard to correlate with it")
@@ -759,17 +752,6 @@ def _alone(board: Scores, side: _Side, wanted: Sequence[str] | None) -> tuple[_S
             "with it, or score with qrels, too"
         )
     return replace(side, columns=official), ours
-
-
-def _columns(
-    other: Scores, wanted: Sequence[str] | None, form: Form | None, official: RunScores
-) -> list[tuple[RunScores, Mapping[str, float]]]:
-    """The columns to correlate, each with its standard errors; numbers without a name are by whatever is asked for."""
-    queries = {query for values in official.queries.values() for query in values}
-    side = _side(other, "", form, queries=queries, runs=official.means, measures=wanted or ())
-    is_unnamed = isinstance(other, Mapping) and not are_rows(other)
-    asked = side.columns if is_unnamed else wanted or side.columns
-    return [side.take(column_named(name, side.columns, f"(columns of {side.name})")) for name in asked]
 
 
 class AskedDesign(Struct, frozen=True):
