@@ -15,9 +15,10 @@ import dataclasses
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
@@ -27,7 +28,14 @@ from rubric_measures.api.evaluating import evidence, write_report
 from rubric_measures.api.grading import grade, grade_support, sentence_bank
 from rubric_measures.api.loading import Bank, File, GradedRecords, are_rows, bank_of, file_path, is_file, load
 from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, score
-from rubric_measures.api.versions import AnswerVersion, compare_versions, paired_runs, read_version, settings_of
+from rubric_measures.api.versions import (
+    AnswerVersion,
+    compare_versions,
+    paired_runs,
+    part_of,
+    read_version,
+    settings_of,
+)
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.base.words import sentence_ends
@@ -65,12 +73,32 @@ _LOG = logging.getLogger("rubric_measures")
 
 def answer_tables_of(
     answers: Any, columns: Mapping[str, str] | None = None, systems: Sequence[str] = ()
-) -> list[tuple[str, AnswerTable]]:
-    """(name of the run where the rows say none, table)."""
+) -> list[AnswerTable]:
+    """The tables, of which each row says its run: where it said none, that is what the table is called."""
     if isinstance(answers, Mapping) and not are_rows(answers):
-        return [(str(name), _table(source, columns, systems)) for name, source in answers.items()]
+        return [_in_runs(_table(one, columns, systems), {"": str(name)}) for name, one in answers.items()]
     several = isinstance(answers, list | tuple) and answers and all(_is_source(one) for one in answers)
-    return _named_by_file([_table(one, columns, systems) for one in (answers if several else [answers])])
+    tables = [_table(one, columns, systems) for one in (answers if several else [answers])]
+    stems = [table.stem for table in tables]
+    if len(set(stems)) < len(stems):
+        # Two files of one name are told apart by their folders.
+        stems = [str(Path(table.name).with_suffix("")) for table in tables]
+    if len(set(stems)) < len(stems):
+        raise InputError("one table is given twice; name each once, or give them names", settings=("answers",))
+    said = [{row.run_id for row in table.rows} for table in tables]
+    clash = any(one & other for one, other in combinations(said, 2))
+    named = []
+    for table, stem, runs in zip(tables, stems, said, strict=True):
+        longer = {run: f"{stem}/{run}" for run in runs} if clash and len(runs) > 1 else {}
+        alone = dict.fromkeys(runs, stem) if clash and len(runs) == 1 else {}
+        named.append(_in_runs(table, {"": stem, **longer, **alone}))
+    return named
+
+
+def _in_runs(table: AnswerTable, names: Mapping[str, str]) -> AnswerTable:
+    """The table with other names of runs, of run -> name."""
+    rows = (row._replace(run_id=names.get(row.run_id, row.run_id)) for row in table.rows)
+    return dataclasses.replace(table, rows=tuple(rows))
 
 
 def _is_source(one: object) -> bool:
@@ -85,39 +113,9 @@ def _table(source: Any, columns: Mapping[str, str] | None, systems: Sequence[str
     return read_answer_table(source.to_pandas() if hasattr(source, "to_pandas") else source, columns, systems)
 
 
-def _named_by_file(tables: Sequence[AnswerTable]) -> list[tuple[str, AnswerTable]]:
-    """The tables with the names of their files; two files of one name are told apart by their folders."""
-    stems = [table.stem for table in tables]
-    if len(set(stems)) < len(stems):
-        stems = [str(Path(table.name).with_suffix("")) for table in tables]
-    if len(set(stems)) < len(stems):
-        raise InputError("one table is given twice; name each once, or give them names", settings=("answers",))
-    said = [{row.run_id for row in table.rows} for table in tables]
-    clash = any(one & other for place, one in enumerate(said) for other in said[place + 1 :])
-    named = []
-    for stem, table, run_ids in zip(stems, tables, said, strict=True):
-        if clash and run_ids != {""}:
-            rows = [row._replace(run_id="" if len(run_ids) == 1 else f"{stem}/{row.run_id}") for row in table.rows]
-            table = AnswerTable(table.name, tuple(rows), table.columns, table.unused)
-        named.append((stem, table))
-    return named
-
-
-def _runs_in(tables: Sequence[tuple[str, AnswerTable]]) -> list[str]:
+def _runs_in(tables: Sequence[AnswerTable]) -> list[str]:
     """The runs of tables, in their order."""
-    return list(dict.fromkeys(row.run_id or name for name, table in tables for row in table.rows))
-
-
-def _renamed(
-    tables: Sequence[tuple[str, AnswerTable]], taken: Sequence[str]
-) -> tuple[list[tuple[str, AnswerTable]], dict[str, str]]:
-    """The tables with names of runs that are not taken, and those names by the ones that stand in the tables."""
-    names = {run: f"{run} before" if run in taken else run for run in _runs_in(tables)}
-    made = []
-    for stem, table in tables:
-        rows = tuple(row._replace(run_id=names[row.run_id or stem]) for row in table.rows)
-        made.append((stem, AnswerTable(table.name, rows, table.columns, table.unused)))
-    return made, names
+    return list(dict.fromkeys(row.run_id for table in tables for row in table.rows))
 
 
 @dataclass
@@ -140,7 +138,7 @@ class Questions:
         return list(dict.fromkeys(run_id for _, run_id in self.answers))
 
 
-def asked_in(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -> Questions:
+def asked_in(tables: Sequence[AnswerTable], bank: TestBank | None) -> Questions:
     """Brings together what the tables say of each question.
 
     Raises:
@@ -149,25 +147,20 @@ def asked_in(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -
     """
     asked = Questions()
     ids = _query_ids(tables, bank)
-    for name, table in tables:
+    for table in tables:
         _note_table(table)
         for row in table.rows:
-            where = f"{table.name}:{row.line}"
-            query_id = ids[table.name, row.query_id, row.query]
+            query_id = ids[row.query_id, row.query]
             asked.texts.setdefault(query_id, row.query)
-            key = (query_id, row.run_id or name)
-            if key in asked.answers:
-                before = asked.answers[key][0]
-                problem = f"{key[1]} answers {short(row.query)} a second time (before: {before}); keep one, or name a "
+            where, first = asked.answers.setdefault((query_id, row.run_id), (f"{table.name}:{row.line}", row))
+            if first is not row:
+                problem = f"{row.run_id} answers {short(row.query)} a second time (before: {where}); keep one, or name "
                 raise FormatError(
-                    f"{problem}column that tells runs apart", path=table.name, line=row.line, settings=("columns",)
+                    f"{problem}a column that tells runs apart", path=table.name, line=row.line, settings=("columns",)
                 )
-            asked.answers[key] = (where, row)
-            if row.reference:
-                known = asked.references.setdefault(query_id, row.reference)
-                if known != row.reference:
-                    problem = f"{short(row.query)} has another reference answer in a row above; keep one"
-                    raise FormatError(problem, path=table.name, line=row.line, field=table.columns["reference"])
+            if row.reference and asked.references.setdefault(query_id, row.reference) != row.reference:
+                problem = f"{short(row.query)} has another reference answer in a row above; keep one"
+                raise FormatError(problem, path=table.name, line=row.line, field=table.columns["reference"])
     return asked
 
 
@@ -183,61 +176,48 @@ def _note_table(table: AnswerTable) -> None:
     _LOG.info("%s: %s (%s%s)", table.name, counted(len(table.rows), "answer"), read, left)
 
 
-def _query_ids(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -> dict[tuple[str, str, str], str]:
-    """(table, id, question) as they stand in rows -> query id.
+def _query_ids(tables: Sequence[AnswerTable], bank: TestBank | None) -> dict[tuple[str, str], str]:
+    """(id, question) as they stand in rows -> query id.
 
     Ids of a column `id` may be those of rows. They are taken for those of questions only where each question has one,
     and each id one question; else questions are told apart by their texts.
     """
-    texts: dict[str, tuple[str, str, int]] = {}
-    given: dict[str, tuple[str, str, int]] = {}
-    problem: FormatError | None = None
-    has_ids = all("id" in table.columns for _, table in tables)
-    for _, table in tables:
-        for row in table.rows:
-            if not has_ids or not row.query_id:
-                has_ids = False
-                continue
-            known, *_ = texts.setdefault(row.query, (row.query_id, table.name, row.line))
-            question, *_ = given.setdefault(row.query_id, (row.query, table.name, row.line))
-            if problem is None and (known != row.query_id or question != row.query):
-                said = (
-                    f"{short(row.query)} has the ids {known} and {row.query_id}"
-                    if known != row.query_id
-                    else f"id {row.query_id} is of {short(question)} and of {short(row.query)}"
-                )
-                problem = FormatError(
-                    f"{said}; an id is that of a query, one for all runs",
-                    path=table.name, line=row.line, settings=("columns",),
-                )  # fmt: skip
+    has_ids = all("id" in table.columns and all(row.query_id for row in table.rows) for table in tables)
+    problem = next(_two_ids(tables), None) if has_ids else None
     if problem is not None:
-        if any(table.columns.get("id", "id").lower() != "id" for _, table in tables):
+        if any(table.columns["id"].lower() != "id" for table in tables):
             raise problem
         _LOG.info("the column id names rows; queries are told apart by their texts", extra={"settings": ("columns",)})
         has_ids = False
-    return _ids_of(tables, bank, has_ids)
-
-
-def _ids_of(
-    tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None, has_ids: bool
-) -> dict[tuple[str, str, str], str]:
     of_text: dict[str, str] = {}
     for query_id, text in ({} if bank is None else bank.query_texts).items():
         of_text.setdefault(_same(text), query_id)
     known = set() if bank is None else set(bank.items)
-    questions = list(dict.fromkeys(_same(row.query) for _, table in tables for row in table.rows))
-    free = (f"q{number:0{max(2, len(str(len(questions))))}}" for number in range(1, 1 << 60))
-    found: dict[tuple[str, str, str], str] = {}
-    for _, table in tables:
-        for row in table.rows:
-            text = _same(row.query)
-            if has_ids and (row.query_id in known or text not in of_text):
-                query_id = row.query_id
-            else:
-                query_id = of_text.get(text) or next(one for one in free if one not in known)
-                of_text[text] = query_id
-            found[table.name, row.query_id, row.query] = query_id
+    pairs = dict.fromkeys((row.query_id, row.query) for table in tables for row in table.rows)
+    width = max(2, len(str(len({_same(query) for _, query in pairs}))))
+    free = (name for number in count(1) if (name := f"q{number:0{width}}") not in known)
+    found = {}
+    for said, query in pairs:
+        text = _same(query)
+        if has_ids and (said in known or text not in of_text):
+            found[said, query] = said
+        else:
+            found[said, query] = of_text[text] = of_text.get(text) or next(free)
     return found
+
+
+def _two_ids(tables: Sequence[AnswerTable]) -> Iterator[FormatError]:
+    """What is wrong with ids: a question has two, or one is of two questions."""
+    texts: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for table in tables:
+        for row in table.rows:
+            known, question = texts.setdefault(row.query, row.query_id), given.setdefault(row.query_id, row.query)
+            said = f"id {row.query_id} is of {short(question)} and of {short(row.query)}"
+            said = said if known == row.query_id else f"{short(row.query)} has the ids {known} and {row.query_id}"
+            if known != row.query_id or question != row.query:
+                problem = f"{said}; an id is that of a query, one for all runs"
+                yield FormatError(problem, path=table.name, line=row.line, settings=("columns",))
 
 
 def _same(text: str) -> str:
@@ -259,14 +239,13 @@ def given_bank(bank: Bank | None, bank_from: BankSource | None, folder: Path | N
     if bank is not None and bank_from is not None:
         raise InputError("a bank is given, so none is made; leave one out", settings=("bank", "bank_from"))
     kept = None if folder is None else folder / "bank.csv"
-    if kept is None or not kept.exists():
-        return bank_of(bank)
-    there = bank_of(kept)
-    if bank is None:
+    there = bank_of(kept) if kept is not None and kept.exists() else None
+    given = bank_of(bank)
+    if there is None:
+        return given
+    if given is None:
         _LOG.info("%s is used again; remove it to have it made anew", kept)
         return there
-    given = bank_of(bank)
-    assert given is not None and there is not None
     if dict(given.items) != dict(there.items):
         text = f"{kept} holds another bank, perhaps edited; name that one, remove it, or name another folder"
         raise InputError(text, settings=("bank", "output"))
@@ -682,7 +661,7 @@ def evaluate_answers(
     if run is not None and run not in runs:
         raise UnknownNameError("run", run, runs, settings=("run",))
     compared: tuple[dict[str, str], list[str]] = {}, []
-    earlier: list[tuple[str, AnswerTable]] = []
+    earlier: list[AnswerTable] = []
     if before is not None:
         compared = paired_runs(before.runs, runs, run)
     elif isinstance(against, str) and against in runs and not Path(against).exists():
@@ -691,7 +670,9 @@ def evaluate_answers(
             text = f"{against} is the only run that is left to be compared with {against}"
             raise InputError(text, settings=("against", "run"))
     elif against is not None:
-        earlier, names = _renamed(answer_tables_of(against, columns, systems), runs)
+        earlier = answer_tables_of(against, columns, systems)
+        names = {one: f"{one} before" if one in runs else one for one in _runs_in(earlier)}
+        earlier = [_in_runs(table, names) for table in earlier]
         pairs, left_out = paired_runs(names, runs, run)
         compared = {one: names[other] for one, other in pairs.items()}, left_out
     known = given_bank(bank, bank_from, folder)
@@ -824,8 +805,8 @@ def _folder(output: str | os.PathLike[str]) -> Path:
 def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:
     """The answers as passages."""
     answers = [Answer(query_id, run_id, row.answer) for (query_id, run_id), (_, row) in asked.answers.items()]
-    if not contexts and (count := sum(bool(row.contexts) for _, row in asked.answers.values())):
-        tell(f"retrieved contexts of {counted(count, 'answer')} are not graded; they can be", settings=("contexts",))
+    if not contexts and (number := sum(bool(row.contexts) for _, row in asked.answers.values())):
+        tell(f"retrieved contexts of {counted(number, 'answer')} are not graded; they can be", settings=("contexts",))
     return list(pool([], 1, {}, answers=answers, queries=asked.texts, max_words=None))
 
 
@@ -834,49 +815,43 @@ def _retrieved(made: EvaluatedAnswers, asked: Questions, asking: Mapping[str, An
 
     Contexts are graded for the items that some answer to their question misses, and for no others.
     """
+    contexts = {
+        key: {f"context/{answer_doc_id(text)}": text for text in row.contexts}
+        for key, (_, row) in asked.answers.items()
+        if row.contexts
+    }
     missed: dict[tuple[str, str], list[RubricItem]] = {}
-    docs: dict[str, str] = {}
-    rows: dict[str, list[tuple[str, str, float]]] = {}
     for query in made.evidence:
         for run in made.runs:
-            _, row = asked.answers.get((query.query_id, run), ("", None))
             lacking = [
                 item
                 for item in query.items
                 if not query.is_covered(item.item_id, run)
                 and query.cells[item.item_id][run].status in ("graded", "missing")
             ]
-            if row is None or not row.contexts or not lacking:
-                continue
-            missed[query.query_id, run] = lacking
-            for rank, text in enumerate(dict.fromkeys(row.contexts), 1):
-                doc_id = f"context/{answer_doc_id(text)}"
-                docs[doc_id] = text
-                rows.setdefault(run, []).append((query.query_id, doc_id, 1 / rank))
+            if lacking and (query.query_id, run) in contexts:
+                missed[query.query_id, run] = lacking
     if not missed:
         return {}
-    wanted = {(query_id, item.item_id) for (query_id, _), items in missed.items() for item in items}
-    items = {
-        query_id: kept
-        for query_id, of_query in made.bank.items.items()
-        if (kept := tuple(item for item in of_query if (query_id, item.item_id) in wanted))
-    }
-    bank = TestBank(items, made.bank.query_texts, made.bank.facet_texts)
+    bank = part_of(made.bank, {(query_id, item.item_id) for (query_id, _), items in missed.items() for item in items})
+    docs = {doc_id: text for key in missed for doc_id, text in contexts[key].items()}
+    rows: dict[str, list[tuple[str, str, float]]] = {run: [] for _, run in missed}
+    for query_id, run in missed:
+        rows[run] += [(query_id, doc_id, 1 / rank) for rank, doc_id in enumerate(contexts[query_id, run], 1)]
     runs = [make_run(run, of_run) for run, of_run in rows.items()]
-    groups = pool(runs, len(docs), docs, queries={one: asked.texts[one] for one in items}, max_words=None)
+    groups = pool(runs, len(docs), docs, queries={one: asked.texts[one] for one in bank.items}, max_words=None)
     output = None if made.folder is None else made.folder / "contexts.jsonl.gz"
     graded = load(grade(list(groups), bank, output=output, **asking), bank).queries
     levels = {query.query_id: query.level for query in made.evidence}
     found: dict[tuple[str, str, str], bool] = {}
-    for run, of_run in rows.items():
-        for query_id in dict.fromkeys(query_id for query_id, _, _ in of_run):
-            of_query = graded[query_id]
-            places = {item.item_id: place for place, item in enumerate(of_query.items)}
-            at = [of_query.docs[doc_id] for one, doc_id, _ in of_run if one == query_id]
-            for item in missed[query_id, run]:
-                grades = of_query.grades[at, places[item.item_id]]
-                if (has := bool((grades >= levels[query_id]).any())) or of_query.valid[at, places[item.item_id]].all():
-                    found[query_id, item.item_id, run] = has
+    for (query_id, run), items in missed.items():
+        of_query = graded[query_id]
+        places = {item.item_id: place for place, item in enumerate(of_query.items)}
+        at = [of_query.docs[doc_id] for doc_id in contexts[query_id, run]]
+        for item_id in (item.item_id for item in items):
+            has = bool((of_query.grades[at, places[item_id]] >= levels[query_id]).any())
+            if has or of_query.valid[at, places[item_id]].all():
+                found[query_id, item_id, run] = has
     for run in rows:
         told = [has for (_, _, one), has in found.items() if one == run]
         _LOG.info("%s: of %s that it misses, %d were retrieved and not said, %d were not retrieved",

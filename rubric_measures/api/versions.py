@@ -217,6 +217,16 @@ def _side(queries: Mapping[str, QueryEvidence], run: str, name: str) -> Side:
     )
 
 
+def part_of(bank: TestBank, cells: _Cells) -> TestBank:
+    """The bank of some of the (query, item) alone."""
+    items = {
+        query_id: kept
+        for query_id, of_query in bank.items.items()
+        if (kept := tuple(item for item in of_query if (query_id, item.item_id) in cells))
+    }
+    return TestBank(items, bank.query_texts, bank.facet_texts)
+
+
 def _doubtful(
     flips: _Cells,
     texts: Sequence[Mapping[str, str]],
@@ -226,20 +236,16 @@ def _doubtful(
     asking: Mapping[str, Any],
 ) -> _Cells:
     """The changed facts that some grade does not find again: both answers are graded for them alone, with no cache."""
-    of_query = {query_id: question for query_id, question in asked.items() if query_id in {name for name, _ in flips}}
-    items = {
-        query_id: tuple(item for item in question.items if (query_id, item.item_id) in flips)
-        for query_id, question in of_query.items()
-    }
+    texts_of = {query_id: question.text for query_id, question in asked.items()}
+    bank = part_of(TestBank({query_id: tuple(question.items) for query_id, question in asked.items()}, texts_of), flips)
     names = ("before", "after")
-    bank = TestBank(items, {query_id: question.text for query_id, question in of_query.items()})
     answers = [
         Answer(query_id, name, of_side[query_id])
         for name, of_side in zip(names, texts, strict=True)
-        for query_id in of_query
+        for query_id in bank.items
         if of_side.get(query_id, "").strip()
     ]
-    groups = list(pool([], 1, {}, answers=answers, queries=bank.query_texts, max_words=None))
+    groups = list(pool([], 1, {}, answers=answers, queries={one: texts_of[one] for one in bank.items}, max_words=None))
     again = {**asking, "calls": dataclasses.replace(asking["calls"], cache=None), "give_up_after": None}
     doubtful: _Cells = set()
     for _ in range(times):

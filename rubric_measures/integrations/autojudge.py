@@ -14,15 +14,14 @@ from nothing: Auto-Judge asks for three methods and one attribute.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
 from ir_measures.measures.base import Measure
@@ -30,12 +29,16 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened, warn
 from rubric_measures.base.plugins import require
+from rubric_measures.boards.scoring import cell_of
 from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows, written_rows
 from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.grading.asking import Asking
+from rubric_measures.measures.findings import say
 from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed
-from rubric_measures.models.settings import CalledModel, Calls
+from rubric_measures.measures.measure import parse_measures, rubric_measures_of
+from rubric_measures.measures.scoring import Plan
+from rubric_measures.models.settings import Calls
 from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of, write_graded
 from rubric_measures.types.entities import Gap, ItemKind, TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
@@ -134,17 +137,13 @@ def told_to_the_runner(method: Callable[P, T]) -> Callable[P, T]:
     return told
 
 
-@contextlib.contextmanager
-def output_file(settings: Mapping[str, Any], ending: str) -> Iterator[Path]:
-    """Where a file beside the leaderboard goes, `FILEBASE.ENDING` in the output folder; by hand it is thrown away."""
-    name = f"{Path(str(settings.get('filebase') or 'rubric')).name}.{ending}"
-    if settings.get("outdir"):
-        folder = Path(settings["outdir"])
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder / name
-        return
-    with tempfile.TemporaryDirectory() as folder_name:
-        yield Path(folder_name) / name
+def output_file(settings: Mapping[str, Any], ending: str) -> Path | None:
+    """Where a file beside the leaderboard goes, `FILEBASE.ENDING` in the output folder; by hand there is none."""
+    if not settings.get("outdir"):
+        return None
+    folder = Path(settings["outdir"])
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{Path(str(settings.get('filebase') or 'rubric')).name}.{ending}"
 
 
 def topic_text(topic: Any) -> str:
@@ -178,29 +177,46 @@ def answers_of(reports: Iterable[Any], topics: Iterable[str]) -> list[Answer]:
 
 
 def leaderboard(
-    described: Mapping[str, str],
     values: Mapping[str, Mapping[str, Mapping[str, float | None]]],
-    means: Mapping[str, Mapping[str, float | None]],
     answers: Sequence[Answer],
     topics: Sequence[str],
+    described: Mapping[str, str] = MappingProxyType({}),
+    ratings: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> Any:
     """Auto-Judge's leaderboard: every run and topic, and `all`; `L` is the length in whitespace words.
 
-    A value that is not there because grades failed has no entry. A run of empty answers is there, too.
+    A topic that a run does not answer is a 0. A value that is not there because grades failed has no
+    entry, and is in no mean.
+
+    Args:
+        values: run -> measure -> topic -> value.
+        answers: the answers.
+        topics: all topics.
+        described: measure -> what it is, where it is none of ir_measures'.
+        ratings: run -> measure -> its value over all topics, of measures that have none by topic.
     """
     base = require("autojudge_base", "autojudge")
-    specs = [base.MeasureSpec(name, description=text) for name, text in described.items()]
+    names = dict.fromkeys(name for columns in values.values() for name in columns)
+    measures = {name: None if name in described else parse_measures(name)[0] for name in names}
+    texts = {name: described.get(name) or getattr(one, "SHORT_DESC", "") for name, one in measures.items()}
+    specs = [base.MeasureSpec(name, description=text) for name, text in {**texts, **described}.items()]
     spec = base.LeaderboardSpec((*specs, base.MeasureSpec("L", int, "Length in whitespace words.")))
     lengths = {answer[:2]: answer.words for answer in answers}
     entries = []
     for run_id, columns in values.items():
-        words = [lengths.get((query_id, run_id), 0) for query_id in topics]
-        for query_id, length in zip(topics, words, strict=True):
-            found = {name: column.get(query_id) for name, column in columns.items()}
-            row = {name: value for name, value in found.items() if value is not None}
-            entries.append(base.LeaderboardEntry(run_id, query_id, {**row, "L": length}))
-        row = {name: mean for name, mean in means[run_id].items() if mean is not None}
-        entries.append(base.LeaderboardEntry(run_id, spec.all_topic_id, {**row, "L": sum(words) / len(words)}))
+        words = [lengths.get((topic, run_id), 0) for topic in topics]
+        full = {
+            name: [column.get(topic) if (topic, run_id) in lengths else 0.0 for topic in topics]
+            for name, column in columns.items()
+        }
+        means = {name: cell_of(column, measure=measures[name]).mean for name, column in full.items()}
+        rows = [{name: column[place] for name, column in full.items()} for place in range(len(topics))]
+        ends = [*words, sum(words) / len(words)]
+        for topic, row, length in zip(
+            [*topics, spec.all_topic_id], [*rows, {**ratings.get(run_id, {}), **means}], ends, strict=True
+        ):
+            found = {name: value for name, value in row.items() if value is not None}
+            entries.append(base.LeaderboardEntry(run_id, topic, {**found, "L": length}))
     return base.Leaderboard(measures=spec.names, spec=spec, entries=tuple(entries))
 
 
@@ -262,7 +278,6 @@ class SupportJudge(_LeaderboardJudge):
             MeasureError: a measure is wrong, or too many grades failed.
         """
         from rubric_measures.api import grade_support, score
-        from rubric_measures.measures.measure import parse_measures
 
         chosen = SupportSettings.of(settings)
         # A wrong measure is found before a call is made.
@@ -278,12 +293,10 @@ class SupportJudge(_LeaderboardJudge):
             asking=chosen.asked,
             calls=chosen.called(llm_config, settings),
         )
-        with output_file(settings, "support.jsonl.gz") as path:
-            write_graded(path, records)
-            board = score(str(path), None, measures, overall=False)
-        described = {name: getattr(one, "SHORT_DESC", "") for name in board.measures for one in parse_measures([name])}
-        values = {run_id: board.values[run_id] for run_id in dict.fromkeys(answer.run_id for answer in answers)}
-        return _complete(described, values, answers, sorted(topics))
+        _write(settings, "support.jsonl.gz", records)
+        board = score(records, None, measures, overall=False)
+        runs = dict.fromkeys(answer.run_id for answer in answers)
+        return leaderboard({run_id: board.values[run_id] for run_id in runs}, answers, sorted(topics))
 
 
 @dataclass(frozen=True)
@@ -301,6 +314,12 @@ class PairwiseSettings(ModelSettings):
         super().__post_init__()
         if self.measures:
             raise InputError("setting measures: a tournament has WinRate and BradleyTerry; leave it out")
+
+
+_DESCRIBED = {
+    "WinRate": "Share of points in the games about the topic; a tie is half a point.",
+    "BradleyTerry": "Strength, on the scale of Elo: 400 points are odds of ten to one, the mean is 1000.",
+}
 
 
 class PairwiseJudge(_LeaderboardJudge):
@@ -328,29 +347,26 @@ class PairwiseJudge(_LeaderboardJudge):
 
         chosen = PairwiseSettings.of(settings)
         topics, answers = _topics_and_answers(rag_topics, rag_responses)
-        with output_file(settings, "games.jsonl") as path:
+        path = output_file(settings, "games.jsonl")
+        if path is not None:
             # Games of an earlier run are of other answers, perhaps; those of these answers come from the cache.
             path.unlink(missing_ok=True)
-            played = tournament(
-                answers=answers,
-                queries=topics,
-                model=chosen.model_name(llm_config),
-                prompt=chosen.prompt,
-                games_per="" if chosen.per_query is None else f"query={chosen.per_query}",
-                save=path,
-                asking=chosen.asked,
-                calls=chosen.called(llm_config, settings),
-            )
+        played = tournament(
+            answers=answers,
+            queries=topics,
+            model=chosen.model_name(llm_config),
+            prompt=chosen.prompt,
+            games_per="" if chosen.per_query is None else f"query={chosen.per_query}",
+            save=path,
+            asking=chosen.asked,
+            calls=chosen.called(llm_config, settings),
+        )
         for note in played.notes:
             _LOG.warning(note)
-        runs = {answer.run_id for answer in answers}
-        values = {run_id: {"WinRate": played.win_rates.get(run_id, {})} for run_id in sorted(runs)}
+        runs = sorted({answer.run_id for answer in answers})
+        values = {run_id: {"WinRate": played.win_rates.get(run_id, {})} for run_id in runs}
         ratings = {one.agent: {"BradleyTerry": one.rating} for one in played.ratings}
-        described = {
-            "WinRate": "Share of points in the games about the topic; a tie is half a point.",
-            "BradleyTerry": "Strength, on the scale of Elo: 400 points are odds of ten to one, the mean is 1000.",
-        }
-        return _complete(described, values, answers, sorted(topics), ratings)
+        return leaderboard(values, answers, sorted(topics), _DESCRIBED, ratings)
 
 
 def _topics_and_answers(topics: Sequence[Any], reports: Iterable[Any]) -> tuple[dict[str, str], list[Answer]]:
@@ -359,29 +375,6 @@ def _topics_and_answers(topics: Sequence[Any], reports: Iterable[Any]) -> tuple[
     if not answers:
         raise InputError("there is no report about any of the topics; name the folder of the runs, and their topics")
     return texts, answers
-
-
-def _complete(
-    described: Mapping[str, str],
-    values: Mapping[str, Mapping[str, Mapping[str, float | None]]],
-    answers: Sequence[Answer],
-    topics: Sequence[str],
-    ratings: Mapping[str, Mapping[str, float]] | None = None,
-) -> Any:
-    """The leaderboard with a 0 for each topic that a run does not answer; means are over what has a value."""
-    there = {answer[:2] for answer in answers}
-    full: dict[str, dict[str, dict[str, float | None]]] = {}
-    means: dict[str, dict[str, float | None]] = {}
-    for run_id, columns in values.items():
-        full[run_id] = {
-            name: {topic: column.get(topic) if (topic, run_id) in there else 0.0 for topic in topics}
-            for name, column in columns.items()
-        }
-        means[run_id] = {**(ratings or {}).get(run_id, {})}
-        for name, column in full[run_id].items():
-            found = [value for value in column.values() if value is not None]
-            means[run_id][name] = sum(found) / len(found) if found else None
-    return leaderboard(described, full, means, answers, topics)
 
 
 @dataclass(frozen=True)
@@ -440,9 +433,8 @@ class JudgeSettings(ModelSettings):
 
 class _Judged(NamedTuple):
     answers: list[Answer]
-    records: list[QueryPassages]
+    records: Sequence[QueryPassages]
     grades: Grades
-    asked: Sequence[Measure] = ()
     measures: Sequence[Measure] = ()
 
 
@@ -510,10 +502,13 @@ class RubricJudge(_LeaderboardJudge):
         judged = _judge(rag_responses, rag_topics, nugget_banks, llm_config, chosen, settings)
         rows: dict[tuple[str, str], float] = {}
         ungraded = 0
-        rankings = _rankings(judged)
+        ranked = {
+            (query_id, run.run_id): ranking.doc_ids
+            for run in runs_of_records(judged.records)
+            for query_id, ranking in run.rankings.items()
+        }
         for answer in judged.answers:
-            ranked = rankings[answer.run_id].get(answer.query_id, ())
-            doc_ids = [one for one in ranked if not isinstance(one, Gap)]
+            doc_ids = [one for one in ranked.get(answer[:2], ()) if not isinstance(one, Gap)]
             labels = judged.grades.queries[answer.query_id].labels(chosen.label, chosen.rel)
             found = [labels[doc_id] for doc_id in doc_ids if doc_id in labels]
             if found or not doc_ids:
@@ -541,21 +536,19 @@ class RubricJudge(_LeaderboardJudge):
             InputError: a setting is wrong, or a topic has no nuggets.
             MeasureError: a measure is wrong.
         """
-        from rubric_measures.boards.scoring import score_runs
-        from rubric_measures.measures.findings import of_wrapped, say
+        from rubric_measures.api import score
 
         chosen = JudgeSettings.of(settings)
         reports = list(rag_responses)
         judged = _judge(reports, rag_topics, nugget_banks, llm_config, chosen, settings, scores=True)
-        board = score_runs(judged.grades, sorted(_rankings(judged).items()), judged.measures, overall=False)
-        say(of_wrapped(judged.asked))
+        board = score(judged.grades, None, judged.measures, overall=False, notes=False)
+        say(board.wrapped)
         if chosen.nugget_grades:
-            _write_grades(reports, judged)
-        described = {
-            name: getattr(one, "SHORT_DESC", "") for name, one in zip(board.measures, judged.measures, strict=True)
-        }
-        means = {run_id: {name: cell.mean for name, cell in row.items()} for run_id, row in board.cells.items()}
-        return leaderboard(described, board.values, means, judged.answers, sorted(judged.grades.queries))
+            _write_grades(reports, judged.records)
+        topics, runs = sorted(judged.grades.queries), sorted({answer.run_id for answer in judged.answers})
+        # A run of empty answers is there, too.
+        nothing = {name: dict.fromkeys(topics, 0.0) for name in board.measures}
+        return leaderboard({run: board.values.get(run, nothing) for run in runs}, judged.answers, topics)
 
 
 def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> TestBank:
@@ -564,7 +557,7 @@ def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, se
 
     kind: ItemKind = "nugget" if chosen.target == "nuggets" else "question"
     asked = [BankQuery(topic.request_id, topic_text(topic)) for topic in topics]
-    with _model(chosen, llm_config, settings).asking() as runner:
+    with chosen.called(llm_config, settings).to(chosen.model_name(llm_config)).asking() as runner:
         caller = Caller(runner, Asking(max_tokens=2048))
         made = generate_bank(asked, caller, kind=kind)
         if made.failures:
@@ -578,11 +571,6 @@ def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, se
         text = "%d lists of nuggets got no importance (topic %s: %s), so nuggets are scored without it"
         _LOG.warning(text, len(labelled.failures), first.query_id, first.reason)
     return labelled.bank
-
-
-def _model(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> CalledModel:
-    """The model with its cache."""
-    return chosen.called(llm_config, settings).to(chosen.model_name(llm_config))
 
 
 def _our_bank(banks: Any) -> TestBank:
@@ -622,62 +610,39 @@ def _judge(
 
     Where scores are wanted, what the measures lack is found before a call is made.
     """
+    from rubric_measures.api import grade, load
     from rubric_measures.corpora.pooling import pool
-    from rubric_measures.grading import GradingEngine
-    from rubric_measures.measures.loading import load_records
+    from rubric_measures.grading import default_prompts
+    from rubric_measures.prompts.library import load_prompt
 
     if banks is None and not chosen.bank:
         raise InputError("there are no nuggets: let the workflow create some (create_nuggets: true) or name a bank")
     bank = _for_topics(load_bank(chosen.bank) if banks is None else _our_bank(banks), topics)
     answers = answers_of(reports, bank.items)
     groups = pool(answers=answers, queries=list(bank.items), max_words=chosen.max_words or None)
-    asking = chosen.asked
-    prompts = (chosen.prompt,) if chosen.prompt else ()
-    asked: Sequence[Measure] = ()
-    measures: Sequence[Measure] = ()
-    with _model(chosen, llm_config, settings).asking() as runner:
-        grader = GradingEngine(runner, prompts, asking)
-        scale = grader.makers(bank)[0].style.prompt.grade_scale
-        if scale is not None and chosen.rel is not None:
-            refuse_unreachable(scale, chosen.rel, "setting rel")
-        if scores:
-            asked, measures = _measures(chosen, bank, scale)
-        records = list(grader.grade_records(groups, bank))
-    with output_file(settings, "graded.jsonl.gz") as path:
+    model = chosen.model_name(llm_config)
+    scale = load_prompt(chosen.prompt or default_prompts(model, bank)[0]).grade_scale
+    if scale is not None and chosen.rel is not None:
+        refuse_unreachable(scale, chosen.rel, "setting rel")
+    measures = parse_measures(chosen.measures or chosen.default_measures(bank, scale)) if scores else ()
+    Plan(rubric_measures_of(measures)).refuse_lacking(bank.items, scale)
+    how: Any = {"asking": chosen.asked, "calls": chosen.called(llm_config, settings)}
+    records = grade(groups, bank, model=model, prompt=chosen.prompt or (), **how)
+    _write(settings, "graded.jsonl.gz", records)
+    return _Judged(answers, records, load(records, bank, on_failed=chosen.on_failed), measures)
+
+
+def _write(settings: Mapping[str, Any], ending: str, records: Sequence[QueryPassages]) -> None:
+    """Writes graded records beside the leaderboard, where there is a folder."""
+    path = output_file(settings, ending)
+    if path is not None:
         write_graded(path, records)
-        grades = load_records(path, bank, None, chosen.on_failed)
-    return _Judged(answers, records, grades, asked, measures)
 
 
-def _measures(chosen: JudgeSettings, bank: TestBank, scale: Scale | None) -> tuple[list[Measure], list[Measure]]:
-    """The measures that were asked for, and those that are computed, with all levels said.
-
-    Raises:
-        MeasureError: the bank lacks what a measure needs.
-    """
-    from rubric_measures.measures.measure import parse_measures, rubric_measures_of
-    from rubric_measures.measures.scoring import Plan
-
-    asked = parse_measures(chosen.measures or chosen.default_measures(bank, scale))
-    plan = Plan(rubric_measures_of(asked))
-    plan = plan if scale is None else plan.on(scale)
-    plan.refuse_lacking(bank.items, scale)
-    return asked, plan.measures
-
-
-def _rankings(judged: _Judged) -> dict[str, Mapping[str, Sequence[str]]]:
-    """Run -> topic -> the passages of its answer, in order; a run of empty answers is there too."""
-    found = {run.run_id: run.rankings for run in runs_of_records(judged.records)}
-    return {
-        answer.run_id: {query_id: ranking.doc_ids for query_id, ranking in found.get(answer.run_id, {}).items()}
-        for answer in judged.answers
-    }
-
-
-def _write_grades(reports: Iterable[Any], judged: _Judged) -> None:
+def _write_grades(reports: Iterable[Any], records: Iterable[QueryPassages]) -> None:
     """Adds `evaldata.nugget_grades` to the reports, which is how Auto-Judge wants to have them."""
     best: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
-    for group in judged.records:
+    for group in records:
         for passage in group.passages:
             graded: dict[str, tuple[float, str]] = {}
             for entry in passage.exam_grades or ():
