@@ -25,17 +25,21 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from rubric_measures.base.errors import GradingError, InputError
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, refuse_settings
+from rubric_measures.models.running import Job
 from rubric_measures.models.settings import given_of
 from rubric_measures.prompts.library import Frame, Prompt, list_text
 from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, RubricItem, canonical_json, content_hash
 from rubric_measures.types.scales import CONTRADICTED, Message
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -367,10 +371,10 @@ _TRIED = 3  # jobs that are begun together as long as no reply could be read
 
 
 class Trial:
-    """Looks whether any reply can be read; else a run ends after so many of them."""
+    """Looks whether any reply can be read; else a run ends after so many of them, unless `most` is None."""
 
-    def __init__(self, most: int = UNREAD) -> None:
-        self.most, self.unread, self.is_over = most, 0, False
+    def __init__(self, most: int | None = UNREAD) -> None:
+        self._most, self._unread, self._is_over, self._under_way = most, 0, most is None, 0
 
     def note(self, answer: ReadReply) -> None:
         """Notes what a reply said.
@@ -378,17 +382,28 @@ class Trial:
         Raises:
             GradingError: none could be read by now.
         """
-        if self.is_over or answer.status == "failed":
+        if self._is_over or answer.status == "failed":
             return
-        self.is_over = answer.value is not None
-        self.unread += 1
-        if self.unread >= self.most and not self.is_over:
+        self._is_over = answer.value is not None
+        self._unread += 1
+        if self._most is not None and self._unread >= self._most and not self._is_over:
             said = " ".join(answer.text.split())
-            raise GradingError(f"none of the first {self.most} replies can be read: {answer.note} ({said!r:.100})")
+            raise GradingError(f"none of the first {self._most} replies can be read: {answer.note} ({said!r:.100})")
 
-    def waits(self, under_way: int) -> bool:
-        """Whether no further job is begun beside those under way, as nobody knows whether replies can be read."""
-        return not self.is_over and under_way >= _TRIED
+    def watched(self, jobs: Iterable[tuple[K, Job[T]]]) -> Iterator[tuple[K, Job[T]]]:
+        """The jobs, counted as long as nobody knows whether replies can be read."""
+        for name, job in jobs:
+            yield name, job if self._is_over else self._counted(job)
+
+    def _counted(self, job: Job[T]) -> Job[T]:
+        self._under_way += 1
+        result = yield from job
+        self._under_way -= 1
+        return result
+
+    def waits(self) -> bool:
+        """Whether no further job begins beside those under way, as nobody knows whether replies can be read."""
+        return not self._is_over and self._under_way >= _TRIED
 
 
 class Room:

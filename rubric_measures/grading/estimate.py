@@ -212,7 +212,7 @@ def make_manifest(
             "left_out": dict(sorted(run.left_out.items())),
             "limit": run.limit or None,
             "made": run.calls,
-            "retries_of_unparsed": report.unparsed_retries,
+            "retries_of_unparsed": report.run.redrawn,
         },
         "files": files or {},
         "flip_rate": report.flip_rate,

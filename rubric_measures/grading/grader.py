@@ -12,7 +12,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, tell, warn
 from rubric_measures.grading.asking import BY_RULE, Asking, Outcome, Trial, Unit
@@ -29,7 +29,7 @@ from rubric_measures.grading.recording import (
 from rubric_measures.grading.styles import Style, make_style
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import note_limit
-from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answers
+from rubric_measures.records.models import QueryPassages, cited_answers
 from rubric_measures.types.entities import RubricItem, TestBank, asked_pairs, bank_content
 
 if TYPE_CHECKING:
@@ -139,11 +139,6 @@ class GradingReport:
         return not self.run.limit and not any(self.ungraded.values())
 
     @property
-    def unparsed_retries(self) -> int:
-        """The calls that drew replies again which could not be read; a call that several grades share is one."""
-        return self.run.redrawn
-
-    @property
     def flip_rate(self) -> float | None:
         """The share of replicates whose grade differs from the combined one, 0 to 1; None without replicates."""
         return self.flips / self.replicated if self.replicated else None
@@ -199,7 +194,7 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     made = report.by_status
     kept = f" ({report.kept} more were there already)" if report.kept else ""
     tell(f"{counted(made.total(), 'grade')} of {counted(report.passages, 'passage')}{kept}: {report.run}")
-    tell("%d of the calls drew replies again that could not be read", report.unparsed_retries)
+    tell("%d of the calls drew replies again that could not be read", report.run.redrawn)
     if report.flip_rate is not None:
         _LOG.info("flip rate of the replicates: %.4f", report.flip_rate)
     if report.order.graded:
@@ -273,10 +268,9 @@ def note_amended(counts: AmendCounts, passages: str) -> None:
         _LOG.warning("grades of changed items that may be older than the change are left: %s", names)
 
 
-_AHEAD = 20_000  # results that wait for an earlier query: two or more a passage, each of all items that it was asked
+_AHEAD = 10_000  # passages of queries that wait for an earlier one
 # Of each passage that a job asked about its place, and what came of its items.
 _Made = list[tuple[int, list[Outcome]]]
-_Jobs = Iterator[tuple["_Place", Job[_Made]]]
 
 
 def default_prompts(model: str, bank: TestBank, of_pairs: bool = False) -> tuple[str, ...]:
@@ -296,57 +290,42 @@ def default_prompts(model: str, bank: TestBank, of_pairs: bool = False) -> tuple
     return tuple(name for kind, name in names.items() if kind in kinds)
 
 
-class _Place(NamedTuple):
-    """Where the result of a job belongs."""
-
-    group: _OpenGroup
-    style: int
-
-
 @dataclass
 class _OpenGroup:
-    """A query whose grades are being made."""
+    """A query whose grades are being made: of each place of a passage and of a prompt, item_id -> outcome."""
 
     source: QueryPassages
     query_text: str
     items: tuple[RubricItem, ...]
+    left: int = 0  # jobs that are not done
     outcomes: dict[tuple[int, int], dict[str, Outcome]] = field(default_factory=dict)
-    # Of each style the measures and runs that it is asked for, where it is not asked for all.
+    # Of each prompt the measures and runs that it is asked for, where it is not asked for all.
     asked_for: dict[int, dict[str, list[str]]] = field(default_factory=dict)
+
+
+class _Queue(deque[_OpenGroup]):
+    """The queries whose grades are being made, in the order of the input."""
+
     # Jobs may be handed out from a thread of the backend, so each count has one writer.
-    handed: int = 0
-    done: int = 0
-    complete: bool = False
+    begun = taken = 0
 
-    @property
-    def finished(self) -> bool:
-        return self.complete and self.handed == self.done
-
-
-@dataclass
-class _Queue:
-    """The queries whose grades are being made, in the order of the input, and how many results they have by now."""
-
-    trial: Trial | None = None
-    groups: deque[_OpenGroup] = field(default_factory=deque)
-    results: int = 0
-    begun: int = 0
-    ended: int = 0
+    def begin(self, group: _OpenGroup) -> None:
+        """Puts a query at the end."""
+        self.append(group)
+        self.begun += len(group.source.passages)
 
     def is_long(self) -> bool:
         """Whether so much waits for the first query that no other one may begin; asked from any thread."""
-        if self.trial is not None and self.trial.waits(self.begun - self.ended):
-            return True
         try:
-            return self.results - self.groups[0].done > _AHEAD
+            return self.begun - self.taken - len(self[0].source.passages) > _AHEAD
         except IndexError:
             return False
 
     def take(self) -> Iterator[_OpenGroup]:
         """The queries at the head that are done."""
-        while self.groups and self.groups[0].finished:
-            self.results -= self.groups[0].done
-            yield self.groups.popleft()
+        while self and not self[0].left:
+            self.taken += len(self[0].source.passages)
+            yield self.popleft()
 
 
 def _refuse_without_text(maker: GradeSetMaker, query_id: str, query_text: str) -> None:
@@ -358,7 +337,7 @@ def _refuse_without_text(maker: GradeSetMaker, query_id: str, query_text: str) -
 
 
 def _nothing() -> Job[_Made]:
-    """The job of a passage that has all its grades, so that it takes its turn like the others."""
+    """The job of a query that has all its grades, so that it takes its turn like the others."""
     yield from ()
     return []
 
@@ -397,7 +376,7 @@ def _lazily(
 
 def _refuse_without_items(style: Style, bank: TestBank) -> None:
     """Refuses a prompt that finds no item of its kind in a bank."""
-    if style.direct or style.items_of(tuple(bank)):
+    if style.items_of(tuple(bank)):
         return
     name, kinds = style.prompt.prompt_class, style.item_kinds
     if not any(item.kind in kinds for item in bank):
@@ -488,7 +467,7 @@ class GradingEngine:
             for maker in makers:
                 _refuse_without_text(maker, group.query_id, bank.query_texts.get(group.query_id, ""))
                 wanted = self._wanted(group, maker.style, items)
-                pairs += sum(1 if maker.style.direct else len(asked) for asked in wanted if asked is not None)
+                pairs += sum(map(len, wanted))
         return pairs
 
     def grade_records(
@@ -515,24 +494,20 @@ class GradingEngine:
         makers = report.makers = self.makers(bank)
         for amending in _amending(makers):
             report.amended = amending.counts
-        line = _Queue(None if self.give_up_after is None else Trial(self.give_up_after))
-        if line.trial is not None:
+        line, trial = _Queue(), Trial(self.give_up_after)
+        if self.give_up_after is not None:
             for maker in makers:
-                maker.style.asker.told = line.trial.note
+                maker.style.asker.told = trial.note
         left_out: dict[str, list[int]] = {}
         plans = [self.needed.plan(maker.style, bank) for maker in makers] if self.needed is not None else []
-        jobs = self._jobs(groups, bank, makers, line, report, left_out, plans)
-        for place, made in self.runner.run(jobs, report.run, line.is_long):
+        jobs = trial.watched(self._jobs(groups, bank, makers, line, report, left_out, plans))
+        for (group, which), made in self.runner.run(jobs, report.run, lambda: trial.waits() or line.is_long()):
             for number, outcomes in made:
-                found = place.group.outcomes.setdefault((number, place.style), {})
+                found = group.outcomes.setdefault((number, which), {})
                 found.update((outcome.item_id, outcome) for outcome in outcomes)
-            place.group.done += 1
-            line.results += 1
-            line.ended += 1
-            for group in line.take():
-                yield self._finished(group, makers, report)
-        for group in line.take():
-            yield self._finished(group, makers, report)
+            group.left -= 1
+            for done in line.take():
+                yield self._finished(done, makers, report)
         _note_left_out(makers, left_out)
         if self.change is not None:
             refuse_without_grades(_amending(makers))
@@ -546,92 +521,73 @@ class GradingEngine:
         report: GradingReport,
         left_out: dict[str, list[int]],
         plans: Sequence[Plan],
-    ) -> _Jobs:
-        if plans:
-            from rubric_measures.grading.lazy import Unsettled
+    ) -> Iterator[tuple[tuple[_OpenGroup, int], Job[_Made]]]:
+        """The jobs of all queries, each with its query and the place of its prompt."""
         for group in groups:
             items = bank.for_query(group.query_id)
-            query_text = bank.query_texts.get(group.query_id, "")
-            all_wanted = [self._wanted(group, maker.style, items) for maker in makers]
-            opened = _OpenGroup(group, query_text, items)
-            line.groups.append(opened)
+            opened = _OpenGroup(group, bank.query_texts.get(group.query_id, ""), items)
             left_out[group.query_id] = [_left_out(maker, items) for maker in makers]
-            for number, passage in enumerate(group.passages):
-                for which, (maker, all_asked) in enumerate(zip(makers, all_wanted, strict=True)):
-                    asked = all_asked[number]
-                    if asked is None or self.needed is not None:
-                        continue
-                    unit = Unit(group.query_id, query_text, passage.doc_id, passage.text)
-                    for part in self._open_units(maker, passage, unit, asked, items, report):
-                        opened.handed += 1
-                        line.begun += 1
-                        yield _Place(opened, which), _job(maker.style, part, number)
-                opened.handed += 1
-                line.begun += 1
-                yield _Place(opened, 0), _nothing()
-            for which, maker in enumerate(makers if plans else ()):
-                opened.handed += 1
-                line.begun += 1
-                whole = Unit(group.query_id, query_text, "", "", tuple(maker.style.items_of(items)))
-                rankings = self.needed.rankings(group) if self.needed is not None else {}
-                opened.asked_for[which] = said = {"measures": [*map(str, plans[which].measures)], "runs": [*rankings]}
-                for name, values in said.items():
-                    report.asked_for.setdefault(name, {}).update(dict.fromkeys(values))
-                unsettled = Unsettled(plans[which].computations, whole.items, [*rankings.values()])
-                report.most_shown = max(report.most_shown, unsettled.most_shown)
-                yield _Place(opened, which), _lazily(maker, group, whole, unsettled, report)
-            opened.complete = True
+            found = self._lazy_jobs if plans else self._all_jobs
+            jobs = list(found(opened, makers, report, plans)) or [(0, _nothing())]
+            opened.left = len(jobs)
+            line.begin(opened)
+            for which, job in jobs:
+                yield (opened, which), job
         if plans and not report.asked_for.get("runs"):
             text = "the passages hold no rankings of the queries, so nobody knows what is needed; name the runs"
             raise InputError(text, settings=("runs",))
 
+    def _all_jobs(
+        self, opened: _OpenGroup, makers: Sequence[GradeSetMaker], report: GradingReport, _: Sequence[Plan]
+    ) -> Iterator[tuple[int, Job[_Made]]]:
+        """The jobs of a query that ask for all that its passages lack, passage by passage."""
+        group, query_text = opened.source, opened.query_text
+        wanted = [self._wanted(group, maker.style, opened.items) for maker in makers]
+        for number, passage in enumerate(group.passages):
+            for which, maker in enumerate(makers):
+                _refuse_without_text(maker, group.query_id, query_text)
+                asked = wanted[which][number]
+                # Where some cells are chosen, a passage without any is none that the edits of a bank left out.
+                missing = maker.missing(passage, asked, opened.items) if asked or self.only is None else ()
+                report.kept += len(asked) - len(missing) if missing is not None else 0
+                unit = Unit(group.query_id, query_text, passage.doc_id, passage.text, missing or ())
+                for part in maker.style.units(unit) if missing else ():
+                    yield which, _job(maker.style, part, number)
+
+    def _lazy_jobs(
+        self, opened: _OpenGroup, makers: Sequence[GradeSetMaker], report: GradingReport, plans: Sequence[Plan]
+    ) -> Iterator[tuple[int, Job[_Made]]]:
+        """The jobs of a query that ask for what measures need, one a prompt."""
+        from rubric_measures.grading.lazy import Unsettled
+
+        assert self.needed is not None
+        group, rankings = opened.source, self.needed.rankings(opened.source)
+        for which, (maker, plan) in enumerate(zip(makers, plans, strict=True)):
+            whole = Unit(group.query_id, opened.query_text, "", "", tuple(maker.style.items_of(opened.items)))
+            opened.asked_for[which] = said = {"measures": [*map(str, plan.measures)], "runs": [*rankings]}
+            for name, values in said.items():
+                report.asked_for.setdefault(name, {}).update(dict.fromkeys(values))
+            unsettled = Unsettled(plan.computations, whole.items, [*rankings.values()])
+            report.most_shown = max(report.most_shown, unsettled.most_shown)
+            yield which, _lazily(maker, group, whole, unsettled, report)
+
     def _wanted(
         self, group: QueryPassages, style: Style, items: Sequence[RubricItem]
-    ) -> Sequence[tuple[RubricItem, ...] | None]:
+    ) -> Sequence[tuple[RubricItem, ...]]:
         """The items that a style grades of each passage: all that it can grade, or the sentences that cite it.
 
-        Of these, only the cells that may be asked about; None for a passage that has none of them.
+        Of these, only the cells that may be asked about.
         """
         wanted = tuple(style.items_of(items))
-        if not style.of_pairs:
-            found = [wanted] * len(group.passages)
-        else:
-            most = None if self.citations == "all" else self.citations
-            pairs = asked_pairs(cited_answers(group), most)
-            found = [
-                tuple(item for item in wanted if item.item_id in asked) if (asked := pairs.get(passage.doc_id)) else ()
-                for passage in group.passages
-            ]
+        found = [wanted] * len(group.passages)
+        if style.of_pairs:
+            pairs = asked_pairs(cited_answers(group), None if self.citations == "all" else self.citations)
+            ids = [pairs.get(passage.doc_id, ()) for passage in group.passages]
+            found = [tuple(item for item in wanted if item.item_id in asked) for asked in ids]
         if self.only is None:
             return found
         chosen = [self.only.of(group.query_id, passage.doc_id) for passage in group.passages]
-        return [
-            tuple(item for item in some if item.item_id in ids) if ids else None
-            for some, ids in zip(found, chosen, strict=True)
-        ]
-
-    @staticmethod
-    def _open_units(
-        maker: GradeSetMaker,
-        passage: GradedPassage,
-        unit: Unit,
-        wanted: tuple[RubricItem, ...],
-        items: tuple[RubricItem, ...],
-        report: GradingReport,
-    ) -> Iterator[Unit]:
-        style = maker.style
-        _refuse_without_text(maker, unit.query_id, unit.query_text)
-        if style.direct:
-            old = maker.present_direct(passage)
-            if old is not None and old.label is not None:
-                report.kept += 1
-            else:
-                yield unit
-            return
-        missing = maker.missing(passage, wanted, items)
-        report.kept += len(wanted) - len(missing) if missing is not None else 0
-        if missing:
-            yield from style.units(unit._replace(items=missing))
+        return [tuple(item for item in some if item.item_id in ids) for some, ids in zip(found, chosen, strict=True)]
 
     def _finished(self, group: _OpenGroup, makers: Sequence[GradeSetMaker], report: GradingReport) -> QueryPassages:
         passages = []

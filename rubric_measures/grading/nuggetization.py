@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -68,17 +68,7 @@ class Caller:
 
     def run(self, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
         """Runs all jobs; name -> result, in the order in which they were done: look results up by name."""
-        begun: list[K] = []
-        found: dict[K, T] = {}
-
-        def noted() -> Iterator[tuple[K, Job[T]]]:
-            for name, job in jobs:
-                begun.append(name)
-                yield name, job
-
-        for name, result in self.runner.run(noted(), self.stats, lambda: self.trial.waits(len(begun) - len(found))):
-            found[name] = result
-        return found
+        return dict(self.runner.run(self.trial.watched(jobs), self.stats, self.trial.waits))
 
     def ask_each(self, asked: Sequence[tuple[Prompt, tuple[Message, ...]]]) -> list[Parsed[Any]]:
         """What prompts say, with their messages, that do not wait for each other; the outcomes are in their order."""

@@ -9,7 +9,6 @@ The cells that a condition on their grades chooses, so that a model is asked abo
 
 from __future__ import annotations
 
-import functools
 import logging
 import operator
 import re
@@ -17,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
@@ -36,24 +35,18 @@ from rubric_measures.records.models import (
     ItemGradeSet,
     PromptInfo,
     QueryPassages,
-    SelfRating,
     exam_ratio,
     grade_of_items,
     grade_set_key,
     is_of_others,
     is_partial,
     kind_of_set,
+    of_items,
     provenance_of,
     regraded_of,
     stale_in,
 )
 from rubric_measures.types.entities import ItemKind, RubricItem, Signature, TestBank, item_content
-
-
-@functools.lru_cache(maxsize=4096)
-def _rating(field: str, item_id: str, grade: int) -> SelfRating:
-    """A rating; frozen, so that the passages of a query share the few that there are."""
-    return SelfRating(**{field: item_id}, self_rating=grade)
 
 
 @dataclass(frozen=True)
@@ -169,6 +162,9 @@ class GradeSetMaker:
         None where the passage gets no grades at all; `everything` are all items of the query. A grade that was read in
         a cut reply, or given to a cut passage, is one: asking the same again changes nothing.
         """
+        if self.style.direct:
+            old = self.present_direct(passage)
+            return () if old is not None and old.label is not None else tuple(wanted)
         done: set[str] = set()
         for entry in self._present_sets(passage):
             failed = (entry.item_status or {}).keys() - grade_of_items(entry).keys()
@@ -204,9 +200,23 @@ class GradeSetMaker:
         for kind in self.style.item_kinds:
             members = [item for item in wanted if item.kind == kind]
             mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
-            if mine or (asked_for and members):
-                old = self.present(passage, kind)  # type: ignore[arg-type]
-                entries = _put(entries, old, self.item_grade_set(members, mine, old, asked_for))
+            if not mine and not (asked_for and members):
+                continue
+            old = self.present(passage, kind)  # type: ignore[arg-type]
+            told = {item_id for item_id, _ in old.answers} if old is not None else set()
+            said = [
+                *(provenance_of(old).get(ASKED_FOR, ()) if old is not None else ()),
+                *([asked_for] if asked_for else ()),
+            ]
+            more = {}
+            if said and len(told | mine.keys()) < len(members):
+                # A set that lacks items says what it was asked for, now and before.
+                distinct = [one for place, one in enumerate(said) if one not in said[:place]]
+                more["provenance"] = {**self.provenance, ASKED_FOR: distinct}
+            made = self.item_grade_set(kind, members, mine, **more)
+            if old is not None:
+                made = joined(old, told - mine.keys(), made, members, self.style.showing.per_call)
+            entries = _put(entries, old, made)
         return passage.replacing(exam_grades=entries) if entries else passage
 
     def grades_of(self, passage: GradedPassage) -> dict[str, float]:
@@ -231,54 +241,21 @@ class GradeSetMaker:
         return DirectGrade(**fields, **self._details({"0": outcome}))
 
     def item_grade_set(
-        self,
-        items: Sequence[RubricItem],
-        outcomes: Mapping[str, Outcome],
-        old: ItemGradeSet | None,
-        asked_for: Mapping[str, Sequence[str]] | None = None,
+        self, kind: str, items: Sequence[RubricItem], outcomes: Mapping[str, Outcome], **more: Any
     ) -> ItemGradeSet:
-        """The grade set of the items of one kind: new outcomes, and the old set's for the others.
-
-        One that lacks items says the measures and runs that it was `asked_for`, now and before.
-        """
-        kind = items[0].kind
-        known = {**(_outcomes_of(old) if old is not None else {}), **outcomes}
+        """The grade set of what came of items of one kind, in the order of the items; with further fields."""
         # Some graders are asked about some items only, and of pairs a passage has those that cite it.
-        told = [(item.item_id, known[item.item_id]) for item in items if item.item_id in known]
-        grades = {item_id: outcome.grade for item_id, outcome in told if outcome.grade is not None}
-        failed = {item_id: outcome for item_id, outcome in told if outcome.status != "graded"}
-        correct = [item_id for item_id, grade in grades.items() if grade > 0]
-        wrong = [item_id for item_id, grade in grades.items() if grade <= 0]
-        fields: dict[str, Any] = {
-            "correct_answered": correct,
-            "wrong_answered": wrong,
-            "answers": [(item_id, outcome.answer) for item_id, outcome in told],
-            "exam_ratio": exam_ratio(correct, wrong),
-            "prompt_type": kind,
-            **self._llm,
-            **({"pairs": True} if self.style.of_pairs else {}),
-        }
-        said = [
-            *(provenance_of(old).get(ASKED_FOR, ()) if old is not None else ()),
-            *([asked_for] if asked_for else ()),
-        ]
-        if said and len(told) < len(items):
-            distinct = [one for place, one in enumerate(said) if one not in said[:place]]
-            fields["provenance"] = {**self.provenance, ASKED_FOR: distinct}
-        if self.style.prompt.task == "grade":
-            fields["self_ratings"] = [_rating(f"{kind}_id", item_id, grade) for item_id, grade in grades.items()]
-        if failed:
-            fields["item_status"] = {item_id: outcome.status for item_id, outcome in failed.items()}
-            fields["llm_response_errors"] = {item_id: outcome.note for item_id, outcome in failed.items()}
-        details = self._details(outcomes)
-        if old is not None and (size := self.style.showing.per_call) is not None:
-            fields["shown_together"] = shown_together(old, size) + [
-                [item.item_id for item in batch]
-                for batch in self.style.showing.batches([item for item in items if item.item_id in outcomes])
-            ]
-        if old is not None and old.details:
-            details = {"details": {**old.details, **details.get("details", {})}}
-        return ItemGradeSet(**fields, **details)
+        told = [outcomes[item.item_id] for item in items if item.item_id in outcomes]
+        failed = [outcome for outcome in told if outcome.status != "graded"]
+        return ItemGradeSet.build(
+            {outcome.item_id: outcome.grade for outcome in told if outcome.grade is not None},
+            answers=[(outcome.item_id, outcome.answer) for outcome in told],
+            kind=kind,  # type: ignore[arg-type]
+            self_rated=self.style.prompt.task == "grade",
+            item_status={outcome.item_id: outcome.status for outcome in failed},
+            errors={outcome.item_id: outcome.note for outcome in failed},
+            **{**self._llm, **self._details(outcomes), **({"pairs": True} if self.style.of_pairs else {}), **more},
+        )
 
     @staticmethod
     def _details(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
@@ -295,15 +272,6 @@ def _put(entries: Sequence[_E], old: _E | None, new: _E) -> list[_E]:
     return made if any(one is new for one in made) else [*made, new]
 
 
-def _outcomes_of(entry: ItemGradeSet) -> dict[str, Outcome]:
-    """What came of each item of a grade set, without the details."""
-    grades, status, errors = grade_of_items(entry), entry.item_status or {}, entry.llm_response_errors or {}
-    return {
-        item_id: Outcome(item_id, grades.get(item_id), status.get(item_id, "graded"), answer, errors.get(item_id, ""))
-        for item_id, answer in entry.answers
-    }
-
-
 def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:
     """The items that each call of a list showed, in the order of the calls; of an item the last one counts.
 
@@ -315,6 +283,35 @@ def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:
     return [ids[start : start + size] for start in range(0, len(ids), size)]
 
 
+def joined(
+    old: ItemGradeSet, kept: Set[str], new: ItemGradeSet | None, items: Sequence[RubricItem], per_call: int | None
+) -> ItemGradeSet:
+    """What a grade set says of the items that it keeps, and a new one of its own; all else as the old one has it.
+
+    Args:
+        old: the set that goes on.
+        kept: items of it, none of which is in the new one.
+        new: what came of further items, and how that was made.
+        items: those of the query, in whose order the set is.
+        per_call: how many items a call shows, where it shows a list.
+    """
+    place = {item.item_id: number for number, item in enumerate(items)}
+    said, more = of_items(old, kept).as_json(), {} if new is None else new.as_json()
+    for name, item_of in ITEM_LISTS.items():
+        if said.get(name) is not None or name in more:
+            both = [*(said.get(name) or ()), *more.get(name, ())]
+            said[name] = sorted(both, key=lambda one: place.get(item_of(one), -1))
+    said["exam_ratio"] = exam_ratio(said["correctAnswered"], said["wrongAnswered"])
+    for name in ("item_status", "llm_response_errors", "details"):
+        if found := {**(said.pop(name, None) or {}), **more.get(name, {})}:
+            said[name] = found
+    if new is not None:
+        said["provenance"] = more["provenance"]
+        if per_call is not None:
+            said["shown_together"] = [*shown_together(old, per_call), *shown_together(new, per_call)]
+    return ItemGradeSet(**said)
+
+
 def described(group: QueryPassages, makers: Sequence[GradeSetMaker], query_text: str) -> QueryPassages:
     """The query with each maker's definition, in the provenance of the first grade set that the maker has there.
 
@@ -323,31 +320,22 @@ def described(group: QueryPassages, makers: Sequence[GradeSetMaker], query_text:
     """
     passages = list(group.passages)
     for maker in makers:
-        place = _first_grade_set(passages, maker)
-        if place is None:
+        name, grader = "grades" if maker.style.direct else "exam_grades", maker.provenance["grader"]
+        made = (
+            (number, which, said)
+            for number, passage in enumerate(passages)
+            for which, entry in enumerate(getattr(passage, name) or ())
+            if (said := provenance_of(entry)).get("grader") == grader
+        )
+        first = next(made, None)
+        if first is None or any("definition" in said for *_, said in (first, *made)):
             continue
-        number, name, which = place
+        number, which, said = first
         entries = list(getattr(passages[number], name))
         definition = maker.definition(group.query_id, query_text)
-        made = {**provenance_of(entries[which]), "definition": definition}
-        entries[which] = entries[which].replacing(provenance=made)
+        entries[which] = entries[which].replacing(provenance={**said, "definition": definition})
         passages[number] = passages[number].replacing(**{name: entries})
     return group._replace(passages=passages)
-
-
-def _first_grade_set(passages: Sequence[GradedPassage], maker: GradeSetMaker) -> tuple[int, str, int] | None:
-    """Where a maker's first grade set stands; None where it has none, or one that is described."""
-    name = "grades" if maker.style.direct else "exam_grades"
-    grader = maker.provenance["grader"]
-    first = None
-    for number, passage in enumerate(passages):
-        for which, entry in enumerate(getattr(passage, name) or ()):
-            made = provenance_of(entry)
-            if made.get("grader") == grader:
-                if "definition" in made:
-                    return None
-                first = first or (number, name, which)
-    return first
 
 
 _KnownPlace = tuple[str, str]
@@ -421,16 +409,9 @@ class AmendCounts:
         return {**vars(self), "elsewhere": dict(sorted(self.elsewhere.items())), "items": len(self.items)}
 
 
-class _Ids(NamedTuple):
+def _ids(entry: ItemGradeSet) -> set[str]:
     """The items that a grade set speaks of."""
-
-    graded: Mapping[str, float]
-    all: frozenset[str]
-
-
-def _ids(entry: ItemGradeSet) -> _Ids:
-    grades = grade_of_items(entry)
-    return _Ids(grades, frozenset([*grades, *(item_id for item_id, _ in entry.answers), *(entry.item_status or ())]))
+    return {*grade_of_items(entry), *(item_id for item_id, _ in entry.answers), *(entry.item_status or ())}
 
 
 @dataclass(frozen=True)
@@ -475,12 +456,12 @@ class AmendingMaker(GradeSetMaker):
             return bool(made["grader"] == mine["grader"])
         return all(made.get(name, mine[name]) == mine[name] for name in ("model", "prompt"))
 
-    def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> frozenset[str]:
+    def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> set[str]:
         """The items of the bank whose grades in the grade set still hold."""
-        ids = _ids(entry)
         # An item whose grading anew failed is still to be graded anew: the next run goes on with it.
-        failed = (entry.item_status or {}).keys() & regraded_of(entry).keys() - ids.graded.keys()
-        return (ids.all & items.keys()) - failed - self.stale(entry, query_id, ids.all)
+        failed = (entry.item_status or {}).keys() & regraded_of(entry).keys() - grade_of_items(entry).keys()
+        ids = _ids(entry)
+        return (ids & items.keys()) - failed - self.stale(entry, query_id, ids)
 
     def stale(self, entry: ItemGradeSet, query_id: str, item_ids: Set[str]) -> set[str]:
         """Those of some items that the grade set graded before they were edited."""
@@ -493,7 +474,7 @@ class AmendingMaker(GradeSetMaker):
         """The grade sets of this style about this bank; one that has no item of it may be about another bank."""
         former = {item_id for query, item_id in self.change.former if query == query_id}
         about = items.keys() | former
-        return [entry for entry in entries if self.belongs(entry, kind) and not about.isdisjoint(_ids(entry).all)]
+        return [entry for entry in entries if self.belongs(entry, kind) and not about.isdisjoint(_ids(entry))]
 
     def missing(
         self, passage: GradedPassage, wanted: Sequence[RubricItem], everything: Sequence[RubricItem] = ()
@@ -547,22 +528,23 @@ class AmendingMaker(GradeSetMaker):
         for kind in self.style.item_kinds:
             members = [item for item in self.style.items_of(tuple(everything)) if item.kind == kind]
             new = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
-            fresh = self.item_grade_set([items[item_id] for item_id in new], new, None) if new else None
+            fresh = self.item_grade_set(kind, members, new) if new else None
             said = {item_id: item_content(items[item_id]) for item_id in new}
             mine = self._amendable(entries, kind, query_id, items)
             for entry in mine:
                 kept = self.fresh(entry, query_id, items) - new.keys()
                 added = fresh if entry is mine[-1] else None
-                before = _ids(entry)
-                counts.taken_out += len(before.graded.keys() - kept)
-                counts.failures_left += len((entry.item_status or {}).keys() & kept - before.graded.keys())
+                graded = grade_of_items(entry).keys()
+                counts.taken_out += len(graded - kept)
+                counts.failures_left += len((entry.item_status or {}).keys() & kept - graded)
                 place = next(place for place, one in enumerate(made) if one is entry)
-                if before.all == kept and added is None:
+                if kept == _ids(entry) and added is None:
                     counts.sets_untouched += 1
                     continue
                 counts.sets_amended += 1
                 if kept or added is not None:
-                    made[place] = self._signed(self._amended(entry, kept, added), entry, {} if added is None else said)
+                    changed = joined(entry, kept, added, everything, self.style.showing.per_call)
+                    made[place] = self._signed(changed, entry, {} if added is None else said)
                 else:
                     del made[place]
             if fresh is not None and not mine:
@@ -571,32 +553,13 @@ class AmendingMaker(GradeSetMaker):
                 made.append(self._signed(fresh, others[-1] if others else None, said))
         return made
 
-    def _amended(self, entry: ItemGradeSet, kept: frozenset[str], fresh: ItemGradeSet | None) -> ItemGradeSet:
-        """The grade set with the kept grades where they stood, then the new ones; everything else as it was."""
-        parts = [(entry, kept), *([(fresh, _ids(fresh).all)] if fresh is not None else [])]
-        told = [(part.as_json(), ids) for part, ids in parts]
-        changes: dict[str, Any] = {
-            name: [one for said, ids in told for one in said.get(name) or () if item_of(one) in ids]
-            for name, item_of in ITEM_LISTS.items()
-            if any(said.get(name) is not None for said, _ in told)
-        }
-        changes["exam_ratio"] = exam_ratio(changes["correctAnswered"], changes["wrongAnswered"])
-        for name, nothing in (("item_status", None), ("llm_response_errors", None), ("details", {})):
-            known = [(said.get(name) or {}, ids) for said, ids in told]
-            found = {item_id: one for some, ids in known for item_id, one in some.items() if item_id in ids}
-            if found or known[0][0]:
-                changes[name] = found or nothing
-        if fresh is not None and (size := self.style.showing.per_call) is not None:
-            changes["shown_together"] = [*shown_together(entry, size), *shown_together(fresh, size)]
-        return entry.saying(changes)
-
     def _signed(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
         """The grade set with what it was made by, and which of its items were graded after the bank changed.
 
         A set that goes on from one of another program is called as that one was, so that both are read as one.
         `kept_from` is the bank that the other items were graded against; `said` is what the new items said.
         """
-        there = _ids(entry).all
+        there = _ids(entry)
         old = provenance_of(before) if before is not None else {}
         known = regraded_of(before) if before is not None else {}
         regraded = {item_id: content for item_id, content in known.items() if item_id in there}
@@ -616,7 +579,7 @@ def note_stale(makers: Sequence[AmendingMaker], passage: GradedPassage, query_id
         if any(maker.belongs(entry, kind) for maker, kind in kinds):
             continue
         counts.sets_with_other_settings += any(maker.named_alike(entry, kind) for maker, kind in kinds)
-        if stale := makers[0].stale(entry, query_id, _ids(entry).graded.keys()):
+        if stale := makers[0].stale(entry, query_id, grade_of_items(entry).keys()):
             counts.elsewhere[entry.llm] += len(stale)
 
 

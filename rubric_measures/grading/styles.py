@@ -226,6 +226,8 @@ def _checked(answer: ReadReply, checks: dict[str, ReadReply]) -> ReadReply:
 
 _PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "aspects", "text")
 _TARGETS = ("question", "nugget", "support", "direct", "answer", "any")
+# What a label of a passage as a whole is about.
+_PASSAGE = RubricItem(DIRECT_ITEM, "", "")
 # One reply of these parsers grades several items.
 _OF_SEVERAL = ("label_list", "aspects")
 # Backends that are shown fields instead of prose name the prompts that they read.
@@ -301,10 +303,12 @@ class Style:
         return self.asker.at_most(shown * (1 + most), written * (1 + most))
 
     def items_of(self, items: Sequence[RubricItem]) -> list[RubricItem]:
-        """The items that this style grades: those of its kind, and with an answer key where it checks one.
+        """The items that this style grades: those of its kind, and with a key where it checks one; or one for all.
 
         A prompt that grades aspects of an answer takes the items whose texts are the names of its aspects.
         """
+        if self.direct:
+            return [_PASSAGE]
         return [
             item
             for item in items
@@ -315,9 +319,6 @@ class Style:
 
     def units(self, unit: Unit) -> Iterator[Unit]:
         """The units of one passage with all items to grade: the passage as a whole, or batches for a label list."""
-        if self.direct:
-            yield unit
-            return
         for items in self.showing.batches(unit.items):
             yield unit._replace(items=items)
 
@@ -325,10 +326,9 @@ class Style:
         """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
         if self.graded and self.settings.empty_texts == "lowest" and not unit.text.strip():
             # No words cover nothing; nobody has to be asked.
-            item_ids = [item.item_id for item in unit.items] or [DIRECT_ITEM]
             lowest = self.prompt.scale[0] if self.prompt.scale else 0
             rule = f" {BY_RULE}" if self.settings.compat == "nuggetizer" else ""
-            return [Outcome(item_id, lowest, note=f"an empty text, not asked{rule}") for item_id in item_ids]
+            return [Outcome(item.item_id, lowest, note=f"an empty text, not asked{rule}") for item in unit.items]
         if self._simple and self._fits(unit):
             return (yield from self._one_by_one(unit))
         plans = []
@@ -351,9 +351,9 @@ class Style:
         read = [self._of_items(one, answer) for one, answer in zip(asked, answers, strict=True)]
         found = yield from self._completed(asked, read, group)
         return [
-            self._outcome(part, place, item_id, asked, found, start, fit)
+            self._outcome(part, place, asked, found, start, fit)
             for part, fit, start in plans
-            for place, item_id in enumerate([item.item_id for item in part.items] or [DIRECT_ITEM])
+            for place in range(len(part.items))
         ]
 
     def _of_items(self, asked: _Question, answer: ReadReply) -> list[ReadReply | None]:
@@ -429,14 +429,13 @@ class Style:
         self,
         unit: Unit,
         place: int,
-        item_id: str,
         asked: Sequence[_Question],
         read: Sequence[Sequence[ReadReply]],
         start: int,
         fit: Fit,
     ) -> Outcome:
         """What the answers of all replicates and chunks say about one item; those of its unit begin at `start`."""
-        size = len(fit.pieces)
+        size, item_id = len(fit.pieces), unit.items[place].item_id
         if not size:
             status: Any = fit.status
             return Outcome(item_id, None, status, note=fit.note, details={"shown": []})

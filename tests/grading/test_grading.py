@@ -113,7 +113,7 @@ def test_an_unreadable_reply_is_drawn_again_past_the_cache() -> None:
         entry = only_set(grade(backend, bank_of("one?"), RATING, cache=cache, report=report))
         assert len(cache) == 2
     assert grade_of_items(entry) == {"q/one?": 2}
-    assert (report.unparsed_retries, report.run.calls) == (1, 2)
+    assert (report.run.redrawn, report.run.calls) == (1, 2)
     assert entry.details == {"q/one?": {"retries": 1}}
 
 
@@ -237,7 +237,7 @@ def test_every_draw_is_counted_wherever_it_was_made() -> None:
     assert entry.item_status == {"q/one?": "unparsed"}
     assert (entry.llm_response_errors or {})["q/one?"].startswith("2 of 2 checks have no grade")
     # One extraction; two checks, each drawn three times.
-    assert (report.run.calls, report.unparsed_retries) == (7, 4)
+    assert (report.run.calls, report.run.redrawn) == (7, 4)
 
 
 def test_draws_that_others_share_or_the_cache_answers_are_counted_once() -> None:
@@ -251,9 +251,9 @@ def test_draws_that_others_share_or_the_cache_answers_are_counted_once() -> None
         for report in (first, again):
             [graded] = grader.grade_records([group], bank, report)
             assert [only_set(one).details for one in graded.passages] == [{"q/one?": {"retries": 1}}] * 3
-            assert make_manifest(grader, bank, report)["calls"]["retries_of_unparsed"] == report.unparsed_retries
-    assert (first.run.calls, first.run.shared, first.unparsed_retries) == (2, 4, 1)
-    assert (again.run.calls, again.run.cached, again.unparsed_retries) == (0, 6, 0)
+            assert make_manifest(grader, bank, report)["calls"]["retries_of_unparsed"] == report.run.redrawn
+    assert (first.run.calls, first.run.shared, first.run.redrawn) == (2, 4, 1)
+    assert (again.run.calls, again.run.cached, again.run.redrawn) == (0, 6, 0)
 
 
 def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
