@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from rubric_measures.grading.asking import Asking
-from rubric_measures.grading.nuggetization import Caller
+from rubric_measures.grading.generation import Caller
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import LocalRunner
 

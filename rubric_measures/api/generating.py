@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from rubric_measures.api.grading import refuse_unused
 from rubric_measures.api.loading import File, Rows, file_beside, grader_of, is_given, named_files
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
@@ -23,40 +24,31 @@ from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.grading.asking import Ask, Asking
 from rubric_measures.grading.generation import (
-    BankQuery,
-    check_queries,
+    MAX_NUGGETS,
+    Caller,
+    Failure,
     generate_bank,
     generate_queries,
-    generation_prompt,
     long_passages,
     made_entries,
+    nuggetize,
+    published_calls,
     read_bank_queries,
     read_passages,
+    related_segments,
     sample_by_model,
     sample_passages,
     write_synthetic,
 )
-from rubric_measures.grading.nuggetization import (
-    KEPT,
-    MAX_NUGGETS,
-    Caller,
-    Failure,
-    nuggetize,
-    published_calls,
-    related_segments,
-)
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.models.settings import CalledModel, Calls, Interrupts, note_limit
-from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import Query, TestBank
 
 if TYPE_CHECKING:
-    from rubric_measures.grading.generation import LongPassage, SyntheticQueries, SyntheticQuery
-    from rubric_measures.grading.nuggetization import MadeBank, RelatedBy, SourceSegment
+    from rubric_measures.grading.generation import MadeBank, RelatedBy, SourceSegment, SyntheticQueries, SyntheticQuery
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
-    from rubric_measures.prompts.library import Prompt
     from rubric_measures.records.models import QueryPassages
 
 _LOG = logging.getLogger("rubric_measures")
@@ -64,6 +56,13 @@ _File = str | os.PathLike[str]
 # Failures that are listed one by one.
 _SHOWN = 20
 _LONGEST = 2048  # tokens of a reply
+# What is made -> the arguments that are about it, and the program whose words there are for its prompts.
+_USED_BY: Mapping[str, Sequence[str]] = {
+    "queries": ("passages", "examples", "quota"),
+    "nuggets of documents": ("queries", "from_documents", "by", "min_judgment", "grader", "over_generate"),
+    "a bank": ("queries",),
+}
+_WORDS = {"queries": "", "nuggets of documents": "nuggetizer", "a bank": "workbench"}
 
 
 class CallPlan(NamedTuple):
@@ -165,21 +164,18 @@ def generate(
         InputError: a setting is missing, wrong or without effect, or an input cannot be read.
         GradingError: the model cannot be used, or no call led to anything.
     """
+    given = dict(locals())
     several: Any = model if isinstance(model, list | tuple) else [model]
     models: dict[str, str | Backend] = {one if isinstance(one, str) else one.model: one for one in several}
     specs = list(models)
     path = file_beside(output, calls.cache, ".cache.sqlite")
     calls = dataclasses.replace(calls, cache=path)
-    given = {
-        **{"queries": queries, "from_documents": from_documents, "passages": passages, "examples": examples},
-        **{"quota": quota, "over_generate": over_generate},
-    }
-    given = {name: one for name, one in given.items() if is_given(one)}
-    _check(target, specs, program, given, limit)
+    made_of = "queries" if target == "queries" else "nuggets of documents" if is_given(from_documents) else "a bank"
+    _check(made_of, specs, given)
     if calls.max_calls == 0 and path is None:
         text = "a run that makes no call needs a cache, or an output file beside which it lies"
         raise InputError(text, settings=("max_calls", "cache"))
-    read = [*given.values(), calls.prices]
+    read = [queries, from_documents, passages, examples, calls.prices]
     read += [spec.removeprefix("scripted:") for spec in specs if spec.startswith("scripted:")]
     keep_inputs(output, *read)
     keep_cache(path, output, *read)
@@ -191,94 +187,60 @@ def generate(
         )
         callers = [caller for _, caller in asked]
         first = callers[0]
-        if target == "queries":
-            shown = _long_passages(str(passages), first, limit)
+        if made_of == "queries":
+            shown = long_passages(read_passages(str(passages)), first.runner.backend.count_tokens)
+            drawn = list(shown) if limit is None else sample_passages(shown, limit)
             # A quota names a model as it was named; its queries bear the canonical name.
             names = {spec: caller.model for spec, caller in zip(specs, callers, strict=True)}
             if unknown := [spec for spec in quota or {} if spec not in names]:
                 raise InputError(f"a quota of {unknown[0]}: expected one of {', '.join(names)}", settings=("quota",))
             quotas = {names[spec]: count for spec, count in (quota or {}).items()}
-            written = generate_queries(shown, callers, examples=_examples(examples or ()))
-        elif "from_documents" in given:
-            texts = {query.query_id: query.text for query in _asked(queries, limit)}
-            related = _related(from_documents, texts, by, min_judgment, grader_of(grader))
-            having = [Query(query_id, text) for query_id, text in texts.items() if related.get(query_id)]
-            kept = MAX_NUGGETS if program else KEPT
-            found = nuggetize(having, related, first, keep=kept, over_generate=over_generate, program=program)
-            if dry_run and not over_generate:
-                text = "importance takes up to %d calls more, by the nuggets that creation leads to"
-                _LOG.info(text, published_calls(0, MAX_NUGGETS)[1] * len(having))
-            bare = (query_id for query_id in texts if not related.get(query_id))
-            none = (Failure(query_id, "documents", "none is related to it") for query_id in bare)
-            found = found._replace(failures=(*found.failures, *none))
-            parts = ["nuggets.create"] if over_generate else ["nuggets.create", "nuggets.importance"]
-            prompts = [load_prompt(f"{name}{program and '@'}{program}") for name in parts]
+            written = generate_queries(drawn, callers, examples=_examples(examples))
         else:
-            kind: Literal["nugget", "question"] = "nugget" if target == "nuggets" else "question"
-            listed = _asked(queries, limit)
-            found = generate_bank(listed, first, kind=kind, program=program)
-            prompts = [generation_prompt(kind, query, program) for query in listed]
+            with naming(queries):
+                listed = read_bank_queries(queries, limit)
+            if made_of == "a bank":
+                kind: Literal["nugget", "question"] = "nugget" if target == "nuggets" else "question"
+                found = generate_bank(listed, first, kind=kind, program=program)
+            else:
+                texts = {query.query_id: query.text for query in listed}
+                related = _related(from_documents, texts, by, min_judgment, grader_of(grader))
+                every = [Query(*one) for one in texts.items()]
+                found = nuggetize(every, related, first, over_generate=over_generate, program=program)
+                if dry_run and not over_generate:
+                    text = "importance takes up to %d calls more, by the nuggets that creation leads to"
+                    _LOG.info(text, published_calls(0, MAX_NUGGETS)[1] * sum(bool(related.get(one)) for one in texts))
         if dry_run:
             return Generated(TestBank({}), plan=tuple(_plan(known, caller) for known, caller in asked))
-        if target == "queries":
-            made = _drawn(written, quotas, output)
-        else:
-            made = _finished(first, found, prompts, output)
+        made = _drawn(written, quotas, output) if made_of == "queries" else _finished(first, found, output)
         for caller in callers:
             _LOG.info("%s: %s", caller.model, caller.stats)
             note_limit(caller.stats, is_kept=path is not None)
         return made
 
 
-def _check(
-    target: str,
-    specs: Sequence[str],
-    program: str,
-    given: Mapping[str, Any],
-    limit: int | None,
-) -> None:
+def _check(made_of: str, specs: Sequence[str], given: Mapping[str, Any]) -> None:
     """Refuses what is missing and what would be ignored in silence."""
-    synthetic, of_documents = target == "queries", "from_documents" in given
-    if synthetic and not given.keys() >= {"passages", "examples"}:
+    if made_of == "queries" and not (is_given(given["passages"]) and is_given(given["examples"])):
         raise InputError("synthetic queries need passages and examples", settings=("passages", "examples"))
-    if not synthetic and "queries" not in given:
+    if made_of != "queries" and not is_given(given["queries"]):
         raise InputError("name the queries: a file or an ir_datasets id")
-    if not synthetic and len(specs) > 1:
+    if made_of != "queries" and len(specs) > 1:
         raise InputError("several models are for synthetic queries; name one", settings=("model", "target"))
-    if of_documents and target != "nuggets":
+    if made_of == "nuggets of documents" and given["target"] != "nuggets":
         raise InputError("nuggets are made from documents, nothing else", settings=("from_documents", "target"))
-    ignored = ["queries", "from_documents"] if synthetic else ["passages", "examples", "quota"]
-    if not of_documents:
-        ignored.append("over_generate")
-    words = "" if synthetic else "nuggetizer" if of_documents else "workbench"
-    if program not in ("", words):
+    if given["program"] not in ("", words := _WORDS[made_of]):
         known = f"the words of {words}" if words else "no program's words"
-        raise InputError(f"{program}: there are {known} for these prompts", settings=("program",))
-    if names := [name for name in ignored if name in given]:
-        raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
-    if wrong := [count for count in given.get("quota", {}).values() if type(count) is not int or count < 0]:
+        raise InputError(f"{given['program']}: there are {known} for these prompts", settings=("program",))
+    others = [name for names in _USED_BY.values() for name in names if name not in _USED_BY[made_of]]
+    refuse_unused(generate, given, others)
+    if wrong := [count for count in (given["quota"] or {}).values() if type(count) is not int or count < 0]:
         raise InputError(f"a quota is a number of queries, not {wrong[0]!r}", settings=("quota",))
-    if limit is not None and limit < 1:
+    if given["limit"] is not None and given["limit"] < 1:
         raise InputError("limit must be at least 1", settings=("limit",))
     if "lexical" in specs:
         text = "the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)"
         raise InputError(text, settings=("model",))
-
-
-def _asked(queries: Any, limit: int | None) -> list[BankQuery]:
-    """The queries, with their facets."""
-
-    if isinstance(queries, Mapping):
-        asked = [BankQuery(query_id, text) for query_id, text in queries.items()]
-    else:
-        name = os.fspath(queries or "")
-        asked = read_bank_queries(name)
-        with naming(name):
-            check_queries(asked)
-    if limit is None:
-        return asked
-    kept = set(list(dict.fromkeys(query.query_id for query in asked))[:limit])
-    return [query for query in asked if query.query_id in kept]
 
 
 @contextlib.contextmanager
@@ -320,36 +282,27 @@ def _say_failures(failures: Sequence[Failure]) -> None:
 
 
 def _related(
-    source: Any,
-    texts: Mapping[str, str],
-    by: RelatedBy,
-    level: int,
-    grader: Grader | None,
+    source: Any, texts: Mapping[str, str], by: RelatedBy, level: int, grader: Grader | None
 ) -> Mapping[str, Sequence[SourceSegment]]:
-    """Query -> the segments that are related to it."""
-
-    path = os.fspath(source) if isinstance(source, str | os.PathLike) else "the passages"
-    read = _documents(path, by, texts) if isinstance(source, str | os.PathLike) else source
-    groups = [group for group in read if group.query_id in texts]
+    """Query -> the segments that are related to it, of graded records or of nuggetizer's requests."""
+    name = "the passages"
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        if name == "-" or peek_head(name).lstrip()[:1] != b"{":
+            source = load_graded(name)
+        elif by == "all":
+            source = passages_of_requests(REQUESTS.read(name), {text: query_id for query_id, text in texts.items()})
+        else:
+            raise InputError(f"{name}: requests hold no labels of their documents; take all", settings=("by",))
+    groups = [group for group in source if group.query_id in texts]
     segments = related_segments(groups, by=by, level=level, grader=grader)
-    if not any(segments.get(query_id) for query_id in texts):
-        raise InputError(f"{path}: no query has a passage of level {level} or more")
+    if not any(segments.values()):
+        raise InputError(f"{name}: no query has a passage of level {level} or more")
     return segments
 
 
-def _documents(path: str, by: str, texts: Mapping[str, str]) -> Sequence[QueryPassages]:
-    """The passages that nuggets are made of: graded records, or the candidates of nuggetizer's requests."""
-
-    if path == "-" or peek_head(path).lstrip()[:1] != b"{":
-        return load_graded(path)
-    if by != "all":
-        raise InputError(f"{path}: requests hold no labels of their documents; take all", settings=("by",))
-    return passages_of_requests(REQUESTS.read(path), {text: query_id for query_id, text in texts.items()})
-
-
-def _finished(caller: Caller, found: MadeBank, prompts: Sequence[Prompt], output: _File | None) -> Generated:
+def _finished(caller: Caller, found: MadeBank, output: _File | None) -> Generated:
     """Writes what there is, where it shall be written, and says what there is not."""
-
     bank, failures = found.bank, found.failures
     _say_failures(failures)
     if not len(bank):
@@ -358,33 +311,22 @@ def _finished(caller: Caller, found: MadeBank, prompts: Sequence[Prompt], output
         info = {
             "made_by": f"rubric_measures {__version__}",
             "model": caller.model,
-            "options": dict(caller.asker(prompts[0]).request(Ask(()), "").options),
-            "prompts": {prompt.prompt_class: prompt.hash for prompt in prompts},
+            "options": dict(caller.asker(found.prompts[0]).request(Ask(()), "").options),
+            "prompts": {prompt.prompt_class: prompt.hash for prompt in found.prompts},
         }
-        write_bank(output, made_entries(bank, info=info, sources=found.sources))
+        write_bank(output, made_entries(bank, info))
     made = [query_id for query_id, items in bank.items.items() if items]
-    lacking = {failure.query_id for failure in failures} - set(made)
-    if lacking:
+    if lacking := {failure.query_id for failure in failures} - set(made):
         count, names = len(made) + len(lacking), ",".join(made)
         tell(f"the bank has {len(made)} of {count} queries; only passages of these can be graded: {names}")
     return Generated(bank, failures=failures)
 
 
-def _long_passages(path: str, caller: Caller, limit: int | None) -> list[LongPassage]:
-    stream = long_passages(read_passages(path), caller.runner.backend.count_tokens)
-    return list(stream) if limit is None else sample_passages(stream, limit)
-
-
 def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], output: _File | None) -> Generated:
     """Draws as many as were asked for, writes them, and says what there is not."""
-
     _say_failures(made.failures)
-    queries, missing = made.queries, dict[str, int]()
-    if quotas:
-        # A model of which every call failed has no queries to sample; those of the others are kept.
-        wrote = {query.model for query in queries}
-        queries, missing = sample_by_model(queries, {model: quota for model, quota in quotas.items() if model in wrote})
-        missing |= {model: quota for model, quota in quotas.items() if quota and model not in wrote}
+    # A model of which every call failed takes nothing from the others.
+    queries, missing = sample_by_model(made.queries, quotas) if quotas else (made.queries, {})
     for model, count in missing.items():
         _LOG.warning("%s: %s fewer than its quota; give it more passages", model, counted(count, "query"))
     if not queries:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ from rubric_measures.api.loading import (
     file_path,
     grader_of,
     is_file,
+    is_given,
     listed,
     named_files,
     query_texts_of,
@@ -228,6 +230,26 @@ def passages_of(passages: Passages | Rows, needs: str = "") -> PassageRecords:
     if are_rows(passages):
         return PassageRecords(read_as_records(passages, needs))
     return passages if isinstance(passages, PassageRecords) else PassageRecords(passages)
+
+
+def refuse_unused(function: Callable[..., Any], given: Mapping[str, Any], unused: Iterable[str], *why: str) -> None:
+    """Refuses arguments that are given and that this call does not use, as they would be ignored in silence.
+
+    Args:
+        function: what is called.
+        given: its arguments.
+        unused: those that have no effect beside the others.
+        why: arguments that would give them one.
+
+    Raises:
+        InputError: one of them is given, and is not what it is by default.
+    """
+    usual = {name: one.default for name, one in inspect.signature(function).parameters.items()}
+    if ignored := [
+        name for name in dict.fromkeys(unused)
+        if is_given(given[name]) and (usual[name] is None or given[name] != usual[name])
+    ]:  # fmt: skip
+        raise InputError(f"{', '.join(ignored)} would have no effect here; leave it out", settings=(*ignored, *why))
 
 
 def grade(
@@ -476,6 +498,8 @@ class _Grading:
     def showing(self, source: _File | None, level: int, grader: str | Grader | None) -> _Grading:
         """The same, with the documents that are shown beside answers."""
         if source is None:
+            about = {"level_shown": level, "label_grader": grader}
+            refuse_unused(grade, about, about, "documents")
             return self
         from rubric_measures.grading.pairwise import documents_text, load_references
 

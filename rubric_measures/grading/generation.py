@@ -1,6 +1,10 @@
 """Making test banks and synthetic queries, and their files.
 
+Asking a model questions whose replies are read: retries as further draws, failures as records.
+
 Test banks from queries: a chat model breaks each query (or title and subtopic) into questions or nuggets.
+
+Nuggets from documents (AutoNuggetizer): create over windows of segments, label by importance, trim.
 
 Reference answers to a test bank without a model: each sentence is a nugget.
 
@@ -12,32 +16,146 @@ Files of the bank makers: queries, passages, bank entries, synthetic queries; an
 from __future__ import annotations
 
 import hashlib
+import itertools
+import logging
 import random
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import InputError, UnknownNameError, warn
-from rubric_measures.base.files import atomic_writer, begins_records, check_readable_twice, path_name
+from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.files import atomic_writer, begins_records, check_readable_twice
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.banks import BankEntry, bank_entries
 from rubric_measures.formats.documents import iter_documents
 from rubric_measures.formats.queries import read_query_file
-from rubric_measures.grading.nuggetization import (
-    Caller,
-    Failure,
-    MadeBank,
-    SourceSegment,
-    normalised,
-    without_duplicates,
-)
-from rubric_measures.prompts.library import Prompt, load_prompt
-from rubric_measures.records.models import load_graded
-from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, canonical_json, make_item_id
+from rubric_measures.grading.asking import Ask, Asker, Asking, ReadReply, Trial
+from rubric_measures.measures.grade_sets import DirectLabels, Grader
+from rubric_measures.models.base import Reply, Request, refuse_settings
+from rubric_measures.models.running import Job, LocalRunner, RunStats
+from rubric_measures.prompts.library import Prompt, list_text, load_prompt
+from rubric_measures.prompts.verdicts import Parsed
+from rubric_measures.records.models import QueryPassages, load_graded
+from rubric_measures.types.entities import ItemKind, Query, RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.types.scales import Message
+
+_LOG = logging.getLogger("rubric_measures")
+K = TypeVar("K")
+T = TypeVar("T")
+_Steps = Generator[Sequence[Request], Sequence[Reply], T]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A model as the makers of test banks use it.
+
+    Attributes:
+        runner: the model behind its cache and limits.
+        settings: how it is asked, for prompts of any kind.
+        stats: counts of what was asked; they grow with every use.
+        trial: ends the work where none of the first replies can be read.
+
+    Raises:
+        InputError: a generation option is a setting of the backend.
+    """
+
+    runner: LocalRunner
+    settings: Asking = Asking()
+    stats: RunStats = field(default_factory=RunStats)
+    trial: Trial = field(default_factory=Trial)
+
+    def __post_init__(self) -> None:
+        refuse_settings(self.runner.backend, self.settings.option or {})
+
+    @property
+    def model(self) -> str:
+        """The backend's canonical name."""
+        return self.runner.backend.model
+
+    def asker(self, prompt: Prompt) -> Asker:
+        """What puts a prompt to the model."""
+        asker = Asker(self.runner.backend, prompt, self.settings)
+        # A list that was cut is none.
+        asker.told = lambda one: self.trial.note(one._replace(value=None) if one.status == "truncated" else one)
+        return asker
+
+    def run(self, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
+        """Runs all jobs; name -> result, in the order in which they were done: look results up by name."""
+        return dict(self.runner.run(self.trial.watched(jobs), self.stats, self.trial.waits))
+
+    def ask_each(self, asked: Sequence[tuple[Prompt, tuple[Message, ...]]]) -> list[Parsed[Any]]:
+        """What prompts say, with their messages, that do not wait for each other; the outcomes are in their order."""
+        jobs = ((place, ask_all(self.asker(prompt), [Ask(shown)])) for place, (prompt, shown) in enumerate(asked))
+        found = self.run(jobs)
+        return [found[place][0] for place in range(len(asked))]
+
+
+class Failure(NamedTuple):
+    """One call that led to nothing: for which query, which step, and why."""
+
+    query_id: str
+    step: str
+    reason: str
+
+
+class MadeBank(NamedTuple):
+    """A bank that was made, and what happened on the way.
+
+    Attributes:
+        bank: every query is in it, in the order given; one whose calls all failed with an empty list. Nuggets from
+            documents have the ids of the segments that were shown when they first appeared, as `info["segments"]`.
+        failures: calls that led to nothing; `step` is "query", a facet, "create 2/5" or "importance 1/3". A failed
+            creation call left the list as it was, a failed importance call left its nuggets without importance.
+        prompts: those that were used, the first one first.
+    """
+
+    bank: TestBank
+    failures: tuple[Failure, ...]
+    prompts: tuple[Prompt, ...]
+
+
+def ask_all(asker: Asker, asks: Sequence[Ask]) -> _Steps[list[Parsed[Any]]]:
+    """A step of a job that asks some questions together; the outcomes are in their order.
+
+    What does not fit the model is not asked, as it would cut it. A reply that was cut is none: it may lack an item.
+    """
+    problems = [asker.room.why_too_long(ask.messages, asker.max_tokens(ask.labels)) for ask in asks]
+    answers = iter((yield from asker.ask([ask for ask, problem in zip(asks, problems, strict=True) if not problem])))
+    found = [ReadReply(None, "failed", "", problem) if problem else next(answers) for problem in problems]
+    return [
+        Parsed(one.value, one.note)
+        if one.status in ("graded", "unparsed")
+        else Parsed(None, f"{one.status}: {one.note}")
+        for one in found
+    ]
+
+
+_PUNCTUATION = re.compile(r"[.,;:!?'\"()\[\]{}…«»“”‘’`*_/–—]|-(?!\d)")
+
+
+def normalised(text: str) -> str:
+    """A text without what does not tell two items apart: case, punctuation, width, blanks (but "C++" is not "C#").
+
+    >>> normalised("  What is a “leap” year? ") == normalised("what is a leap year")
+    True
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    # A text of punctuation only keeps it: else all of them would be equal.
+    return " ".join(_PUNCTUATION.sub(" ", folded).split()) or folded.strip()
+
+
+def without_duplicates(texts: Iterable[str]) -> tuple[str, ...]:
+    """The texts whose normalised form comes for the first time, in order."""
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(normalised(text), text)
+    first.pop("", None)
+    return tuple(first.values())
 
 
 class BankQuery(NamedTuple):
@@ -49,18 +167,13 @@ class BankQuery(NamedTuple):
     facet_text: str = ""
 
 
-def generation_prompt(kind: ItemKind, query: BankQuery, program: str = "") -> Prompt:
-    """The published prompt for a query, `dl`, or for a facet of it, `car`.
+def query_messages(kind: ItemKind, query: BankQuery, program: str = "") -> tuple[Prompt, tuple[Message, ...]]:
+    """The published prompt for a query, `dl`, or for a facet of it, `car`, and what the model is shown.
 
     `program` takes the words that a program sends (`workbench`) in the place of the paper's.
     """
     style = "dl" if query.facet_id is None else "car"
-    return load_prompt(f"bank.{kind}.{style}{program and f'@{program}'}")
-
-
-def query_messages(kind: ItemKind, query: BankQuery, program: str = "") -> tuple[Prompt, tuple[Message, ...]]:
-    """The prompt for a query, and what the model is shown."""
-    prompt = generation_prompt(kind, query, program)
+    prompt = load_prompt(f"bank.{kind}.{style}{program and f'@{program}'}")
     if "query_subtopic" in prompt.fields:
         return prompt, prompt.render(query_title=query.text, query_subtopic=query.facet_text or query.facet_id)
     return prompt, prompt.render(query_text=query.text)
@@ -79,18 +192,14 @@ def generate_bank(
         queries: the queries, or the facets of the queries; one call each.
         caller: the model.
         kind: what to generate.
-        program: whose words it is put in; see `generation_prompt`.
+        program: whose words it is put in; see `query_messages`.
 
     Returns:
         The bank with the failures beside it. The order of the items is that of the replies; it does not depend on
         which reply came first.
 
-    Raises:
-        InputError: there are no queries, one comes twice or has no text, or a prompt does not fit.
-
     Source: Dietz, SIGIR 2024, section 3.1 and Table 1; ids: the workbench's bank files.
     """
-    check_queries(queries)
     asked = [query_messages(kind, query, program) for query in queries]
     outcomes = caller.ask_each(asked)
     items: dict[str, list[RubricItem]] = {query.query_id: [] for query in queries}
@@ -113,26 +222,7 @@ def generate_bank(
         {query.query_id: query.text for query in queries},
         {(query.query_id, query.facet_id): query.facet_text for query in queries if query.facet_id is not None},
     )
-    return MadeBank(bank, tuple(failures))
-
-
-def check_queries(queries: Iterable[BankQuery]) -> None:
-    """Refuses what no bank can be made for.
-
-    Raises:
-        InputError: a query comes twice, has no text, or there are none.
-    """
-    seen: set[tuple[str, str | None]] = set()
-    for query in queries:
-        key = (query.query_id, query.facet_id)
-        where = f"query {query.query_id!r}" + (f", facet {query.facet_id!r}" if query.facet_id is not None else "")
-        if key in seen:
-            raise InputError(f"{where} comes twice; leave one out")
-        seen.add(key)
-        if not query.text.strip():
-            raise InputError(f"{where} has no text; there is nothing to ask about")
-    if not seen:
-        raise InputError("there are no queries to generate a test bank for")
+    return MadeBank(bank, tuple(failures), tuple({prompt.prompt_class: prompt for prompt, _ in asked}.values()))
 
 
 def reference_sentences(references: Mapping[str, Sequence[str]], texts: Mapping[str, str]) -> TestBank:
@@ -168,6 +258,220 @@ def _sentences(text: str) -> list[str]:
             found.append(sentence)
         start = stop
     return found
+
+
+RelatedBy = Literal["judgments", "direct", "all"]
+
+
+def related_segments(
+    groups: Iterable[QueryPassages],
+    *,
+    by: RelatedBy = "judgments",
+    level: int = 1,
+    grader: Grader | None = None,
+) -> dict[str, list[SourceSegment]]:
+    """Query id -> the segments that are related to it, in file order; the same text is shown once.
+
+    Args:
+        groups: passages with their texts.
+        by: `judgments`: the judgments in the records; `direct`: the labels of a direct grader in the
+            records; `all`: every passage.
+        level: the lowest label that counts as related (inclusive).
+        grader: only direct grades by this one.
+
+    Raises:
+        InputError: direct grades of several graders fit; the message lists them.
+
+    Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3: documents judged at least related (1).
+    """
+    labels = DirectLabels(grader or Grader(), "grader")
+    found: dict[str, list[SourceSegment]] = {}
+    unlabelled = 0
+    for group in groups:
+        segments = found.setdefault(group.query_id, [])
+        shown = {segment.text for segment in segments}
+        for passage in group.passages:
+            if by == "all":
+                label: float | None = level
+            elif by == "direct":
+                direct = labels.of(group.query_id, passage)
+                label = None if direct is None else direct.label
+            else:
+                label = passage.judged(group.query_id)
+            unlabelled += label is None
+            if label is not None and label >= level and passage.text.strip() and passage.text not in shown:
+                shown.add(passage.text)
+                segments.append(SourceSegment(passage.doc_id, passage.text))
+    if unlabelled:
+        _LOG.warning("%d passages left out: no %s", unlabelled, "direct grade" if by == "direct" else "judgment")
+    return found
+
+
+BATCH = 10  # segments a creation call, and nuggets an importance call (Pradeep et al. 2024, section 3)
+MAX_NUGGETS = 30
+KEPT = 20
+
+
+class SourceSegment(NamedTuple):
+    """One segment of a document that was judged related to the query."""
+
+    doc_id: str
+    text: str
+
+
+def published_calls(segments: int, nuggets: int) -> tuple[int, int]:
+    """How many creation and importance calls one query takes when none is retried: ⌈segments/10⌉ and ⌈nuggets/10⌉.
+
+    >>> published_calls(25, 30)
+    (3, 3)
+    """
+    return -(-segments // BATCH), -(-nuggets // BATCH)
+
+
+def nuggetize(
+    queries: Sequence[Query],
+    segments: Mapping[str, Sequence[SourceSegment]],
+    caller: Caller,
+    *,
+    over_generate: bool = False,
+    program: str = "",
+) -> MadeBank:
+    """Builds each query's nuggets from its related documents.
+
+    Ten segments a call; the list so far goes in, the updated list comes out, cut to 30. Then importance, ten nuggets a
+    call, and the trim to 20. Queries go side by side, the calls of one query one after the other, so the same replies
+    from the cache give the same bank.
+
+    Args:
+        queries: the queries.
+        segments: query id -> the segments judged related, in the order in which they are shown.
+        caller: the model.
+        over_generate: for assessors to edit: all 30 nuggets, no importance, no trim.
+        program: `nuggetizer` puts the prompts in that program's words, and keeps all 30; empty has the paper's.
+
+    Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3, Figures 3 and 4.
+    """
+    steps = ["create"] if over_generate else ["create", "importance"]
+    askers = [caller.asker(load_prompt(f"nuggets.{step}{program and f'@{program}'}")) for step in steps]
+    jobs = ((query.query_id, _nuggets(query, segments.get(query.query_id, ()), askers, program)) for query in queries)
+    found = caller.run(jobs)
+    items = {query.query_id: found[query.query_id][0] for query in queries}
+    long = sum(len(item.text.split()) > 12 for made in items.values() for item in made)
+    warn("%d nuggets are longer than the 12 words that the prompt asks for; they were kept", long)
+    bank = TestBank(items, {query.query_id: query.text for query in queries})
+    failures = tuple(failure for query_id in items for failure in found[query_id][1])
+    return MadeBank(bank, failures, tuple(asker.prompt for asker in askers))
+
+
+def label_importance(bank: TestBank, caller: Caller) -> MadeBank:
+    """A bank whose items have the importance that the model gives them, ten a call; nothing else changes.
+
+    Args:
+        bank: the nuggets; the texts of its queries are shown beside them.
+        caller: the model.
+
+    Returns:
+        the bank, with the calls that failed: their items have no importance.
+
+    Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3 and Figure 4.
+    """
+    asker = caller.asker(load_prompt("nuggets.importance"))
+    found = caller.run(
+        (query_id, _label(Query(query_id, bank.query_texts[query_id]), items, asker))
+        for query_id, items in bank.items.items()
+    )
+    items = {query_id: found[query_id][0] for query_id in bank.items}
+    failures = tuple(failure for query_id in items for failure in found[query_id][1])
+    return MadeBank(replace(bank, items=items, edited={}), failures, (asker.prompt,))
+
+
+# What the steps of one query lead to: its items, and what failed.
+_Listed = tuple[tuple[RubricItem, ...], tuple[Failure, ...]]
+
+
+def _batches(some: Sequence[T]) -> list[Sequence[T]]:
+    return [some[start : start + BATCH] for start in range(0, len(some), BATCH)]
+
+
+def _nuggets(query: Query, segments: Sequence[SourceSegment], askers: Sequence[Asker], program: str) -> _Steps[_Listed]:
+    """The job of one query: all creation calls one after the other, then all importance calls together."""
+    if not segments:
+        return (), (Failure(query.query_id, "documents", "none is related to it"),)
+    asker, *labelling = askers
+    nuggets: tuple[RubricItem, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    windows = _batches(segments)
+    for number, shown in enumerate(windows, 1):
+        (outcome,) = yield from ask_all(asker, [_creation(asker.prompt, query, shown, nuggets, program)])
+        texts = without_duplicates(outcome.value or ())
+        if outcome.value is None or (nuggets and not texts):
+            reason = f"{outcome.reason or 'the reply empties the list'}; the list stays as it was"
+            failures += (Failure(query.query_id, f"create {number}/{len(windows)}", reason),)
+            continue
+        # One that was there keeps its first sources; a new or reworded one came from what was shown.
+        known = {normalised(item.text): item.info for item in nuggets}
+        info = {"segments": [segment.doc_id for segment in shown]}
+        nuggets = tuple(
+            RubricItem(
+                make_item_id(query.query_id, text), query.query_id, text, "nugget",
+                info=known.get(normalised(text), info),
+            )
+            for text in texts[:MAX_NUGGETS]
+        )  # fmt: skip
+    if not labelling:
+        return nuggets, failures
+    labelled, more = yield from _label(query, nuggets, labelling[0])
+    return trim(labelled, MAX_NUGGETS if program else KEPT), failures + more
+
+
+def trim(nuggets: Sequence[RubricItem], keep: int) -> tuple[RubricItem, ...]:
+    """The first `keep` nuggets, vital ones first, all others as one class, each in the order of creation.
+
+    Source: Pradeep et al. 2024, section 3; nuggets without importance go with the okay ones, as in the published code.
+    """
+    return tuple(sorted(nuggets, key=lambda nugget: nugget.importance != "vital")[:keep])
+
+
+def _creation(
+    prompt: Prompt, query: Query, shown: Sequence[SourceSegment], nuggets: Sequence[RubricItem], program: str
+) -> Ask:
+    # One line a segment: a segment cannot pretend to be the next one. Programs show segments as they are.
+    texts = [segment.text if program else " ".join(segment.text.split()) for segment in shown]
+    context = "\n".join(
+        prompt.context_line.replace("{rank}", str(rank)).replace("{segment}", text)
+        for rank, text in enumerate(texts, 1)
+    )
+    messages = prompt.render(
+        query=query.text,
+        context=context,
+        nuggets=list_text((nugget.text for nugget in nuggets), prompt.lists),
+        nuggets_length=len(nuggets),
+        max_nuggets=MAX_NUGGETS,
+    )
+    return Ask(messages)
+
+
+def _label(query: Query, nuggets: Sequence[RubricItem], asker: Asker) -> _Steps[_Listed]:
+    """Asks for the importance of all nuggets, a batch a call, the calls together."""
+    prompt, batches = asker.prompt, _batches(nuggets)
+    asks = []
+    for batch in batches:
+        listed = list_text((nugget.text for nugget in batch), prompt.lists)
+        messages = prompt.render(query=query.text, nuggets=listed, nuggets_length=len(batch))
+        asks.append(Ask(messages, labels=len(batch)))
+    outcomes = yield from ask_all(asker, asks)
+    labelled: list[RubricItem] = []
+    failures: tuple[Failure, ...] = ()
+    for number, (batch, outcome) in enumerate(zip(batches, outcomes, strict=True), 1):
+        if outcome.value is None:
+            reason = f"{outcome.reason}; its nuggets have no importance"
+            failures += (Failure(query.query_id, f"importance {number}/{len(batches)}", reason),)
+        labels = outcome.value or [None] * len(batch)
+        labelled += [
+            replace(nugget, importance=label and ("vital" if label == "vital" else "okay"))
+            for nugget, label in zip(batch, labels, strict=True)
+        ]
+    return tuple(labelled), failures
 
 
 MAX_QUESTIONS = 10
@@ -219,13 +523,8 @@ def document_of(doc_id: str) -> str:
     return doc_id.partition("#")[0] or doc_id
 
 
-def long_passages(
-    passages: Iterable[SourceSegment],
-    count_tokens: Callable[[str], int],
-    *,
-    max_tokens: int = PASSAGE_TOKENS,
-) -> Iterator[LongPassage]:
-    """Joins consecutive passages of a document up to about `max_tokens` tokens.
+def long_passages(passages: Iterable[SourceSegment], count_tokens: Callable[[str], int]) -> Iterator[LongPassage]:
+    """Joins consecutive passages of a document up to about 2,000 tokens.
 
     A passage is never split: one that is longer by itself stands alone. Passages of a document that are not next to
     each other in the input are not joined.
@@ -233,34 +532,24 @@ def long_passages(
     Args:
         passages: in collection order.
         count_tokens: the length of a text (a backend's own count, or an estimate).
-        max_tokens: the longest join.
-
-    Raises:
-        InputError: `max_tokens` is below one.
     """
-    if max_tokens < 1:
-        raise InputError(f"passages of {max_tokens} tokens: at least 1 is needed")
-    members: list[SourceSegment] = []
-    length = 0
-    for passage in passages:
-        if not passage.text.strip():
-            continue
-        tokens = count_tokens(passage.text)
-        if members and (document_of(members[0].doc_id) != document_of(passage.doc_id) or length + tokens > max_tokens):
-            yield _joined(members)
-            members, length = [], 0
-        members.append(passage)
-        length += tokens
-    if members:
-        yield _joined(members)
+    told = (passage for passage in passages if passage.text.strip())
+    for document, several in itertools.groupby(told, key=lambda passage: document_of(passage.doc_id)):
+        members: list[SourceSegment] = []
+        length = 0
+        for passage in several:
+            tokens = count_tokens(passage.text)
+            if members and length + tokens > PASSAGE_TOKENS:
+                yield _joined(document, members)
+                members, length = [], 0
+            members.append(passage)
+            length += tokens
+        yield _joined(document, members)
 
 
-def _joined(members: Sequence[SourceSegment]) -> LongPassage:
-    return LongPassage(
-        document_of(members[0].doc_id),
-        tuple(member.doc_id for member in members),
-        "\n".join(member.text.strip() for member in members),
-    )
+def _joined(document: str, members: Sequence[SourceSegment]) -> LongPassage:
+    ids, texts = zip(*members, strict=True)
+    return LongPassage(document, ids, "\n".join(map(str.strip, texts)))
 
 
 def sample_passages(passages: Iterable[LongPassage], count: int, *, seed: int = 0) -> list[LongPassage]:
@@ -283,9 +572,8 @@ def generate_queries(
     callers: Sequence[Caller],
     *,
     examples: Sequence[str],
-    max_questions: int = MAX_QUESTIONS,
 ) -> SyntheticQueries:
-    """Has every model write up to `max_questions` questions for every passage; equal questions are kept once.
+    """Has every model write up to ten questions for every passage; equal questions are kept once.
 
     A question that repeats an example is left out, too: it is not about the passage.
 
@@ -293,24 +581,26 @@ def generate_queries(
         passages: the texts to ask about, see `long_passages`.
         callers: the models; of equal questions, the one of the earlier model and passage is kept.
         examples: real questions, shown to every model.
-        max_questions: the most questions of one reply; further ones are left out and counted as a note.
 
     Raises:
-        InputError: there are no passages, models or examples, or a model is named twice.
+        InputError: there are no passages or examples.
 
     Source: Rackauckas, Camara & Zavrel, LLM4Eval 2024, section 3; the prompt's wording is ours.
     """
-    _check(passages, callers, examples, max_questions)
+    if not passages:
+        raise InputError("there are no passages to write queries for", settings=("passages",))
+    if not any(example.strip() for example in examples):
+        raise InputError("there are no real questions to show as examples", settings=("examples",))
     prompt = load_prompt("queries.from_passage")
     shown = "\n".join(f"- {' '.join(example.split())}" for example in examples)
     given = {normalised(example) for example in examples}
-    seen: set[str] = set()
+    seen = set(given)
     queries: list[SyntheticQuery] = []
     failures: list[Failure] = []
     duplicates = surplus = copied = 0
     for caller in callers:
         asked = [
-            (prompt, prompt.render(passage=passage.text, examples=shown, max_questions=max_questions))
+            (prompt, prompt.render(passage=passage.text, examples=shown, max_questions=MAX_QUESTIONS))
             for passage in passages
         ]
         for passage, outcome in zip(passages, caller.ask_each(asked), strict=True):
@@ -318,37 +608,21 @@ def generate_queries(
                 step = f"{caller.model}, passage {passage.doc_ids[0]}"
                 failures.append(Failure(passage.document_id, step, outcome.reason))
                 continue
-            surplus += max(0, len(outcome.value) - max_questions)
-            for text in outcome.value[:max_questions]:
-                if (key := normalised(text)) in given:
-                    copied += 1
-                    continue
-                if key in seen:
-                    duplicates += 1
+            surplus += max(0, len(outcome.value) - MAX_QUESTIONS)
+            for text in outcome.value[:MAX_QUESTIONS]:
+                if (key := normalised(text)) in seen:
+                    copied += key in given
+                    duplicates += key not in given
                     continue
                 seen.add(key)
                 # Of the text alone, so that adding a model or a passage renames nothing.
                 digest = hashlib.md5(text.strip().encode("utf-8"), usedforsecurity=False).hexdigest()
                 ids = (passage.document_id, passage.doc_ids)
                 queries.append(SyntheticQuery(f"syn-{digest[:16]}", text, *ids, caller.model))
-    warn("%d questions left out: more than %d in one reply", surplus, max_questions)
+    warn("%d questions left out: more than %d in one reply", surplus, MAX_QUESTIONS)
     warn("%d questions left out: they repeat an example", copied)
     warn("%d questions left out: the same text was there already", duplicates)
     return SyntheticQueries(tuple(queries), tuple(failures))
-
-
-def _check(
-    passages: Sequence[LongPassage], callers: Sequence[Caller], examples: Sequence[str], max_questions: int
-) -> None:
-    if not passages:
-        raise InputError("there are no passages to write queries for", settings=("passages",))
-    if not any(example.strip() for example in examples):
-        raise InputError("there are no real questions to show as examples", settings=("examples",))
-    if max_questions < 1:
-        raise InputError(f"{max_questions} questions a passage: at least 1 is needed")
-    models = [caller.model for caller in callers]
-    if not models or len(set(models)) < len(models):
-        raise InputError(f"name every model once; given: {', '.join(models) or 'none'}")
 
 
 def sample_by_model(
@@ -360,19 +634,10 @@ def sample_by_model(
 
     Returns:
         The sample in the order of `queries`, and model -> how many are missing, where a model wrote too few.
-
-    Raises:
-        UnknownNameError: a quota names a model that wrote none of the queries.
-        InputError: a quota is negative.
     """
-    written = Counter(query.model for query in queries)
     chosen: set[str] = set()
     missing: dict[str, int] = {}
     for model, quota in sorted(quotas.items()):
-        if model not in written:
-            raise UnknownNameError("model", model, written, hint="(no query was written by it)")
-        if quota < 0:
-            raise InputError(f"quota {quota} of {model}: it cannot be negative")
         ids = sorted(query.query_id for query in queries if query.model == model)
         # A generator of its own for each model: a string seeds it the same whatever the hash seed.
         chosen.update(random.Random(f"{seed}/{model}").sample(ids, min(quota, len(ids))))
@@ -381,30 +646,34 @@ def sample_by_model(
     return tuple(query for query in queries if query.query_id in chosen), missing
 
 
-def read_bank_queries(name: str) -> list[BankQuery]:
-    """The queries of a query file (JSON, JSON lines, TSV), or of an ir_datasets id where there is no such file.
+def read_bank_queries(source: Any, limit: int | None = None) -> list[BankQuery]:
+    """The queries of a file or table (see `read_query_file`), or of an ir_datasets id where there is no such file.
 
     A query with facets comes once a facet.
 
+    Args:
+        source: what holds them; also query -> text.
+        limit: only so many queries, the first ones.
+
     Raises:
-        InputError: no such file and no such id, or an id without queries.
+        InputError: no such file and no such id, an id without queries, or a query without text.
         FormatError: the file is no query file.
     """
-    if name != "-" and not Path(name).exists():
-        dataset = _dataset(name)
-        if not dataset.has_queries():
-            raise InputError(f"{name}: this ir_datasets id has no queries")
-        return [BankQuery(query.query_id, query.default_text()) for query in dataset.queries_iter()]
-    found = read_query_file(name)
     facets: dict[str, list[tuple[str, str]]] = {}
-    for (query_id, facet_id), text in found.facets.items():
-        facets.setdefault(query_id, []).append((facet_id, text))
-    queries: list[BankQuery] = []
-    for query_id, text in found.texts.items():
-        queries += [BankQuery(query_id, text, *facet) for facet in facets.get(query_id, [])] or [
-            BankQuery(query_id, text)
-        ]
-    return queries
+    if isinstance(source, str) and source != "-" and not Path(source).exists():
+        texts: Mapping[str, str] = _dataset(source, "queries").query_texts
+    else:
+        found = read_query_file(source)
+        texts = found.texts
+        for (query_id, facet_id), text in found.facets.items():
+            facets.setdefault(query_id, []).append((facet_id, text))
+    if blank := [query_id for query_id, text in texts.items() if not text.strip()]:
+        raise InputError(f"query {blank[0]!r} has no text; there is nothing to ask about")
+    return [
+        BankQuery(query_id, texts[query_id], *facet)
+        for query_id in itertools.islice(texts, limit)
+        for facet in facets.get(query_id, [()])
+    ]
 
 
 def read_passages(name: str) -> Iterator[SourceSegment]:
@@ -419,72 +688,40 @@ def read_passages(name: str) -> Iterator[SourceSegment]:
     """
     check_readable_twice(name)
     if name != "-" and not Path(name).exists():
-        dataset = _dataset(name)
-        if not dataset.has_docs():
-            raise InputError(f"{name}: this ir_datasets id has no documents")
-        for document in dataset.docs_iter():
+        for document in _dataset(name, "docs").docs_iter():
             yield SourceSegment(document.doc_id, document.default_text())
-        return
-    if begins_records(name):
-        if name == "-":
-            raise InputError("graded passage records cannot be read from a stream here; name the file")
-        yield from _of_records(name)
-        return
-    for _, document in iter_documents(name):
-        yield SourceSegment(document.doc_id, document.text)
+    elif begins_records(name):
+        # A passage that was retrieved for two queries is one passage.
+        texts = {passage.doc_id: passage.text for group in load_graded(name) for passage in group.passages}
+        yield from map(SourceSegment, texts.keys(), texts.values())
+    else:
+        for _, document in iter_documents(name):
+            yield SourceSegment(document.doc_id, document.text)
 
 
-def _of_records(name: str) -> Iterator[SourceSegment]:
-    seen: set[str] = set()
-    for group in load_graded(name):
-        for passage in group.passages:
-            if passage.doc_id not in seen:  # a passage that was retrieved for two queries is one passage
-                seen.add(passage.doc_id)
-                yield SourceSegment(passage.doc_id, passage.text)
-
-
-def _dataset(name: str) -> Any:
+def _dataset(name: str, what: str) -> Any:
     from rubric_measures.corpora.collections import load_collection
 
-    return load_collection(name)
+    found = load_collection(name)
+    if not getattr(found, f"has_{what}")():
+        raise InputError(f"{name}: this ir_datasets id has no {'documents' if what == 'docs' else what}")
+    return found
 
 
-def made_entries(
-    bank: TestBank,
-    *,
-    info: Mapping[str, object],
-    sources: Mapping[str, Sequence[str]] | None = None,
-) -> list[BankEntry]:
-    """The entries of a bank that was just made: with how it was made, and each item with its sources.
+def made_entries(bank: TestBank, info: Mapping[str, object]) -> list[BankEntry]:
+    """The entries of a bank that was just made, each with how it was made (model, prompts and their hashes).
 
     Queries without items are left out: a bank that says that a query has no items would say that nothing is to be
     covered, where the truth is that nothing is known.
-
-    Args:
-        bank: the bank.
-        info: how it was made (model, prompts and their hashes), the same in every entry.
-        sources: item id -> ids of the segments where the item comes from; becomes `info.segments` of the item.
     """
     items = {query_id: found for query_id, found in bank.items.items() if found}
-    if sources is not None:
-        items = {
-            query_id: tuple(replace(one, info={"segments": list(sources.get(one.item_id, ()))}) for one in found)
-            for query_id, found in items.items()
-        }
     return bank_entries(replace(bank, items=items, edited={}), info=info)
 
 
 def write_synthetic(name: str, queries: Iterable[SyntheticQuery]) -> None:
-    """Writes synthetic queries as JSON lines: a query file whose lines also keep document, passages and model.
-
-    Raises:
-        InputError: there are none, or the file cannot be written.
-    """
-    lines = [canonical_json(query._asdict()) for query in queries]
-    if not lines:
-        raise InputError(f"{path_name(name)}: there are no queries to write")
+    """Writes synthetic queries as JSON lines: a query file whose lines also keep document, passages and model."""
     with atomic_writer(name) as stream:
-        stream.writelines(line + "\n" for line in lines)
+        stream.writelines(canonical_json(query._asdict()) + "\n" for query in queries)
 
 
 def aspect_bank(query_texts: Mapping[str, str], prompt: str = "ragelo.answer_pointwise") -> TestBank:

@@ -552,8 +552,7 @@ class RubricJudge(_LeaderboardJudge):
 
 
 def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> TestBank:
-    from rubric_measures.grading.generation import BankQuery, generate_bank
-    from rubric_measures.grading.nuggetization import Caller, label_importance
+    from rubric_measures.grading.generation import BankQuery, Caller, generate_bank, label_importance
 
     kind: ItemKind = "nugget" if chosen.target == "nuggets" else "question"
     asked = [BankQuery(topic.request_id, topic_text(topic)) for topic in topics]

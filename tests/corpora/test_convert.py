@@ -19,7 +19,7 @@ from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import read_qrels, read_run
-from rubric_measures.grading.nuggetization import related_segments
+from rubric_measures.grading.generation import related_segments
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.records.models import ItemGradeSet, grade_of_items, load_graded
 from rubric_measures.types.entities import Qrel

@@ -535,7 +535,7 @@ class FirstIsLate(LexicalBackend):
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    bank, groups = make_bank(800, 2), make_groups(800, 3)
+    bank, groups = make_bank(200, 2), make_groups(200, 3)
     pulled = given = most = 0
 
     def source() -> Iterator[QueryPassages]:
@@ -550,14 +550,15 @@ def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monk
         if cached:
             cache.prune(keys=[next(cache.entries()).key])
         monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
+        monkeypatch.setattr("rubric_measures.models.running._BACKLOG", 60)
         found = []
         for group in GradingEngine(LocalRunner(FirstIsLate(), cache if cached else None)).grade_records(source(), bank):
             given += 1
             found.append(group)
     assert found == straight
-    # Each query has six results, two a passage. Beyond the bound the runner has those of a block (256 requests, two for
-    # two results) and 1,024 that it keeps for its reader; without the bound all 800 queries wait.
-    assert most <= (60 + 256 + 1024) / 6 + 2
+    # Each query has three passages, and so many results. Beyond the bound the runner has a block (256 requests, two a
+    # passage), and 60 results that it keeps for its reader; without the bound all 200 queries wait.
+    assert most <= 60 / 3 + 256 / 6 + 60 / 3 + 3
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.grading.nuggetization import related_segments
+from rubric_measures.grading.generation import related_segments
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.measures.grade_sets import Grader, choices_of, grade_sets, scale_of_set
 from rubric_measures.measures.loading import load_records, read_records

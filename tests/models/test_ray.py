@@ -351,9 +351,9 @@ def test_queries_do_not_pile_up_while_one_is_late(cluster: Any, folder: Path, mo
         found.append({"query": group.query_id, "passages": [passage.as_json() for passage in group.passages]})
     opener.join()
     assert found == straight
-    # A query has six results. Those of 256 requests that are looked up together, of the blocks under way and of the one
-    # that is being filled (four passages of two results each) may come beyond the bound; 150 queries would without it.
-    assert most <= (60 + 256 + 7 * 4 * 2) / 6 + 2
+    # A query has three passages of two requests. Those of 256 requests that are looked up together, of the blocks under
+    # way and of the one that is being filled (four passages each) may come beyond the bound; 150 queries would without.
+    assert most <= (2 * 60 + 256 + 7 * 4 * 2) / 6 + 2
 
 
 def _open_when(folder: Path, true: Callable[[], bool], then: Callable[[], Any] = lambda: None) -> Any:
