@@ -381,10 +381,10 @@ def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
     takes = list(inspect.signature(function).parameters.values()) if named else []
     if not takes:
         raise MeasureError(f"{origin} is no measure; give a function over the view of a query, with a name")
-    name, given = function.__name__, takes[1:]
+    name = function.__name__
     kinds = {"int": int, "float": float, "str": str, "bool": bool}
     params: dict[str, ParamInfo] = {}
-    for one in given:
+    for one in takes[1:]:
         if one.name in ("cutoff", "judged_only"):
             raise MeasureError(f"{name}: {one.name} comes with every measure; leave it out of the function")
         default = None if one.default is inspect.Parameter.empty else one.default
@@ -394,17 +394,14 @@ def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
             raise MeasureError(
                 f"{name}: the parameter {one.name} has neither a default nor one of the types int, float, str and bool"
             )
+        usual = _NOT_PROVIDED if default is None else default
+        params[one.name] = ParamInfo(dtype=kind, required=default is None, default=usual, desc=f"see {name}")
         if one.name == "rel" and default is None:
             params["rel"] = min_grade("covering an item")
-        elif default is None:
-            params[one.name] = ParamInfo(dtype=kind, required=True, desc=f"see {name}")
-        else:
-            params[one.name] = ParamInfo(dtype=kind, default=default, desc=f"see {name}")
-    lines = (inspect.getdoc(function) or name).splitlines()
     fields = {
         "NAME": name,
         "PRETTY_NAME": name,
-        "SHORT_DESC": lines[0],
+        "SHORT_DESC": (inspect.getdoc(function) or name).splitlines()[0],
         "SUPPORTED_PARAMS": {**params, "cutoff": CUTOFF, "judged_only": JUDGED_ONLY},
         "__doc__": inspect.getdoc(function),
         "function": staticmethod(function),
@@ -621,21 +618,18 @@ def compute(measures: Sequence[Measure], qrels: Any, run: Any, provider: str | N
                 f"{measure}: the provider {provider} does not compute it; leave it to ir_measures",
                 settings=("provider",),
             )
-    if provider == "pyndeval":
-        # Of several levels or alphas in one call all but one get an empty run, and zeros.
-        found: list[Metric] = []
-        for measure in measures:
-            with delegated([measure]):
-                found += calculator.iter_calc([measure], qrels, run)
-        return found
-    try:
-        with delegated(measures):
-            return list(calculator.iter_calc(measures, qrels, run))
-    except MeasureError:
-        for measure in measures if len(measures) > 1 else ():
-            with delegated([measure]):
-                list(calculator.iter_calc([measure], qrels, run))
-        raise
+    found: list[Metric] = []
+    # Of several levels or alphas in one call pyndeval gives all but one an empty run, and zeros.
+    for some in [[one] for one in measures] if provider == "pyndeval" else [measures]:
+        try:
+            with delegated(some):
+                found += calculator.iter_calc(some, qrels, run)
+        except MeasureError:
+            for measure in some if len(some) > 1 else ():
+                with delegated([measure]):
+                    list(calculator.iter_calc([measure], qrels, run))
+            raise
+    return found
 
 
 class _RubricQrels(RubricMeasure):
@@ -747,15 +741,12 @@ def parse_measures(measures: Measures) -> list[Measure]:
         if not isinstance(one, str | Measure):
             problem = f"measures: {one!r:.60} is no measure; give names, as 'RubricCover@20', or objects of ir_measures"
             raise InputError(problem, settings=("measures",))
-        parts: list[str | Measure] = [one] if isinstance(one, Measure) else [*one.split()]
-        for part in _split(one) if len(parts) > 1 and "(" in one else parts:
-            in_file = _IN_FILE.fullmatch(part) if isinstance(part, str) else None
-            text = part
-            if in_file is not None:
+        for text in [one] if isinstance(one, Measure) else _split(one):
+            if isinstance(text, str) and (in_file := _IN_FILE.fullmatch(text)) is not None:
                 measure_in(in_file["path"], in_file["name"])
                 text = in_file["measure"]
             try:
-                measure = ir_measures.parse_measure(text) if isinstance(text, str) else text
+                measure = ir_measures.parse_measure(text)
                 # Ours say themselves what is wrong.
                 measure.validate_params() if isinstance(measure, RubricMeasure) else checked_measure(measure)
             except NameError:
@@ -772,23 +763,6 @@ def parse_measures(measures: Measures) -> list[Measure]:
     return list(found)
 
 
-# The measures of trec_eval by their names there; those with a cutoff end in `_10`.
-_OF_TREC_EVAL = {
-    "map": "AP",
-    "map_cut": "AP",
-    "ndcg": "nDCG",
-    "ndcg_cut": "nDCG",
-    "recip_rank": "RR",
-    "P": "P",
-    "recall": "R",
-    "success": "Success",
-    "bpref": "Bpref",
-    "num_ret": "NumRet",
-    "num_rel": "NumRel",
-    "num_q": "NumQ",
-}
-
-
 def _refuse_other_spelling(text: str) -> None:
     """Says how measures are written that come as trec_eval calls them, or with commas between them; and files.
 
@@ -800,24 +774,16 @@ def _refuse_other_spelling(text: str) -> None:
     parts = _split(text, ",")
     if len(parts) > 1:
         raise MeasureError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")
-    name, _, cutoff = text.rpartition("_")
-    is_cut = cutoff.isascii() and cutoff.isdecimal()
-    known = _OF_TREC_EVAL.get(name if is_cut else text)
-    if known is not None:
-        raise MeasureError(f"{text} is trec_eval's name; here it is {known}{f'@{cutoff}' if is_cut else ''}")
+    try:
+        known = ir_measures.parse_trec_measure(text)
+    except ValueError:
+        return
+    raise MeasureError(f"{text} is trec_eval's name; here it is {' '.join(map(str, known))}")
 
 
-def _split(text: str, also: str = " ") -> list[str]:
+def _split(text: str, also: str = "") -> list[str]:
     """Splits at blanks (and at `also`), but not inside parentheses: `NuggetV(rel=4, strict=True) nDCG@10` is two."""
-    parts, depth, current = [], 0, ""
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if (char.isspace() or char == also) and depth <= 0:
-            parts.append(current)
-            current = ""
-        elif not char.isspace():
-            current += char
-    return [part for part in [*parts, current] if part]
+    return re.findall(rf"(?:\((?:[^()]|\([^()]*\))*\)|[^\s{also}])+", text)
 
 
 def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:

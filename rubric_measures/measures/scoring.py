@@ -654,7 +654,7 @@ class _OfCited(Computation):
 
         def values(shown: Shown, on_failed: OnFailed) -> Array:
             of = self.measure.of_query(shown.grades, on_failed)
-            found = [of.value(ids) if ids else 0.0 for ids in shown.ids]
+            found = [of(ids) if ids else 0.0 for ids in shown.ids]
             return np.array([math.nan if value is None else value for value in found])
 
         value = values(shown, query.on_failed)
@@ -668,7 +668,7 @@ class _OfCited(Computation):
     def best(self, query: QueryScorer) -> float:
         """The value of the best answer of any run."""
         of = self.measure.of_query(query.counted, query.on_failed)
-        values = [of.value([doc_id]) for doc_id in sorted(query.grades.answers)]
+        values = [of([doc_id]) for doc_id in sorted(query.grades.answers)]
         known = [value for value in values if value is not None]
         return self.measure.best_of(known, default=0.0) if len(known) == len(values) else math.nan
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from ir_measures.measures.base import ParamInfo
 
@@ -32,89 +32,24 @@ _CITATIONS = ParamInfo(
 )
 
 
-class _Labelled(NamedTuple):
-    """A sentence with the grades of its citations.
+class Labelled(NamedTuple):
+    """A sentence with the labels of its citations.
 
     Attributes:
         sentence: the sentence.
-        grades: a grade for each citation; None where there is none.
-        failed: whether a grade that is missing failed, and was not just never given.
+        labels: of each citation 1 (full support), ½ (partial), 0 (none) or -1 (its document says the opposite); None
+            where it has no label.
+        failed: whether a label that is missing failed, and was not just never given.
     """
 
     sentence: CitedSentence
-    grades: tuple[float | None, ...]
+    labels: Sequence[float | None]
     failed: bool
 
     @property
     def known(self) -> list[float]:
-        """The grades that there are."""
-        return [grade for grade in self.grades if grade is not None]
-
-
-class _Labels:
-    """The grades of the pairs of one query, by answer.
-
-    Attributes:
-        covers: the least grade that is full support.
-        partial: the least grade that is partial support; `covers` where the scale has none.
-    """
-
-    def __init__(self, measure: SupportMeasure, grades: QueryGrades, on_failed: OnFailed) -> None:
-        scale = grades.scale
-        self.covers = 1 if scale is None else scale.covers
-        self.partial = self.covers if scale is None or scale.partial is None else scale.partial
-        self._measure, self._query, self._on_failed = measure, grades, on_failed
-        self._grades = grades.grades.tolist()
-        self._failed: Any = None if grades.failed is None else grades.failed.tolist()
-        self._places = {item.item_id: place for place, item in enumerate(grades.items)}
-
-    def value(self, doc_ids: Sequence[str]) -> float | None:
-        """The value of an answer; None where the grades of all pairs that it needs failed."""
-        return self._measure.value_of([*self._sentences(doc_ids)], self)
-
-    def _sentences(self, doc_ids: Sequence[str]) -> Iterator[_Labelled]:
-        """The sentences of the answers that are ranked.
-
-        Raises:
-            MeasureError: a ranked document is no answer with sentences and citations; or on_failed is `error`, and a
-                grade failed.
-        """
-        answers = self._query.answers
-        for doc_id in doc_ids:
-            if doc_id not in answers:
-                raise MeasureError(
-                    f"{self._measure}: query {self._query.query_id!r}: {doc_id!r} is no answer with sentences and "
-                    "citations; grade the citations of answers first (support)"
-                )
-            yield from map(self._labelled, answers[doc_id])
-
-    def _labelled(self, sentence: CitedSentence) -> _Labelled:
-        place = self._places.get(sentence.item_id)
-        grades: list[float | None] = []
-        failed = False
-        for doc_id in sentence.citations:
-            row = None if place is None else self._query.docs.get(doc_id)
-            grade = None if row is None else self._grades[row][place]
-            if grade == -math.inf:
-                grade = None
-            if grade is None and row is not None and self._failed is not None and self._failed[row][place]:
-                if self._on_failed == "error":
-                    raise MeasureError(
-                        f"query {self._query.query_id!r}: the grade of sentence {sentence.item_id!r} by document "
-                        f"{doc_id!r} failed; grade again, or choose how failures count (expected or zero)",
-                        settings=("on_failed",),
-                    )
-                failed, grade = (True, None) if self._on_failed != "zero" else (failed, 0)
-            grades.append(grade)
-        return _Labelled(sentence, tuple(grades), failed)
-
-    def least(self, relaxed: bool) -> int:
-        """The least grade that supports."""
-        return self.partial if relaxed else self.covers
-
-    def credit(self, grade: float, strict: bool) -> float:
-        """g: 1 for full support, ½ for partial support (0 where strict), else 0."""
-        return 1.0 if grade >= self.covers else 0.5 if grade >= self.partial and not strict else 0.0
+        """The labels that there are."""
+        return [label for label in self.labels if label is not None]
 
 
 class SupportMeasure(RubricMeasure):
@@ -133,22 +68,67 @@ class SupportMeasure(RubricMeasure):
         """Whether it needs the labels of first citations alone, or of all."""
         return "first" if self.value("citations") == "first" else "citations"
 
+    @property
+    def least(self) -> float:
+        """The least label that supports."""
+        return 0.5 if self.value("relaxed") else 1
+
     @abstractmethod
-    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+    def scores(self, one: Labelled) -> Iterable[float | None]:
         """The scores that a sentence adds, in [0, 1]; None for one that is not known."""
 
-    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """The value of one answer: 0 where nothing is counted; None where all that it lacks is what failed."""
-        scores = [score for one in sentences for score in self.scores(one, labels) if score is not None]
-        if not scores and any(one.failed for one in sentences):
-            return None
-        of_score, of_uncited = self.counts
-        among = of_score * len(scores) + of_uncited * sum(not one.grades for one in sentences)
-        return of_score * math.fsum(scores) / among if among else 0.0
+    def of_query(self, grades: QueryGrades, on_failed: OnFailed) -> Callable[[Sequence[str]], float | None]:
+        """What gives the value of the answers that a ranking of the query names: 0 where nothing is counted, None where
+        all that it lacks is what failed.
 
-    def of_query(self, grades: QueryGrades, on_failed: OnFailed) -> _Labels:
-        """The grades of a query, as answers to it are scored."""
-        return _Labels(self, grades, on_failed)
+        It raises MeasureError where a ranked document is no answer with sentences and citations; or where on_failed is
+        `error`, and a grade failed.
+        """
+        labelled = _labels(grades, on_failed)
+
+        def value(doc_ids: Sequence[str]) -> float | None:
+            other = next((doc_id for doc_id in doc_ids if doc_id not in grades.answers), None)
+            if other is not None:
+                raise MeasureError(
+                    f"{self}: query {grades.query_id!r}: {other!r} is no answer with sentences and citations; grade "
+                    "the citations of answers first (support)"
+                )
+            sentences = [labelled(one) for doc_id in doc_ids for one in grades.answers[doc_id]]
+            scores = [score for one in sentences for score in self.scores(one) if score is not None]
+            if not scores and any(one.failed for one in sentences):
+                return None
+            of_score, of_uncited = self.counts
+            among = of_score * len(scores) + of_uncited * sum(not one.labels for one in sentences)
+            return of_score * math.fsum(scores) / among if among else 0.0
+
+        return value
+
+
+def _labels(grades: QueryGrades, on_failed: OnFailed) -> Callable[[CitedSentence], Labelled]:
+    """What labels sentences by the grades of the pairs (sentence, cited document)."""
+    covers = 1 if grades.scale is None else grades.scale.covers
+    partial = covers if grades.scale is None or grades.scale.partial is None else grades.scale.partial
+    places, matrix = {item.item_id: place for place, item in enumerate(grades.items)}, grades.grades.tolist()
+    lost = None if grades.failed is None else grades.failed.tolist()
+
+    def labelled(sentence: CitedSentence) -> Labelled:
+        labels, failed, place = list[float | None](), False, places.get(sentence.item_id)
+        for doc_id in sentence.citations:
+            row = None if place is None else grades.docs.get(doc_id)
+            grade = -math.inf if row is None else matrix[row][place]
+            if grade == -math.inf and row is not None and lost is not None and lost[row][place]:
+                if on_failed == "error":
+                    raise MeasureError(
+                        f"query {grades.query_id!r}: the grade of sentence {sentence.item_id!r} by document "
+                        f"{doc_id!r} failed; grade again, or choose how failures count (expected or zero)",
+                        settings=("on_failed",),
+                    )
+                failed, grade = (failed, 0) if on_failed == "zero" else (True, grade)
+            support = 1 if grade >= covers else 0.5 if grade >= partial else -1 if grade == CONTRADICTED else 0
+            labels.append(None if grade == -math.inf else support)
+        return Labelled(sentence, labels, failed)
+
+    return labelled
 
 
 class _OfSentences(SupportMeasure):
@@ -156,11 +136,12 @@ class _OfSentences(SupportMeasure):
 
     SUPPORTED_PARAMS = {"citations": _CITATIONS, "strict": _STRICT}
 
-    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+    def scores(self, one: Labelled) -> Iterable[float | None]:
         """The mean credit of the citations that count."""
-        asked = one.grades[:1] if self.value("citations") == "first" else one.grades
-        known = [labels.credit(grade, self.value("strict")) for grade in asked if grade is not None]
-        return [math.fsum(known) / len(known) if known else None] if one.grades else []
+        asked = one.labels[:1] if self.value("citations") == "first" else one.labels
+        least = 1 if self.value("strict") else 0
+        known = [label if label >= least else 0.0 for label in asked if label is not None]
+        return [math.fsum(known) / len(known) if known else None] if one.labels else []
 
 
 class _SupportPrecision(_OfSentences):
@@ -224,9 +205,9 @@ class _SupportRate(SupportMeasure):
     SHORT_DESC = "The share of the citations that support their sentence."
     SUPPORTED_PARAMS = {"relaxed": _RELAXED}
 
-    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+    def scores(self, one: Labelled) -> Iterable[float | None]:
         """Whether each labelled citation supports."""
-        return [grade >= labels.least(self.value("relaxed")) for grade in one.known]
+        return [label >= self.least for label in one.known]
 
 
 class _ContradictionRate(SupportMeasure):
@@ -244,7 +225,7 @@ class _ContradictionRate(SupportMeasure):
 
     best_of = min
 
-    def of_query(self, grades: QueryGrades, on_failed: OnFailed) -> _Labels:
+    def of_query(self, grades: QueryGrades, on_failed: OnFailed) -> Callable[[Sequence[str]], float | None]:
         """As of every measure; refuses grades that know no contradiction, as the rate would be 0 for every run.
 
         Raises:
@@ -258,9 +239,9 @@ class _ContradictionRate(SupportMeasure):
             )
         return super().of_query(grades, on_failed)
 
-    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+    def scores(self, one: Labelled) -> Iterable[float | None]:
         """Whether each labelled citation contradicts."""
-        return [grade == CONTRADICTED for grade in one.known]
+        return [label == -1 for label in one.known]
 
 
 class _CitationCoverage(SupportMeasure):
@@ -278,10 +259,10 @@ class _CitationCoverage(SupportMeasure):
     SHORT_DESC = "The share of the sentences that at least one of their citations supports."
     SUPPORTED_PARAMS = {"relaxed": _RELAXED}
 
-    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+    def scores(self, one: Labelled) -> Iterable[float | None]:
         """Whether a citation supports the sentence."""
-        is_supported = any(grade >= labels.least(self.value("relaxed")) for grade in one.known)
-        return [is_supported if is_supported or None not in one.grades else None]
+        is_supported = any(label >= self.least for label in one.known)
+        return [is_supported if is_supported or None not in one.labels else None]
 
 
 class _ALCERecall(SupportMeasure):
@@ -299,9 +280,9 @@ class _ALCERecall(SupportMeasure):
     PRETTY_NAME = "ALCE citation recall"
     SHORT_DESC = "The share of the sentences that all documents which they cite entail together."
 
-    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+    def scores(self, one: Labelled) -> Iterable[float | None]:
         """Whether the sentence is entailed."""
-        return [_entailed(one, labels)]
+        return [_entailed(one)]
 
 
 class _ALCEPrecision(SupportMeasure):
@@ -320,31 +301,22 @@ class _ALCEPrecision(SupportMeasure):
     PRETTY_NAME = "ALCE citation precision"
     SHORT_DESC = "The share of the citations that are needed for their sentence to be entailed."
 
-    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+    def scores(self, one: Labelled) -> Iterable[float | None]:
         """Whether each citation counts."""
-        entailed = _entailed(one, labels)
-        if entailed is None:
-            return []
-        return [self._counts(one, place, entailed, labels) for place in range(len(one.grades))]
-
-    def _counts(self, one: _Labelled, place: int, entailed: bool, labels: _Labels) -> bool | None:
-        grade = one.grades[place]
-        if not entailed or len(one.grades) == 1:
-            return entailed
-        if grade is not None and grade >= labels.covers:
-            return True
-        other = one.grades[1 - place] if len(one.grades) == 2 else None
-        return None if grade is None or other is None else other < labels.covers
+        entailed = _entailed(one)
+        for label, other in zip(one.labels, one.labels[::-1], strict=True) if entailed is not None else ():
+            if not entailed or len(one.labels) == 1 or label == 1:
+                yield entailed
+            elif len(one.labels) == 2 and label is not None and other is not None:
+                yield other < 1
 
 
-def _entailed(one: _Labelled, labels: _Labels) -> bool | None:
+def _entailed(one: Labelled) -> bool | None:
     """Whether all cited documents together entail the sentence; None where no label says so."""
     # Labels of citations together are those of TREC's files: 2 is full support.
-    if len(one.grades) > 1:
+    if len(one.labels) > 1:
         return None if one.sentence.joined is None else one.sentence.joined >= 2
-    if not one.grades:
-        return False
-    return None if one.grades[0] is None else one.grades[0] >= labels.covers
+    return False if not one.labels else None if one.labels[0] is None else one.labels[0] == 1
 
 
 SupportPrecision = register(_SupportPrecision)
