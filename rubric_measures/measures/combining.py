@@ -225,13 +225,11 @@ def compiled(gathered: Gathered, outcomes: Outcomes) -> Grades:
     queries = {}
     for query_id in dict.fromkeys([*(bank.items if bank is not None else ()), *by_query]):
         passages = by_query.get(query_id, {})
-        graded = {
-            doc_id: {item_id: one.grade for item_id, one in found.items() if one.grade is not None}
-            for doc_id, found in passages.items()
-        }
-        lost = [(doc_id, item_id) for doc_id, one in passages.items() for item_id in one if one[item_id].grade is None]
+        cells = [(doc_id, item_id, one.grade) for doc_id, of in passages.items() for item_id, one in of.items()]
+        lost = [(doc_id, item_id) for doc_id, item_id, grade in cells if grade is None]
+        rows: Any = tuple(zip(*(cell for cell in cells if cell[2] is not None), strict=True)) or ((), (), ())
         items = bank.items[query_id] if bank is not None and gathered.kind != "direct" else None
-        queries[query_id], _ = build_query(query_id, items, failed=lost, graded=graded, scale=gathered.scale)
+        queries[query_id], _ = build_query(query_id, items, rows, lost, scale=gathered.scale)
     return Grades(queries, "expected", {})
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from math import inf, isfinite
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 from ir_measures.util import Qrel
@@ -150,8 +149,6 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
     valid: ClassVar[Array]
     best: ClassVar[Array]
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __post_init__(self) -> None:
         import numpy as np
 
@@ -163,24 +160,6 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
             valid=self.grades > NONE,
             best=self.grades.max(axis=1, initial=NONE),
         )
-
-    def __copy__(self) -> QueryGrades:
-        # msgspec would copy the fields alone.
-        return replace(self)
-
-    def __eq__(self, other: object) -> bool:
-        import numpy as np
-
-        if not isinstance(other, QueryGrades) or self.docs.keys() != other.docs.keys():
-            return NotImplemented if not isinstance(other, QueryGrades) else False
-        mine, theirs = list(self.docs.values()), [other.docs[doc_id] for doc_id in self.docs]
-        lost = [np.zeros(one.grades.shape, bool) if one.failed is None else one.failed for one in (self, other)]
-        said = [(one.query_id, one.items, one.scale, one.answers) for one in (self, other)]
-        return said[0] == said[1] and (
-            np.array_equal(self.grades[mine], other.grades[theirs]) and np.array_equal(lost[0][mine], lost[1][theirs])
-        )
-
-    __ne__ = object.__ne__
 
     @property
     def digest(self) -> str:
@@ -342,19 +321,12 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         facets: list[RubricItem] = []
         for facet, members in groups.items():
             first = self.items[members[0]]
-            importances = {self.items[i].importance for i in members}
-            weights = {self.items[i].weight for i in members}
-            facets.append(
-                RubricItem(
-                    facet,
-                    self.query_id,
-                    first.facet or first.text,
-                    first.kind,
-                    first.facet,
-                    importance=first.importance if len(importances) == 1 else None,
-                    weight=first.weight if len(weights) == 1 else None,
-                )
-            )
+            alike = {
+                name: value if all(getattr(self.items[one], name) == value for one in members) else None
+                for name, value in (("importance", first.importance), ("weight", first.weight))
+            }
+            text = first.facet or first.text
+            facets.append(RubricItem(facet, self.query_id, text, first.kind, first.facet, **alike))  # type: ignore[arg-type]
         columns = [self.grades[:, members].max(axis=1) for members in groups.values()]
         failed = self.failed
         lost = None if failed is None else np.stack([failed[:, of].any(axis=1) for of in groups.values()], axis=1)
@@ -583,7 +555,6 @@ def build_query(
     items: Iterable[RubricItem] | None = None,
     rows: Rows = ((), (), ()),
     failed: Iterable[tuple[str, str]] = (),
-    graded: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     scale: Scale | None = None,
 ) -> tuple[QueryGrades, Counter[str]]:
     """The grades of one query as a matrix.
@@ -593,7 +564,6 @@ def build_query(
         items: the complete bank of the query; None takes the items that occur, in order of their ids.
         rows: doc_ids, item_ids and grades, parallel; of a pair that occurs twice with the same grade one is kept.
         failed: (doc_id, item_id) of grades that failed.
-        graded: further grades, doc_id -> item_id -> grade; names also passages that were graded without a valid one.
         scale: the scale of the grades, where it is known.
 
     Returns:
@@ -604,71 +574,76 @@ def build_query(
     """
     import numpy as np
 
-    doc_ids, item_ids, given = map(list, rows)
-    lost = list(failed)
-    docs = {doc_id: row for row, doc_id in enumerate(dict.fromkeys([*graded, *doc_ids, *(one for one, _ in lost)]))}
-    for doc_id, of_items in graded.items():
-        doc_ids += [doc_id] * len(of_items)
-        item_ids += of_items
-        given += of_items.values()
+    (doc_ids, item_ids, given), lost = map(list, rows), list(failed)
+    docs = {doc_id: row for row, doc_id in enumerate(dict.fromkeys([*doc_ids, *(one for one, _ in lost)]))}
     if items is None:
         items = [RubricItem(one, query_id, "") for one in sorted({*item_ids, *(item_id for _, item_id in lost)})]
     items = tuple(items)
     column = {item.item_id: place for place, item in enumerate(items)}
-    left_out = Counter(item_id for item_id in item_ids if item_id not in column)
+    left_out = Counter(item_id for item_id in (*item_ids, *(one for _, one in lost)) if item_id not in column)
     if left_out:
+        lost = [pair for pair in lost if pair[1] in column]
         kept = [place for place, item_id in enumerate(item_ids) if item_id in column]
         doc_ids, item_ids, given = ([of[place] for place in kept] for of in (doc_ids, item_ids, given))
-    matrix = np.full((len(docs), len(items)), NONE)
-    if given:
-        _check_numbers(query_id, doc_ids, given)
-        values = np.array(given, float)
-        at = [docs[doc_id] for doc_id in doc_ids], [column[item_id] for item_id in item_ids]
-        matrix[at] = values
-        twice = np.flatnonzero(matrix[at] != values)
-        if len(twice):
-            raise InputError(
-                f"query {query_id!r}, document {doc_ids[twice[0]]!r}: an item has two different grades; keep one of "
-                "them"
-            )
-    where = None
-    known = [(docs[doc_id], column[item_id]) for doc_id, item_id in lost if item_id in column]
-    left_out.update(item_id for _, item_id in lost if item_id not in column)
-    if known:
-        where = np.zeros(matrix.shape, bool)
-        where[tuple(zip(*known, strict=True))] = True
-    grades = QueryGrades(query_id, items, docs, matrix, where, scale)
-    refuse_off_scale(grades)
+    _check_numbers(query_id, doc_ids, given)
+    at, values = ([docs[one] for one in doc_ids], [column[one] for one in item_ids]), np.array(given, float)
+    lost_at = [docs[doc_id] for doc_id, _ in lost], [column[item_id] for _, item_id in lost]
+    grades = placed(query_id, items, docs, (*at, values), lost_at, scale=scale)
+    for place in np.flatnonzero(grades.grades[at] != values)[:1]:
+        raise InputError(
+            f"query {query_id!r}, document {doc_ids[place]!r}: an item has two different grades; keep one of them"
+        )
     return grades, left_out
+
+
+def placed(
+    query_id: str,
+    items: tuple[RubricItem, ...],
+    docs: Mapping[str, int],
+    cells: tuple[Any, Any, Array],
+    lost: tuple[Any, Any],
+    **more: Any,
+) -> QueryGrades:
+    """The grades of a query as a matrix.
+
+    Args:
+        query_id: as for `QueryGrades`, as are items and docs.
+        items: the items.
+        docs: the passages.
+        cells: rows, columns and values of the valid grades.
+        lost: rows and columns of those that failed.
+        more: further fields.
+
+    Raises:
+        InputError: a grade is not on the scale.
+    """
+    import numpy as np
+
+    matrix, failed = np.full((len(docs), len(items)), NONE), None
+    matrix[cells[:2]] = cells[2]
+    if len(lost[0]):
+        failed = np.zeros(matrix.shape, bool)
+        failed[lost] = True
+    grades = QueryGrades(query_id, items, docs, matrix, failed, **more)
+    scale = grades.scale
+    off = grades.valid & ((matrix < scale.lowest) | (matrix > scale.highest)) if scale is not None else matrix[:0]
+    for row, place in zip(*off.nonzero(), strict=True):
+        raise InputError(
+            f"query {query_id!r}, document {list(docs)[row]!r}, item {items[place].item_id!r}: the grade "
+            f"{as_number(matrix[row, place])} is not on the scale {scale.lowest} to {scale.highest}",  # type: ignore[union-attr]
+            settings=("scale",),
+        )
+    return grades
 
 
 def _check_numbers(query_id: str, doc_ids: Sequence[str], given: Sequence[Any]) -> None:
     """Refuses grades that are no finite numbers."""
     # All at once, since it is right but for slips.
-    if set(map(type, given)) == {int}:
+    if {int}.issuperset(map(type, given)):
         return
     for doc_id, grade in zip(doc_ids, given, strict=True):
         if isinstance(grade, bool) or not isinstance(grade, int | float) or not isfinite(grade):
             raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not a number")
-
-
-def refuse_off_scale(grades: QueryGrades) -> None:
-    """Refuses grades that are not on their scale.
-
-    Raises:
-        InputError: there is one; names passage and item.
-    """
-    scale, given = grades.scale, grades.grades
-    if scale is None:
-        return
-    off = (given > NONE) & ((given < scale.lowest) | (given > scale.highest))
-    for row, place in zip(*off.nonzero(), strict=True):
-        doc_id = next(doc_id for doc_id, at in grades.docs.items() if at == row)
-        raise InputError(
-            f"query {grades.query_id!r}, document {doc_id!r}, item {grades.items[place].item_id!r}: the grade "
-            f"{as_number(given[row, place])} is not on the scale {scale.lowest} to {scale.highest}",
-            settings=("scale",),
-        )
 
 
 def scale_rows(query: QueryGrades) -> Iterator[Qrel]:

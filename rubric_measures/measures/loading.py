@@ -17,7 +17,7 @@ from msgspec import Struct
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
-from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades, note_left_out, refuse_off_scale
+from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, note_left_out, placed
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -203,8 +203,8 @@ class _Open:
             if not plain or len(set(of_run)) < len(of_run):
                 where = f"{selector.source}: query {self.query_id!r}"
                 triples = zip(ranks[start:end].tolist(), scores[start:end].tolist(), of_run, strict=True)
-                placed = by_rank(triples, self._doc_ids, where, run_id)
-                of_run, notes = list(placed.doc_ids), notes.adding(placed)
+                of_ranks = by_rank(triples, self._doc_ids, where, run_id)
+                of_run, notes = list(of_ranks.doc_ids), notes.adding(of_ranks)
             rankings[run_id] = of_run
         if self._answers and self._items is None:
             # The sentences are all items that there are, also those that nobody graded.
@@ -224,18 +224,10 @@ class _Open:
             selector.left_out.update(named[place] for place in np.array(self._cells[0])[places < 0])
             rows, values, places = rows[places >= 0], values[places >= 0], places[places >= 0]
             lost_rows, lost_places = lost_rows[lost_places >= 0], lost_places[lost_places >= 0]
-        matrix = np.full((len(docs), len(items)), NONE)
-        matrix[rows, places] = values
-        failed = None
-        if len(lost_rows):
-            failed = np.zeros(matrix.shape, bool)
-            failed[lost_rows, lost_places] = True
         answers = {doc_id: answer.sentences for doc_id, answer in self._answers.items()}
-        is_partial = bool(selector.asked_for)
-        grades = QueryGrades(self.query_id, items, docs, matrix, failed, selector.scale, answers, is_partial)
-        refuse_off_scale(grades)
+        said = {"scale": selector.scale, "answers": answers, "is_partial": bool(selector.asked_for)}
         return RecordQuery(
-            grades,
+            placed(self.query_id, items, docs, (rows, places, values), (lost_rows, lost_places), **said),
             rankings,
             self._ranks,
             self._judgments,

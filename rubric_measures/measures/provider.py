@@ -32,37 +32,19 @@ def rankings_of(run: Any) -> dict[str, Sequence[str]]:
     """
     from rubric_measures.types.entities import ranked
 
-    scored: dict[str, list[tuple[str, float]]] = {}
+    scored: dict[str, dict[str, float]] = {}
     for query_id, doc_id, score in _run_rows(run):
-        scored.setdefault(str(query_id), []).append((str(doc_id), score))
-    rankings: dict[str, Sequence[str]] = {}
-    for query_id, pairs in scored.items():
+        of_query, name = scored.setdefault(str(query_id), {}), str(doc_id)
         try:
-            is_wrong = any(isnan(score) for _, score in pairs)
-        except (TypeError, OverflowError):
-            is_wrong = True
-        if is_wrong or len({doc_id for doc_id, _ in pairs}) < len(pairs):
-            raise _wrong_ranking(query_id, pairs)
-        rankings[query_id] = ranked(pairs)
-    return rankings
-
-
-def _wrong_ranking(query_id: str, pairs: Iterable[tuple[str, Any]]) -> InputError:
-    """What is wrong with the first document of a ranking that has something wrong."""
-    seen: set[str] = set()
-    for doc_id, score in pairs:
-        where = f"query {query_id!r}, document {doc_id!r}"
-        try:
-            if isnan(score):
-                return InputError(f"{where}: the score is NaN")
+            problem = "the score is NaN" if isnan(score) else ""
         except TypeError:
-            return InputError(f"{where}: the score is {score!r:.60}, no number; give a float")
+            problem = f"the score is {score!r:.60}, no number; give a float"
         except OverflowError:
-            return InputError(f"{where}: the score is too large for a float")
-        if doc_id in seen:
-            break
-        seen.add(doc_id)
-    return InputError(f"query {query_id!r}: document {doc_id!r} stands twice in the run")
+            problem = "the score is too large for a float"
+        if problem or name in of_query:
+            raise InputError(f"query {str(query_id)!r}, document {name!r}: {problem or 'it stands twice in the run'}")
+        of_query[name] = score
+    return {query_id: ranked(of_query.items()) for query_id, of_query in scored.items()}
 
 
 def _run_rows(run: Any) -> Iterable[tuple[Any, Any, float]]:

@@ -440,7 +440,8 @@ class _OfRankings(Computation):
         found = self.best_rows(query)
         if found is None:
             return math.nan
-        ranked = Shown.of(grades, [RankedRows(found, len(found))])
+        doc_ids = list(grades.docs)
+        ranked = Shown.of(grades, [RankedRows(found, len(found), "", [doc_ids[row] for row in found])])
         return float(self.value(query, ranked, grades)[0])
 
     @abstractmethod
@@ -494,7 +495,8 @@ class _OfLabels(_OfRankings):
         self.needed = Needed(self.cutoff)
         self.reads_items = self._label == "item"
         # Programs sort in several ways, so they see the scores of labels that stand for themselves.
-        self.reads_ids = self._is_program = not is_ours
+        self._is_program = not is_ours
+        self.reads_ids = not is_ours or (self._label != "item" and self._formula(None) is None)
         if not is_ours:
             self.levels = []
         elif self._label != "count" and isinstance(level, int):
@@ -583,9 +585,12 @@ class _OfLabels(_OfRankings):
         with delegated([inner], name):
             evaluator = other_providers().evaluator([inner], qrels)
         values = []
-        for scored in self._scored(shown):
+        for ids in shown.ids:
             value = float(inner.DEFAULT)
-            if scored:
+            if ids:
+                # Ranks as scores are all above 0, which is what Compat takes documents for that are not ranked.
+                ranks = ((doc_id, float(len(ids) - place)) for place, doc_id in enumerate(ids))
+                scored = ids.given if isinstance(ids, ScoredIds) and self._is_program else ranks
                 run = [ScoredDoc(query_id, doc_id, score) for doc_id, score in scored]
                 with delegated([inner], name):
                     value = float(evaluator.calc_aggregate(run)[inner])
@@ -593,26 +598,6 @@ class _OfLabels(_OfRankings):
                 raise MeasureError(f"{name} has no value for query {query_id!r}; leave the measure or the query out")
             values.append(value)
         return np.array(values)
-
-    def _scored(self, shown: Shown) -> Sequence[Sequence[tuple[str, float]]]:
-        """The documents of each ranking with scores; those that say the rank, where none are known."""
-        if any(isinstance(ids, ScoredIds) for ids in shown.ids):
-            return [ids.given if isinstance(ids, ScoredIds) else () for ids in shown.ids]
-        if any(shown.ids):
-            return [[(doc_id, float(len(ids) - place)) for place, doc_id in enumerate(ids)] for ids in shown.ids]
-        doc_ids = list(shown.grades.docs)
-        start = "unjudged-"
-        while any(doc_id.startswith(start) for doc_id in doc_ids):
-            start = f"not-{start}"
-        found = []
-        for rows, ranks, length in zip(*(of.tolist() for of in (shown.rows, shown.ranks, shown.lengths)), strict=True):
-            ids = [f"{start}{rank}" for rank in range(1, length + 1)]
-            for row, rank in zip(rows, ranks, strict=True):
-                if rank:
-                    ids[rank - 1] = doc_ids[row]
-            # All above 0, which is what Compat takes documents for that are not ranked.
-            found.append([(doc_id, float(length - place)) for place, doc_id in enumerate(ids)])
-        return found
 
     def has_bounds(self, grades: QueryGrades) -> bool:
         """Of formulas here over labels whose ends are known: all of them rise with every label of the ranking, and only
