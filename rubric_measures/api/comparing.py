@@ -36,9 +36,9 @@ from rubric_measures.api.loading import (
     file_path,
     grader_of,
     load,
+    rankings_for,
     refuse_choice,
 )
-from rubric_measures.api.scoring import score
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.tables import Cell, Report, Reported, Table, columns, plain
@@ -625,8 +625,11 @@ def _scored(known: Grades, name: str, measures: Sequence[str] | None) -> Leaderb
     if not isinstance(known, TableGrades):
         text = "is a table of grades that says no runs; give it to score with run files, or a leaderboard"
         raise InputError(f"{name}: {text}")
-    usual = "nDCG@10" if are_labels(known) else "RubricCover@20"
-    return score(known, None, measures or usual, overall=False, notes=False)
+    from rubric_measures.boards.scoring import score_runs
+
+    asked = parse_measures(measures or ("nDCG@10" if are_labels(known) else "RubricCover@20"))
+    runs = ((run.run_id, rankings_for(run, known)) for run in known.runs)
+    return score_runs(known, runs, asked if are_labels(known) else rubric_measures_of(asked))
 
 
 @dataclass(frozen=True)
