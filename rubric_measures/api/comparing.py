@@ -633,7 +633,7 @@ def _scored(known: Grades, name: str, measures: Sequence[str] | None) -> Leaderb
 
 
 @dataclass(frozen=True)
-class _Scores:
+class _AnyScores:
     """Scores of any form.
 
     Attributes:
@@ -690,7 +690,7 @@ class _Scores:
 
 def _read(
     scores: Scores | QueryScores, form: Form | None, kind: str = "", ranks: bool | None = None, **known: Any
-) -> _Scores:
+) -> _AnyScores:
     """Scores of any form.
 
     Args:
@@ -706,7 +706,7 @@ def _read(
     called = f"the {kind} " if kind else "the "
     if isinstance(scores, Mapping) and not are_rows(scores):
         given = _given_scores(kind or "scores", scores)
-        return _Scores(f"{called}scores", [given.name], lambda _: (given, {}), is_unnamed=True)
+        return _AnyScores(f"{called}scores", [given.name], lambda _: (given, {}), is_unnamed=True)
     if isinstance(scores, RecordGrades):
         raise InputError("the official scores are a leaderboard, not grades; score them first")
     if isinstance(scores, Leaderboard):
@@ -716,7 +716,7 @@ def _read(
             found = correlation.scores_of_board(board, name)
             return found, correlation.standard_errors(found)
 
-        return _Scores(f"{called}board", board.measures, of_board, board.values)
+        return _AnyScores(f"{called}board", board.measures, of_board, board.values)
     with file_path(scores) as path:
         table = read_leaderboard(path, form=form, **known)
 
@@ -725,7 +725,7 @@ def _read(
         return found, {**correlation.standard_errors(found), **table.errors(name)}
 
     # A run with scores by another measure alone has none by this one, which is said.
-    return _Scores(_name(scores), table.measures, of_table, (*table.run_ids, *table.unscored))
+    return _AnyScores(_name(scores), table.measures, of_table, (*table.run_ids, *table.unscored))
 
 
 def _given_scores(name: str, scores: Any) -> RunScores:
@@ -742,7 +742,7 @@ def _given_scores(name: str, scores: Any) -> RunScores:
         raise InputError(f"the {name}: {problem}") from None
 
 
-def _alone(board: Scores, side: _Scores, wanted: Sequence[str] | None) -> tuple[_Scores, Sequence[str]]:
+def _alone(board: Scores, side: _AnyScores, wanted: Sequence[str] | None) -> tuple[_AnyScores, Sequence[str]]:
     """The official columns of one leaderboard, which stand beside ours, and ours."""
     if hasattr(board, "read") or board == "-":
         raise InputError(f"{side.name}: is read twice; give a file, or name a leaderboard to correlate with it")
