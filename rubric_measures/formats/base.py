@@ -160,6 +160,15 @@ def given(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def is_number(token: str) -> bool:
+    """Whether a text is a number as other programs write one: Python also takes `2_0`, and the digits of any script."""
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return token.isascii() and "_" not in token
+
+
 def head_of(path: PathName) -> Head:
     """The beginning of a file.
 

@@ -33,7 +33,6 @@ np.empty(31 << 20, np.uint8)
 _LONGEST = 1024
 # What parts tokens; programs are of two minds about all other control characters.
 _END, _POINT = ord("\n"), ord(".")
-_BLANKS = np.frombuffer(b"\t\n\v\f\r ", np.uint8)
 # Words are eight bytes of a token, the last one the highest; of a short token only so many bytes count.
 _SIZE = 8
 _KEPT = np.array([0, *((1 << 64) - (1 << 8 * (_SIZE - size)) for size in range(1, 9))], np.uint64)
@@ -51,7 +50,7 @@ _WIDE = 3 * _SIZE
 _POWERS = np.array([float(10**power) for power in range(23)])
 _INT_POWERS = 10 ** np.arange(19, dtype=np.int64)
 # Floats hold all integers up to here.
-_EXACT = 1 << 53
+_EXACT, _HAS_MORE = 1 << 53, np.finfo(np.longdouble).nmant >= 63
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _GOLDEN, _ODD, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(29)
 
@@ -212,10 +211,13 @@ class Tokens(NamedTuple):
         powers = _POWERS.take(decimals, mode="clip")
         sure &= decimals < len(_POWERS)
         found: Floats = values / powers
-        large = np.flatnonzero(sure & (values > _EXACT))
-        if len(large):
-            found[large], rounded = _quotients(values[large], np.broadcast_to(powers, values.shape)[large])
-            sure[large] &= rounded
+        # More bits than those of a float tell where these are rounded rightly: everywhere but halfway between two.
+        if (large := values > _EXACT).any():
+            exact = values.astype(np.longdouble) / powers
+            found = exact.astype(np.float64)
+            # Below a power of two floats stand half as far from each other.
+            part = abs(exact - found) / np.spacing(found)
+            sure &= ~large | (_HAS_MORE & (part != 0.5) & (part != 0.25))
         if negative is not False:
             found = np.where(negative, -found, found)
         unsure = np.flatnonzero(~sure)
@@ -230,34 +232,13 @@ def _float(token: bytes) -> float:
     return value
 
 
-def _quotients(values: Ints, powers: Floats) -> tuple[Floats, Flags]:
-    """Integers through powers of ten, and where that is surely the float that is nearest: two floats hold an integer.
-
-    The rest of the division is computed without an error (Dekker 1971), so the quotient is known to 100 bits.
-    """
-    high = values.astype(np.float64)
-    low = (values - high.astype(np.int64)).astype(np.float64)
-    found = high / powers
-    product = found * powers
-    (one, one_low), (two, two_low) = _halves(found), _halves(powers)
-    error = ((one * two - product) + one * two_low + one_low * two) + one_low * two_low
-    more = ((high - product) - error + low) / powers
-    least, most = found + more * (1 - 2**-40), found + more * (1 + 2**-40)
-    return least, least == most
-
-
-def _halves(values: Floats) -> tuple[Floats, Floats]:
-    scaled = values * 134217729.0
-    high = scaled - (scaled - values)
-    return high, values - high
-
-
-def tokens_of(data: bytes, columns: int) -> list[Tokens]:
+def tokens_of(data: bytes, columns: int, is_plain: bool = False) -> list[Tokens]:
     """The tokens of lines, by column; blank lines count for nothing.
 
     Args:
         data: lines with their ends, behind `_FRONT`.
         columns: how many tokens each line has.
+        is_plain: whether one blank parts tokens, and no line is blank.
 
     Raises:
         DoubtError: a line has another number, or bytes that not all programs take for parts of tokens.
@@ -268,28 +249,17 @@ def tokens_of(data: bytes, columns: int) -> list[Tokens]:
     blank = bytes_ <= ord(" ")
     gaps = np.flatnonzero(blank)
     lines, more = divmod(len(gaps) - 1, columns)
-    if more or np.count_nonzero(bytes_ < ord(" ")) != lines + 1 or (blank[1:] & blank[:-1]).any():
-        starts, ends = _places_of_any(bytes_, gaps, columns)
-        return [Tokens(data, starts[which::columns] + shift, ends[which::columns] + shift) for which in range(columns)]
+    others = np.count_nonzero(bytes_ < ord(" ")) - data.count(b"\t") - lines - 1
+    if more or others or (blank[1:] & blank[:-1]).any():
+        if is_plain:
+            raise DoubtError
+        rows = (b" ".join(line.split()) for line in data.split(b"\n"))
+        return tokens_of(b"\n".join((_FRONT[1:], *filter(None, rows), b"")), columns, True)
     if (bytes_[gaps[::columns]] != _END).any():
         raise DoubtError
     # One blank ends a token, and is before the next one.
     places = [gaps[which : which + columns * lines : columns] + shift for which in range(columns + 1)]
     return [Tokens(data, before + 1, end) for before, end in pairwise(places)]
-
-
-def _places_of_any(bytes_: NDArray[np.uint8], gaps: Ints, columns: int) -> tuple[Ints, Ints]:
-    """Where tokens start and end, whatever blanks stand between them and around lines."""
-    if not np.isin(bytes_[gaps], _BLANKS).all():
-        raise DoubtError
-    starts, ends = gaps[:-1] + 1, gaps[1:]
-    full = ends > starts
-    line = np.cumsum(bytes_[gaps[:-1]] == _END)[full]
-    closes = np.append(line[1:] != line[:-1], True)[: len(line)]
-    lines, more = divmod(len(line), columns)
-    if more or np.count_nonzero(closes) != lines or not closes[columns - 1 :: columns].all():
-        raise DoubtError
-    return starts[full], ends[full]
 
 
 class Lines(NamedTuple):
@@ -357,7 +327,7 @@ def pieces(stream: BinaryIO, columns: int, *keys: int) -> Iterator[Lines]:
         if not end:
             data = data.removeprefix(b"\xef\xbb\xbf")
         end = line[-1:] or data[-1:] or end
-        data = b"".join((_FRONT, rest, data, line, b"" if end == b"\n" else b"\n"))
+        data = b"".join((_FRONT, rest, data, line, b"" if end == b"\n" else b"\n")).replace(b"\r\n", b"\n")
         try:
             _ = data.isascii() or data.decode()
         except UnicodeDecodeError:
@@ -371,7 +341,7 @@ def pieces(stream: BinaryIO, columns: int, *keys: int) -> Iterator[Lines]:
         edges = np.flatnonzero(np.concatenate([[True], ~queries.same(), [True]]))
         if not ended:
             # More lines of the last query may follow.
-            rest = data[int(queries.starts[edges[-2]]) :]
+            rest = queries.data[int(queries.starts[edges[-2]]) :]
             edges = edges[:-1]
             found = [tokens.at(slice(edges[-1])) for tokens in found]
         query_ids = [text.decode() for text in queries.at(edges[:-1]).texts()]

@@ -6,6 +6,7 @@ form, a file is numbers of runs by measure and query.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
@@ -29,10 +30,10 @@ from rubric_measures.base.files import (
     read_text,
 )
 from rubric_measures.base.tables import active, inert
-from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, say_left_out
-from rubric_measures.formats.specs import QUERY_IDS, RUN_IDS
-from rubric_measures.formats.tables import PARQUET, cells_of, rows_of
-from rubric_measures.formats.trec import IdCleaner, columns_of, is_number, run_name_of
+from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, is_number, say_left_out
+from rubric_measures.formats.specs import QUERY_IDS, RUN_IDS, number
+from rubric_measures.formats.tables import PARQUET, Rows, cells_of, rows_of
+from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
 from rubric_measures.types.scales import LARGEST_SCORE
 
 _LOG = logging.getLogger("rubric_measures")
@@ -272,10 +273,11 @@ def read_leaderboard(
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     first = start.partition(b"\n")[0].decode("utf-8", "replace")
     if is_json or form in ("wide", "workbench") or (form not in COLUMNS and _is_table(first)):
-        numbers = _from_rows(path, name, is_json, unscored)
+        found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
     else:
         known = {"topic": queries, "run": runs, "measure": measures}
-        numbers = _from_lines(read_text(path), name, form if form in COLUMNS else None, known)
+        found = _rows_of_lines(read_text(path), name, form if form in COLUMNS else None, known)
+    numbers = _numbers(found, is_json, unscored)
     with paused_collector():
         rows = _checked(list(numbers), name)
     of_runs = tuple(row for row in rows if row.run_id != OVERALL)
@@ -315,44 +317,34 @@ def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
 
 def _score(raw: Score, name: str, line: int, field: str) -> Score:
     """The number, of which names are texts and all else is finite."""
-    ids = raw[:3]
-    for title, said in zip(("run_id", "measure", "topic_id"), ids, strict=True):
-        if not isinstance(said, str | int) or isinstance(said, bool) or said == "":
+    for title, one in zip(("run_id", "measure", "topic_id"), raw[:3], strict=True):
+        if not isinstance(one, str | int) or isinstance(one, bool) or one == "":
             raise FormatError("is missing or no text", path=name, line=line, field=title)
-    error, coverage = raw[4:]
-    if error is not None:
-        error = _value(error, name, line, f"{field}.standard_error", 0)
-    if coverage is not None:
-        coverage = _value(coverage, name, line, f"{field}.coverage", 0, 1)
-    return Score(str(ids[0]), str(ids[1]), str(ids[2]), _value(raw.value, name, line, field), error, coverage)
-
-
-def _value(
-    token: object, name: str, line: int, where: str, lowest: float = -LARGEST_SCORE, highest: float = LARGEST_SCORE
-) -> float:
-    is_one = is_number(token) if isinstance(token, str) else type(token) in (int, float)
-    try:
-        value = float(token) if is_one else math.nan  # type: ignore[arg-type]
-    except OverflowError:
+    values: list[float | None] = []
+    bounds = (("", -LARGEST_SCORE, LARGEST_SCORE), (".standard_error", 0.0, LARGEST_SCORE), (".coverage", 0.0, 1.0))
+    for said, (what, lowest, highest) in zip(raw[3:], bounds, strict=True):
         value = math.nan
-    if not lowest <= value <= highest:
-        problem = f"{str(token)[:40]!r} is no number from {lowest:g} to {highest:g}"
-        raise FormatError(problem, path=name, line=line, field=where)
-    return value
+        with contextlib.suppress(ValueError):
+            value = float(number(said))
+        if not lowest <= value <= highest and (said is not None or not what):
+            problem = f"{str(said)[:40]!r} is no number from {lowest:g} to {highest:g}"
+            raise FormatError(problem, path=name, line=line, field=field + what)
+        values.append(None if said is None else value)
+    return Score(*map(str, raw[:3]), *values)  # type: ignore[arg-type]
 
 
-def _from_lines(text: str, name: str, form: Form | None, known: Known) -> Iterator[_Raw]:
+def _rows_of_lines(text: str, name: str, form: Form | None, known: Known) -> Rows:
     """A long form: lines without a header, or with one, cut at blanks and tabs."""
     note_unfinished(text, name)
-    numbered = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    numbered = [(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not numbered:
         raise FormatError("is empty; expected a leaderboard", path=name)
     if form is None and _are_scores(line for _, line in numbered):
         form = "scores"
-    rows = [(number, _pair(line) if form == "scores" else columns_of(line)) for number, line in numbered]
+    rows = [(at, _pair(line) if form == "scores" else columns_of(line)) for at, line in numbered]
     # A line of trec_eval says of which run all others are.
     named = {row[2] for _, row in rows if _names_run(row)}
-    rows = [(number, row) for number, row in rows if not _names_run(row)]
+    rows = [(line, row) for line, row in rows if not _names_run(row)]
     if len(named) > 1:
         problem = f"holds several runs ({', '.join(sorted(named)[:5])}); give each run a file of its own"
         raise FormatError(problem, path=name)
@@ -361,19 +353,15 @@ def _from_lines(text: str, name: str, form: Form | None, known: Known) -> Iterat
             problem = f"its header says {said} ({' '.join(COLUMNS[said])}), not {form}; leave the form out"
             raise FormatError(problem, path=name, line=rows[0][0])
         form, rows = said, rows[1:]
-    if not rows:
-        return
-    columns = COLUMNS[form or _form_of_columns([row for _, row in rows], name, known)]
-    for number, row in rows:
+    columns = COLUMNS[form or _form_of_columns([row for _, row in rows], name, known)] if rows else ()
+    for line, row in rows:
         if len(row) != len(columns):
             problem = f"has {counted(len(row), 'column')}; expected {len(columns)}: {' '.join(columns)}"
-            raise FormatError(problem, path=name, line=number)
-    alone = {"run": named.pop() if named else run_name_of(name), "topic": ALL}
+            raise FormatError(problem, path=name, line=line)
+    alone = {"run": next(iter(named), run_name_of(name))}
     if "measure" not in columns:
         alone["measure"] = _of_pairs([row[1] for _, row in rows])
-    for number, row in rows:
-        cells: dict[str, Any] = {**alone, **dict(zip(columns, row, strict=True))}
-        yield number, "value", Score(cells["run"], cells["measure"], cells["topic"], cells["value"])
+    return Rows(name, columns, ((line, {**alone, **dict(zip(columns, row, strict=True))}) for line, row in rows))
 
 
 def _names_run(row: Sequence[str]) -> bool:
@@ -388,18 +376,14 @@ def _of_pairs(values: Collection[Any]) -> str:
     return "rank" if all(are) else "score"
 
 
-def _from_rows(
-    path: str | os.PathLike[str], name: str, is_json: bool, unscored: list[tuple[str, str]]
-) -> Iterator[_Raw]:
-    """Rows with names: a table with a header, or JSON. `stderr:` and `coverage:`, or `+/-`, stand beside a measure."""
-    found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
-    columns = found.columns or ()
+def _numbers(found: Rows, is_json: bool, unscored: list[tuple[str, str]]) -> Iterator[_Raw]:
+    """The numbers of rows with names. `stderr:` and `coverage:`, or `+/-`, stand beside a measure."""
+    name, columns, rows = found.name, found.columns or (), list(found.rows)
     renamed = {}
     if "+/-" in columns[1:-1]:
         # The workbench's: a measure, this, its standard error.
         place = columns.index("+/-")
         renamed = {"+/-": "group:", columns[place + 1]: f"stderr:{columns[place - 1]}"}
-    rows = list(found.rows)
     empty = 0
     for line, cells in rows:
         if not cells:
@@ -413,21 +397,19 @@ def _from_rows(
             yield from _from_own_json(cells, name, unscored)
         elif {"measure", "value"} <= kinds.keys():
             said = {"run": run_name_of(name), "topic": ALL, **kinds}
-            yield line, "value", Score(said["run"], said["measure"], said["topic"], said["value"])
+            yield line, "value", Score(*(said[kind] for kind in ("run", "measure", "topic", "value")))
         elif is_json and len(rows) == 1 and not isinstance(row.get(run or ""), str):
             measure = _of_pairs(row.values())
             yield from ((0, one, Score(one, measure, ALL, value)) for one, value in row.items())
         else:
             run = run or next(iter(row))
+            query_id = ALL if topic is None else row[topic]
             kept = {title: cell for title, cell in row.items() if str(cell).lower() not in _EMPTY}
-            for title in row:
-                if title in (run, topic) or title.startswith(_BESIDE):
-                    continue
-                empty += title not in kept
-                if title in kept:
-                    beside = kept.get(f"stderr:{title}"), kept.get(f"coverage:{title}")
-                    query_id = ALL if topic is None else row[topic]
-                    yield line, title, Score(row[run], title, query_id, kept[title], *beside)
+            measures = [one for one in row if one not in (run, topic) and not one.startswith(_BESIDE)]
+            empty += len(set(measures) - kept.keys())
+            for title in filter(kept.__contains__, measures):
+                beside = kept.get(f"stderr:{title}"), kept.get(f"coverage:{title}")
+                yield line, title, Score(row[run], title, query_id, kept[title], *beside)
     warn("%s: %d empty cells were left out", name, empty)
 
 
@@ -519,11 +501,7 @@ def _wide(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
     yield _tabbed(["run_id", *(title for title, _, _ in columns)])
     for run_id in dict.fromkeys(run_id for run_id, _ in cells):
         found = (getattr(cells.get((run_id, measure)), field, None) for _, measure, field in columns)
-        yield _tabbed([run_id, *map(_shown, found)])
-
-
-def _shown(value: float | None) -> str:
-    return "-" if value is None else repr(value)
+        yield _tabbed([run_id, *("-" if value is None else repr(value) for value in found)])
 
 
 def _tabbed(cells: list[str]) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.formats.base import PathName
+from rubric_measures.formats.base import PathName, is_number
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.specs import (
@@ -28,7 +28,6 @@ from rubric_measures.formats.specs import (
     text,
     whole,
 )
-from rubric_measures.formats.trec import is_number
 from rubric_measures.records.models import GradedPassage, JsonRecord, PassageData, QueryPassages, RankingEntry
 from rubric_measures.types.entities import GradeStatus, Preference, Verdict, make_run
 

@@ -21,7 +21,7 @@ from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector
 from rubric_measures.base.json_text import decoded, json_texts, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
-from rubric_measures.formats.base import Format, Head, Kind, PathName, given, say_left_out, write_lines
+from rubric_measures.formats.base import Format, Head, Kind, PathName, given, is_number, say_left_out, write_lines
 from rubric_measures.formats.tables import (
     PARQUET,
     Cells,
@@ -109,7 +109,8 @@ def number(value: Any) -> float:
     """A finite number; a whole one is an `int`."""
     found = math.nan
     with contextlib.suppress(ValueError, OverflowError):
-        found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else found
+        is_one = is_number(value) if isinstance(value, str) else isinstance(value, int | float)
+        found = float(value) if is_one and not isinstance(value, bool) else found
     if not math.isfinite(found):
         raise ValueError("expected a number")
     return int(found) if found.is_integer() else found

@@ -43,7 +43,7 @@ from rubric_measures.base.files import (
     paused_collector,
     peek_head,
 )
-from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.formats.base import Format, Head, PathName, is_number
 from rubric_measures.types.entities import Gap, Qrel, Ranking, RankNotes, Run, by_rank, put_in_order
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
@@ -163,18 +163,7 @@ def checked_rankings(
     rows: dict[str, list[tuple[bytes, int, float]]] = {}
     seen: dict[tuple[str, str], int] = {}
     tags: set[str] = set()
-    columns = 0
-    # ir_metadata at the top are comments.
-    header = text.startswith(START)
-    for number, line in enumerate(text.split("\n"), 1):
-        row = columns_of(line)
-        if not row or (header and line.startswith("#")):
-            header = header and not line.startswith(END)
-            continue
-        if len(row) not in ({columns} if columns else {5, 6}):
-            expected = "query_id Q0 doc_id rank score" + (" tag" if columns != 5 else "")
-            raise FormatError(_wrong_columns(len(row), expected, line), path=name, line=number)
-        columns = len(row)
+    for number, row in _checked_lines(text, name, "query_id Q0 doc_id rank score tag", 5):
         query_id, _, doc_id, rank, score = row[:5]
         tags.update(row[5:])
         if not is_number(score) or not math.isfinite(float(score)):
@@ -187,10 +176,31 @@ def checked_rankings(
             problem = f"document {doc_id!r} of query {query_id!r} is already in line {before}"
             raise FormatError(problem, path=name, line=number)
         rows.setdefault(query_id, []).append((doc_id.encode(), int(rank), float(score)))
-    if not rows:
-        raise FormatError("is empty; expected lines 'query_id Q0 doc_id rank score tag'", path=name)
     notes.append(partial(note_unfinished, text[-1], name))
     return _named(tags, name, notes), _ranked(rows, indexes)
+
+
+def _checked_lines(text: str, name: str, expected: str, least: int) -> Iterator[tuple[int, list[str]]]:
+    """The columns of each line with its number, of which all lines have as many: all that are expected, or the least.
+
+    Raises:
+        FormatError: they have not, or there are none.
+    """
+    columns = 0
+    # ir_metadata at the top are comments.
+    header = text.startswith(START)
+    for number, line in enumerate(text.split("\n"), 1):
+        row = columns_of(line)
+        if not row or (header and line.startswith("#")):
+            header = header and not line.startswith(END)
+            continue
+        if len(row) not in ({columns} if columns else {least, len(expected.split())}):
+            wanted = " ".join(expected.split()[: columns or None])
+            raise FormatError(_wrong_columns(len(row), wanted, line), path=name, line=number)
+        columns = len(row)
+        yield number, row
+    if not columns:
+        raise FormatError(f"is empty; expected lines '{expected}'", path=name)
 
 
 def _named(tags: set[str], name: str, notes: Notes) -> str:
@@ -264,14 +274,9 @@ def checked_qrels(text: str, name: str) -> list[Qrel]:
     """
     qrels: dict[tuple[str, str, str], Qrel] = {}
     repeated = 0
-    for number, line in enumerate(text.split("\n"), 1):
-        row = columns_of(line)
-        if not row:
-            continue
-        if len(row) != 4:
-            problem = _wrong_columns(len(row), "query_id iteration doc_id relevance", line)
-            raise FormatError(problem, path=name, line=number)
-        query_id, iteration, doc_id, relevance = row
+    for number, (query_id, iteration, doc_id, relevance) in _checked_lines(
+        text, name, "query_id iteration doc_id relevance", 4
+    ):
         try:
             qrel = Qrel(query_id, doc_id, relevance_of(relevance), iteration)
         except (ValueError, OverflowError):
@@ -287,8 +292,6 @@ def checked_qrels(text: str, name: str) -> list[Qrel]:
                 )
                 raise FormatError(problem, path=name, line=number)
             repeated += 1
-    if not qrels:
-        raise FormatError("is empty; expected lines 'query_id iteration doc_id relevance'", path=name)
     note_unfinished(text, name)
     warn("%s: %d lines repeat an earlier judgment and were left out", name, repeated)
     return list(qrels.values())
@@ -336,15 +339,6 @@ def _wrong_columns(found: int, expected: str, line: str) -> str:
     if {found, wanted} == {4, 6}:
         why = f"it looks like {'a run' if found == 6 else 'qrels'}: are qrels and run the wrong way round?"
     return f"has {counted(found, 'column')}; expected {wanted}: {expected} ({why})"
-
-
-def is_number(token: str) -> bool:
-    """Whether a text is a number as other programs write one: Python also takes `2_0`, and the digits of any script."""
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return token.isascii() and "_" not in token
 
 
 T = TypeVar("T")
@@ -506,19 +500,13 @@ def _read_rankings(
     def taken_of(run_id: str, rankings: Mapping[str, tuple[Ranked, int]]) -> tuple[str, dict[str, tuple[T, int]]]:
         return run_id, {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
 
-    def tabled() -> tuple[str, dict[str, tuple[T, int]]] | None:
-        return taken_of(*tabled_rankings(name, notes, indexes)) if is_run_table(name) else None
-
-    of_stream = tabled() if name == "-" else None
-    if of_stream is not None:
-        run_id, taken = of_stream
+    # A pipe with a name can be opened once only.
+    if (name == "-" or Path(name).is_file()) and is_run_table(name):
+        run_id, taken = taken_of(*tabled_rankings(name, notes, indexes))
     else:
         run_id, taken = _read(
             path,
-            # A table is never regular.
-            lambda stream: (
-                regular_rankings(stream, take, name, notes, indexes) or (tabled() if Path(name).is_file() else None)
-            ),
+            lambda stream: regular_rankings(stream, take, name, notes, indexes),
             lambda text: taken_of(*checked_rankings(text, name, notes, indexes)),
         )
     disagreements = [count for _, count in taken.values() if count]
