@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +12,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import shown
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.formats.base import FORMS, KINDS, Format, Head, PathName, head_of
-from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, QUERY_TEXTS, RUN_IDS, TEXTS, RecordLines, Spec
+from rubric_measures.formats.specs import KNOWN_NAMES, RecordLines, Spec, meant
 from rubric_measures.formats.tables import cells_of
 
 __all__ = ["FORMATS", "Format", "Head", "RecordLines", "Spec", "added_format", "detect_format", "head_of"]
@@ -110,9 +109,7 @@ def detect_format(path: PathName) -> str:
         head.parsed()
     problem = "is of no format that can be told by content; name the format"
     if not head.is_json and 1 < len(columns := cells_of(head.line)) < _MANY:
-        known = dict.fromkeys(one for names in (QUERY_IDS, DOC_IDS, RUN_IDS, QUERY_TEXTS, TEXTS) for one in names)
-        near = {one: to for one in columns if one not in known for to in get_close_matches(one, known, n=1)}
-        said = "".join(f" (call {one} {to}, if that is meant)" for one, to in near.items())
+        said = meant(columns, {one: one for one in KNOWN_NAMES})
         names = ", ".join(one if one.isprintable() and len(one) < 40 else shown(one) for one in columns[:8])
         problem = f"its columns {names} tell no format{said}; name the format, such as bank:csv"
     raise FormatError(problem, path=name, line=1, settings=("source",))

@@ -7,6 +7,7 @@ deepeval, promptfoo and Hugging Face datasets are known; other names are said by
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -285,29 +286,27 @@ def _name_providers(rows: Sequence[dict[str, Any]]) -> None:
     """Gives promptfoo's results the name of their provider, and of their prompt where there are several."""
     if not any("provider.id" in row for row in rows):
         return
-    prompts = {str(row.get("prompt.label", "")) for row in rows}
-    for row in rows:
-        provider = str(row.get("provider.label") or row.get("provider.id") or "")
-        row["system"] = _run_name(provider, str(row.get("prompt.label", "")), len(prompts) > 1)
+    told = [(row.get("provider.label") or row.get("provider.id") or "", row.get("prompt.label", "")) for row in rows]
+    for row, name in zip(rows, _run_names(told), strict=True):
+        row["system"] = name
         # That of the result, not of the question; the prompt is the question with words around it.
-        for name in ("id", "prompt.raw", "prompt.label"):
-            row.pop(name, None)
+        for other in ("id", "prompt.raw", "prompt.label"):
+            row.pop(other, None)
 
 
-def _run_name(provider: str, prompt: str, is_told: bool) -> str:
-    name = f"{provider} {' '.join(prompt.split())}" if is_told else provider
-    return name.strip()[:_LONGEST_NAME].rstrip()
+def _run_names(told: Sequence[tuple[Any, Any]]) -> list[str]:
+    """The systems of promptfoo: providers, with their prompts where there are several."""
+    several = len({str(prompt) for _, prompt in told}) > 1
+    names = (f"{provider} {' '.join(str(prompt).split()) * several}" for provider, prompt in told)
+    return [name.strip()[:_LONGEST_NAME].rstrip() for name in names]
 
 
 def _names_of(wide: Sequence[str]) -> dict[str, str]:
     """Column -> name of the system of promptfoo that it is of."""
-    matches = {column: _WIDE.match(column) for column in wide}
-    told = {column: (match["provider"], match["prompt"]) for column, match in matches.items() if match}
-    several = len({prompt for _, prompt in told.values()}) > 1
-    names = {column: _run_name(provider, prompt, several) for column, (provider, prompt) in told.items()}
-    if len(set(names.values())) < len(names):
-        names = {column: f"{name} {number}" for number, (column, name) in enumerate(names.items(), 1)}
-    return names
+    names = _run_names([_WIDE.findall(column)[0] for column in wide])
+    if len(set(names)) < len(names):
+        names = [f"{name} {number}" for number, name in enumerate(names, 1)]
+    return dict(zip(wide, names, strict=True))
 
 
 def _unpivoted(
@@ -328,19 +327,19 @@ def _answer_rows(listed: Sequence[tuple[int, Mapping[str, Any]]], columns: Mappi
     chosen = _chosen(present, columns, name)
     made: list[AnswerRow] = []
     for line, row in listed:
-        cells = {role: row.get(column) for role, column in chosen.items()}
-
-        def text(role: Role, cells: Mapping[Role, Any] = cells, line: int = line) -> str:
-            value = cells.get(role)
-            if isinstance(value, list | tuple):
+        said: dict[Role, Any] = {}
+        for role in ROLES:
+            value = row.get(chosen[role]) if role in chosen else None
+            if role in ("contexts", "reference"):
+                said[role] = _cell_texts(value)
+            elif isinstance(value, list | tuple):
                 raise FormatError("is a list; expected a text", path=name, line=line, field=chosen[role])
-            return _cell_text(value)
-
-        query = text("query").strip()
-        if not query:
+            else:
+                said[role] = _cell_text(value) if role == "answer" else _cell_text(value).strip()
+        if not said["query"]:
             raise FormatError("is empty; every row needs its question", path=name, line=line, field=chosen["query"])
-        texts = (_cell_texts(cells.get("contexts")), _cell_texts(cells.get("reference")))
-        made.append(AnswerRow(line, query, text("answer"), text("id").strip(), text("run").strip(), *texts))
+        query, answer, reference, contexts, query_id, run_id = said.values()
+        made.append(AnswerRow(line, query, answer, query_id, run_id, contexts, reference))
     used = set(chosen.values())
     named = {str(role): column for role, column in chosen.items()}
     return AnswerTable(name, tuple(made), named, tuple(column for column in present if column not in used))
@@ -355,17 +354,11 @@ def _chosen(present: Sequence[str], said: Mapping[str, str], name: str) -> dict[
         if column and column not in present:
             problem = f"has no column {column!r}; it has {listed}"
             raise FormatError(problem, path=name, settings=("columns",))
-    known: dict[str, str] = {}
-    for column in present:
-        known.setdefault(plain_name(column), column)
+    known = {plain_name(column): column for column in reversed(present)}
     taken = set(said.values())
-    chosen: dict[Role, str] = {}
+    chosen: dict[Role, str] = {role: said[role] for role in ROLES if said.get(role)}
     for role, names in _NAMES.items():
-        if role in said:
-            if said[role]:
-                chosen[role] = said[role]
-            continue
-        found = [known[one] for one in names if one in known and known[one] not in taken]
+        found = [known[one] for one in names if one in known and known[one] not in taken and role not in said]
         if role in _ALONE and len(found) > 1:
             both = " and ".join(found[:3])
             problem = f"columns {both} could each be the {role}; say which ({role}={found[0]})"
@@ -400,14 +393,15 @@ def _cell_text(value: Any) -> str:
 
 def _cell_texts(value: Any) -> tuple[str, ...]:
     """The texts of a list, or of a cell that holds one as JSON or as Python writes it; else the one text."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        value = _listed(value)
+    for read in (partial(parse_json, lenient=True), ast.literal_eval):
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                found = read(value)
+                value = found if isinstance(found, list) else value
     if hasattr(value, "tolist"):
         # An array of a data frame.
         value = value.tolist()
-    if not isinstance(value, list | tuple):
-        value = [value]
-    texts = [_cell_text(_of_document(one)).strip() for one in value]
+    texts = [_cell_text(_of_document(one)).strip() for one in (value if isinstance(value, list | tuple) else [value])]
     return tuple(text for text in texts if text)
 
 
@@ -416,14 +410,3 @@ def _of_document(value: Any) -> Any:
     if isinstance(value, dict):
         return next((value[name] for name in ("text", "page_content", "content") if name in value), value)
     return value
-
-
-def _listed(cell: str) -> Any:
-    for read in (partial(parse_json, lenient=True), ast.literal_eval):
-        try:
-            value = read(cell)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if isinstance(value, list):
-            return value
-    return cell

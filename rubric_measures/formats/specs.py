@@ -61,7 +61,15 @@ QUERY_TEXTS = ("text", "query", "query_text", "narrative", "title", "topic", "qu
 FACET_IDS, FACET_TEXTS = ("facet_id", "heading_id", "id"), ("facet_text", "heading", "text", "title")
 TEXTS = ("text", "contents", "content", "body", "segment", "passage", "document")
 # A column that is one of these is meant as it is called.
-_KNOWN = {*QUERY_IDS, *DOC_IDS, *RUN_IDS, *QUERY_TEXTS, *TEXTS}
+KNOWN_NAMES = {*QUERY_IDS, *DOC_IDS, *RUN_IDS, *QUERY_TEXTS, *TEXTS}
+
+
+def meant(columns: Iterable[str], known: Mapping[str, str]) -> str:
+    """How to call columns that are nearly called as one that is known (name -> how to call it), for errors."""
+    import difflib
+
+    near = ((one, to) for one in columns if one not in KNOWN_NAMES for to in difflib.get_close_matches(one, known, n=1))
+    return "".join(f" (call {one} {known[to]}, if that is meant)" for one, to in near)
 
 
 class Need(NamedTuple):
@@ -390,19 +398,11 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         return [field for field in needed if known.isdisjoint(field.names)]
 
     def _lacks(self, lacking: Sequence[Field], columns: Iterable[str]) -> str:
-        import difflib
-
         listed = list(columns)
         needed = "; ".join(" or ".join(field.names[:6]) for field in lacking)
-        near = [
-            (one, field.names[0])
-            for one in listed
-            for field in lacking
-            if one not in _KNOWN and difflib.get_close_matches(one, field.names, n=1)
-        ]
-        meant = f" (call {near[0][0]} {near[0][1]}, if that is meant)" if near else ""
+        said = meant(listed, {name: field.names[0] for field in reversed(lacking) for name in field.names})
         shown = ", ".join(listed[:_SHOWN]) + (", …" if len(listed) > _SHOWN else "")
-        return f"the header lacks {needed}; it has {shown}{meant}"
+        return f"the header lacks {needed}; it has {shown}{said}"
 
     def _parsed(
         self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool, only: Container[str] | None

@@ -149,29 +149,6 @@ def test_other_names_are_said(tmp_path: Path) -> None:
             parsed_columns(wrong)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("empty.csv", "", "is empty"),
-        ("empty.jsonl", "\n", "is empty"),
-        ("header.csv", "question,answer\n", "holds no rows"),
-        ("list.json", "[]", "holds no rows"),
-        ("two.csv", "question,response,output\na,b,c\n", "columns response and output could each be the answer"),
-        ("gap.csv", "question,answer\na,b\n,c\n", "gap.csv:3: question: is empty"),
-        ("ragged.csv", "question,answer\na,b,c\n", "ragged.csv:2: 3 cells; the header has 2"),
-        ("quote.csv", 'question,answer\na,"b\n', "is no table"),
-        ("numbers.json", "[1, 2]", "expected an object, found 1"),
-        ("lists.jsonl", '{"question": ["a"], "response": ["b", "c"]}', "is a list; expected a text"),
-        ("torn.json", '[{"question": "a"', "is not JSON"),
-    ],
-)
-def test_what_is_wrong_is_one_line(tmp_path: Path, name: str, text: str, said: str) -> None:
-    with pytest.raises(FormatError) as caught:
-        read_answer_table(write(tmp_path, name, text))
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_cells_that_are_no_texts() -> None:
     table = read_answer_table([{"question": 5.0, "answer": None, "contexts": [{"page_content": "a"}, " ", "b"]}])
     assert table.rows == (AnswerRow(1, "5", "", contexts=("a", "b")),)

@@ -10,22 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import (
     bank_entries,
-    bank_of_entries,
     is_bank,
     load_bank,
-    read_bank,
     write_bank,
 )
-from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
-
-SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+from rubric_measures.types.entities import RubricItem, make_item_id
 
 QUESTION = {
     "query_id": "q1",
@@ -64,48 +58,6 @@ def test_bank_of_a_file_with_facets(tmp_path: Path) -> None:
     assert (dict(bank.query_texts), dict(bank.facet_texts)) == ({"q1": "skin"}, {("q1", "T"): "Layers"})
 
 
-def test_identity(tmp_path: Path) -> None:
-    entries = read_bank(write_lines(tmp_path / "a.jsonl", *LINES))
-    write_bank(tmp_path / "b.jsonl.gz", entries)
-    assert [json.loads(line) for line in gzip.decompress((tmp_path / "b.jsonl.gz").read_bytes()).splitlines()] == LINES
-    assert read_bank(tmp_path / "b.jsonl.gz") == entries
-
-
-TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(str.strip)
-
-
-@given(
-    st.dictionaries(
-        TEXT,
-        st.lists(
-            st.builds(
-                lambda text, kind, gold, importance, weight: (text, kind, tuple(gold), importance, weight),
-                TEXT,
-                st.sampled_from(["question", "nugget"]),
-                st.lists(st.text(st.characters(codec="utf-8")), max_size=2),
-                st.sampled_from(["vital", "okay", None]),
-                st.none() | st.floats(allow_nan=False, allow_infinity=False),
-            ),
-            max_size=4,
-            unique_by=lambda row: row[0].strip(),
-        ),
-        min_size=1,
-        max_size=3,
-    )
-)
-def test_a_bank_survives_its_entries(content: dict[str, list[Any]]) -> None:
-    bank = TestBank(
-        {
-            query_id: tuple(
-                RubricItem(make_item_id(query_id, text), query_id, text, kind, None, gold, importance, weight)
-                for text, kind, gold, importance, weight in rows
-            )
-            for query_id, rows in content.items()
-        }
-    )
-    assert bank_of_entries(bank_entries(bank)).items == bank.items
-
-
 def test_entries_of_a_bank_with_facets(tmp_path: Path) -> None:
     bank = load_bank(write_lines(tmp_path / "b.jsonl", *LINES))
     write_bank(tmp_path / "c.jsonl", bank_entries(bank, test_collection="mine", info={"by": "ada"}))
@@ -134,34 +86,6 @@ def test_edited_banks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert [message.rpartition(".jsonl: ")[2] for message in caplog.messages] == [
         "1 items come twice in their query; the first is kept",
     ]
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ([], "is empty; expected test bank entries"),
-        ([["q1", []]], "b.jsonl:1: expected an object, found 'q1'"),
-        ([{"query_id": "q1"}], "b.jsonl:1: items: expected items"),
-        ([{"query_id": "q1", "items": [{}]}], "b.jsonl:1: items[0]: expected either a question or a nugget"),
-        ([{"query_id": "q1", "items": [{**QUESTION, **NUGGET}]}], "b.jsonl:1: items[0]: expected either"),
-        (
-            [{"query_id": "q1", "items": [{"question_id": "x"}]}],
-            "b.jsonl:1: items[0].question_text: expected",
-        ),
-        ([{"query_id": "q1", "items": [{**QUESTION, "importance": "huge"}]}], "items[0].importance: expected vital"),
-        ([{"query_id": "q1", "items": [{**QUESTION, "weight": "much"}]}], "items[0].weight: expected a number"),
-        ([{"query_id": "q2", "items": [QUESTION]}], "b.jsonl:1: items[0].query_id: the item belongs to query 'q1'"),
-        ([LINES[1], {**LINES[1], "facet_text": "Hair"}], "b.jsonl:2: facet 'T' has two texts"),
-        (
-            [LINES[0], {**LINES[0], "items": [{**QUESTION, "question_text": "Other?"}]}],
-            "b.jsonl:2: item 'q1/x' has two texts",
-        ),
-    ],
-)
-def test_wrong_banks(tmp_path: Path, lines: list[Any], message: str) -> None:
-    with pytest.raises(FormatError) as caught:
-        load_bank(write_lines(tmp_path / "b.jsonl", *lines))
-    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def _section(facet: str, text: str, heading: str | None) -> dict[str, Any]:
@@ -204,41 +128,6 @@ def test_two_titles_of_a_query(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     assert [line for line in caplog.messages if line.endswith("1 query (such as q1) has two texts; the first is kept")]
 
 
-def test_nothing_to_write(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no test bank entries"):
-        write_bank(tmp_path / "b.jsonl", [])
-    assert list(tmp_path.iterdir()) == []
-
-
-VALID = "".join(json.dumps(line) + "\n" for line in LINES).encode()
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.integers(0, len(VALID) - 1), st.binary(max_size=3)), min_size=1, max_size=3))
-def test_mutated_banks(tmp_path: Path, edits: list[tuple[int, bytes]]) -> None:
-    data = VALID
-    for position, new in edits:
-        position %= len(data)
-        data = data[:position] + new + data[position + 1 :]
-    path = tmp_path / "b.jsonl"
-    path.write_bytes(data)
-    try:
-        load_bank(path)
-    except InputError as error:
-        assert len(str(error).splitlines()) == 1 and str(path) in str(error)
-
-
-def test_real_bank(tmp_path: Path) -> None:
-    source = SHARED / "workbench-golden" / "dl20-scale-questions.jsonl.gz"
-    if not source.exists():
-        pytest.skip("the shared data folder is absent")
-    bank = load_bank(source)
-    assert (len(bank.items), len(bank)) == (54, 540)
-    write_bank(tmp_path / "b.jsonl", read_bank(source))
-    with gzip.open(source) as before, (tmp_path / "b.jsonl").open() as after:
-        assert [json.loads(line) for line in before] == [json.loads(line) for line in after]
-
-
 def test_a_key_that_comes_twice_is_refused_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "bank.jsonl"
     item = '{"question_id": "i", "question_text": "a?"}'
@@ -253,13 +142,3 @@ def test_a_pipe_with_a_name_is_refused_and_not_waited_for(tmp_path: Path) -> Non
     for look in (is_bank, detect_format):
         with pytest.raises(InputError, match="is no regular file, so it cannot be read twice"):
             look(tmp_path / "bank.jsonl")
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [("hello\n", ":1: the header lacks query_id; items; it has hello"), ("[]\n", ": holds no test bank entries")],
-)
-def test_what_is_no_bank_is_told_what_a_bank_is(tmp_path: Path, text: str, found: str) -> None:
-    (tmp_path / "notes.txt").write_text(text)
-    with pytest.raises(FormatError, match=rf"notes\.txt{found}"):
-        read_bank(tmp_path / "notes.txt")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
-from rubric_measures.base.errors import FormatError
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import BANK_CSV, bank_entries, written_rows
@@ -54,30 +53,6 @@ def test_texts_that_look_like_formulas_and_answers_with_bars_come_back(tmp_path:
     BANK_CSV.write(tmp_path / "bank.csv", bank_entries(TestBank.from_items([item])))
     assert "'=1+1 is two" in (tmp_path / "bank.csv").read_text(encoding="utf-8")
     assert rubric_measures.load_bank(tmp_path / "bank.csv").items["q1"] == (item,)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "query_id,kind\nq1,nugget\n",
-            "the header lacks text or question_text or nugget_text or question; it has",
-        ),
-        ("query_id,text,kind\nq1,A,fact\n", "bank.csv:2: kind: expected question or nugget; found 'fact'"),
-        ("query_id,text,importance\nq1,A,must\n", "importance: expected vital or okay; found 'must'"),
-        ("query_id,text,weight\nq1,A,much\n", "weight: expected a number; found 'much'"),
-        ("query_id,text,item_id\nq1,A,1\nq1,B,1\n", "bank.csv:3: item '1' has two texts, 'A' and 'B'; keep one"),
-        ("query_id,text,item_id\nq1,,1\n", "bank.csv:2: text is empty"),
-        ("query_id,text,kind\n,A,nugget\n", "bank.csv:2: query_id: is empty"),
-        ("query_id,text,kind\nq1,A, b,nugget\n", "bank.csv:2: 4 cells; the header has 3"),
-        ("query_id,text,kind\n", "holds no items"),
-    ],
-)
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(FormatError) as caught:
-        rubric_measures.load_bank(write(tmp_path, text))
-    assert said in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_the_columns_are_those_of_the_docs() -> None:

@@ -84,33 +84,6 @@ def test_numbers_of_17_digits_are_rounded_as_python_rounds_them() -> None:
     assert _bits(numbers.tolist()) == _bits(list(map(float, texts)))
 
 
-@pytest.mark.parametrize("signed", [True, False])
-def test_integers_have_digits_alone(signed: bool) -> None:
-    texts = [
-        "1",
-        "012",
-        "999999999999999999",
-        "9" * 19,
-        "-5",
-        "+7",
-        "",
-        "-",
-        "1.0",
-        "1e3",
-        "x",
-        "12345678x",
-        "/",
-        ":",
-        "٣",
-    ]
-    tokens, negative = Tokens.of([text.encode() for text in texts]), False
-    if signed:
-        tokens, negative = tokens.without_sign()
-    values, sure = tokens.digits()
-    right = [1, 12, 10**18 - 1, *([-5, 7] if signed else [])]
-    assert np.where(negative, -values, values)[sure].tolist() == right
-
-
 def _run_text(rng: random.Random) -> str:
     """A run of any shape, most often one that is right."""
     lines = []
@@ -193,10 +166,6 @@ def _line(**other: str) -> str:
 )
 def test_a_doubt_leaves_the_file_to_the_careful_reader(text: str) -> None:
     assert regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: len(ranked.scores), "x", []) is None
-
-
-def test_bytes_that_are_no_text_are_a_doubt() -> None:
-    assert regular_rankings(io.BytesIO(b"q1 Q0 \xff 1 1 s\n"), lambda _, ranked: len(ranked.scores), "x", []) is None
 
 
 def _many(rng: random.Random, count: int) -> dict[str, float]:
@@ -331,18 +300,3 @@ def test_qrels_of_any_shape_are_read_as_the_careful_reader_reads_them(
             assert list(map(repr, rows)) == list(map(repr, checked_qrels(text, "x")))
             read += 1
     assert read > 75
-
-
-def test_a_run_is_read_the_same_from_one_piece_and_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = random.Random(7)
-    path = tmp_path / "sys.run"
-    lines = [
-        f"q{query} Q0 d{rng.randrange(10**6)}x{rank} {rank} {1000 - rank + rng.random():.5f} s\n"
-        for query in range(40)
-        for rank in range(1, rng.randint(2, 300))
-    ]
-    path.write_text("".join(lines))
-    whole = read_run(path)
-    for piece in (1000, 9000, 1 << 16):
-        monkeypatch.setattr(columns, "_PIECE", piece)
-        assert read_run(path) == whole

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats.grade_tables import GRADES
-from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import all_rows
 from rubric_measures.records.models import load_graded
 from tests.example_records import RECORDS, grade_set, passage, write_lines
@@ -278,23 +276,6 @@ def test_labels_of_a_table_become_judgments_and_grades_records(tmp_path: Path) -
     assert [passage.doc_id for passage in pooled[0].passages] == ["d1"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("query_id,doc_id,grade\nq1,d1,high\n", ":2: grade: expected a number; found 'high'"),
-        ("query_id,doc_id,grade\nq1,d1,1\nq1,d1,2\n", ":3: q1 / d1 / 0 stands in line 2 already; keep one"),
-        ("query_id,doc_id,grade,rank\nq1,d1,1,1\n", ":2: a rank, and no run_id that ranks so"),
-        ('{"query_id": "q1", "doc_id": "d1", "grade": 1, "status": []}\n', ":1: status: expected graded, unparsed"),
-        ('{"query_id": ["q1"], "doc_id": "d1", "grade": 1}\n', ":1: query_id: expected a text"),
-        ("query_id,doc_id,grade,status\nq1,d1,1,failed\n", ":2: grade 1 and status failed; keep one"),
-    ],
-)
-def test_what_is_wrong_in_a_table_is_said(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "grades.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=re.escape(message)):
-        rubric_measures.load(tmp_path / "grades.csv")
-
-
 def test_ranks_are_missed_only_where_no_other_runs_are_given(tmp_path: Path) -> None:
     (tmp_path / "grades.csv").write_text("query_id,doc_id,grade,system\nq1,d1,1,a\nq1,d2,0,a\n")
     (tmp_path / "x.run").write_text("q1 Q0 d1 1 2.0 x\nq1 Q0 d2 2 1.0 x\n")
@@ -311,12 +292,6 @@ def test_a_row_number_is_no_document_and_a_document_has_one_rank(tmp_path: Path)
     (tmp_path / "r.csv").write_text(f"query_id,doc_id,run_id,rank,item_id,grade\n{rows}")
     with pytest.raises(InputError, match="document 'd1', run 'r': has the ranks 1 and 7; keep one"):
         rubric_measures.score(rubric_measures.load(tmp_path / "r.csv", grader="scale=0-1"), measures="RubricCover@5")
-
-
-def test_odd_files_are_refused_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "board.jsonl").write_text('{"run_id":"a","x":1}\n{}\n')
-    with pytest.raises(InputError, match=r"board\.jsonl:2: is an empty object"):
-        read_leaderboard(tmp_path / "board.jsonl")
 
 
 def test_grade_sets_of_one_prompt_class_stay_apart_in_a_table(tmp_path: Path) -> None:

@@ -3,21 +3,18 @@
 import gzip
 import json
 import logging
-import os
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
-from rubric_measures.formats.banks import NUGGETS, bank_entries, bank_of_entries, read_rows, written_rows
+from rubric_measures.formats.banks import NUGGETS, bank_of_entries
 from rubric_measures.formats.judged import ASSIGNMENTS as LINES
-from rubric_measures.formats.judged import NUGGETIZER, REQUESTS, bank_of_judged, lines_of_grades, records_of_judged
+from rubric_measures.formats.judged import NUGGETIZER, bank_of_judged, lines_of_grades, records_of_judged
 from rubric_measures.records.models import grade_of_items
 from rubric_measures.types.entities import make_item_id
 
@@ -56,13 +53,6 @@ def _rows(path: Path) -> list[object]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as stream:
         return [json.loads(line) for line in stream]
-
-
-def test_assignments_are_the_same_after_writing_unknown_fields_included(tmp_path: Path) -> None:
-    lines = LINES.read(_write(tmp_path, ASSIGNMENTS))
-    LINES.write(tmp_path / "again.jsonl.gz", lines)
-    assert _rows(tmp_path / "again.jsonl.gz") == ASSIGNMENTS
-    assert LINES.read(tmp_path / "again.jsonl.gz") == lines
 
 
 def test_labels_of_older_files_are_read_and_stay_as_they_were(tmp_path: Path) -> None:
@@ -158,57 +148,6 @@ def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pyt
     assert [passage.doc_id for passage in passages if not passage.text] == ["b/q2/1"]
 
 
-def test_bank_and_nuggets_are_the_same_after_writing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    rows = [
-        {
-            "qid": "1",
-            "query": "who?",
-            "nuggets": [
-                {"text": "Ada", "importance": "vital", "mapped_sub_narrative": '"The person"'},
-                {"text": "1843", "mapped_sub_narrative": "The year?"},
-            ],
-        }
-    ]
-    bank = bank_of_entries(NUGGETS.read(_write(tmp_path, rows)))
-    assert [item.facet_id for item in bank] == ["the-person", "the-year"]
-    NUGGETS.write(tmp_path / "again.jsonl", bank_entries(bank))
-    assert _rows(tmp_path / "again.jsonl") == rows
-    assert bank_of_entries(NUGGETS.read(tmp_path / "again.jsonl")) == bank
-    rows[0]["nuggets"][1]["importance"] = "failed"
-    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        assert bank_of_entries(NUGGETS.read(_write(tmp_path, rows))) == bank
-    assert "1 importances other than vital and okay ('failed' 1) are none" in caplog.text
-
-
-def test_requests_and_metrics_are_the_same_after_writing(tmp_path: Path) -> None:
-    requests = [
-        {
-            "query": {"qid": "1", "text": "who?"},
-            "candidates": [{"docid": "d", "score": 0.5, "doc": {"segment": "t", "title": "x"}, "judgment": 2}, "plain"],
-        },
-        {"query": "who?", "candidates": []},
-    ]
-    REQUESTS.write(tmp_path / "r", REQUESTS.read(_write(tmp_path, requests)))
-    assert _rows(tmp_path / "r") == requests
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([], "is empty; expected assignments"),
-        ([{"qid": "1", "run_id": "a"}], ":1: nuggets: required field is missing"),
-        ([{"qid": "1", "run_id": "a", "nuggets": [{"text": "t"}]}], ":1: nuggets[0].assignment"),
-        ([ASSIGNMENTS[1], ASSIGNMENTS[1]], ":2: b / 1 stands in line 1 already; keep one"),
-        ([[1]], ":1: "),
-    ],
-)
-def test_bad_assignments_are_refused_with_file_line_and_field(tmp_path: Path, rows: list[object], message: str) -> None:
-    with pytest.raises(FormatError) as error:
-        LINES.read(_write(tmp_path, rows))
-    assert message in str(error.value)
-    assert str(error.value).startswith(str(tmp_path))
-
-
 def test_a_query_with_two_lines_is_refused_and_of_two_importances_the_first_counts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -220,54 +159,6 @@ def test_a_query_with_two_lines_is_refused_and_of_two_importances_the_first_coun
     assert [item.importance for item in bank] == ["vital"]
     said = "1 items come twice in their query; the first is kept (1 of them with another importance, weight or answers)"
     assert said in caplog.text
-
-
-_JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(-2, 2), st.sampled_from(["", "a", "vital"])),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(["qid", "query", "nuggets", "text", "assignment", "run_id"]), inner),
-    ),
-    max_leaves=8,
-)
-
-
-@settings(deadline=None, max_examples=100)
-@given(rows=st.lists(_JSON, max_size=3), tail=st.binary(max_size=4))
-def test_mutated_files_are_read_or_refused_in_one_line(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[object], tail: bytes
-) -> None:
-    path = _write(tmp_path_factory.mktemp("mutated"), rows)
-    path.write_bytes(path.read_bytes() + tail)
-    for read in (NUGGETS.read, LINES.read, REQUESTS.read):
-        try:
-            read(path)
-        except InputError as error:
-            assert "\n" not in str(error)
-
-
-def test_the_nuggets_of_trec_rag_2025(tmp_path: Path) -> None:
-    data = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "rag26dev"
-    if not data.is_dir():
-        pytest.skip("the public data are not here")
-    lines = NUGGETS.read(data / "rag25-dev-nuggets.jsonl.gz")
-    NUGGETS.write(tmp_path / "again.jsonl", lines)
-    assert _rows(tmp_path / "again.jsonl") == _rows(data / "rag25-dev-nuggets.jsonl.gz")
-    bank = bank_of_entries(lines)
-    assert (len(bank.items), len(bank)) == (22, 1255)
-    assert sum(item.importance == "vital" for item in bank) == 925
-    assert bank_of_entries(read_rows(written_rows(bank, "nuggets"), "nuggets")) == bank
-
-
-@pytest.mark.parametrize("command", ["convert", "leaderboard"])
-def test_an_empty_run_id_names_no_run(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nugget = {"text": "a", "importance": "vital", "assignment": "support"}
-    line = {"qid": "q1", "query": "x", "run_id": "", "answer_text": "t", "response_length": 1, "nuggets": [nugget]}
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(line) + "\n")
-    options = ["--to", "records", "-o", str(tmp_path / "r.jsonl")] if command == "convert" else ["-m", "NuggetV"]
-    assert main([command, str(path), *options]) == 2
-    assert capsys.readouterr().err.endswith("a.jsonl:1: run_id: names no run; say which one it is\n")
 
 
 def test_the_source_of_nuggets_goes_through_a_bank(tmp_path: Path) -> None:

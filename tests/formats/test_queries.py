@@ -7,10 +7,8 @@ import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import InputError
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.queries import Limit, QueryFile, join_queries, read_queries, read_query_file, write_queries
 
@@ -151,50 +149,6 @@ def test_repetitions_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixt
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty; expected queries"),
-        ("{}", "holds no queries"),
-        ("[]", "holds no queries"),
-        ("q1 skin", "q:1: the header lacks query_id or qid"),
-        ("q1\tskin\nq1\thair", "q:2: q1 stands in line 1 already; keep one"),
-        ('{"q1": "skin", "q1": "hair"}', "the key 'q1' comes twice in one object"),
-        ("\tskin", "q:1: query_id: is empty"),
-        ('{"q1": 3}', "q:1: text: expected a text; found '3'"),
-        ('{"qid": "1", "query": "a"}\n{"qid": "2"}', "q:2: text: expected text or query"),
-        ('{"qid": "1", "query": "a"}\n{"query": "2"}', "q:2: query_id: expected query_id or qid"),
-        ('{"qid": true, "query": "a"}', "q:1: qid: expected a text; found 'True'"),
-        ('{"q1": "skin"', "is not JSON"),
-        ('{"q1": {"title": "skin", "facets": 3}}', "q:1: facets: expected facets as {facet id: heading}; found '3'"),
-        (
-            '{"q1": {"title": "skin", "facets": [{"id": "f", "text": "x"}, {"id": "f"}]}}',
-            "facets[1].facet_text: expected",
-        ),
-        (
-            '{"q1": {"title": "skin", "facets": [{"id": "f", "text": "x"}, {"id": "f", "text": "y"}]}}',
-            "'f' comes twice",
-        ),
-        ("[3]", "q:1: expected an object"),
-        ('{"q1": "\\ud800"}', "is not JSON"),
-        ('{"qid": "1", "query": "a"}\n{"qid": "2", "query": "a", "qid": "3"}', "q:2: the key 'qid' comes twice"),
-        ('[{"qid": "1", "query": "a", "query": "b"}]', "the key 'query' comes twice in one object"),
-        ('{"q1": {"text": "a", "text": "b"}}', "q:1: the key 'text' comes twice in one object"),
-        ('{"q1": {"text": "a", "facets": {"f": "x", "f": "x"}}}', "q:1: the key 'f' comes twice"),
-        ('{"qid": "1", "query": "a", "n": 1}\n{"qid": "1", "query": "a", "n": 2}', "q:2: 1 stands in line 1 already"),
-        ('{"q1": [3]}', "q:1: query_id: expected query_id or qid"),
-        ('{"qid": "1", "query": "x", "limit": 0}', "q:1: limit: expected a whole number above 0; found '0'"),
-        ("<DOC>\n<DOCNO>1</DOCNO>\n</DOC>\n", "holds no queries"),
-        ("<top>\n<num> 401\n</top>\n", "q:1: text: expected text or query"),
-        ("<!-- of\nTREC -->\n<top>\n<title> skin\n</top>\n", "q:3: query_id: expected query_id or qid"),
-    ],
-)
-def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(FormatError) as caught:
-        read_queries(put(tmp_path, text))
-    assert message in str(caught.value) and "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("name", ["q.json", "q.jsonl", "q.tsv", "q.tsv.gz", "q.json.gz"])
 def test_written_queries_are_read(tmp_path: Path, name: str) -> None:
     queries = {"q1": "skin", "q/2 é %": "“two”"}
@@ -252,77 +206,3 @@ def test_queries_of_several_files_are_joined() -> None:
     ):
         with pytest.raises(InputError, match=f"query 'q' has different {what} in the files"):
             join_queries([one, wrong])
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab\t\n", max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["id", "text", "x"]), inner, max_size=2)
-    ),
-    max_leaves=4,
-)
-FURTHER = st.dictionaries(st.sampled_from(["note", "n", "meta"]), JSON, max_size=2)
-FACETS = st.dictionaries(
-    st.text("fg/ ", min_size=1, max_size=2), st.tuples(st.text("hé", max_size=2), FURTHER), max_size=2
-)
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.dictionaries(
-        st.text("q1é/ %", min_size=1, max_size=3).filter(lambda text: text == text.strip() != ""),
-        st.tuples(st.text("skin \t", max_size=4), FACETS, FURTHER),
-        min_size=1,
-        max_size=3,
-    ),
-    st.sampled_from(["q.json", "q.jsonl"]),
-)
-def test_what_is_written_is_read(
-    tmp_path: Path,
-    queries: dict[str, tuple[str, dict[str, tuple[str, dict[str, object]]], dict[str, object]]],
-    name: str,
-) -> None:
-    made = QueryFile(
-        {query_id: text for query_id, (text, _, _) in queries.items()},
-        {(query_id, facet): text for query_id, (_, own, _) in queries.items() for facet, (text, _) in own.items()},
-        {query_id: more for query_id, (_, _, more) in queries.items() if more},
-        {
-            (query_id, facet): more
-            for query_id, (_, own, _) in queries.items()
-            for facet, (_, more) in own.items()
-            if more
-        },
-    )
-    write_queries(tmp_path / name, made)
-    assert read_query_file(tmp_path / name) == made
-
-
-def test_what_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds a tab"):
-        write_queries(tmp_path / "q.tsv", QueryFile({"q": "a\tb"}))
-    with pytest.raises(InputError, match="no queries"):
-        write_queries(tmp_path / "q.json", QueryFile({}))
-    assert list(tmp_path.iterdir()) == []
-
-
-VALID = [
-    json.dumps({"q1": "skin", "q2": {"title": "hair", "facets": {"a": "b"}}}).encode(),
-    b'{"qid": 1, "query": "a"}\n{"qid": "2", "title": "b", "facets": [{"id": "x", "heading": "y"}]}\n',
-    b"1\ta\n2\tb\n",
-]
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.sampled_from(VALID), st.lists(st.tuples(st.integers(0, 10**6), st.binary(max_size=3)), min_size=1, max_size=3)
-)
-def test_mutated_files(tmp_path: Path, data: bytes, edits: list[tuple[int, bytes]]) -> None:
-    for position, new in edits:
-        position %= len(data)
-        data = (data[:position] + new + data[position + 1 :]) or b" "
-    path = tmp_path / "q"
-    path.write_bytes(data)
-    try:
-        read_queries(path)
-    except InputError as error:
-        assert len(str(error).splitlines()) == 1 and str(path) in str(error)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import rubric_measures
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import InputError
 from rubric_measures.boards.programs import ragdoll_score
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.judged import GRADED, bank_of_judged, records_of_judged
+from rubric_measures.formats.judged import bank_of_judged, records_of_judged
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.queries import read_queries
 from tests.shared_data import shared_data
@@ -182,21 +182,6 @@ def test_a_model_gives_verdicts_ten_criteria_a_call(tmp_path: Path, capsys: pyte
     assert [one["verdict"] for one in written["criteria"]] == [FULL, PART, *[NOT] * 8, FAILED, FAILED]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ({"criteria": [{**criteria((FULL,) * 4)[0], "verdict": 1}]}, "graded.jsonl:1: criteria[0].verdict: "),
-        ({"run_id": ""}, "graded.jsonl:1: run_id"),
-    ],
-)
-def test_wrong_lines_are_one_line(
-    line: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write(tmp_path / "graded.jsonl", [graded("x", "q1", FULL, FULL, FULL, FULL) | line])
-    assert main(["leaderboard", str(path)]) == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_a_criterion_of_two_weights_needs_a_bank(
     answers: Path, rubric: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -274,28 +259,3 @@ def test_the_last_row_of_a_task_counts(tmp_path: Path, capsys: pytest.CaptureFix
         found, err = scores(capsys, path, *more)
         assert found == {"x": ("1.000000", "1.000000")}
         assert "1 of the graded answers were replaced by a later one, which counts" in err
-
-
-def test_fields_that_nobody_knows_are_written_again(tmp_path: Path) -> None:
-    line = graded("x", "q1", FULL, PART, NOT, FULL, usage={"tokens": 7})
-    line["criteria"][0]["evidence"] = "said twice"
-    path, again = write(tmp_path / "graded.jsonl", [line]), tmp_path / "again.jsonl"
-    assert main(["convert", str(path), "--to", "ragdoll:graded", "-o", str(again)]) == 0
-    assert json.loads(again.read_text()) == line
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"criteria": [{**criteria((FULL,) * 4)[0], "weight": float("inf")}]}, ":2: criteria[0].weight: "),
-        ({"query": 7}, ":2: query: "),
-        ({"qid": ""}, ":2: qid: "),
-        ({"more": float("nan")}, ":2: more: Input should be a finite number"),
-    ],
-)
-def test_lines_are_read_strictly(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
-    lines = [graded("y", "q1", *[FULL] * 4), graded("x", "q1", *[FULL] * 4) | changes]
-    path = write(tmp_path / "graded.jsonl", lines)
-    with pytest.raises(FormatError) as found:
-        GRADED.read(path)
-    assert str(found.value).startswith(f"{path}{message}") and "\n" not in str(found.value)

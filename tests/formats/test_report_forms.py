@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.base.errors import FormatError
 from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.answers import read_answers
@@ -132,24 +131,3 @@ def test_positions_ids_and_scores_become_each_other(tmp_path: Path, caplog: pyte
     assert positions["references"] == ["u_2", "u_1"]
     assert positions["answer"] == [{"text": "Later first.", "citations": [0, 1]}]
     assert "2 scores of citations" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (f"[{json.dumps(TASK_B[0])}\n{json.dumps(TASK_B[1])}]", r":2: is not JSON: expected ',' or '\]' after"),
-        (f"[{json.dumps(TASK_B[0])}", r":1: is not JSON: expected ',' or '\]' after"),
-        ('[\n{"metadata": }]', r":2: is not JSON: Expecting value"),
-        (
-            '{\n"run_name": "r", "results": [{"topic_id": 1}]}',
-            r": results\[0\]: expected \{topic_id, answer, references\}",
-        ),
-        (json.dumps([TASK_B[0], TASK_B[0]]), ":1: .*in line 1"),
-    ],
-)
-def test_broken_lists_are_refused_with_the_line(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "run.json"
-    path.write_text(text)
-    for read in (read_answers, read_reports):
-        with pytest.raises(FormatError, match=message):
-            read(path)

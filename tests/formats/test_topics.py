@@ -1,7 +1,6 @@
 """Tests of topics and length limits."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,6 @@ import pytest
 from rubric_measures.base.errors import UnknownNameError
 from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats.queries import Limit, length_of, limit_for, read_query_file
-
-SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 
 
 def test_the_topic_has_the_first_word_about_length() -> None:
@@ -30,17 +27,6 @@ def test_characters_are_counted_after_nfkc() -> None:
     assert length_of("\ufb01", "characters") == 2
     assert length_of("e\u0301", "characters") == 1
     assert length_of(" a\u00a0b\nc ", "words") == 3
-
-
-def test_real_topics(tmp_path: Path) -> None:
-    if not (SHARED / "kiddie").is_dir():
-        pytest.skip("the public data are not here")
-    path = SHARED / "kiddie" / "kiddie-topics.jsonl"
-    topics = read_query_file(path)
-    assert list(topics.texts)[:2] == ["leaf", "cloud"]
-    assert all(said["problem_statement"] and said["background"] for said in topics.further.values())
-    convert_files([path], tmp_path / "out.jsonl")
-    assert (tmp_path / "out.jsonl").read_text().rstrip("\n") == path.read_text().rstrip("\n")
 
 
 def test_a_title_stays_beside_a_narrative(tmp_path: Path) -> None:

@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.banks import TQA, bank_of_entries
 from rubric_measures.types.entities import RubricItem, TestBank
 
@@ -54,38 +51,3 @@ def test_questions_without_choices_or_key(tmp_path: Path, caplog: pytest.LogCapt
         bank = load_bank(put(tmp_path, [lesson(correctAnswer={"processedText": "z"})]))
     assert [item.gold_answers for item in bank] == [()]
     assert len(caplog.messages) == 1 and "1 questions" in caplog.messages[0]
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ([], "holds no TQA lessons"),
-        ({}, "globalID: expected globalID"),
-        ([lesson(), {**lesson(), "lessonName": "hair"}], "L_0384 stands in line 1 already; keep one"),
-        ([lesson(beingAsked={})], "nonDiagramQuestions.NDQ_007535.beingAsked.processedText: is empty"),
-        ([lesson(answerChoices=[1])], "NDQ_007535.answerChoices: expected an object of choices"),
-        ([{**lesson(), "globalID": [3]}], "globalID: expected a text"),
-        (
-            [{"globalID": "L", "lessonName": "x", "questions": {"nonDiagramQuestions": 5}}],
-            "nonDiagramQuestions: expected an object or a list",
-        ),
-    ],
-)
-def test_wrong_files(tmp_path: Path, value: Any, message: str) -> None:
-    with pytest.raises(FormatError) as caught:
-        load_bank(put(tmp_path, value))
-    assert message in str(caught.value)
-
-
-VALID = json.dumps([lesson()]).encode()
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, len(VALID) - 1), st.binary(max_size=3))
-def test_mutated_files(tmp_path: Path, position: int, new: bytes) -> None:
-    path = tmp_path / "tqa.json"
-    path.write_bytes(VALID[:position] + new + VALID[position + 1 :])
-    try:
-        load_bank(path)
-    except InputError as error:
-        assert len(str(error).splitlines()) == 1 and str(path) in str(error)

@@ -1,0 +1,254 @@
+"""What is wrong in a file is said in one line, with the file, the line and the field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.base.errors import FormatError
+from rubric_measures.formats import FORMATS
+from rubric_measures.formats.answers import read_answer_table
+from rubric_measures.formats.banks import bank_of_entries
+
+QUESTION = {"question_id": "i", "question_text": "Why?"}
+FACET = {"query_id": "q", "facet_id": "T", "facet_text": "A", "items": [QUESTION]}
+ASSIGNED = {"qid": "1", "run_id": "a", "nuggets": [{"text": "t", "assignment": "support"}]}
+BATTLE = {
+    "task_id": "t", "qid": "q1", "query": "", "pair": ["x", "y"], "assistant_a_run_id": "y", "assistant_b_run_id": "x",
+    "judge_verdict": "A", "preferred_run_id": "y", "status": "completed", "error": None, "raw_output": "[[A]]",
+}  # fmt: skip
+GAME = {"query_id": "q", "agent_a": "x", "agent_b": "y", "verdict": "a"}
+CRITERION = {"text": "a", "type": "explicit", "tier": "optional", "weight": 1, "verdict": "satisfied"}
+GRADED = {"task_id": "t", "status": "completed", "qid": "1", "run_id": "x", "criteria": [CRITERION]}
+REPORT = {"metadata": {"run_id": "dr", "topic_id": "m#1"}, "responses": [{"text": "One.", "citations": ["d2", "d1"]}]}
+LABELS = {
+    "topic_id": "1",
+    "run_id": "r",
+    "sentences": [{"text": "", "citations": [{"reference": "d", "support": "3"}]}],
+}
+LESSON = {
+    "globalID": "L", "lessonName": "the skin", "questions": {"nonDiagramQuestions": {"N": {
+        "beingAsked": {"processedText": "?"}, "answerChoices": {}, "correctAnswer": {"processedText": "b"}}}},
+}  # fmt: skip
+
+
+def nuggets(**said: Any) -> dict[str, Any]:
+    return {"query_id": "q", "nugget_bank": {"x": {"question": "x", **said}}}
+
+
+def asked(**said: Any) -> list[Any]:
+    return [{**LESSON, "questions": {"nonDiagramQuestions": {"N": {"beingAsked": {"processedText": "?"}, **said}}}}]
+
+
+def rubric(weight: str) -> str:
+    return f'{{"qid": "1", "rubrics": [{{"criterion": "x", "weight": {weight}}}]}}'
+
+
+RUN, GAMES, TABLE = "q1 Q0 a 1 1 s\n", "qid,agent_a,agent_b,raw_answer,answer\n", "query_id,doc_id,grade"
+# Format, its file (a text, or objects), and what is said of it behind its name.
+WRONG: list[tuple[str, Any, str]] = [
+    ("run", "\n \n", ": is empty"),
+    ("run", "q1 Q0 a 1 nan s\n", ":1: score: 'nan' is not a finite number"),
+    ("run", RUN + "q1 Q0 b 2 -inf s\n", ":2: score: '-inf'"),
+    # Python reads both as numbers, other programs do not.
+    ("run", RUN + "q1 Q0 b 2 2_0 s\n", ":2: score: '2_0' is not a finite number"),
+    ("run", "q1 Q0 a 1 ٣ s\n", ":1: score: '٣' is not a finite number"),
+    ("run", RUN + "q1 Q0 b -2 0 s\n", ":2: rank: '-2'"),
+    # Python reads no integer of more than 4300 digits.
+    ("run", RUN + f"q1 Q0 b {'9' * 5000} 0 s\n", ":2: rank: '999"),
+    ("run", f"q1 Q0 a {'9' * 19} 1 s\n", f":1: rank: '{'9' * 19}' is not an integer from 0 of at most 18 digits"),
+    ("run", RUN + "q1 Q0 a b 2 0 s\n", ":2: has 7 columns; expected 6"),
+    ("run", "q1 Q0 a 1 1\nq1 Q0 b 2 0 s\n", ":2: has 6 columns; expected 5"),
+    ("run", "q1 0 a 1\n", ":1: has 4 columns; expected 6"),
+    ("run", RUN + "q1 Q0 b 2 1 s\n\nq1 Q0 a 3 0 s\n", ":4: document 'a' of query 'q1' is already in line 1"),
+    # Twelve tokens in two lines, but seven and five of them.
+    ("run", "q1 Q0 a 1 1 s q1\nQ0 b 2 0 s\n", ":1: has 7 columns"),
+    ("run", "qid,docno,score\nq1,a,1\nq1,a,1\nq1,a,2\n", ":4: q1 / a stands in line 2 already; keep one"),
+    ("run", "qid,docno,score\nq1,d,nan\n", ":2: score: expected a number; found 'nan'"),
+    ("run", "qid,docno,score\nq1,d,2_0\n", ":2: score: expected a number; found '2_0'"),
+    ("run", "qid,docno,score,rank\nq1,d,1,-1\n", ":2: the rank is below 0"),
+    ("run", "run,qid,docno,score\nx,q1,a,1\ny,q1,b,1\n", ": holds several runs (x, y); give each a file of its own"),
+    ("run", "qid,docno,alike\nq1,a,1\n", ":1: has 1 column; expected 6: query_id Q0 doc_id rank score tag (a table"),
+    # Grades of a judge are no run.
+    ("run", "qid,docno,score,judge\nq1,a,1,gpt\n", ":1: has 1 column; expected 6: query_id Q0 doc_id rank score tag"),
+    ("item-qrels", "", ": is empty"),
+    ("qrels", "q1 0 a 1\nq1 0 a\n", ":2: has 3 columns; expected 4"),
+    ("qrels", "q1 0 a 1\nq1 0 b 2_0\n", ":2: relevance '2_0' is not a number"),
+    ("qrels", "q1 0 a ٣\n", ":1: relevance '٣' is not a number"),
+    # More than the programs behind measures can hold.
+    ("qrels", "q1 0 a 1\nq1 0 b 2147483648\n", ":2: relevance 2147483648 is beyond reason"),
+    ("qrels", f"q1 0 a {'9' * 5000}\n", ":1: relevance '999"),
+    ("qrels", "q1 0 a 1\n\nq1 0 a 2\n", ":3: document 'a' of query 'q1' was judged 1 before, now 2"),
+    ("csv", TABLE + "\nq1,d1,high\n", ":2: grade: expected a number; found 'high'"),
+    ("csv", TABLE + "\nq1,d1,1\nq1,d1,2\n", ":3: q1 / d1 / 0 stands in line 2 already; keep one"),
+    ("csv", TABLE + ",rank\nq1,d1,1,1\n", ":2: a rank, and no run_id that ranks so"),
+    ("csv", TABLE + ",status\nq1,d1,1,failed\n", ":2: grade 1 and status failed; keep one"),
+    ("csv", [{"query_id": "q", "doc_id": "d", "grade": 1, "status": []}], ":1: status: expected graded, unparsed"),
+    ("csv", [{"query_id": ["q1"], "doc_id": "d1", "grade": 1}], ":1: query_id: expected a text"),
+    ("bank", [], ": is empty; expected test bank entries"),
+    ("bank", "hello\n", ":1: the header lacks query_id; items; it has hello"),
+    ("bank", "[]\n", ": holds no test bank entries"),
+    ("bank", [["q1", []]], ":1: expected an object, found 'q1'"),
+    ("bank", [{"query_id": "q1"}], ":1: items: expected items"),
+    ("bank", [{"query_id": "q1", "items": [{}]}], ":1: items[0]: expected either a question or a nugget"),
+    ("bank", [{"query_id": "q", "items": [{**QUESTION, "nugget_text": "a"}]}], ":1: items[0]: expected either"),
+    ("bank", [{"query_id": "q1", "items": [{"question_id": "x"}]}], ":1: items[0].question_text: expected"),
+    ("bank", [{"query_id": "q", "items": [{**QUESTION, "weight": "much"}]}], ":1: items[0].weight: expected a number"),
+    (
+        "bank",
+        [{"query_id": "q", "items": [{**QUESTION, "importance": "x"}]}],
+        ":1: items[0].importance: expected",
+    ),
+    ("bank", [{"query_id": "q2", "items": [{**QUESTION, "query_id": "q"}]}], ":1: items[0].query_id: the item belongs"),
+    ("bank", [FACET, {**FACET, "facet_text": "B"}], ":2: facet 'T' has two texts"),
+    ("bank", [FACET, {**FACET, "items": [{**QUESTION, "question_text": "Who?"}]}], ":2: item 'i' has two texts"),
+    ("bank:csv", "query_id,kind\nq1,nugget\n", ":1: the header lacks text or question_text or nugget_text or question"),
+    ("bank:csv", "query_id,text,kind\nq1,A,fact\n", ":2: kind: expected question or nugget; found 'fact'"),
+    ("bank:csv", "query_id,text,importance\nq1,A,must\n", ":2: importance: expected vital or okay; found 'must'"),
+    ("bank:csv", "query_id,text,weight\nq1,A,much\n", ":2: weight: expected a number; found 'much'"),
+    ("bank:csv", "query_id,text,item_id\nq1,A,1\nq1,B,1\n", ":3: item '1' has two texts, 'A' and 'B'; keep one"),
+    ("bank:csv", "query_id,text,item_id\nq1,,1\n", ":2: text is empty"),
+    ("bank:csv", "query_id,text,kind\n,A,nugget\n", ":2: query_id: is empty"),
+    ("bank:csv", "query_id,text,kind\nq1,A, b,nugget\n", ":2: 4 cells; the header has 3"),
+    ("bank:csv", "query_id,text,kind\n", ": holds no items"),
+    ("nugget-bank", [{"claim_bank": {"x": {"claim": "x"}}}], ":1: query_id: expected query_id; found 'claim_bank'"),
+    ("nugget-bank", [{"query_id": "q", "nugget_bank": {"x": {}}}], ":1: nugget_bank.x.question: expected question"),
+    ("nugget-bank", [nuggets(), nuggets(a=1)], ":2: q stands in line 1 already; keep one"),
+    ("nugget-bank", [nuggets(importance=10**400)], ":1: nugget_bank.x.importance: is too large for a weight"),
+    ("nugget-bank", [nuggets(importance=True)], ":1: nugget_bank.x.importance: expected a number"),
+    ("nugget-bank", [nuggets(answers=[{"answer": 5}])], ":1: nugget_bank.x.answers: expected a list or an object of"),
+    ("nugget-bank", [nuggets(query_id="q2")], ":1: items[0].query_id: the item belongs to query 'q2', its entry to"),
+    *(("rubrics", rubric(weight), ":1: rubrics[0].weight: ") for weight in ('"five"', "1e300", "9" * 400, "true")),
+    ("nuggets", [{"qid": "1", "nuggets": []}, {"qid": "1", "nuggets": [], "a": 1}], ":2: 1 stands in line 1 already"),
+    ("tqa", "[]", ": holds no TQA lessons"),
+    ("tqa", [[LESSON, {**LESSON, "lessonName": "hair"}]], ":1: L stands in line 1 already; keep one"),
+    ("tqa", [asked(beingAsked={})], ":1: questions.nonDiagramQuestions.N.beingAsked.processedText: is empty"),
+    (
+        "tqa",
+        [asked(correctAnswer={"processedText": "a"}, answerChoices=[1])],
+        ":1: questions.nonDiagramQuestions.N.ans",
+    ),
+    ("assignments", [], ": is empty; expected assignments"),
+    ("assignments", [{"qid": "1", "run_id": "a"}], ":1: nuggets: required field is missing"),
+    ("assignments", [{"qid": "1", "run_id": "a", "nuggets": [{"text": "t"}]}], ":1: nuggets[0].assignment"),
+    ("assignments", [ASSIGNED, ASSIGNED], ":2: a / 1 stands in line 1 already; keep one"),
+    ("assignments", [ASSIGNED | {"run_id": ""}], ":1: run_id: names no run; say which one it is"),
+    ("ragdoll:graded", [GRADED, GRADED | {"query": 7}], ":2: query: "),
+    ("ragdoll:graded", [GRADED | {"qid": ""}], ":1: qid: "),
+    ("ragdoll:graded", [GRADED | {"criteria": [CRITERION | {"weight": float("inf")}]}], ":1: criteria[0].weight: "),
+    ("ragdoll:graded", [GRADED | {"criteria": [CRITERION | {"verdict": 1}]}], ":1: criteria[0].verdict: "),
+    ("ragdoll:graded", [GRADED | {"more": float("nan")}], ":1: more: Input should be a finite number"),
+    ("ragdoll:battles", [BATTLE | {"judge_verdict": "C"}], ":1: judge_verdict: expected A, B, Tie or Tie (Both Bad)"),
+    ("ragdoll:battles", [BATTLE | {"preferred_run_id": "x"}], ":1: preferred_run_id is 'x', the verdict says 'y'"),
+    ("ragdoll:battles", [BATTLE | {"pair": ["x", "z"]}], ":1: assistant_a_run_id and assistant_b_run_id are not the"),
+    ("ragdoll:battles", [BATTLE | {"pair": 2}], ":1: assistant_a_run_id and assistant_b_run_id are not the runs of"),
+    ("ragdoll:battles", [BATTLE | {"status": "failed"}], ":1: expected a judge_verdict exactly when the status is"),
+    ("ragdoll:battles", [BATTLE | {"assistant_b_run_id": "y", "pair": ["y", "y"]}], ":1: query 'q1': agent 'y' plays"),
+    ("games", [GAME | {"verdict": "c"}], ":1: verdict: expected a, b, tie or both_bad; found 'c'"),
+    ("games", [{"query_id": "q", "agent_a": "x", "agent_b": "y"}], ":1: verdict"),
+    ("games", [GAME | {"agent_b": [7]}], ":1: agent_b: expected a text; found '[7]'"),
+    ("games", [GAME | {"status": "failed"}], ":1: expected a verdict exactly when the status is graded"),
+    ("games", [GAME, GAME | {"verdict": "b"}], ":2: q / x / y stands in line 1 already"),
+    ("ragelo:games", "qid,agent_a,agent_b,answer\n1,x,y,A\n", ":1: the header lacks raw_answer"),
+    ("ragelo:games", GAMES + "1,x,y,,D\n", ":2: answer: expected A, B or C"),
+    ("ragelo:games", GAMES + "1,x,x,,A\n", ":2: query '1': agent 'x' plays against itself"),
+    ("ragelo:queries", "qid,query\n1,What, then?\n", ":2: 3 cells; the header has 2"),
+    ("ragelo:queries", 'qid,query\n1,"open\n', ":2: is no table"),
+    ("ragelo:answers", "qid,agent,answer\n1,,a\n", ":2: agent: is empty"),
+    ("ragelo:documents", "qid,did,document\n1,d1,One.\n1,d1,Other.\n", ":3: 1 / d1 stands in line 2 already"),
+    ("queries", "", ": is empty; expected queries"),
+    ("queries", "{}", ": holds no queries"),
+    ("queries", "q1 skin", ":1: the header lacks query_id or qid"),
+    ("queries", "q1\tskin\nq1\thair", ":2: q1 stands in line 1 already; keep one"),
+    ("queries", "\tskin", ":1: query_id: is empty"),
+    ("queries", '{"q1": 3}', ":1: text: expected a text; found '3'"),
+    ("queries", '{"q1": [3]}', ":1: query_id: expected query_id or qid"),
+    ("queries", [{"qid": "1", "query": "a"}, {"qid": "2"}], ":2: text: expected text or query"),
+    ("queries", [{"qid": True, "query": "a"}], ":1: qid: expected a text; found 'True'"),
+    ("queries", '{"q1": "skin"', ":1: is not JSON"),
+    ("queries", '{"q1": "\\ud800"}', ":1: is not JSON"),
+    ("queries", '{"q1": {"title": "skin", "facets": 3}}', ":1: facets: expected facets as {facet id: heading}"),
+    ("queries", '{"q1": {"text": "s", "facets": [{"id": "f"}]}}', ":1: facets[0].facet_text: expected"),
+    (
+        "queries",
+        '{"q1": {"text": "s", "facets": [{"id": "f", "text": "x"}, {"id": "f", "text": "y"}]}}',
+        ":1: facets: f",
+    ),
+    ("queries", "[3]", ":1: expected an object"),
+    ("queries", '[{"qid": "1", "query": "a", "query": "b"}]', ":1: the key 'query' comes twice in one object"),
+    ("queries", '{"q1": {"text": "a", "facets": {"f": "x", "f": "x"}}}', ":1: the key 'f' comes twice"),
+    ("queries", [{"qid": "1", "query": "a", "n": 1}, {"qid": "1", "query": "a", "n": 2}], ":2: 1 stands in line 1"),
+    ("queries", [{"qid": "1", "query": "x", "limit": 0}], ":1: limit: expected a whole number above 0; found '0'"),
+    ("queries", "<DOC>\n<DOCNO>1</DOCNO>\n</DOC>\n", ": holds no queries"),
+    ("queries", "<top>\n<num> 401\n</top>\n", ":1: text: expected text or query"),
+    ("queries", "<!-- of\nTREC -->\n<top>\n<title> skin\n</top>\n", ":3: query_id: expected query_id or qid"),
+    ("answers", [], ": is empty"),
+    ("answers", [{"metadata": {"run_id": "r", "topic_id": "1"}}], ":1: has neither answer nor responses"),
+    ("answers", [{"metadata": {"topic_id": "1"}, "responses": []}], ":1: names no run_id"),
+    (
+        "answers",
+        [{"metadata": {"run_id": "r", "topic_id": ""}, "responses": []}],
+        ":1: names no topic_id or narrative_",
+    ),
+    ("answers", [{**REPORT, "topic_id": "2"}], ":1: names two topic_id or narrative_id: 2, m#1"),
+    ("answers", [{**REPORT, "answer": [{"text": "Two."}]}], ":1: answer and responses differ"),
+    ("answers", [REPORT, REPORT], ":2: run 'dr' has answered query 'm#1' in line 1"),
+    ("reports", [REPORT, REPORT], ":2: dr / m#1 stands in line 1 already"),
+    ("reports", [{**REPORT, "responses": [{"text": 1}]}], ":1: responses[0].text: "),
+    ("answers", [{"query_id": "1", "text": "x"}], ":1: run_id: expected run_id or run"),
+    ("answers", [{"query_id": "1", "run_id": "r", "text": {}}], ":1: text: expected a text; found '{}'"),
+    ("answers", "7\n", ":1: the header lacks query_id or qid"),
+    ("reports", f"[{json.dumps(REPORT)}\n{json.dumps(REPORT)}]", ":2: is not JSON: expected ',' or ']' after"),
+    ("answers", f"[{json.dumps(REPORT)}", ":1: is not JSON: expected ',' or ']' after"),
+    ("reports", '[\n{"metadata": }]', ":2: is not JSON: Expecting value"),
+    (
+        "reports",
+        '{\n"run_name": "r", "results": [{"topic_id": 1}]}',
+        ":1: results[0]: expected {topic_id, answer, refer",
+    ),
+    ("support-labels", [LABELS], ":1: sentences[0].citations[0].support: "),
+    ("leaderboard", "", ": is empty"),
+    ("leaderboard", "r1 all V nan\n", ":1: value: 'nan' is no number from -1e+100 to 1e+100"),
+    ("leaderboard", "r1 all V 1\nr1 t1 V x\n", ":2: value: 'x' is no number from -1e+100 to 1e+100"),
+    ("leaderboard", "r1 all V 1\nr1 t1 V 2_0\n", ":2: value: '2_0' is no number from -1e+100 to 1e+100"),
+    ("leaderboard", "r1 all V 1\nr1 all V\n", ":2: has 3 columns; expected 4: run topic measure value"),
+    ("leaderboard", "r1 all V 1\nr1 all V 2\n", ":2: r1 V all was 1.0 before, now 2.0"),
+    ("leaderboard", "all V\n", ":1: has 2 columns"),
+    ("leaderboard", "t1 X r1 1 0.5 V\n", ":1: has six columns, but is not"),
+    ("leaderboard", "run_id\tV\nr1\n", ":2: 1 cells; the header has 2"),
+    ("leaderboard", "run_id\tAP\na\t0.5\n" + "x" * 140_000 + "\n", ":3: 1 cells; the header has 2"),
+    ("leaderboard", "run_id\tV\tV\nr1\t1\t1\n", ":1: the header names V twice; keep one"),
+    ("leaderboard", "run_id\tV\nr1\t1\nr2\thigh\n", ":3: V: 'high' is no number from -1e+100 to 1e+100"),
+    ("leaderboard", "run_id\tV\nr1\t0,5\n", ":2: V: '0,5' has a decimal comma; save the numbers with points"),
+    ("leaderboard", [{"run_id": "", "measure": "V", "value": 1}], ":1: run_id: is missing"),
+    ("leaderboard", '{"run_id": "a"\n', ":1: is not JSON"),
+    ("leaderboard", f'{{"run_id": "a", "measure": "V", "value": {"9" * 5000}}}', ":1: is not JSON"),
+    ("leaderboard", [{"run_id": "a", "measure": [1], "value": 1}], ":1: measure: is missing or no text"),
+    ("leaderboard", '{"a": true}', ": a: 'True' is no number from -1e+100 to 1e+100"),
+    ("leaderboard", "[1]", ": is a JSON list"),
+    ("leaderboard", '{"run_id":"a","x":1}\n{}\n', ":2: is an empty object"),
+    ("leaderboard", '{"format": "rubric_measures leaderboard 1"}', ": is not a 'rubric_measures leaderboard 1' file"),
+    ("table", "", ": is empty"),
+    ("table", "question,answer\n", ": holds no rows"),
+    ("table", "[]", ": holds no rows"),
+    ("table", "question,response,output\na,b,c\n", ": columns response and output could each be the answer"),
+    ("table", "question,answer\na,b\n,c\n", ":3: question: is empty"),
+    ("table", "question,answer\na,b,c\n", ":2: 3 cells; the header has 2"),
+    ("table", [{"question": ["a"], "response": ["b", "c"]}], ":1: question: is a list; expected a text"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "said"), WRONG, ids=[f"{name}-{said}"[:60] for name, _, said in WRONG])
+def test_what_is_wrong_is_one_line(tmp_path: Path, name: str, content: Any, said: str) -> None:
+    path = tmp_path / "file"
+    lines = content if isinstance(content, str) else "".join(json.dumps(line) + "\n" for line in content)
+    path.write_text(lines, encoding="utf-8")
+    with pytest.raises(FormatError) as caught:
+        found = read_answer_table(path) if name == "table" else FORMATS[name].read(path)  # type: ignore[misc]
+        # What entries say together is looked at where they become a bank.
+        bank_of_entries(found, str(path))
+    assert str(caught.value).startswith(f"{path}{said}")
+    assert "\n" not in str(caught.value)
