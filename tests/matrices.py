@@ -41,7 +41,7 @@ def left_open(
 ) -> list[Scores]:
     """What failed grades leave open of each measure, as numbers; none where no grade of the query failed."""
     found = scored(measures, query, ranking, on_failed).left_open
-    return [Scores(*(one[0].item() for one in scores)) for scores in found or ()]
+    return [] if found is None else [Scores(*one) for one in found[:, :, 0].tolist()]
 
 
 def cells(query: QueryGrades) -> dict[str, dict[str, Any]]:

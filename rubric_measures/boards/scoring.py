@@ -108,7 +108,7 @@ def _left_open(picked: Sequence[tuple[QueryScores, Array]], known: Array) -> Arr
         if scores.left_open is not None:
             # Of a query that a run does not rank nothing is open.
             ranked = np.flatnonzero(rows >= 0)
-            found[:, :, ranked, place] = np.array(scores.left_open)[:, :, rows[ranked]]
+            found[:, :, ranked, place] = scores.left_open[:, :, rows[ranked]]
     return found
 
 

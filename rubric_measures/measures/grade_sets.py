@@ -13,9 +13,10 @@ import contextlib
 import logging
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
+from itertools import chain
 from statistics import median_low
 from typing import Any, Literal, get_args
 
@@ -175,12 +176,9 @@ def _facts(made: Mapping[str, Any]) -> dict[str, object]:
     definition = made.get("definition")
     settings = definition.get("settings") if isinstance(definition, Mapping) else None
     for name, value in settings.items() if isinstance(settings, Mapping) else ():
-        if name in _TOLD_ELSEWHERE:
-            continue
-        if not isinstance(value, Mapping):
-            facts[name] = value
-            continue
-        facts.update((one if name == "options" else f"{name}.{one}", said) for one, said in value.items())
+        if name not in _TOLD_ELSEWHERE:
+            parts = value if isinstance(value, Mapping) else {"": value}
+            facts |= {one if name == "options" else f"{name}.{one}".rstrip("."): said for one, said in parts.items()}
     return facts
 
 
@@ -306,46 +304,38 @@ def grades_by_assessors(
         kind: only of items of this kind; None for all.
         items: item_id -> item of the bank: only grades of these, as they are now; None for all.
     """
-    by_assessor: dict[str, dict[str, float]] = {}
-    blind: dict[str, dict[str, float]] = {}
-    said: dict[str, dict[str, str]] = {}
-    settled: dict[str, tuple[str, float]] = {}
-    waiting: dict[str, set[str]] = {}
-    sets: list[ItemGradeSet] = []
-    theirs = [
-        entry
-        for entry in passage.exam_grades or ()
-        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_set(entry) == kind)
-    ]
-    held, stale = held_sets(theirs, items)
+    by_assessor, blind = (defaultdict[str, dict[str, float]](dict) for _ in range(2))
+    said, waiting = defaultdict[str, dict[str, str]](dict), defaultdict[str, set[str]](set)
+    sets, settled = list[ItemGradeSet](), dict[str, tuple[str, float]]()
+    theirs = [entry for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)]
+    held, stale = held_sets([entry for entry in theirs if kind in (None, kind_of_set(entry))], items)
     for entry in held:
         kept = {one: grade for one, grade in items_of_set(entry)[0].items() if items is None or one in items}
-        if kept and _prompt_class(entry) not in (FINAL_REVIEW, ADJUDICATION):
-            blind.setdefault(entry.llm, {}).update(kept)
+        name, prompt = entry.llm, _prompt_class(entry)
         sets += [entry] if kept else []
-        if not kept or is_blind_set(entry):
+        if kept and prompt not in (FINAL_REVIEW, ADJUDICATION):
+            blind[name].update(kept)
+        if not kept or prompt == BLIND_REVIEW:
             continue
-        by_assessor.setdefault(entry.llm, {}).update(kept)
-        waiting[entry.llm] = waiting.get(entry.llm, set()) - kept.keys() | (to_decide(entry) & kept.keys())
-        if is_adjudication(entry):
-            settled.update((item_id, (entry.llm, grade)) for item_id, grade in kept.items())
+        by_assessor[name].update(kept)
+        waiting[name] = waiting[name] - kept.keys() | (to_decide(entry) & kept.keys())
+        if prompt == ADJUDICATION:
+            settled |= {item_id: (name, grade) for item_id, grade in kept.items()}
         for item_id, reason in entry.answers:
             if item_id in kept:
-                said.setdefault(item_id, {})[entry.llm] = reason
+                said[item_id][name] = reason
     of_items, of_blind = _by_item(by_assessor), _by_item(blind)
     for item_id, (name, grade) in settled.items():
-        of_items[item_id] = [grade]
-        said[item_id] = {name: said.get(item_id, {}).get(name, "")}
-    reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
+        of_items[item_id], said[item_id] = [grade], {name: said[item_id].get(name, "")}
+    reasons = {item_id: "; ".join(filter(None, texts.values())) for item_id, texts in said.items()}
     undecided = set().union(*waiting.values()) - settled.keys()
     return AssessorGrades(of_items, reasons, sets, by_assessor, stale.total(), settled, of_blind, undecided)
 
 
 def _by_item(by_assessor: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
-    for grades in by_assessor.values():
-        for item_id, grade in grades.items():
-            found.setdefault(item_id, []).append(grade)
+    found = defaultdict[str, list[float]](list)
+    for item_id, grade in chain.from_iterable(grades.items() for grades in by_assessor.values()):
+        found[item_id].append(grade)
     return found
 
 
@@ -361,21 +351,17 @@ def held_sets(
         sets: the grade sets of a passage.
         items: item_id -> item as it is now; without them nothing is stale.
     """
-    stale: dict[int, set[str]] = {}
-    unknown: dict[tuple[str, bool, str], set[int]] = {}
+    known, stale = items or {}, defaultdict[int, set[str]](set)
+    unknown = defaultdict[tuple[str, bool, str], set[int]](set)
     for number, entry in enumerate(sets):
-        if items is None or not entry.llm.startswith(HUMAN):
-            continue
         contents = contents_of(entry)
-        for item_id in items_of_set(entry)[0].keys() & items.keys():
-            place = entry.llm, is_blind_set(entry), item_id
-            if item_id not in contents:
-                unknown.setdefault(place, set()).add(number)
-                continue
-            before = unknown.pop(place, set())
-            if contents[item_id] != item_content(items[item_id]):
-                for one in before | {number}:
-                    stale.setdefault(one, set()).add(item_id)
+        for item_id in items_of_set(entry)[0].keys() & known.keys() if entry.llm.startswith(HUMAN) else ():
+            same = unknown[entry.llm, is_blind_set(entry), item_id]
+            same.add(number)
+            if item_id in contents:
+                for one in same if contents[item_id] != item_content(known[item_id]) else ():
+                    stale[one].add(item_id)
+                same.clear()
     held = [of_items(one, stale[number], kept=False) if number in stale else one for number, one in enumerate(sets)]
     lost = {(sets[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
     for entry in held if lost else ():

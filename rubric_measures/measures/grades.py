@@ -7,6 +7,7 @@ Grades as the measures read them: per query all items, and for each passage whic
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 from collections import Counter
@@ -585,7 +586,7 @@ def build_query(
         lost = [pair for pair in lost if pair[1] in column]
         kept = [place for place, item_id in enumerate(item_ids) if item_id in column]
         doc_ids, item_ids, given = ([of[place] for place in kept] for of in (doc_ids, item_ids, given))
-    _check_numbers(query_id, doc_ids, given)
+    _check_numbers(query_id, doc_ids, item_ids, given)
     at, values = ([docs[one] for one in doc_ids], [column[one] for one in item_ids]), np.array(given, float)
     lost_at = [docs[doc_id] for doc_id, _ in lost], [column[item_id] for _, item_id in lost]
     grades = placed(query_id, items, docs, (*at, values), lost_at, scale=scale)
@@ -636,14 +637,15 @@ def placed(
     return grades
 
 
-def _check_numbers(query_id: str, doc_ids: Sequence[str], given: Sequence[Any]) -> None:
+def _check_numbers(query_id: str, doc_ids: Sequence[str], item_ids: Sequence[str], given: Sequence[Any]) -> None:
     """Refuses grades that are no finite numbers."""
     # All at once, since it is right but for slips.
-    if {int}.issuperset(map(type, given)):
-        return
-    for doc_id, grade in zip(doc_ids, given, strict=True):
-        if isinstance(grade, bool) or not isinstance(grade, int | float) or not isfinite(grade):
-            raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not a number")
+    for place, grade in enumerate(given if not {int}.issuperset(map(type, given)) else ()):
+        with contextlib.suppress(TypeError, OverflowError):
+            if isfinite(grade):
+                continue
+        where = f"query {query_id!r}, document {doc_ids[place]!r}, item {item_ids[place]!r}"
+        raise InputError(f"{where}: grade {grade!r} is not a number")
 
 
 def scale_rows(query: QueryGrades) -> Iterator[Qrel]:

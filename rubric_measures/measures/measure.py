@@ -60,6 +60,35 @@ class ExactMean(MeanAgg):  # type: ignore[misc]
         return math.fsum(self._values) / len(self._values) if self._values else float(self.default)
 
 
+def parameters_of(measure: Measure) -> str:
+    """The parameters that a measure knows, for an error: those that it needs are marked."""
+    known = [f"{name} (needed)" if info.required else name for name, info in measure.SUPPORTED_PARAMS.items()]
+    return f"{measure.NAME} has the parameters {', '.join(known)}" if known else f"{measure.NAME} has no parameters"
+
+
+def checked_measure(measure: Measure) -> Measure:
+    """The measure, of this package or of ir_measures, when its parameters are there and have the right type.
+
+    Raises:
+        MeasureError: a parameter is unknown, missing, or has a wrong value; names what is expected.
+    """
+    of, known = measure.NAME, measure.SUPPORTED_PARAMS
+    for name, value in measure.params.items():
+        if name not in known:
+            raise MeasureError(f"{of} has no parameter {name!r}; {parameters_of(measure)}")
+        kind, choices = known[name].dtype, known[name].choices
+        # bool is an int to Python, but rel=True is a slip.
+        if not known[name].validate(value) or (kind is int and isinstance(value, bool)):
+            expected = getattr(kind, "__name__", kind) if choices is _NOT_PROVIDED else " or ".join(map(repr, choices))
+            raise MeasureError(f"{of}: {name}={value!r}; expected {expected}")
+    if measure.params.get("cutoff", 1) < 1:
+        raise MeasureError(f"{of}: cutoff={measure.params['cutoff']}; expected 1 or more")
+    for name in (name for name, info in known.items() if info.required and name not in measure.params):
+        example = f"{of}@10" if name == measure.AT_PARAM else f"{of}({name}=…)"
+        raise MeasureError(f"{of} needs the parameter {name}, as in {example}; {parameters_of(measure)}")
+    return measure
+
+
 class RubricMeasure(Measure):  # type: ignore[misc]
     """A measure over grades: a name and its parameters. Those called `cutoff` and `judged_only` mean what they mean
     everywhere, and `rel` and `partial_rel` are levels that the scale of the grades says where they are left out.
@@ -112,23 +141,7 @@ class RubricMeasure(Measure):  # type: ignore[misc]
         """
         if self.validated:
             return
-        for name, value in self.params.items():
-            info = self.SUPPORTED_PARAMS.get(name)
-            if info is None:
-                known = ", ".join(self.SUPPORTED_PARAMS)
-                raise MeasureError(f"{self.NAME} has no parameter {name!r}; it has: {known}")
-            # bool is an int to Python, but rel=True is a slip.
-            wrong_type = not isinstance(value, info.dtype) or (info.dtype is int and isinstance(value, bool))
-            if wrong_type or (info.choices is not _NOT_PROVIDED and value not in info.choices):
-                expected = (
-                    info.dtype.__name__ if info.choices is _NOT_PROVIDED else " or ".join(map(repr, info.choices))
-                )
-                raise MeasureError(f"{self.NAME}: {name}={value!r}; expected {expected}")
-        if self.params.get("cutoff", 1) < 1:
-            raise MeasureError(f"{self.NAME}: cutoff={self.params['cutoff']}; expected 1 or more")
-        for name, info in self.SUPPORTED_PARAMS.items():
-            if info.required and name not in self.params:
-                raise MeasureError(f"{self.NAME} needs the parameter {name}: {info.desc}")
+        checked_measure(self)
         rel, partial = self.params.get("rel"), self.params.get("partial_rel")
         if isinstance(rel, int) and isinstance(partial, int) and partial > rel:
             raise MeasureError(
@@ -481,32 +494,6 @@ def other_providers() -> providers.FallbackProvider:
     return providers.FallbackProvider([one for one in ir_measures.DefaultPipeline.providers if one.NAME != PROVIDER])
 
 
-def parameters_of(measure: Measure) -> str:
-    """The parameters that a measure knows, for an error: those that it needs are marked."""
-    known = [f"{name} (needed)" if info.required else name for name, info in measure.SUPPORTED_PARAMS.items()]
-    return f"{measure.NAME} has the parameters {', '.join(known)}" if known else f"{measure.NAME} has no parameters"
-
-
-def checked_measure(measure: Measure) -> Measure:
-    """The measure, when its parameters are there and have the right type.
-
-    Raises:
-        MeasureError: a parameter is unknown, missing, or of the wrong type; names those that there are.
-    """
-    try:
-        measure.validate_params()
-    except AssertionError as error:
-        needed = [name for name, info in measure.SUPPORTED_PARAMS.items() if info.required]
-        missing = next((name for name in needed if measure[name] is _NOT_PROVIDED), None)
-        if missing is None:
-            raise MeasureError(f"{error}; {parameters_of(measure)}") from None
-        example = f"{measure.NAME}@10" if missing == measure.AT_PARAM else f"{measure.NAME}({missing}=…)"
-        raise MeasureError(f"needs the parameter {missing}, as in {example}; {parameters_of(measure)}") from None
-    if measure.params.get("cutoff", 1) < 1:
-        raise MeasureError("a cutoff is 1 or more")
-    return measure
-
-
 def real_label(qrels: Iterable[Any]) -> Any | None:
     """The first judgment whose label has a fraction; None where all are whole."""
     return next((row for row in qrels if isinstance(row.relevance, float) and row.relevance % 1), None)
@@ -681,21 +668,17 @@ class _RubricQrels(RubricMeasure):
             raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
         if isinstance(inner, RubricMeasure) or inner.NAME in INTENT_AWARE:
             raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
-        if cutoff is not None:
-            if "cutoff" not in inner.SUPPORTED_PARAMS:
-                raise MeasureError(f"RubricQrels: {name} has no cutoff")
-            if inner.params.get("cutoff", cutoff) != cutoff:
-                raise MeasureError(f"RubricQrels: {name} and @{cutoff} are two cutoffs; give one")
-            inner = inner(cutoff=cutoff)
-        if label != "count" and rel is not None and "rel" in inner.SUPPORTED_PARAMS:
-            if inner.params.get("rel", rel) != rel:
-                raise MeasureError(f"RubricQrels: {name} and rel={rel} are two levels; give one")
-            if inner.NAME == "NumRet" and "rel" not in inner.params:
-                # Without a level it counts all documents, and a name does not tell the usual level from none.
-                raise MeasureError(
-                    f'RubricQrels: {name} counts all documents; for those of a level say "{name}(rel={rel})"'
-                )
-            inner = inner(rel=rel)
+        if label == "count" or "rel" not in inner.SUPPORTED_PARAMS:
+            rel = None
+        if rel is not None and inner.NAME == "NumRet" and "rel" not in inner.params:
+            # Without a level it counts all documents, and a name does not tell the usual level from none.
+            raise MeasureError(
+                f'RubricQrels: {name} counts all documents; for those of a level say "{name}(rel={rel})"'
+            )
+        for param, value, what in (("cutoff", cutoff, "cutoffs"), ("rel", rel, "levels")):
+            if value is not None and inner.params.get(param, value) != value:
+                raise MeasureError(f"RubricQrels: {name} and {param}={value} are two {what}; give one")
+            inner = inner if value is None else inner(**{param: value})
         try:
             self.inner = checked_measure(inner)
         except MeasureError as error:
@@ -774,11 +757,11 @@ def _refuse_other_spelling(text: str) -> None:
     parts = _split(text, ",")
     if len(parts) > 1:
         raise MeasureError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")
-    try:
-        known = ir_measures.parse_trec_measure(text)
-    except ValueError:
-        return
-    raise MeasureError(f"{text} is trec_eval's name; here it is {' '.join(map(str, known))}")
+    known: list[Measure] = []
+    with contextlib.suppress(ValueError):
+        known = [] if text in ir_measures.measures.registry else ir_measures.parse_trec_measure(text)
+    if known:
+        raise MeasureError(f"{text} is trec_eval's name; here it is {' '.join(map(str, known))}")
 
 
 def _split(text: str, also: str = "") -> list[str]:

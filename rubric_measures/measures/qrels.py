@@ -42,7 +42,7 @@ from rubric_measures.measures.grades import (
     scale_rows,
 )
 from rubric_measures.types.entities import Grade, Importance, RubricItem, TestBank
-from rubric_measures.types.scales import Scale, as_number
+from rubric_measures.types.scales import Scale
 
 
 class _Columns(NamedTuple):
@@ -146,14 +146,6 @@ def _importance(value: Any, query_id: str, item_id: str) -> Importance | None:
     raise InputError(f"query {query_id!r}, item {item_id!r}: importance {value!r} is neither vital nor okay")
 
 
-def _number(value: Any) -> float | None:
-    """The value as a grade; None where it is not one."""
-    try:
-        return None if isinstance(value, str) else as_number(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
 def build_grades(
     qrels: Any,
     bank: TestBank | None = None,
@@ -229,7 +221,7 @@ def _compiled(
     if bank is not None and items is None:
         hint = "(graded, but the test bank has no such query)"
         raise UnknownNameError("query", query_id, bank.items, hint=hint, where=where())
-    valid, failed = _valid(query_id, graded)
+    valid, failed = _valid(graded)
     return build_query(query_id, items, valid, failed, scale=scale)
 
 
@@ -237,25 +229,15 @@ def _compiled(
 _VALID = frozenset({"graded", "truncated"})
 
 
-def _valid(query_id: str, rows: _Columns) -> tuple[Rows, list[tuple[str, str]]]:
+def _valid(rows: _Columns) -> tuple[Rows, list[tuple[str, str]]]:
     """The grades that rows give, and the pairs whose grade failed."""
-    if _VALID.issuperset(rows.statuses or ()) and {int}.issuperset(map(type, rows.relevances)):
-        return (rows.doc_ids, rows.item_ids, rows.relevances), []
-    valid: list[tuple[str, str, float]] = []
-    failed: list[tuple[str, str]] = []
-    statuses = rows.statuses or itertools.repeat("graded")
-    for doc_id, relevance, item_id, status in zip(*rows[1:4], statuses, strict=False):
-        if relevance is None or status not in _VALID:
-            failed.append((doc_id, item_id))
-            continue
-        value = _number(relevance)
-        if value is None:
-            raise InputError(
-                f"query {query_id!r}, document {doc_id!r}, item {item_id!r}: grade {relevance!r} is not a number"
-            )
-        valid.append((doc_id, item_id, value))
-    doc_ids, item_ids, values = zip(*valid, strict=True) if valid else ((), (), ())
-    return (doc_ids, item_ids, values), failed
+    pairs, statuses = (rows.doc_ids, rows.item_ids), rows.statuses or itertools.repeat("graded")
+    failed = [one is None or status not in _VALID for one, status in zip(rows.relevances, statuses, strict=False)]
+    if not any(failed):
+        return (*pairs, rows.relevances), []
+    valid = [not one for one in failed]
+    kept: Any = [list(itertools.compress(of, valid)) for of in (*pairs, rows.relevances)]
+    return tuple(kept), list(itertools.compress(zip(*pairs, strict=True), failed))
 
 
 def _together(

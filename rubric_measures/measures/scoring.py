@@ -88,7 +88,7 @@ class QueryScores(NamedTuple):
 
     Attributes:
         values: measures × R; NaN where nothing can be said, because all grades that a value needs failed.
-        left_open: for each measure what failed grades leave open; None where none failed.
+        left_open: measures × what failed grades leave open (see `core.Scores`) × R; None where none failed.
         needed: which grades measures need -> R × 3.
         lost_penalties: R: items of negative weight that cost nothing because their grade failed for a ranked passage.
         dropped: R: passages without any valid grade that left the rankings of measures over labels and subtopics.
@@ -96,7 +96,7 @@ class QueryScores(NamedTuple):
     """
 
     values: Array
-    left_open: Sequence[core.Scores] | None
+    left_open: Array | None
     needed: Mapping[Needed, Coverage]
     lost_penalties: Array
     dropped: Array
@@ -874,10 +874,9 @@ class QueryScorer:
         shown, computations = Shown.of(self.counted, rankings), self._plan.computations
         with np.errstate(invalid="ignore", divide="ignore"):
             found = [one.scores(self, shown) for one in computations]
-            if self.is_partial:
-                pairs = zip(computations, found, strict=True)
-                known = [np.where(one.known(of, self, shown), of.certain, np.nan) for one, of in pairs]
-                found = [of._replace(value=value) for of, value in zip(found, known, strict=True)]
+            scores: Array = np.array(found).reshape(len(found), 5, len(rankings))
+            for values, one, part in zip(scores, computations, found, strict=True) if self.is_partial else ():
+                values[0] = np.where(one.known(part, self, shown), part.certain, np.nan)
         lost, dropped = np.zeros(len(rankings), int), np.zeros(len(rankings), int)
         if self.counted.failed is not None and not self.is_expecting:
             own = [one for one in computations if isinstance(one, _OfItems) and one.asks == "weight"]
@@ -900,14 +899,8 @@ class QueryScorer:
             for place, cells in enumerate((grades.valid, grades.failed), 1):
                 if cells is not None:
                     counts[:, place] = np.append(cells @ columns, 0)[rows].sum(axis=1)
-        return QueryScores(
-            np.stack([one.value for one in found]) if found else np.zeros((0, len(rankings))),
-            found if self.counted.failed is not None else None,
-            needed,
-            lost,
-            dropped,
-            self.grades.is_partial,
-        )
+        left_open = None if self.counted.failed is None else scores
+        return QueryScores(scores[:, 0], left_open, needed, lost, dropped, self.grades.is_partial)
 
     def best_possible(self) -> list[float | None]:
         """The best value that any ranking of the graded passages could reach; None where it is not known."""
@@ -922,15 +915,11 @@ class QueryScorer:
 
 def _joined(parts: Sequence[QueryScores]) -> QueryScores:
     """The scores of rankings of a query that were scored in several parts."""
-    opened = [part.left_open or () for part in parts]
-    return QueryScores(
-        np.concatenate([part.values for part in parts], axis=1),
-        [core.Scores(*map(np.concatenate, zip(*one, strict=True))) for one in zip(*opened, strict=True)] or None,
-        {which: np.concatenate([part.needed[which] for part in parts]) for which in parts[0].needed},
-        np.concatenate([part.lost_penalties for part in parts]),
-        np.concatenate([part.dropped for part in parts]),
-        parts[0].is_partial,
-    )
+    first = parts[0]
+    names = ["values", "lost_penalties", "dropped", *["left_open"] * (first.left_open is not None)]
+    joined = {name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names}
+    needed = {which: np.concatenate([part.needed[which] for part in parts]) for which in first.needed}
+    return first._replace(**joined, needed=needed)  # type: ignore[arg-type]
 
 
 def cited_coverage(grades: QueryGrades, doc_ids: Sequence[str], first: bool) -> tuple[int, int, int]:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, RubricQrels, WeightedCover
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.measures.grades import QueryGrades, build_query
+from rubric_measures.measures.grades import QueryGrades
 from rubric_measures.measures.measure import nRubricCover
 from rubric_measures.measures.scoring import Needed, Plan
-from rubric_measures.types.scales import ASSIGNED, SELF_RATING, Scale, parse_scale
+from rubric_measures.types.scales import ASSIGNED, SELF_RATING, parse_scale
 from tests import matrices
 from tests.matrices import query_of
-from tests.strategies import Case, cases, columns_of
+from tests.strategies import Case, cases
 
 
 def best(case: Case, item_id: str, docs: list[str]) -> int | None:
@@ -87,14 +87,6 @@ def test_failed_grades_count_as_zero_or_stop(case: Case, rel: int, cutoff: int) 
         assert matrices.values(measures, case.compiled, case.ranking, "error") == [zero]
 
 
-@given(cases(), st.lists(st.integers(1, 9), min_size=1), st.lists(st.integers(1, 5), min_size=1))
-def test_asking_together_or_alone_is_the_same(case: Case, cutoffs: list[int], rels: list[int]) -> None:
-    measures = [RubricCover(rel=rel) @ cutoff for rel in rels for cutoff in cutoffs]
-    together = matrices.values(measures, case.compiled, case.ranking)
-    alone = [matrices.values([measure], case.compiled, case.ranking)[0] for measure in measures]
-    assert together == alone
-
-
 def nuggets(importance: str, assignment: str) -> tuple[list[RubricItem], list[tuple[str, str, int]]]:
     items = [
         RubricItem(f"2024-35227/{index}", "2024-35227", "", "nugget", importance="vital" if label == "V" else "okay")
@@ -155,19 +147,6 @@ def test_facets_apart_have_their_items_and_their_failures() -> None:
     assert QueryGrades.empty("q", ()).per_facet().keys() == {"q"}
 
 
-def test_facets_take_the_best_grade_of_their_items() -> None:
-    items = [RubricItem(f"q/{f}/{i}", "q", "", facet_id=f) for f, i in [("a", 1), ("a", 2), ("b", 1)]]
-    query = query_of([("d1", "q/a/1", 1), ("d1", "q/a/2", 4), ("d2", "q/b/1", 2)], items)
-    facets = query.by_facet()
-    assert [item.item_id for item in facets.items] == ["q/a", "q/b"]
-    assert sorted((row.doc_id, row.iteration, row.relevance) for row in facets.rows()) == [
-        ("d1", "q/a", 4),
-        ("d2", "q/b", 2),
-    ]
-    # One of two facets at 4, though one of three items.
-    assert matrices.values([RubricCover(rel=4)], facets, ["d1", "d2"]) == [0.5]
-
-
 def test_coverage_counts_what_was_needed() -> None:
     items = [RubricItem("q/1", "q", ""), RubricItem("q/2", "q", "")]
     query = query_of([("d1", "q/1", 3)], items, [("d1", "q/2")])
@@ -210,16 +189,3 @@ def test_the_scale_says_the_levels_that_are_left_out() -> None:
 def test_a_grade_outside_the_scale_is_refused() -> None:
     with pytest.raises(InputError, match=r"query 'q', document 'd', item 'i': the grade 3 is not on the scale 0 to 2"):
         query_of([("d", "i", 3)], scale=ASSIGNED)
-
-
-@given(cases(failures=True))
-def test_rescaling_grades_and_their_scale_together_changes_no_score(case: Case) -> None:
-    doubled = build_query(
-        "q",
-        case.items,
-        columns_of({pair: 2 * grade for pair, grade in case.grades.items()}),
-        sorted(case.failed),
-        scale=Scale(0, 10, 8, 6),
-    )[0]
-    measures = [RubricCover @ 2, nRubricCover, NuggetA @ 1, NuggetV(strict=True), NuggetW, WeightedCover]
-    assert matrices.values(measures, doubled, case.ranking) == matrices.values(measures, case.compiled, case.ranking)

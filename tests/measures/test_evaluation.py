@@ -5,19 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import ir_measures
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rubric_measures import NuggetV, RubricCover, RubricQrels
-from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.findings import of_run
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.provider import evaluate_run
 from rubric_measures.types.entities import make_run
-from tests.example_records import grade_set, passage, write_all, write_lines
+from tests.example_records import grade_set, passage, write_lines
 from tests.strategies import Case, cases
 
 MEASURES = [NuggetV(rel=3, partial_rel=1), RubricCover(rel=4) @ 2, RubricQrels(measure="nDCG@10")]
@@ -69,22 +67,3 @@ def test_counts_of_what_is_graded(tmp_path: Path) -> None:
     assert [metric.value for metric in evaluation.metrics] == [1.0]
     zero = evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20], "zero")
     assert [metric.value for metric in zero.metrics] == [0.5]
-
-
-def test_nothing_to_score_is_an_error(tmp_path: Path) -> None:
-    lines = [["q1", [passage("q1", "d1", [grade_set({}, status={"b": "failed"})])]]]
-    grades = load_records(write_lines(tmp_path / "g.jsonl", lines))
-    run = make_run("run", [("q1", "d1", 2.0)])
-    with pytest.raises(MeasureError, match="the grades of all items failed"):
-        evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20], "expected")
-    # Nobody chose: all that the score needs failed.
-    with pytest.raises(MeasureError, match="of the grades that the scores need failed"):
-        evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20])
-
-
-def test_the_example(tmp_path: Path) -> None:
-    grades = load_records(write_all(tmp_path) / "graded.jsonl.gz")
-    run = make_run("run", [("q1", "d1", 2.0)])
-    # q1 has items a, b, c; d1 covers a with 4. q2 is not ranked.
-    metrics = evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20]).metrics
-    assert [(metric.query_id, metric.value) for metric in metrics] == [("q1", pytest.approx(1 / 3)), ("q2", 0.0)]

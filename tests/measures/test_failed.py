@@ -174,28 +174,6 @@ def test_ir_measures_own_measures_read_the_same_ranking() -> None:
 MEASURES = [RubricCover(rel=4) @ 2, RubricCover(rel=3), NuggetA(rel=4, partial_rel=2)]
 
 
-@given(cases(failures=True))
-def test_the_score_lies_between_zero_and_the_highest(case: Case) -> None:
-    for measure in MEASURES:
-        found, low, high = (value(case.compiled, measure, case.ranking, way) for way in ("expected", "zero", 5))
-        assert low is not None and high is not None
-        assert found is None or low - 1e-12 <= found <= high + 1e-12
-
-
-@given(cases(failures=True), st.sampled_from(MEASURES))
-def test_one_passage_counts_as_what_is_graded_of_it(case: Case, measure: Any) -> None:
-    """Where every item has a grade or a failed one, the score is the share of those that have a grade."""
-    size = len(case.items)
-    for doc_id in case.ranking:
-        query = case.compiled
-        grades, lost = matrices.cells(query).get(doc_id, {}), matrices.lost(query).get(doc_id, set())
-        if len(grades) + len(lost) == size and measure.NAME == "RubricCover":
-            found = value(query, measure, [doc_id])
-            valid = size - len(lost)
-            covered = sum(grade >= measure["rel"] for grade in grades.values())
-            assert found == (pytest.approx(covered / valid, abs=1e-12) if valid else None)
-
-
 def plain(case: Case, rel: int, cutoff: int) -> Fraction | None:
     """The formula in fractions, as one would write it down."""
     top = [doc for doc in case.ranking[:cutoff] if doc in case.compiled.docs]

@@ -124,10 +124,6 @@ def test_two_scales_one_behind_the_other_are_an_alarm_where_chance_is_excluded(
     assert said.text.startswith(text) and said.is_warning is is_warning
 
 
-def test_few_grades_say_nothing_of_their_scale() -> None:
-    assert not any("grade" in note.text for note in board_of([Qrel("q00", "d00", 1, "item")]).findings)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -196,13 +192,6 @@ def test_a_query_that_no_run_ranks_is_said_once_and_one_that_some_lack_of_these(
         "no run ranks 1 query of the grades (such as q07), and all score 0 there",
         "run run1 does not rank 1 query (such as q02), and scores 0 there",
     ]
-
-
-def test_each_note_is_logged_once_and_belongs_to_the_board(caplog: pytest.LogCaptureFixture) -> None:
-    board = rubric_measures.score(graded(WRONG["all in 0 to 1"][0]), {"one": a_run()}, COVER)
-    said = [record for record in caplog.records if "no grade reaches 4" in record.getMessage()]
-    assert len(said) == 1 and said[0].levelname == "WARNING" and said[0].settings == ("scale",)  # type: ignore[attr-defined]
-    assert said[0].getMessage() in [str(note) for note in board.notes]
 
 
 def test_evaluate_says_of_judgments_what_a_board_says(tmp_path: Path) -> None:
@@ -314,25 +303,6 @@ def test_what_is_said_of_run_files_while_they_are_read_belongs_to_the_board(
     caplog.clear()
     board.log_notes()
     assert not any(text.endswith(ODD) for text, _ in logged(caplog))
-
-
-def test_runs_that_share_a_tag_are_noted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    for name, score in (("a", 1), ("b", 2)):
-        lines = [f"{query} Q0 {doc} 1 {(n + score) % 5} same\n" for query in QUERIES for n, doc in enumerate(DOCS)]
-        (tmp_path / f"{name}.run").write_text("".join(lines))
-    board = rubric_measures.score(graded(), [tmp_path / "a.run", tmp_path / "b.run"], COVER)
-    assert board.notes[0].text == "2 runs share the tag same; runs that share a tag are called after their files"
-    assert [note.text for note in board.notes if note.is_warning] == caplog.messages
-
-
-def test_measures_that_read_implied_labels_are_noted(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    board = rubric_measures.score(graded(), {"one": a_run()}, [COVER, "nDCG@10"])
-    assert board.notes[-1][:3] == WRAPPED
-    assert logged(caplog) == [(note.text, note.is_warning) for note in board.notes]
-    labels = [Qrel(query, doc, (n + m) % 3) for n, query in enumerate(QUERIES) for m, doc in enumerate(DOCS)]
-    assert not rubric_measures.score(labels, {"one": a_run()}, "nDCG@10").wrapped
-    assert not rubric_measures.score(graded(), {"one": a_run()}, [COVER, "nDCG@10"], qrels=labels).wrapped
 
 
 def test_evaluate_notes_what_is_said_of_run_and_measures(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -128,15 +128,6 @@ def test_every_command_refuses_to_mix_and_takes_the_hash(
     assert main([command, *arguments, "--grader", f"set={exampp}"]) == 0
 
 
-def test_agreement_compares_two_settings_of_one_prompt(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    default, exampp = hashes(graded)
-    command = ["agreement", str(graded), str(graded), "--items", "--grader", f"set={default}"]
-    command += ["--grader-b", f"set={exampp}"]
-    # Item b has 4 in both, item a has no grade in one of them: one pair, and no kappa.
-    assert main([*command, "--format", "json"]) == 1
-    assert json.loads(capsys.readouterr().out)["agreement"]["pairs"] == 1
-
-
 def test_streams_and_leaderboards_keep_settings_apart(tmp_path: Path) -> None:
     path = records(tmp_path, HIGH, LOW)
     measure = RubricCover(rel=4) @ 20
@@ -163,13 +154,6 @@ def test_settings_that_do_not_matter_are_joined_on_the_users_word(tmp_path: Path
         load_records(path, wanted=Grader(set="dddd+eeee"))
 
 
-def test_settings_in_different_passages_are_not_mixed_either(tmp_path: Path) -> None:
-    lines = [["q1", [passage("q1", "d1", [HIGH])]], ["q2", [passage("q2", "d2", [LOW])]]]
-    path = write_lines(tmp_path / "g.jsonl", lines)
-    with pytest.raises(InputError, match="several grade sets are left"):
-        load_records(path)
-
-
 def test_grades_of_the_same_settings_are_joined(tmp_path: Path) -> None:
     # The same grader before and after an edit of the bank, and over more passages.
     later = grade_set({"q1/b": 3, "q1/c": 2}) | made("aaaa00000001", signature="other", bank="edited")
@@ -192,40 +176,6 @@ def test_sets_that_name_no_settings_are_joined_and_can_be_chosen(tmp_path: Path)
         assert cells(chosen.queries["q1"]) == {"d1": {"q1/a": a, "q1/b": 1}}
 
 
-@pytest.mark.parametrize("options", [{}, {"temperature": 0.7}])
-def test_a_set_of_another_program_that_was_amended_is_still_one_with_the_others(
-    tmp_path: Path, options: dict[str, float]
-) -> None:
-    texts = {"a": "What is a?", "b": "What is b?"}
-
-    def write_bank(**more: str) -> None:
-        items = [
-            {"query_id": "q1", "question_id": f"q1/{name}", "question_text": text}
-            for name, text in {**texts, **more}.items()
-        ]
-        write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "query_text": "letters", "items": items}])
-
-    lexical = {"llm": "lexical:1", "prompt": "LexicalCoverage"}
-    foreign = [grade_set({"q1/a": 2, "q1/gone": 5}, **lexical), grade_set({"q1/a": 3}, **lexical)]
-    for entry in foreign:
-        entry["llm_options"] = options
-    passages = [passage("q1", f"d{place}", [entry]) for place, entry in enumerate(foreign)]
-    write_lines(tmp_path / "g.jsonl", [["q1", passages]])
-    write_bank(gone="What is gone?")
-    write_lines(tmp_path / "old.jsonl", [json.loads((tmp_path / "bank.jsonl").read_text())])
-    # The item `gone` leaves: only the first passage had a grade of it. Items a and b were graded by the other program.
-    texts.pop("b")
-    write_bank()
-    command = ["grade", str(tmp_path / "g.jsonl"), "--bank", str(tmp_path / "bank.jsonl"), "--model", "lexical"]
-    more = ["--only-changed", "--old-bank", str(tmp_path / "old.jsonl"), "-o", str(tmp_path / "new.jsonl")]
-    assert main([*command, *more]) == 0
-    found = load_records(tmp_path / "new.jsonl", load_bank(tmp_path / "bank.jsonl"))
-    assert cells(found.queries["q1"]) == {"d0": {"q1/a": 2}, "d1": {"q1/a": 3}}
-    # Grading everything goes on from no grade of the other program.
-    assert main([*command, "-o", str(tmp_path / "full.jsonl")]) == 0
-    assert [len(one.exam_grades or ()) for one in load_graded(tmp_path / "full.jsonl")[0].passages] == [2, 2]
-
-
 def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path) -> None:
     groups = load_graded(records(tmp_path, HIGH, LOW))
     keys = [GradeSetKey("model", PROMPT, "question", name) for name in ("aaaa00000001", "bbbb00000002")]
@@ -235,35 +185,6 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
     assert {key: dict(one.grades) for key, one in report.graders.items()} == {keys[0]: {5: 1, 1: 1}, keys[1]: {0: 2}}
     assert [(row.first, row.second, row.common, row.equal) for row in report.pairs] == [(*keys, 2, 0)]
     assert choices_of(keys).count("set=") == 2 and "set=" not in choices_of(keys[:1])
-
-
-def test_verify_names_settings_only_where_names_are_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for sets, names in (([HIGH, LOW], {f"{PROMPT} [aaaa0000]", f"{PROMPT} [bbbb0000]"}), ([HIGH], {PROMPT})):
-        path = records(tmp_path, *sets)
-        assert main(["verify", "graders", str(path), "--format", "jsonl"]) == 0
-        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert {row["prompt_class"] for row in rows if "prompt_class" in row} == names
-
-
-def test_a_grid_has_a_row_for_each_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages = [passage("q1", "d1", [HIGH, LOW], {"rund1": 1}), passage("q1", "d2", [LOW], {"rund2": 1})]
-    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
-    official = tmp_path / "official.json"
-    official.write_text('{"rund1": 1, "rund2": 2}')
-    command = [
-        "correlate",
-        str(official),
-        str(path),
-        "-m",
-        "RubricCover(rel=4)@20",
-        "--rounds",
-        "0",
-        "--format",
-        "json",
-    ]
-    assert main(command) in (0, 1)
-    cells = json.loads(capsys.readouterr().out)["grid"]
-    assert [cell["prompt_class"] for cell in cells] == [f"{PROMPT} [aaaa0000]", f"{PROMPT} [bbbb0000]"]
 
 
 def test_reviews_are_of_one_setting_and_show_the_other(tmp_path: Path) -> None:
@@ -278,15 +199,6 @@ def test_reviews_are_of_one_setting_and_show_the_other(tmp_path: Path) -> None:
         f"model {PROMPT} [aaaa0000]": 5,
         f"model {PROMPT} [bbbb0000]": 0,
     }
-
-
-def test_reviews_take_several_settings_for_one_where_asked_to(tmp_path: Path) -> None:
-    lines = [["q1", [passage("q1", "d1", [HIGH]), passage("q1", "d2", [LOW])]]]
-    path = write_lines(tmp_path / "g.jsonl", lines)
-    items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
-    bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
-    found = load_material(path, bank, Grader(set="aaaa+bbbb"))
-    assert found.grader == f"model {PROMPT} [aaaa+bbbb]" and len(found.cells) == 4
 
 
 def test_direct_labels_of_several_settings_are_not_mixed(tmp_path: Path) -> None:
@@ -331,13 +243,6 @@ def test_documents_shown_while_grading_are_those_of_the_labels_chosen(
     assert main([*command, "--label-grader", "prompt=Thomas,set=bb"]) == 0
     [entry] = load_graded(tmp_path / "graded.jsonl")[0].passages[0].grades or ()
     assert entry.self_rating == 4
-
-
-def test_merging_keeps_settings_apart(tmp_path: Path) -> None:
-    one, other = load_graded(records(tmp_path, HIGH)), load_graded(records(tmp_path, LOW))
-    merged = merge_records([one, other])
-    write_graded(tmp_path / "m.jsonl", merged)
-    assert hashes(tmp_path / "m.jsonl") == ["aaaa00000001", "bbbb00000002"]
 
 
 def told(ratings: dict[str, int], options: dict[str, Any], **prompt_info: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from random import Random
 
 import ir_measures
 import numpy as np
@@ -11,17 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricQrels, WeightedCover
+from rubric_measures import RubricQrels
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.core import greedy
-from rubric_measures.measures.grades import build_query
-from rubric_measures.measures.measure import nRubricCover
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import SELF_RATING
 from tests import matrices
 from tests.matrices import query_of
-from tests.strategies import Case, cases, columns_of
+from tests.strategies import Case, cases
 
 RUN_SIZE = 100
 
@@ -109,30 +106,6 @@ def test_cutoffs_beyond_twenty_and_several_parameters_in_one_call() -> None:
     assert together == {x: m.calc_aggregate([x], build_grades(qrels), run)[x] for x in measures}
     assert together[m.StRecall(rel=1) @ 30] == 1.0
     assert all(value > 0 for value in together.values())
-
-
-def test_ap_ia_is_the_same_whatever_the_order_of_the_items() -> None:
-    # Precisions 1/1, 1/3 and 1/7.
-    ranking, expected = "a x1 b x2 x3 x4 c", math.fsum((1, 1 / 3, 1 / 7)) / 3
-    for items in ("xyz", "zyx", "yzx", "xzy"):
-        rows = [(doc_id, item_id, 1.0) for doc_id, item_id in zip("abc", items, strict=True)]
-        assert value(ir_measures.AP_IA, rows, ranking) == pytest.approx(expected, abs=1e-12)
-
-
-@given(cases(), st.randoms(use_true_random=False), st.integers(1, 3))
-def test_no_measure_knows_the_order_of_items_or_grades(case: Case, random: Random, rel: int) -> None:
-    shuffled = list(case.items)
-    random.shuffle(shuffled)
-    pairs = list(case.grades.items())
-    random.shuffle(pairs)
-    other = build_query("q", shuffled, columns_of(dict(pairs)), case.failed, scale=SELF_RATING)[0]
-    ours = [RubricCover, nRubricCover, NuggetA, NuggetV, NuggetW, WeightedCover, WeightedCover(strict=True)]
-    ours += [RubricQrels(measure=name) for name in ("nDCG@5", "AP", "Bpref", "Compat(p=0.9)")]
-    measures = [*names(5, rel), *ours]
-    # Sums over items differ in the last digit.
-    found = matrices.values(measures, case.compiled, case.ranking)
-    assert matrices.values(measures, other, case.ranking) == pytest.approx(found, abs=1e-12)
-    assert matrices.best(measures, other) == pytest.approx(matrices.best(measures, case.compiled), abs=1e-12)
 
 
 @given(cases(), st.integers(1, 6), st.integers(1, 5))

@@ -53,14 +53,6 @@ def test_rankings_and_judgments(tmp_path: Path) -> None:
     assert [dict(query.judgments) for query in queries] == [{"d1": 2, "d2": 0}, {"d3": 3}]
 
 
-def test_several_grade_sets_are_an_error_that_lists_them(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
-    with pytest.raises(InputError) as caught:
-        load_records(path)
-    assert "model=model,prompt=QuestionSelfRatedUnanswerablePromptWithChoices,kind=question" in str(caught.value)
-    assert "model=other,prompt=NuggetSelfRatedPrompt,kind=nugget" in str(caught.value)
-
-
 def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
     rated, extracted = grade_set({"q1/a": 4}), grade_set({}, prompt="NuggetExtractionPrompt")
     extracted["answers"] = [["q1/a", "a text"]]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import random
 from pathlib import Path
 
 import ir_measures
 import pytest
 from ir_measures import Qrel, ScoredDoc, nDCG
 
-from rubric_measures import NuggetA, RubricCover, RubricQrels, load, score
+from rubric_measures import NuggetA, RubricCover, RubricQrels, load
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_qrels, write_qrels
@@ -73,35 +72,6 @@ def test_qrels_with_fractions_are_scored(tmp_path: Path, capsys: pytest.CaptureF
     asked = ["nDCG@10"] if command == "evaluate" else ["-m", "nDCG@10"]
     assert main([command, str(tmp_path / "real.qrels"), str(tmp_path / "a.run"), *asked]) == 0
     assert f"{expected:.4f}" in capsys.readouterr().out
-
-
-def test_a_mean_over_queries_with_and_without_fractions() -> None:
-    # Of the first query a program computes it, of the second this package: both by one definition.
-    whole = [Qrel("p", "a", 2), Qrel("p", "b", 1), Qrel("p", "c", 0)]
-    half = [row._replace(query_id="q", relevance=row.relevance / 2) for row in whole]
-    run = {query: {"c": 3.0, "b": 2.0, "a": 1.0} for query in ("p", "q")}
-    board = score(load(whole + half), {"x": run}, ["nDCG@2", "R@2"])
-    values = board.values["x"]
-    # Halved labels change no nDCG; of them only a is left at 1, and it is third.
-    assert values["nDCG@2"]["q"] == pytest.approx(values["nDCG@2"]["p"], abs=1e-12)
-    assert (values["R@2"]["p"], values["R@2"]["q"]) == (0.5, 0.0)
-
-
-def test_native_ndcg_equals_the_program_on_whole_labels_and_ties() -> None:
-    dice = random.Random(5)
-    measures = [ir_measures.parse_measure(name) for name in ("nDCG@5", "nDCG", "AP(rel=2)", "P(rel=2)@5", "R(rel=1)@5")]
-    for _ in range(20):
-        labels = {f"d{number}": dice.randint(-1, 3) for number in range(15)} | {"d0": 3}
-        # Few scores: many ties, which go to the larger document id.
-        run = [ScoredDoc("q", f"d{number}", float(dice.randint(0, 3))) for number in range(20)]
-        rows = [Qrel("q", doc_id, label) for doc_id, label in labels.items()]
-        theirs = ir_measures.pytrec_eval.calc_aggregate(measures, rows, run)
-        # A label with a fraction of a document that no run ranks, and that is relevant to none, makes it native.
-        native = load([*rows, Qrel("q", "unranked", -0.5)])
-        board = score(native, {"x": {"q": {row.doc_id: row.score for row in run}}}, list(map(str, measures)))
-        for measure in measures:
-            ours = board.values["x"][str(measure)]["q"]
-            assert ours == pytest.approx(theirs[measure], abs=1e-12), measure
 
 
 def test_half_credit_by_levels() -> None:
