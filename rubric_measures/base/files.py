@@ -22,12 +22,6 @@ from typing import IO, BinaryIO, cast
 
 from rubric_measures.base.errors import FormatError, InputError
 
-try:
-    import fcntl
-except ImportError:  # no POSIX system: nothing is locked, and nothing is taken for an orphan
-    fcntl = None  # type: ignore[assignment]
-
-
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -277,8 +271,8 @@ _FULL = [getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasat
 def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     """Opens `path` for writing text (UTF-8); the file appears under its name only when the block ends without an error.
 
-    Until then it is a hidden file `.NAME.*.part` beside it, locked while its writer lives; what a killed writer of the
-    same file left behind is removed.
+    Until then it is a hidden file `.NAME.*.part` beside it, which names its process; what a killed writer of the same
+    file left behind is removed.
 
     A name that ends in `.gz` is compressed (without a time stamp, so equal content gives equal bytes). `-` is standard
     output, written as it comes. Of a symbolic link the file it leads to is written, and the link stays.
@@ -302,11 +296,10 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
             return
         _remove_orphans(target)
         try:
-            handle, temporary = _temporary_for(target)
+            prefix = f"{_part_of(target)}{os.getpid()}-"
+            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=".part")
         except OSError as error:
             raise InputError(f"{name}: cannot be written ({error.strerror or error})") from None
-        # Holds the lock until the file has its name.
-        lock = os.dup(handle)
         try:
             with os.fdopen(handle, "wb") as raw:
                 if name.endswith(".gz"):
@@ -325,8 +318,6 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()
             raise
-        finally:
-            os.close(lock)
     except OSError as error:
         # What the system refuses names the file that was to be written: a full disk names none, a move its source.
         if error.errno in _FULL if error.filename is None else error.filename == temporary:
@@ -351,35 +342,28 @@ def followed(path: str | os.PathLike[str]) -> Path:
     return resolved
 
 
-def _temporary_for(target: Path) -> tuple[int, str]:
-    """A new locked file beside `target`; the lock goes when the process does, however it ends."""
-    while True:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        if fcntl is None:
-            return handle, temporary
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        # Another process may have taken it for an orphan before it was locked.
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), Path(temporary).stat()):
-                return handle, temporary
-        os.close(handle)
+def _part_of(target: Path) -> str:
+    """How the names of unfinished files of a target begin that are written on this machine."""
+    return f".{target.name}.{os.uname().nodename}-"
 
 
 def _remove_orphans(target: Path) -> None:
-    """Removes what killed writers of `target` left: files of theirs that nobody holds a lock on."""
-    if fcntl is None:
-        return
-    pattern = re.compile(re.escape(f".{target.name}.") + r"[a-z0-9_]{8}\.part")
-    left: list[str] = []
+    """Removes what killed writers of `target` left on this machine."""
+    pattern = re.compile(re.escape(_part_of(target)) + r"(\d{1,9})-[a-z0-9_]{8}\.part")
     # A folder that may be written but not listed has to do without.
     with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
-        left = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
-    for path in left:
-        with contextlib.suppress(OSError), open(path, "rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(stream.fileno()), Path(path).stat()):
-                Path(path).unlink()
+        for entry in entries:
+            if (found := pattern.fullmatch(entry.name)) and _is_gone(int(found[1])):
+                Path(entry.path).unlink()
+
+
+def _is_gone(process: int) -> bool:
+    with contextlib.suppress(PermissionError):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+    return False
 
 
 def _umask() -> int:

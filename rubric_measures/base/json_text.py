@@ -33,6 +33,7 @@ _KINDS = {
 _T = TypeVar("_T")
 _decoded = msgspec.json.Decoder().decode
 _STRICT, _LENIENT = json.JSONDecoder(), json.JSONDecoder(strict=False)
+_BLANKS = re.compile(r"\s*")
 # What nests deeper cannot be written again.
 _DEEPEST = 200
 
@@ -228,22 +229,9 @@ def _is_json(data: bytes) -> bool:
 
 def scanned_json(text: str, name: str) -> Iterator[tuple[int, bytes]]:
     """The JSON texts of a text, or the elements of its one list, as `json_texts` gives those of a file."""
-    place, counted, line = 0, 0, 1
-
-    def skip(mark: str = "") -> str:
-        """Goes over white space, and `mark` where it is next; gives the next character."""
-        nonlocal place
-        while place < len(text) and text[place].isspace():
-            place += 1
-        if mark and text[place : place + 1] == mark:
-            place += 1
-            return skip()
-        return text[place : place + 1]
-
-    in_list = skip() == "["
-    if in_list:
-        skip("[")
-    while (found := skip()) and not (in_list and found == "]"):
+    in_list = text.lstrip()[:1] == "["
+    place, counted, line = text.find("[") + 1 if in_list else 0, 0, 1
+    while (place := _past_blanks(text, place)) < len(text) and not (in_list and text[place] == "]"):
         line += text.count("\n", counted, place)
         counted = start = place
         try:
@@ -253,12 +241,18 @@ def scanned_json(text: str, name: str) -> Iterator[tuple[int, bytes]]:
             problem = f"is not JSON: {getattr(error, 'msg', 'is nested too deep')}"
             raise FormatError(problem, path=name, line=line + text.count("\n", counted, at)) from None
         yield line, text[start:place].encode("utf-8")
-        if in_list and skip() not in ("]", ","):
+        place = _past_blanks(text, place)
+        if in_list and text[place : place + 1] not in ("]", ","):
             break
-        skip("," if in_list else "")
-    if in_list and found != "]":
+        place += in_list and text[place] == ","
+    if in_list and text[place : place + 1] != "]":
         problem = "is not JSON: expected ',' or ']' after an element of the list"
         raise FormatError(problem, path=name, line=text.count("\n", 0, place) + 1)
+
+
+def _past_blanks(text: str, place: int) -> int:
+    found = _BLANKS.match(text, place)
+    return found.end() if found else place
 
 
 def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:

@@ -13,7 +13,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -439,25 +438,36 @@ def in_notebook(tables: Iterable[Table], said: str = "", bars: Mapping[str, Rang
         bars: what is drawn: name -> value, perhaps with its interval. None draws the first column of the first table
             that has intervals.
     """
-    return "".join(_html([*tables], said, bars))
+    import jinja2
+    from markupsafe import Markup
 
+    def shown(cell: Cell, column: Column) -> str:
+        if isinstance(cell, Marked) and cell.bold:
+            return Markup("<b>{}</b>").format(_shown(cell.value, column))
+        return _shown(cell, column)
 
-def _html(tables: Sequence[Table], said: str, bars: Mapping[str, Ranged] | None) -> Iterator[str]:
-    yield f"<pre>{escape(said)}</pre>\n" if "\n" in said else f"<p><b>{escape(escaped(said))}</b></p>\n" if said else ""
-    if bars is None and tables:
-        bars = _ranged_column(tables[0])
-    picture = _picture(bars) if bars else ""
-    for whole in tables:
-        table = whole.seen_by("people")
-        head, *rows = _grid(replace(table, rows=table.rows[:_ROWS]), _html_cell)
-        yield f"<p><b>{escape(escaped(table.title))}</b></p>\n" if table.title else ""
-        yield f"<table>\n<thead><tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr></thead>\n<tbody>\n"
-        yield from (f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>\n" for row in rows)
-        yield "</tbody>\n</table>\n"
-        more = [f"and {left} more"] if (left := len(table.rows) - _ROWS) > 0 else []
-        yield from (f"<p>{escape(note)}</p>\n" for note in (*more, *_notes(table)))
-        yield picture
-        picture = ""
+    whole = list(tables)
+    if bars is None:
+        bars = _ranged_column(whole[0]) if whole else {}
+    drawn = itertools.islice(bars.items(), _BARS)
+    known = {escaped(name): [end for end in bar if end is not None and math.isfinite(end)] for name, bar in drawn}
+    low, high = (pick((0.0, *itertools.chain(*known.values()))) for pick in (min, max))
+    places = {name: [200 + 300 * (end - low) / (high - low or 1) for end in (0.0, *known[name])] for name in known}
+    pages = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    return pages.get_template("notebook.html").render(
+        said=said if "\n" in said else escaped(said),
+        bars=[(name, zero, at, line) for name, (zero, *ends) in places.items() for at, *line in [ends] if ends],
+        tables=[
+            (
+                escaped(table.title),
+                _grid(replace(table, rows=table.rows[:_ROWS]), shown),
+                [*(f"and {left} more" for left in [len(table.rows) - _ROWS] if left > 0), *_notes(table)],
+            )
+            for table in (one.seen_by("people") for one in whole)
+        ],
+    )
 
 
 def _ranged_column(table: Table) -> dict[str, Ranged]:
@@ -465,29 +475,6 @@ def _ranged_column(table: Table) -> dict[str, Ranged]:
     rows = [[cell.value if isinstance(cell, Marked) else cell for cell in row] for row in table.rows]
     place = next((row.index(cell) for row in rows for cell in row if isinstance(cell, Ranged)), 0)
     return {str(row[0]): cell for row in rows if isinstance(cell := row[place], Ranged)}
-
-
-def _picture(bars: Mapping[str, Ranged]) -> str:
-    """Bars from 0, with a line for each interval."""
-    known = {name: [end for end in bar if end is not None and math.isfinite(end)] for name, bar in bars.items()}
-    shown = {name: ends for name, ends in list(known.items())[:_BARS] if ends}
-    low, high = (pick((0.0, *itertools.chain(*shown.values()))) for pick in (min, max))
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="520" height="{18 * len(shown) + 4}" role="img">']
-    for place, (name, (value, *ends)) in enumerate(shown.items()):
-        zero, at, *line = (200 + 300 * (one - low) / (high - low or 1) for one in (0.0, value, *ends))
-        text = escape(escaped(name if len(name) <= 28 else f"{name[:27]}…"))
-        y = 18 * place + 4
-        lines.append(f'<text x="192" y="{y + 11}" font-size="12" text-anchor="end" fill="currentColor">{text}</text>')
-        lines.append(f'<rect x="{min(zero, at):.1f}" y="{y}" width="{abs(at - zero):.1f}" height="14" fill="#7aa6d8"/>')
-        if len(line) == 2:
-            lines.append(f'<path d="M{line[0]:.1f} {y + 7}H{line[1]:.1f}" stroke="currentColor"/>')
-    return "".join([*lines, "</svg>\n"])
-
-
-def _html_cell(cell: Cell, column: Column) -> str:
-    if isinstance(cell, Marked) and cell.bold:
-        return f"<b>{escape(_shown(cell.value, column))}</b>"
-    return escape(_shown(cell, column))
 
 
 def plain(value: Any) -> Any:

@@ -121,7 +121,6 @@ with atomic_writer(sys.argv[1]) as stream:
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="files are locked on POSIX systems")
 def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
     target, other = tmp_path / "out [1].txt", tmp_path / "other.txt"
     for path in (target, target, other):
