@@ -22,7 +22,6 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
 
 # Controls, line ends that `str.splitlines` knows, and marks that turn the direction of what follows.
 CONTROL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
@@ -124,6 +123,14 @@ class RubricMeasuresError(Exception):
         super().__init__(*args)
         self.settings = tuple(settings)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Other arguments than the message are attributes.
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[RubricMeasuresError], args: tuple[object, ...]) -> RubricMeasuresError:
+    return kind.__new__(kind, *args)
+
 
 class InputError(RubricMeasuresError, ValueError):
     """The user's input is wrong; nothing was written."""
@@ -154,10 +161,6 @@ class FormatError(InputError):
         if self.line:
             where = f"{where}:{self.line}" if where else f"line {self.line}"
         return ": ".join(part for part in (where, self.field, self.problem) if part)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        said: Any = {"path": self.path, "line": self.line, "field": self.field, "settings": self.settings}
-        return partial(type(self), **said), (self.problem,)
 
 
 @contextlib.contextmanager
@@ -221,10 +224,6 @@ class UnknownNameError(InputError):
         start = f"{where}: " if where else ""
         super().__init__(f"{start}unknown {kind} {name!r}: {tail}" + (f" {hint}" if hint else ""), settings=settings)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        said: Any = {"hint": self.hint, "where": self.where, "settings": self.settings}
-        return partial(UnknownNameError, **said), (self.kind, self.name, self.known)
-
 
 class MeasureError(InputError):
     """A measure or its parameters make no sense, or cannot be computed from these grades."""
@@ -243,9 +242,6 @@ class MissingExtraError(RubricMeasuresError, ImportError):
         self.what, self.extra, self.is_module = what, extra, is_module
         lacks = "is not installed" if is_module else "needs an optional dependency"
         super().__init__(f"{what} {lacks}; install it with: pip install 'rubric_measures[{extra}]'")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return partial(MissingExtraError, is_module=self.is_module), (self.what, self.extra)
 
 
 class PlugInError(RubricMeasuresError):

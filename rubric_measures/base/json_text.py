@@ -20,14 +20,12 @@ from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_EXPECTED = "Expected `(.*?)`(?:, got .*| ([<>])= (.*?)(?:[.]0)?| of length (?:>= )?(.*))"
 _KINDS = {
-    "str": "a valid string",
-    "int": "a valid integer",
-    "float": "a valid number",
-    "int | float": "a valid number",
-    "bool": "a valid boolean",
-    "array": "a valid array",
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
     "object": "an object",
 }
 _T = TypeVar("_T")
@@ -73,7 +71,7 @@ def parse_json(data: bytes | str, *, path: str = "", line: int = 0, lenient: boo
 def decoded(
     decoder: msgspec.json.Decoder[_T], data: bytes, *, path: str = "", line: int = 0, choices: Iterable[str] = ()
 ) -> _T:
-    """What a JSON text says, of the type that a decoder reads; errors are worded as those of models.
+    """What a JSON text says, of the type that a decoder reads.
 
     Args:
         decoder: reads the text.
@@ -90,7 +88,7 @@ def decoded(
     except msgspec.ValidationError as error:
         field, problem = _misfit(str(error), parse_json(data, path=path, line=line), choices)
     except (ValueError, RecursionError) as error:
-        field, problem = "", "Input should be a finite number"
+        field, problem = "", "expected a finite number"
         with contextlib.suppress(FormatError):
             field = next(_not_finite(parse_json(data, lenient=True)), "")
         if not field:
@@ -124,16 +122,11 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
     if lacks and (lacks[1] or len(value) < int(lacks[2])):
         field += f".{lacks[1]}" if lacks[1] else f"[{len(value)}]"
         return field.removeprefix("."), "required field is missing"
-    if expected := re.fullmatch(_EXPECTED, what):
-        kinds, sign, end, size = expected.groups()
-        names = kinds.removesuffix(" | null").replace("int | float", "float").split(" | ")
-        what = f"Input should be {' or '.join(_KINDS.get(name, name) for name in names)}"
-        if sign:
-            what = f"Input should be {'less' if sign == '<' else 'greater'} than or equal to {end}"
-        if size:
-            what = f"String should have at least {size} character" if kinds == "str" else f"{what} of length {size}"
+    if expected := re.match("Expected `(.*?)`([^,]*)", what):
+        names = expected[1].removesuffix(" | null").replace("int | float", "float").split(" | ")
+        what = f"expected {' or '.join(_KINDS.get(name, name) for name in names)}{expected[2]}"
     elif "enum" in what:
-        what = f"Input should be one of {', '.join(choices)}"
+        what = f"expected one of {', '.join(choices)}"
     return field.removeprefix("."), f"{what}; found {shown(value)}"
 
 

@@ -406,7 +406,7 @@ def test_real_files_are_written_back_unchanged(tmp_path: Path, name: str) -> Non
         (
             ["paragraph_id"],
             "",
-            r"x\.jsonl:2: \[1\]\[0\]\.paragraph_id: String should have at least 1 character; found ''",
+            r"x\.jsonl:2: \[1\]\[0\]\.paragraph_id: expected a text of length >= 1; found ''",
         ),
         (
             ["paragraph_data", "rankings", 0, "paragraphId"],
@@ -422,7 +422,7 @@ def test_real_files_are_written_back_unchanged(tmp_path: Path, name: str) -> Non
         (
             ["paragraph_data", "rankings", 0, "rank"],
             10**9,
-            r"x\.jsonl:2: \[1\]\[0\]\.paragraph_data\.rankings\[0\]\.rank: Input should be less than or equal to 10",
+            r"x\.jsonl:2: \[1\]\[0\]\.paragraph_data\.rankings\[0\]\.rank: expected a whole number <= 10",
         ),
     ],
 )
@@ -472,15 +472,15 @@ def test_what_a_record_says_is_written_as_it_was(tmp_path: Path) -> None:
 
 
 def test_records_made_by_name_are_checked_as_those_of_files() -> None:
-    with pytest.raises(FormatError, match="paragraph_id: String should have at least 1 character"):
+    with pytest.raises(FormatError, match="paragraph_id: expected a text of length >= 1"):
         GradedPassage(doc_id="", text="a")
     with pytest.raises(FormatError, match="text: required field is missing"):
         GradedPassage(doc_id="d")
     place = RankingEntry(method="r", doc_id="d", query_id="q", rank=-1, score=1.0)
-    with pytest.raises(FormatError, match=r"paragraph_data\.rankings\[0\]\.rank: Input should be greater than"):
+    with pytest.raises(FormatError, match=r"paragraph_data\.rankings\[0\]\.rank: expected a whole number >= 0"):
         GradedPassage(doc_id="d", text="a", paragraph_data=PassageData(rankings=[place]))
     made = GradedPassage(doc_id="d", text="a")
-    with pytest.raises(FormatError, match="text: Input should be a valid string; found 5"):
+    with pytest.raises(FormatError, match="text: expected a text; found 5"):
         made.replacing(text=5)
     assert made == GradedPassage(text="a", paragraph_id="d", paragraph=None) != made.replacing(text="b")
 
@@ -488,8 +488,8 @@ def test_records_made_by_name_are_checked_as_those_of_files() -> None:
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        (b'"mine": [1, NaN]', r"\[1\]\[0\]\.mine\[1\]: Input should be a finite number$"),
-        (b'"mine": {"a": -Infinity}', r"\[1\]\[0\]\.mine\.a: Input should be a finite number$"),
+        (b'"mine": [1, NaN]', r"\[1\]\[0\]\.mine\[1\]: expected a finite number$"),
+        (b'"mine": {"a": -Infinity}', r"\[1\]\[0\]\.mine\.a: expected a finite number$"),
         (b'"mine": "\xff"', "is not JSON: invalid unicode code point"),
         (b'"mine": "\\ud800"', "is not JSON: "),
     ],

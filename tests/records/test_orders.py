@@ -97,7 +97,7 @@ def test_errors_name_the_line_of_the_file(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "g.jsonl", lines)
     place = r"g.jsonl:3: \[1\]\[1\].exam_grades\[0\].self_ratings\[0\].self_rating"
-    message = rf"{place}: .* less than or equal to 1000; found 99999"
+    message = rf"{place}: .* <= 1000; found 99999"
     with pytest.raises(FormatError, match=message):
         load_graded(path)
     path = write(tmp_path / "g.jsonl", [lines[0], lines[1], lines[0]])
