@@ -288,35 +288,17 @@ class TestBank(Struct, frozen=True, eq=False):
         for query_id, items in self.items.items():
             if not isinstance(query_id, str):
                 raise InputError(f"query {query_id!r}: expected text as the id of a query")
-            seen: set[str] = set()
             for item in items:
                 if item.query_id != query_id:
                     raise InputError(
                         f"item {item.item_id!r} is listed under query {query_id!r} but says {item.query_id!r}"
                     )
-                if item.item_id in seen:
-                    raise InputError(f"query {query_id!r}: item id {item.item_id!r} occurs twice in the bank")
-                if item.importance not in (None, "vital", "okay"):
-                    raise InputError(
-                        f"query {query_id!r}, item {item.item_id!r}: importance {item.importance!r} is neither vital "
-                        "nor okay"
-                    )
-                facet, weight = item.facet_id, item.weight
-                if not (
-                    isinstance(item.item_id, str)
-                    and isinstance(item.text, str)
-                    and (facet is None or isinstance(facet, str))
-                ):
-                    raise InputError(
-                        f"query {query_id!r}, item {item.item_id!r}: expected text as its id, its text "
-                        f"({item.text!r:.40}) and its facet ({facet!r}; or None)"
-                    )
-                if weight is not None and not (isinstance(weight, float | int) and math.isfinite(weight)):
-                    raise InputError(
-                        f"query {query_id!r}, item {item.item_id!r}: weight {weight!r}; expected a finite float, an "
-                        "int or None"
-                    )
-                seen.add(item.item_id)
+                if problem := _problem_of(item):
+                    raise InputError(f"query {query_id!r}, item {item.item_id!r}: {problem}")
+            ids = [item.item_id for item in items]
+            if len(set(ids)) < len(ids):
+                twice = next(item_id for item_id, count in Counter(ids).items() if count > 1)
+                raise InputError(f"query {query_id!r}: item id {twice!r} occurs twice in the bank")
 
     @classmethod
     def from_items(cls, items: Iterable[RubricItem], query_texts: Mapping[str, str] | None = None) -> TestBank:
@@ -367,6 +349,18 @@ class TestBank(Struct, frozen=True, eq=False):
         except KeyError:
             hint = "(the test bank has no such query)"
             raise UnknownNameError("query", query_id, self.items, hint=hint, where=where) from None
+
+
+def _problem_of(item: RubricItem) -> str:
+    """What no item can say; empty where it says nothing of the kind."""
+    facet, weight = item.facet_id, item.weight
+    if item.importance not in (None, "vital", "okay"):
+        return f"importance {item.importance!r} is neither vital nor okay"
+    if not all(isinstance(one, str) for one in (item.item_id, item.text, "" if facet is None else facet)):
+        return f"expected text as its id, its text ({item.text!r:.40}) and its facet ({facet!r}; or None)"
+    if weight is not None and not (isinstance(weight, float | int) and math.isfinite(weight)):
+        return f"weight {weight!r}; expected a finite float, an int or None"
+    return ""
 
 
 _said_of_bank = attrgetter("items", "query_texts", "facet_texts", "edited")
@@ -628,26 +622,14 @@ class RankNotes(NamedTuple):
 
     def adding(self, placed: Placed) -> RankNotes:
         """The counts with those of one more ranking."""
-        gaps = sum(type(doc_id) is Gap for doc_id in placed.doc_ids)
-        if not gaps and not placed.disagreements:
-            return self
-        return RankNotes(
-            self.gaps + gaps,
-            self.without + (gaps > 0),
-            self.places + placed.disagreements,
-            self.disagreeing + (placed.disagreements > 0),
-        )
+        gaps, places = sum(type(doc_id) is Gap for doc_id in placed.doc_ids), placed.disagreements
+        return RankNotes(*map(operator.add, self, (gaps, gaps > 0, places, places > 0)))
 
     def texts(self) -> list[str]:
         """What is to be said."""
         gaps = f"{self.gaps} ranks of {self.without} rankings have no record; they count as passages without grades"
         odd = f"the ranks disagree with the scores in {self.disagreeing} rankings ({self.places} places); the ranks"
         return [text for text, count in ((gaps, self.gaps), (f"{odd} count", self.disagreeing)) if count]
-
-
-_NO_RECORD = "no-record-"
-# Gaps by rank, made once: rankings have the same ones.
-_gaps: list[str] = []
 
 
 def by_rank(
@@ -690,19 +672,10 @@ def by_rank(
         places_of.append(last)
     if last == len(ranks):
         return Placed(doc_ids, disagreements)
-    result = _gaps_to(last, "\n".join([*known, *doc_ids]))
+    prefix, ids = "no-record-", "\n".join([*known, *doc_ids])
+    while prefix in ids:
+        prefix = f"no-{prefix}"
+    result: list[str] = [Gap(f"{prefix}{rank}") for rank in range(1, last + 1)]
     for place, doc_id in zip(places_of, doc_ids, strict=True):
         result[place - 1] = doc_id
     return Placed(result, disagreements)
-
-
-def _gaps_to(last: int, known: str) -> list[str]:
-    """A gap for each rank up to the last; none has an id that occurs in the text `known`."""
-    prefix = _NO_RECORD
-    while prefix in known:
-        prefix = f"no-{prefix}"
-    if prefix != _NO_RECORD:
-        return [Gap(f"{prefix}{rank}") for rank in range(1, last + 1)]
-    if len(_gaps) < last:
-        _gaps.extend(Gap(f"{prefix}{rank}") for rank in range(len(_gaps) + 1, last + 1))
-    return _gaps[:last]
