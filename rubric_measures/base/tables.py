@@ -456,7 +456,7 @@ def in_notebook(tables: Iterable[Table], said: str = "", bars: Mapping[str, Rang
     pages = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    return pages.get_template("notebook.html").render(
+    made: str = pages.get_template("notebook.html").render(
         said=said if "\n" in said else escaped(said),
         bars=[(name, zero, at, line) for name, (zero, *ends) in places.items() for at, *line in [ends] if ends],
         tables=[
@@ -468,6 +468,7 @@ def in_notebook(tables: Iterable[Table], said: str = "", bars: Mapping[str, Rang
             for table in (one.seen_by("people") for one in whole)
         ],
     )
+    return made
 
 
 def _ranged_column(table: Table) -> dict[str, Ranged]:

@@ -23,87 +23,21 @@ from rubric_measures.base.files import path_name, paused_collector, run_of_file
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.corpora.pooling import by_query, texts_of
-from rubric_measures.formats import FORMATS, detect_format
-from rubric_measures.formats.banks import (
-    BY_FACET,
-    BankEntry,
-    bank_entries,
-    bank_of_entries,
-    is_bank,
-    read_bank,
-)
+from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables, judged, queries, reports, support, trec
 from rubric_measures.formats.base import PathName, say_left_out
-from rubric_measures.formats.grade_tables import (
-    OF_TABLES,
-    GradeRow,
-    is_grade_table,
-    records_of_rows,
-)
-from rubric_measures.formats.judged import (
-    NUGGETIZER,
-    RAGDOLL,
-    RequestLine,
-    Toolkit,
-    bank_of_judged,
-    lines_of_grades,
-    passages_of_requests,
-    records_of_judged,
-)
-from rubric_measures.formats.queries import QueryFile, join_queries
-from rubric_measures.formats.reports import (
-    Answer,
-    CitedReport,
-    answer_of_report,
-    grades_of_reports,
-    report_of_answer,
-    say_contradictions,
-)
-from rubric_measures.formats.support import (
-    SupportAnswer,
-    SupportTask,
-    answers_of_judgments,
-    judgments_of_answers,
-    labels_of_support_records,
-    records_of_support_labels,
-)
-from rubric_measures.formats.trec import (
-    read_passage_qrels,
-    run_file,
-    runs_of_files,
-    runs_of_records,
-    spaced_ids,
-    spaced_pairs,
-)
+from rubric_measures.formats.grade_tables import GradeRow
 from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_cells, read_judgments
-from rubric_measures.measures.grades import (
-    BANK_DOC,
-    DIRECT_ITEM,
-    PARTIAL,
-    UNSAID,
-    Grades,
-    all_rows,
-    scale_of_item,
-)
+from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, PARTIAL, UNSAID, Grades, all_rows, scale_of_item
 from rubric_measures.measures.loading import collect_grades, select_queries
+from rubric_measures.records import models
 from rubric_measures.records.merging import merge_records
-from rubric_measures.records.models import (
-    DirectGrade,
-    GradedPassage,
-    JsonRecord,
-    Judgment,
-    PassageData,
-    QueryPassages,
-    RankingEntry,
-    cited_answers,
-    grade_set_key,
-    is_partial,
-    items_of_set,
-    reasons_of,
-)
+from rubric_measures.records.models import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
 from rubric_measures.types.entities import ItemKind, Qrel, Run, TestBank, make_run, sentence_items
 from rubric_measures.types.scales import ASSIGNED, Scale
 
 _LOG = logging.getLogger("rubric_measures")
+# (query, document)
+_Pair = tuple[str, str]
 
 
 def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | None = None) -> list[QueryPassages]:
@@ -123,32 +57,30 @@ def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | 
     if depth is not None and depth < 1:
         raise InputError(f"rankings of depth {depth} are empty; ask for 1 or more")
     groups, runs = list(groups), list(runs)
-    twice = next((name for name, count in Counter(run.run_id for run in runs).items() if count > 1), None)
-    if twice is not None:
-        raise InputError(f"two runs are called {twice!r}; give one of them another name")
-    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
-    spaced = spaced_pairs(known)
-    additions: dict[tuple[str, str], list[RankingEntry]] = {}
+    for name, count in Counter(run.run_id for run in runs).items():
+        if count > 1:
+            raise InputError(f"two runs are called {name!r}; give one of them another name")
+    known = _by_pair(groups)
+    spaced = trec.spaced_pairs(known)
+    additions: dict[_Pair, list[RankingEntry]] = {}
     for run in runs:
-        found: dict[tuple[str, str], RankingEntry] = {}
+        found: dict[_Pair, RankingEntry] = {}
         for query_id, ranking in run.rankings.items():
             ranked = zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True)
             for rank, (doc_id, score) in enumerate(ranked, 1):
                 key = spaced.get((query_id, doc_id), (query_id, doc_id))
                 found[key] = RankingEntry(method=run.run_id, doc_id=key[1], query_id=key[0], rank=rank, score=score)
-        for group in groups:
-            for passage in group.passages:
-                here = (group.query_id, passage.doc_id)
-                if here not in found and any(place.method == run.run_id for place in passage.rankings):
-                    raise InputError(
-                        f"query {here[0]!r}: the records have another ranking of the run {run.run_id!r} (with "
-                        f"{here[1]!r}); give one of the two another name"
-                    )
-        _say_lost(set(found) - known, f"ranked documents of {run.run_id}")
+        for (query_id, doc_id), passage in known.items():
+            if (query_id, doc_id) not in found and any(place.method == run.run_id for place in passage.rankings):
+                raise InputError(
+                    f"query {query_id!r}: the records have another ranking of the run {run.run_id!r} (with "
+                    f"{doc_id!r}); give one of the two another name"
+                )
+        _say_lost(found.keys() - known, f"ranked documents of {run.run_id}")
         for key, place in found.items():
             additions.setdefault(key, []).append(place)
     # Merged once, whatever the number of runs.
-    return _extended(groups, {key: PassageData(rankings=places) for key, places in additions.items()})
+    return _extended(groups, known, {key: PassageData(rankings=places) for key, places in additions.items()})
 
 
 def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list[QueryPassages]:
@@ -158,39 +90,39 @@ def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list
         InputError: the records (or the rows) judge a passage otherwise.
     """
     groups = list(groups)
-    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
-    spaced = spaced_pairs(known)
-    found: dict[tuple[str, str], PassageData] = {}
+    known = _by_pair(groups)
+    spaced = trec.spaced_pairs(known)
+    labels: dict[_Pair, float] = {}
     for row in rows:
-        query_id, doc_id = spaced.get((row.query_id, row.doc_id), (row.query_id, row.doc_id))
-        made = Judgment(doc_id=doc_id, query_id=query_id, relevance=row.relevance, title_query=query_id)
-        before = found.setdefault((query_id, doc_id), PassageData(judgments=[made]))
-        if before.judgments and before.judgments[0].relevance != row.relevance:
+        key = spaced.get((row.query_id, row.doc_id), (row.query_id, row.doc_id))
+        if (before := labels.setdefault(key, row.relevance)) != row.relevance:
             raise InputError(
-                f"query {row.query_id!r}, passage {row.doc_id!r}: judged {before.judgments[0].relevance} and "
-                f"{row.relevance}; judgments of items are no judgments of passages"
+                f"query {row.query_id!r}, passage {row.doc_id!r}: judged {before} and {row.relevance}; judgments of "
+                "items are no judgments of passages"
             )
-    _say_lost(set(found) - known, "judged documents")
-    return _extended(groups, found)
+    _say_lost(labels.keys() - known, "judged documents")
+    said = (Judgment(doc_id=doc, query_id=one, relevance=labels[one, doc], title_query=one) for one, doc in labels)
+    return _extended(groups, known, {(one.query_id, one.doc_id): PassageData(judgments=[one]) for one in said})
 
 
-def _extended(groups: list[QueryPassages], data: Mapping[tuple[str, str], PassageData]) -> list[QueryPassages]:
+def _by_pair(groups: Iterable[QueryPassages]) -> dict[_Pair, GradedPassage]:
+    return {(group.query_id, passage.doc_id): passage for group in groups for passage in group.passages}
+
+
+def _extended(
+    groups: list[QueryPassages], known: Mapping[_Pair, GradedPassage], data: Mapping[_Pair, PassageData]
+) -> list[QueryPassages]:
     """The records, the passages that `data` speaks of with that, too."""
-    further = []
-    for group in groups:
-        said = ((passage, data.get((group.query_id, passage.doc_id))) for passage in group.passages)
-        passages = [
-            GradedPassage(doc_id=passage.doc_id, text=passage.text, paragraph_data=found)
-            for passage, found in said
-            if found is not None
-        ]
-        further.append(QueryPassages(group.query_id, passages))
-    return merge_records([groups, further])
+    further: dict[str, list[GradedPassage]] = {}
+    for key, said in data.items():
+        if key in known:
+            passage = GradedPassage(doc_id=key[1], text=known[key].text, paragraph_data=said)
+            further.setdefault(key[0], []).append(passage)
+    return merge_records([groups, itertools.starmap(QueryPassages, further.items())])
 
 
-def _say_lost(lost: set[tuple[str, str]], what: str) -> None:
-    if lost:
-        query_id, doc_id = min(lost)
+def _say_lost(lost: set[_Pair], what: str) -> None:
+    for query_id, doc_id in sorted(lost)[:1]:
         warn(f"{len(lost)} {what} have no record and are left out (such as {doc_id} of query {query_id})")
 
 
@@ -215,7 +147,7 @@ class Options:
     depth: int | None = None
     grader: str = "qrels"
     run: str | None = None
-    answers: Sequence[Answer] | None = None
+    answers: Sequence[reports.Answer] | None = None
     name: str = "the records"
 
 
@@ -232,8 +164,6 @@ def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Q
         for passage in group.passages:
             for one in passage.judgments:
                 labels.setdefault((one.query_id, passage.doc_id), set()).add(one.relevance)
-    if not labels:
-        raise InputError("the records hold no judgments")
     several = [pair for pair, found in labels.items() if len(found) > 1]
     for query_id, doc_id in several[:1]:
         text = "%d passages have several judgments; the highest is written (such as %s of query %s)"
@@ -242,12 +172,12 @@ def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Q
 
 
 def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[Run]:
-    runs = {run.run_id: run for run in runs_of_records(groups)}
-    if not runs:
-        raise InputError("the records hold no rankings")
-    if options.run is not None and options.run not in runs:
+    runs = {run.run_id: run for run in trec.runs_of_records(groups)}
+    if options.run is None or not runs:
+        return list(runs.values())
+    if options.run not in runs:
         raise UnknownNameError("run", options.run, runs)
-    return list(runs.values()) if options.run is None else [runs[options.run]]
+    return [runs[options.run]]
 
 
 def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> list[GradeRow]:
@@ -256,29 +186,27 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
     rows = []
     listed = [(group, one) for group in groups for one in group.passages]
     sets = {id(one): (*(one.exam_grades or ()), *(one.grades or ())) for _, one in listed}
-    keys = {grade_set_key(entry) for of_one in sets.values() for entry in of_one}
+    keys = {models.grade_set_key(entry) for of_one in sets.values() for entry in of_one}
     prompts, types = prompt_cells(keys), Counter(key[:2] for key in {key[:3] for key in keys})
     for group, passage in listed:
         ranked = [(one.method, one.rank) for one in passage.rankings if one.query_id == group.query_id]
         places: Sequence[tuple[str | None, int | None]] = ranked or [(None, None)]
         for entry in sets[id(passage)]:
-            key = grade_set_key(entry)
+            key = models.grade_set_key(entry)
             prompt = prompts[key] + f" ({key.kind})" * (types[key[:2]] > 1) or None
-            reasons = reasons_of(entry)
-            if isinstance(entry, DirectGrade):
+            reasons = models.reasons_of(entry)
+            if isinstance(entry, models.DirectGrade):
                 found = {DIRECT_ITEM: (entry.label, entry.known_status)}
             else:
-                if is_partial(entry):
+                if models.is_partial(entry):
                     raise InputError(f"{PARTIAL}, and {UNSAID}; grade all")
-                grades, statuses = items_of_set(entry)
+                grades, statuses = models.items_of_set(entry)
                 every = dict.fromkeys((*grades, *statuses))
                 found = {one: (grades.get(one), statuses.get(one, "graded")) for one in every}
             for (run, rank), (item, (grade, status)) in itertools.product(places, found.items()):
                 text, reason = texts.get((group.query_id, item)), reasons.get(item)
                 ids = (group.query_id, passage.doc_id, run, rank, item)
                 rows.append(GradeRow(*ids, text, grade, status, entry.llm, prompt, reason))
-    if not rows:
-        raise InputError("the records hold no grades")
     lost = sum(bool(passage.text.strip()) for _, passage in listed)
     warn("texts of %d passages left out: a table of grades has no place for them", lost)
     return rows
@@ -289,8 +217,8 @@ _JUDGED = ("assignments", "graded answers", "assessments")
 
 
 def _judged_to_grades(lines: Sequence[Any], options: Options) -> list[GradeRow]:
-    options = options if options.bank is not None else replace(options, bank=bank_of_judged(lines))
-    return _records_to_grades(records_of_judged(lines), options)
+    options = options if options.bank is not None else replace(options, bank=judged.bank_of_judged(lines))
+    return _records_to_grades(judged.records_of_judged(lines), options)
 
 
 def _texts_of(bank: TestBank | None) -> dict[tuple[str, str], str]:
@@ -314,7 +242,9 @@ def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryP
         rows = chosen_grades(rows, options.name, options.wanted, options.bank)
     rows = [row if row.grader else row._replace(grader=options.grader) for row in rows]
     texts, _ = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
-    return records_of_rows(rows, options.name, texts=texts, kind=_kind_of(options.bank), scale=options.wanted.scale)
+    return grade_tables.records_of_rows(
+        rows, options.name, texts=texts, kind=_kind_of(options.bank), scale=options.wanted.scale
+    )
 
 
 def _docs(options: Options) -> Any:
@@ -330,15 +260,15 @@ def _docs(options: Options) -> Any:
 
 def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
     texts, names = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
-    queries = spaced_ids(options.bank.items) if options.bank is not None else {}
-    items = spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
+    queries = trec.spaced_ids(options.bank.items) if options.bank is not None else {}
+    items = trec.spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
     named = [
         Qrel(queries.get(query_id, query_id), names.get(doc_id, doc_id), grade, items.get(item_id, item_id))
         for query_id, doc_id, grade, item_id, *_ in rows
     ]
     graded = _item_qrels_to_grades(named, replace(options, bank=None))
     scale, kind = _scale_of(rows, options), _kind_of(options.bank)
-    return records_of_rows(graded, options.name, texts=texts, kind=kind, scale=scale)
+    return grade_tables.records_of_rows(graded, options.name, texts=texts, kind=kind, scale=scale)
 
 
 def _kind_of(bank: TestBank | None) -> ItemKind:
@@ -358,7 +288,7 @@ def _scale_of(rows: Sequence[Qrel], options: Options) -> Scale:
     return options.wanted.scale or said.pop()
 
 
-def _queries_of_requests(lines: Sequence[RequestLine]) -> dict[str, str]:
+def _queries_of_requests(lines: Sequence[judged.RequestLine]) -> dict[str, str]:
     """Query id -> text."""
     texts: dict[str, str] = {}
     for line in lines:
@@ -373,55 +303,46 @@ def _queries_of_requests(lines: Sequence[RequestLine]) -> dict[str, str]:
     return texts
 
 
-def _requests_to_runs(lines: Sequence[RequestLine], options: Options) -> list[Run]:
+def _requests_to_runs(lines: Sequence[judged.RequestLine], options: Options) -> list[Run]:
     """The candidates as one run, by their scores; where these are missing, in their order."""
     rows = []
     for query_id, line in zip(_queries_of_requests(lines), lines, strict=True):
         found = [one for one in line.candidates if not isinstance(one, str) and one.docid]
         if len(found) < len(line.candidates):
             raise InputError(f"query {query_id!r}: a run needs the docid of each candidate")
-        has_scores = all(one.score is not None for one in found)
-        for place, one in enumerate(found):
-            rows.append(
-                (query_id, str(one.docid), one.score if has_scores and one.score is not None else float(-place))
-            )
+        scores = [one.score for one in found if one.score is not None]
+        if len(scores) < len(found):
+            scores = [float(-place) for place in range(len(found))]
+        rows += [(query_id, str(one.docid), score) for one, score in zip(found, scores, strict=True)]
     return [make_run(options.run or run_of_file(options.name), rows)]
 
 
-def _requests_to_records(lines: Sequence[RequestLine], options: Options) -> list[QueryPassages]:
+def _requests_to_records(lines: Sequence[judged.RequestLine], options: Options) -> list[QueryPassages]:
     """The candidates as passages to grade, ranked by the run that they are."""
     runs = _requests_to_runs(lines, options)
     ranked = {query_id: set(found.doc_ids[: options.depth]) for query_id, found in runs[0].rankings.items()}
     groups = [
         QueryPassages(group.query_id, [one for one in group.passages if one.doc_id in ranked.get(group.query_id, ())])
-        for group in passages_of_requests(lines, {})
+        for group in judged.passages_of_requests(lines, {})
     ]
     return add_runs(groups, runs, options.depth)
 
 
 def _part_of(kind: str) -> Bridge:
     """The queries, records, answers or games of an experiment."""
-
-    def bridge(experiment: Any, options: Options) -> Any:
-        found = getattr(experiment, kind)
-        if not found:
-            beside = "; RAGElo keeps verdicts in the file NAME_results.jsonl" if kind == "games" else ""
-            raise InputError(f"the experiment holds no {kind}{beside}")
-        return found
-
-    return bridge
+    return lambda experiment, _: getattr(experiment, kind)
 
 
-def _bank_to_queries(entries: Sequence[Any], _: Options) -> QueryFile:
-    bank = bank_of_entries(entries)
+def _bank_to_queries(entries: Sequence[Any], _: Options) -> queries.QueryFile:
+    bank = banks.bank_of_entries(entries)
     if not bank.query_texts:
         raise InputError("the bank does not give the texts of its queries")
-    return QueryFile(
+    return queries.QueryFile(
         bank.query_texts, {key: text for key, text in bank.facet_texts.items() if key[0] in bank.query_texts}
     )
 
 
-def _records_to_judged(toolkit: Toolkit) -> Bridge:
+def _records_to_judged(toolkit: judged.Toolkit) -> Bridge:
     """Records as judged answers of a toolkit, which lists the items of each query."""
 
     def bridge(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
@@ -435,7 +356,7 @@ def _records_to_judged(toolkit: Toolkit) -> Bridge:
         for query in grades.queries.values():
             for row in all_rows(query):
                 found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
-        return lines_of_grades(toolkit, options.bank, found, *_answers_of_runs(groups))
+        return judged.lines_of_grades(toolkit, options.bank, found, *_answers_of_runs(groups))
 
     return bridge
 
@@ -470,26 +391,26 @@ def _check_assignable(scale: Scale | None) -> None:
         _LOG.warning("the grades' scale was %s; as assignments it is %s (support, partial support)", scale, ASSIGNED)
 
 
-def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options) -> list[SupportAnswer]:
+def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options) -> list[support.SupportAnswer]:
     groups = list(groups)
     grades = _grades(groups, options)
     rows = (row for query in grades.queries.values() for row in query.rows())
     found = {(row.query_id, row.doc_id, row.iteration): row.relevance for row in rows}
-    return labels_of_support_records(groups, found, grades.scale)
+    return support.labels_of_support_records(groups, found, grades.scale)
 
 
-def _judgments_to_labels(tasks: Sequence[SupportTask], options: Options) -> list[SupportAnswer]:
+def _judgments_to_labels(tasks: Sequence[support.SupportTask], options: Options) -> list[support.SupportAnswer]:
     if options.answers is None:
         raise InputError(
             "support judgments say nothing of sentences that cite nothing; name the answers that they are about",
             settings=("answers",),
         )
-    return answers_of_judgments(tasks, options.answers)
+    return support.answers_of_judgments(tasks, options.answers)
 
 
-def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[BankEntry]:
+def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[banks.BankEntry]:
     """The sentences of answers whose citations are judged; other records say nothing of their items but ids."""
-    sentences = {group.query_id: sentence_items(cited_answers(group)) for group in groups}
+    sentences = {group.query_id: sentence_items(models.cited_answers(group)) for group in groups}
     if not any(sentences.values()):
         raise InputError(
             "is no test bank: these graded records name their items by id alone; records of answers with citations "
@@ -499,21 +420,19 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[BankEn
     blank = sum(len(items) - len(kept[query_id]) for query_id, items in sentences.items())
     if blank:
         _LOG.warning("%s without text left out; a bank holds texts", counted(blank, "sentence"))
-    return bank_entries(TestBank(kept))
+    return banks.bank_entries(TestBank(kept))
 
 
-def _reports_to_answers(reports: Sequence[CitedReport], _: Options) -> list[Answer]:
-    grades = sum(len(report.item_grades()) for report in reports)
+def _reports_to_answers(found: Sequence[reports.CitedReport], _: Options) -> list[reports.Answer]:
+    grades = sum(len(report.item_grades()) for report in found)
     warn("%d grades of evaldata.nugget_grades left out; the format item-qrels takes them", grades, settings=("to",))
-    say_contradictions(reports)
-    return [answer_of_report(report) for report in reports]
+    reports.say_contradictions(found)
+    return [reports.answer_of_report(report) for report in found]
 
 
-def _reports_to_item_qrels(reports: Sequence[CitedReport], _: Options) -> list[Qrel]:
+def _reports_to_item_qrels(found: Sequence[reports.CitedReport], _: Options) -> list[Qrel]:
     """What judges put into `evaldata.nugget_grades`; the document is called after the run."""
-    grades = list(grades_of_reports(reports))
-    if not grades:
-        raise InputError("the reports hold no evaldata.nugget_grades")
+    grades = list(reports.grades_of_reports(found))
     rows = [Qrel(one[0], one[1], one.relevance, one.iteration) for one in grades if one.relevance is not None]
     warn("%d entries of evaldata.nugget_grades left out: they have no grade", len(grades) - len(rows))
     return rows
@@ -522,44 +441,50 @@ def _reports_to_item_qrels(reports: Sequence[CitedReport], _: Options) -> list[Q
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
-    ("records", "assignments"): _records_to_judged(NUGGETIZER),
+    ("records", "assignments"): _records_to_judged(judged.NUGGETIZER),
     ("item qrels", "records"): _item_qrels_to_records,
-    ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
+    ("answers", "reports"): lambda answers, _: [reports.report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,
     ("requests", "runs"): _requests_to_runs,
-    ("requests", "queries"): lambda lines, _: QueryFile(_queries_of_requests(lines)),
+    ("requests", "queries"): lambda lines, _: queries.QueryFile(_queries_of_requests(lines)),
     ("requests", "records"): _requests_to_records,
-    ("records", "graded answers"): _records_to_judged(RAGDOLL),
+    ("records", "graded answers"): _records_to_judged(judged.RAGDOLL),
     ("bank", "queries"): _bank_to_queries,
-    ("support labels", "records"): lambda answers, _: records_of_support_labels(answers),
+    ("support labels", "records"): lambda answers, _: support.records_of_support_labels(answers),
     ("records", "support labels"): _records_to_support_labels,
     ("support judgments", "support labels"): _judgments_to_labels,
-    ("support labels", "support judgments"): lambda answers, _: judgments_of_answers(answers),
+    ("support labels", "support judgments"): lambda answers, _: support.judgments_of_answers(answers),
     ("records", "bank"): _records_to_bank,
     ("records", "grades"): _records_to_grades,
-    ("support labels", "grades"): lambda found, options: _records_to_grades(records_of_support_labels(found), options),
+    ("support labels", "grades"): lambda found, options: _records_to_grades(
+        support.records_of_support_labels(found), options
+    ),
     ("item qrels", "grades"): _item_qrels_to_grades,
     ("grades", "records"): _table_to_records,
     **{("experiment", kind): _part_of(kind) for kind in ("queries", "records", "answers", "games")},
-    **{(kind, "records"): lambda lines, _: records_of_judged(lines) for kind in _JUDGED},
-    **{(kind, "bank"): lambda lines, _: bank_entries(bank_of_judged(lines)) for kind in _JUDGED[:2]},
+    **{(kind, "records"): lambda lines, _: judged.records_of_judged(lines) for kind in _JUDGED},
+    **{(kind, "bank"): lambda lines, _: banks.bank_entries(judged.bank_of_judged(lines)) for kind in _JUDGED[:2]},
     **{(kind, "grades"): _judged_to_grades for kind in _JUDGED},
+}
+# What a kind may lack of another, in other words.
+_LACKS = {
+    ("records", "runs"): "the records hold no rankings",
+    ("reports", "item qrels"): "the reports hold no evaldata.nugget_grades",
+    ("experiment", "games"): "the experiment holds no games; RAGElo keeps verdicts in the file NAME_results.jsonl",
 }
 # Kinds that others pass through: assignments give the texts of their queries as a test bank.
 _HUBS = ("bank", "answers", "support labels")
 
 
-def _way(kind: str, target: str) -> list[Bridge] | None:
-    """The bridges from one kind to another: none, one, or two over a hub."""
+def _way(kind: str, target: str) -> list[str] | None:
+    """The kinds from one to another, itself included: one, two, or three over a hub; None where there is no way."""
     if kind == target:
-        return []
+        return [kind]
     if (kind, target) in BRIDGES:
-        return [BRIDGES[kind, target]]
-    for hub in _HUBS:
-        if (kind, hub) in BRIDGES and (hub, target) in BRIDGES:
-            return [BRIDGES[kind, hub], BRIDGES[hub, target]]
-    return None
+        return [kind, target]
+    hub = next((hub for hub in _HUBS if (kind, hub) in BRIDGES and (hub, target) in BRIDGES), None)
+    return None if hub is None else [kind, hub, target]
 
 
 def targets_of(kind: str, kinds: Sequence[str]) -> list[str]:
@@ -571,25 +496,27 @@ def bridged(content: Any, kind: str, target: str, options: Options) -> Any:
     """The content of one kind as another.
 
     Raises:
-        InputError: there is no way, or the content or the options do not do.
+        InputError: there is no way, the content holds nothing of the kind, or the content or the options do not do.
     """
     way = _way(kind, target)
     if way is None:
         raise InputError(f"{kind} cannot become {target}")
-    for bridge in way:
-        content = bridge(content, options)
+    for step in itertools.pairwise(way):
+        content = BRIDGES[step](content, options)
+        if not content:
+            raise InputError(_LACKS.get(step, f"the {step[0]} hold{'s' * (step[0][-1] != 's')} no {step[1]}"))
     return content
 
 
-def read_entries(path: PathName) -> list[BankEntry]:
+def read_entries(path: PathName) -> list[banks.BankEntry]:
     """The entries of a bank in any format that holds one; two columns, or objects, of query ids and texts are one, too.
 
     Raises:
         InputError: the file cannot be opened.
         FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
     """
-    if path_name(path) == "-" or is_bank(path):
-        return read_bank(path)
+    if path_name(path) == "-" or banks.is_bank(path):
+        return banks.read_bank(path)
     try:
         name = detect_format(path)
     except FormatError:
@@ -612,8 +539,15 @@ def read_entries(path: PathName) -> list[BankEntry]:
         raise FormatError(problem, path=error.path, line=error.line, field=error.field) from None
 
 
-# What becomes passages to grade in one place, with the texts of a collection: `pool`.
-_POOLED = ("runs", "qrels", "answers", "reports")
+# What another command makes: passages to grade with the texts of a collection, labels of grades.
+_ELSEWHERE = {
+    **{(kind, "records"): f"`pool` makes passages of {kind}" for kind in ("runs", "qrels", "answers", "reports")},
+    **{
+        (kind, labels): f"`qrels` writes grades as {form}"
+        for kind in ("records", "grades", "item qrels")
+        for labels, form in (("qrels", "qrels"), ("item qrels", "item-qrels"))
+    },
+}
 # Kinds that hold one grade set of records.
 _OF_ONE_GRADER = ("assignments", "support labels", "graded answers")
 
@@ -660,7 +594,7 @@ def convert_files(
 
     def written(content: Any) -> None:
         for run in content if target.kind == "runs" and Path(output).is_dir() else ():
-            keep_inputs(run_file(Path(output), run), *paths, *runs, *qrels)
+            keep_inputs(trec.run_file(Path(output), run), *paths, *runs, *qrels)
         write(output, content)
 
     _check_ways(list(zip(paths, sources, kinds, strict=True)), to, is_told=source is not None)
@@ -695,9 +629,12 @@ def convert_files(
         if target.kind != "records":
             raise InputError(f"{path_name(paths[0])}: runs and judgments can be added to records only")
         with naming(*runs):
-            content = add_runs(content, runs_of_files(runs), options.depth)
+            content = add_runs(content, trec.runs_of_files(runs), options.depth)
         with naming(*qrels):
-            judged = (read_judgments(path) if is_grade_table(path) else read_passage_qrels(path) for path in qrels)
+            judged = (
+                read_judgments(path) if grade_tables.is_grade_table(path) else trec.read_passage_qrels(path)
+                for path in qrels
+            )
             content = add_judgments(content, itertools.chain.from_iterable(judged))
     of_others = (content for content, kind in zip(contents, kinds, strict=True) if kind not in ("records", target.kind))
     with naming(*paths):
@@ -723,26 +660,25 @@ def _unknown(contents: Iterable[Any]) -> Counter[str]:
                 yield from look(one, inner)
 
     for row in itertools.chain.from_iterable(one for one in contents if isinstance(one, list)):
-        names.update(set(look(row, parse_json(bytes(row.raw)))) if isinstance(row, JsonRecord) else ())
+        names.update(set(look(row, parse_json(bytes(row.raw)))) if isinstance(row, models.JsonRecord) else ())
     return names
 
 
 def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: bool) -> None:
     """Refuses files (path, format, kind) that cannot become the format `to`; the user told their format, or did not."""
+    target = FORMATS[to].kind
     for path, name, kind in inputs:
-        if not targets_of(kind, [FORMATS[to].kind]):
-            if FORMATS[to].kind == "records" and kind in _POOLED:
-                raise InputError(f"{path_name(path)}: {name} cannot become {to}; `pool` makes passages of {kind}")
-            if FORMATS[to].kind in ("qrels", "item qrels") and kind in ("records", "grades", "item qrels"):
-                raise InputError(f"{path_name(path)}: {name} cannot become {to}; `qrels` writes grades as {to}")
-            ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
-            told = "" if is_told else "; its content told its format"
-            if not is_told and name == "queries" and FORMATS[to].kind == "bank":
-                told += ": a table of items is bank:csv"
-            raise InputError(
-                f"{path_name(path)}: {name} cannot become {to}; it can become: {', '.join(ways)}{told}",
-                settings=() if is_told else ("source",),
-            )
+        if targets_of(kind, [target]):
+            continue
+        ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
+        told = "" if is_told else "; its content told its format"
+        if not is_told and name == "queries" and target == "bank":
+            told += ": a table of items is bank:csv"
+        other = _ELSEWHERE.get((kind, target))
+        raise InputError(
+            f"{path_name(path)}: {name} cannot become {to}; {other or 'it can become: ' + ', '.join(ways) + told}",
+            settings=() if is_told or other else ("source",),
+        )
 
 
 def _check_options(options: Options, kinds: Sequence[str], to: str) -> None:
@@ -751,7 +687,7 @@ def _check_options(options: Options, kinds: Sequence[str], to: str) -> None:
     chosen = set(options.wanted.given)
     # Item qrels may not say their scale, and records must.
     says_scale = chosen == {"scale"} and "item qrels" in kinds and target == "records"
-    is_of_table = "grades" in kinds and chosen <= {*OF_TABLES, "scale"} and target != "grades"
+    is_of_table = "grades" in kinds and chosen <= {*grade_tables.OF_TABLES, "scale"} and target != "grades"
     if chosen and not (says_scale or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)):
         raise InputError(
             f"{options.wanted}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; {to} keeps all "
@@ -784,13 +720,13 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
     if kind == "records":
         return merge_records(contents)
     if kind == "queries":
-        return join_queries(contents)
+        return queries.join_queries(contents)
     if kind in ("leaderboard", "experiment"):
         raise InputError(f"{kind}s are converted one by one")
     rows = [row for content in contents for row in content]
     if kind == "bank":
         # Says what contradicts.
-        bank_of_entries(rows, says=False)
+        banks.bank_of_entries(rows, says=False)
     elif kind in ("qrels", "item qrels"):
         labels: dict[tuple[str, str, str], int] = {}
         for row in rows:
@@ -812,7 +748,7 @@ _KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
         ("assignments", "graded answers", "assessments", "argue judgments", "support labels", "support judgments"),
         attrgetter("key"),
     ),
-    "bank": lambda entry: (id(entry),) if entry.form in BY_FACET else (entry.query_id,),
+    "bank": lambda entry: (id(entry),) if entry.form in banks.BY_FACET else (entry.query_id,),
     "requests": lambda line: (line.query_id or line.query,),
     "reports": lambda report: (report.query_id, report.run_name),
     "answers": lambda answer: (answer.query_id, answer.run_id),

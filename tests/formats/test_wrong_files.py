@@ -140,7 +140,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("ragdoll:graded", [GRADED | {"qid": ""}], ":1: qid: "),
     ("ragdoll:graded", [GRADED | {"criteria": [CRITERION | {"weight": float("inf")}]}], ":1: criteria[0].weight: "),
     ("ragdoll:graded", [GRADED | {"criteria": [CRITERION | {"verdict": 1}]}], ":1: criteria[0].verdict: "),
-    ("ragdoll:graded", [GRADED | {"more": float("nan")}], ":1: more: Input should be a finite number"),
+    ("ragdoll:graded", [GRADED | {"more": float("nan")}], ":1: more: expected a finite number"),
     ("ragdoll:battles", [BATTLE | {"judge_verdict": "C"}], ":1: judge_verdict: expected A, B, Tie or Tie (Both Bad)"),
     ("ragdoll:battles", [BATTLE | {"preferred_run_id": "x"}], ":1: preferred_run_id is 'x', the verdict says 'y'"),
     ("ragdoll:battles", [BATTLE | {"pair": ["x", "z"]}], ":1: assistant_a_run_id and assistant_b_run_id are not the"),
