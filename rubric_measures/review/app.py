@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import json
 import logging
 import os
+import re
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,16 +60,6 @@ HEADERS = {
 LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
-def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach a server that listens at the address."""
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
-
-
 def address_of(bind: str) -> tuple[str, int]:
     """Address and port of HOST:PORT; an IPv6 address may stand in brackets.
 
@@ -93,7 +83,8 @@ def check_bind(bind: str, allow_remote: str | None = None) -> frozenset[str]:
         InputError: the address is not a loopback one and the user did not say that others may connect.
     """
     address = address_of(bind)[0]
-    if not is_loopback(address) and not allow_remote:
+    is_local = address == "localhost" or re.fullmatch(r"127(\.\d+){3}|::1", address)
+    if not is_local and not allow_remote:
         text = f"{address}: other machines could connect; if they shall, say what they call this machine"
         raise InputError(text, settings=("allow_remote",))
     return LOCAL_NAMES | {_in_url(address.lower())} | ({allow_remote.lower()} if allow_remote else set())
@@ -152,7 +143,7 @@ def open_review(
         state: the file of what assessors did; None takes one beside the records.
         measures: of the impact screen; by default the usual ones, or those of citations where these were judged.
             Levels that are left out are the scale's.
-        grader: whose grades are reviewed; the first grader of the file if None.
+        grader: whose grades are reviewed, where the file has those of several graders.
         assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
         audit: how many passages the audit has, five items of each.

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -33,11 +33,9 @@ from rubric_measures.measures.grade_sets import (
     is_blind_set,
     prompt_cells,
     scale_of_set,
-    undecided,
 )
 from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records.models import (
-    DirectGrade,
     GradedPassage,
     GradeSetKey,
     ItemGradeSet,
@@ -60,8 +58,7 @@ def left_note(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) ->
         snapshot: what assessors did.
         earlier: assessor -> the grades that the records have of them, from earlier reviews.
     """
-    said = [(name, cell, one) for cell, by in snapshot.grades.items() for name, one in by.items()]
-    given = {(name, cell) for name, cell, one in said if one.stands is not None}
+    given = {(name, cell) for cell, by in snapshot.grades.items() for name in by if by[name].stands is not None}
     given |= {(name, cell) for name, cells in earlier.items() for cell in cells}
     count = sum((cell.query_id, cell.item_id) in snapshot.left for _, cell in given)
     if not count:
@@ -310,11 +307,10 @@ def load_material(
         graded: graded records; grades by assessors in it are not reviewed, and count in the grader's place. Without
             any grade it is a draft of the bank that is reviewed.
         bank: the test bank, in any format that holds one.
-        wanted: which grade set is reviewed; of several that pass, the one that comes first by model and prompt.
+        wanted: which grade set is reviewed.
 
     Raises:
-        InputError: no grades of items of the bank pass; that model graded them with that prompt in several settings;
-            or the scale of the grades is not known.
+        InputError: no grades of items of the bank pass, or those of several graders; or their scale is not known.
         FormatError: a file cannot be read.
     """
     name = os.fspath(graded)
@@ -325,13 +321,13 @@ def load_material(
     wanted = wanted or Grader()
     keys = grade_sets(machine)
     prompts = prompt_cells(keys)
-    # Sets that are taken for one have a key of their own among those that pass.
-    chosen = _first_set(machine, grade_sets(machine, wanted), wanted, name, the_bank)
+    # Of each item the grade that was given is shown, and assessors' beside it. Labels of whole passages are none.
+    chosen = replace(wanted, assessors=None, grade=None)
     selector = GradeSetSelector(chosen, name)
     checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
     is_draft = wanted == Grader() and not grade_sets(groups)
     if not selector.found and not is_draft:
-        raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
+        raise selector.nothing_found(" in items of the bank")
     found = next(iter(selector.found), None)
     scale = known_scale(selector.scale) if found else SELF_RATING
     if scale.lowest < HELD[0] or scale.highest > HELD[1]:
@@ -400,41 +396,29 @@ def grader_name(llm: str, prompt_class: str) -> str:
     return f"{llm} {prompt_class}".strip()
 
 
-def _first_set(
-    groups: Sequence[QueryPassages], keys: Iterable[GradeSetKey], wanted: Grader, name: str, bank: TestBank
-) -> Grader:
-    """The filter for the first grade set that passes and has grades of the bank; the filter itself where there is none.
-
-    Raises:
-        InputError: sets of other settings are called alike.
-    """
-    passing: dict[GradeSetKey, Grader] = {}
-    told: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
-    for key in keys:
-        # Of each item the grade that was given is shown, and assessors' beside it.
-        exact = replace(wanted.only(key), assessors=None, grade=None)
-        # Labels of whole passages are no grades of items.
-        may = key.kind != "direct" and (not passing or next(iter(passing))[:3] == key[:3])
-        selector = GradeSetSelector(exact, name)
-        if may and wanted.passes(key, lambda: ()) and _finds(selector, groups, bank):
-            passing[key] = exact
-            told |= selector.found
-    if len(passing) > 1:
-        raise undecided(name, passing, told)
-    return next(iter(passing.values()), wanted)
-
-
-def _finds(selector: GradeSetSelector, groups: Sequence[QueryPassages], bank: TestBank) -> bool:
-    """Whether there are grades of the bank."""
-    for group in groups:
-        items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
-        if any(selector.choose(passage, items) is not None for passage in group.passages):
-            return True
-    return False
-
-
-Order = Literal["disagreement", "influence", "uncertainty", "audit", "query", "decide", "differ"]
-ORDERS: tuple[Order, ...] = ("disagreement", "influence", "uncertainty", "audit", "query")
+# What each queue is called and what it is for, in the order of the first screen.
+ORDERS: dict[str, tuple[str, str]] = {
+    "decide": (
+        "To decide",
+        "Grades of yours that differ from the grader's. Keep yours, or accept the grader's.",
+    ),
+    "audit": (
+        "Audit",
+        "Passages at random, some items of each: how often the grader is right, and whether runs really differ.",
+    ),
+    "influence": (
+        "Most influential on the leaderboard",
+        "Grades that most pairs of runs turn on: a wrong one here moves ranks. Less blind than an audit: where few "
+        "passages of an item come, one of them probably covers it.",
+    ),
+    "disagreement": ("Graders disagree", "Where graders or assessors say different things, so that one is wrong."),
+    "differ": (
+        "Assessors differ",
+        "To settle: change your grade, or let the median stand. What the adjudicator decides here counts for all.",
+    ),
+    "uncertainty": ("Grader least certain", "Where the grader gave its own grade the least probability."),
+    "query": ("All grades, query by query", "To check whole queries, passage by passage."),
+}
 
 
 def _far(material: Material) -> int:
@@ -458,7 +442,7 @@ class QueueChoice:
         judges: of the order `differ`: the assessor is the adjudicator, who decides what others differ on.
     """
 
-    order: Order = "disagreement"
+    order: str = "disagreement"
     query_id: str = ""
     assessor: str = ""
     queries: tuple[str, ...] = ()

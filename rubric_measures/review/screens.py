@@ -24,7 +24,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.measures.checked import CheckedGrade
 from rubric_measures.measures.grade_sets import HUMAN
 from rubric_measures.pages.frame import environment
-from rubric_measures.review.queues import Order, QueueChoice, waits_for, words_of
+from rubric_measures.review.queues import ORDERS, QueueChoice, waits_for, words_of
 from rubric_measures.review.session import (
     FEW,
     Exported,
@@ -36,6 +36,7 @@ from rubric_measures.review.session import (
     inside,
     note_of,
     progress_rows,
+    queue_of,
 )
 from rubric_measures.review.store import (
     ADJUDICATE,
@@ -151,7 +152,7 @@ def action(review: Review, asked: Asked, field: str) -> tuple[str, str] | None:
 def page(template: str, review: Review, asked: Asked, *, status: int = 200, **values: Any) -> ScreenAnswer:
     """A page of the review, with what all of them have."""
     deciding = QueueChoice("decide", assessor=asked.assessor)
-    to_decide = len(review.queue(deciding, review.store.snapshot())) if asked.assessor else 0
+    to_decide = len(queue_of(review, deciding, review.store.snapshot())) if asked.assessor else 0
     content = render(
         template,
         review=review,
@@ -197,13 +198,6 @@ _WORD = re.compile(r"\w+")
 _RANGES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _UNSPACED = re.compile(f"[{_RANGES}]+")
 _TOKEN = re.compile(rf"[{_RANGES}]+|[^\W{_RANGES}]+|\W+")
-# Scripts of one stemmer each; the others are Latin.
-_SCRIPTS = {
-    "russian": re.compile("[\u0400-\u04ff]"),
-    "arabic": re.compile("[\u0600-\u06ff]"),
-    "greek": re.compile("[\u0370-\u03ff]"),
-    "hindi": re.compile("[\u0900-\u097f]"),
-}
 
 
 @cache
@@ -221,23 +215,15 @@ class Piece(NamedTuple):
 
 
 def _language(text: str) -> str:
-    """The language of an item: by its script, or by its common words; English where nothing tells."""
-    for language, script in _SCRIPTS.items():
-        if script.search(text):
-            return language
+    """The language of an item, by its common words; English where nothing tells."""
     words = set(_WORD.findall(text.casefold()))
     # Of as many common words in two languages the first one counts.
     return max(_common(), key=lambda language: len(words & _common()[language]))
 
 
-@lru_cache(maxsize=16)
-def _stemmer(language: str) -> snowballstemmer.stemmer:
-    return snowballstemmer.stemmer(language)
-
-
 @lru_cache(maxsize=1 << 14)
 def _stem(word: str, language: str) -> str:
-    return str(_stemmer(language).stemWord(word))
+    return str(snowballstemmer.stemmer(language).stemWord(word))
 
 
 def mark_words(passage: str, *sources: str) -> list[Piece]:
@@ -249,8 +235,7 @@ def mark_words(passage: str, *sources: str) -> list[Piece]:
     ['pigment']
     """
     language = _language(" ".join(sources))
-    common = _common().get(language, frozenset())
-    words = {word for source in sources for word in _WORD.findall(source.casefold())} - common
+    words = {word for source in sources for word in _WORD.findall(source.casefold())} - _common()[language]
     wanted = {_stem(word, language) for word in words}
     pairs = {run[at : at + 2] for source in sources for run in _UNSPACED.findall(source) for at in range(len(run) - 1)}
     pieces: list[Piece] = []
@@ -265,29 +250,6 @@ def mark_words(passage: str, *sources: str) -> list[Piece]:
 
 
 _MOST_BUTTONS = 21
-# What each queue is called and what it is for, in the order of the first screen.
-_ORDERS: dict[Order, tuple[str, str]] = {
-    "decide": (
-        "To decide",
-        "Grades of yours that differ from the grader's. Keep yours, or accept the grader's.",
-    ),
-    "audit": (
-        "Audit",
-        "Passages at random, some items of each: how often the grader is right, and whether runs really differ.",
-    ),
-    "influence": (
-        "Most influential on the leaderboard",
-        "Grades that most pairs of runs turn on: a wrong one here moves ranks. Less blind than an audit: where few "
-        "passages of an item come, one of them probably covers it.",
-    ),
-    "disagreement": ("Graders disagree", "Where graders or assessors say different things, so that one is wrong."),
-    "differ": (
-        "Assessors differ",
-        "To settle: change your grade, or let the median stand. What the adjudicator decides here counts for all.",
-    ),
-    "uncertainty": ("Grader least certain", "Where the grader gave its own grade the least probability."),
-    "query": ("All grades, query by query", "To check whole queries, passage by passage."),
-}
 
 
 def choice_of(review: Review, asked: Asked) -> QueueChoice:
@@ -296,17 +258,16 @@ def choice_of(review: Review, asked: Asked) -> QueueChoice:
     Raises:
         InputError: there is no such order or query.
     """
-    name = asked.get("order", "query")
-    order = next((order for order in _ORDERS if order == name), None)
-    if order is None:
-        raise InputError(f"there is no order {name!r}; there are {', '.join(_ORDERS)}")
+    order = asked.get("order", "query")
+    if order not in ORDERS:
+        raise InputError(f"there is no order {order!r}; there are {', '.join(ORDERS)}")
     query_id = asked.get("query")
     if query_id and query_id not in review.material.queries:
         raise InputError(f"the records have no query {query_id!r}")
     return queue_choice(review, order, asked.assessor, query_id)
 
 
-def queue_choice(review: Review, order: Order, assessor: str, query_id: str = "") -> QueueChoice:
+def queue_choice(review: Review, order: str, assessor: str, query_id: str = "") -> QueueChoice:
     """The queue of an order, for an assessor."""
     mine = assessor if order in ("decide", "differ") else ""
     judges = order == "differ" and bool(assessor) and assessor == review.adjudicator
@@ -330,7 +291,7 @@ class Seat:
     def __init__(self, review: Review, choice: QueueChoice, assessor: str) -> None:
         self.review, self.choice, self.assessor = review, choice, assessor
         self.snapshot = review.store.snapshot()
-        self.queue = review.queue(choice, self.snapshot)
+        self.queue = queue_of(review, choice, self.snapshot)
 
     def said(self, cell: CellKey) -> AssessorGrade | None:
         """What the assessor says of a cell."""
@@ -394,7 +355,7 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
 def _cards(review: Review, asked: Asked) -> ScreenAnswer:
     query_id = choice_of(review, asked).query_id
     cards: list[dict[str, Any]] = []
-    for order, (name, purpose) in _ORDERS.items():
+    for order, (name, purpose) in ORDERS.items():
         seat = Seat(review, queue_choice(review, order, asked.assessor, query_id), asked.assessor)
         cards.append({"order": order, "name": name, "purpose": purpose, **seat.progress(), "start": seat.start()})
     snapshot = review.store.snapshot()

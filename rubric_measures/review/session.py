@@ -15,21 +15,23 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from itertools import combinations, groupby, pairwise
+from itertools import chain, combinations, groupby, pairwise
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
+from scipy.stats import kendalltau, rankdata
 
 from rubric_measures.analysis.audits import GUESSED_AGREEMENT, Audit, AuditPlan, Truth, make_audit, sentence
-from rubric_measures.analysis.resampling import Interval
+from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
@@ -46,6 +48,7 @@ from rubric_measures.measures.grade_sets import (
     is_blind_set,
 )
 from rubric_measures.measures.grades import Grades, QueryGrades
+from rubric_measures.measures.labels import LabelSource
 from rubric_measures.measures.loading import select_query
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.records.models import (
@@ -115,15 +118,15 @@ class AgreementRow(NamedTuple):
         second: another assessor, or the grader.
         pairs: how many grades both gave.
         exact: share of equal ones, in [0, 1].
-        numbers: `kappa` (Cohen's), `quadratic_kappa` and `alpha_ordinal` (Krippendorff's) -> the value, None where
-            chance explains all, and its 95 % interval over queries; none of them where a grade has a fraction.
+        found: what the command `agreement` says of the same grades, with the same intervals; None where a grade has a
+            fraction.
     """
 
     first: str
     second: str
     pairs: int
     exact: float
-    numbers: Mapping[str, tuple[float | None, Interval]]
+    found: SourceAgreement | None
 
 
 def progress_rows(
@@ -137,12 +140,11 @@ def progress_rows(
         names: of those who have a row in any case.
     """
     before = {assessor: len(cells) for assessor, cells in (earlier or {}).items()}
-    said = [(assessor, one, all_of) for all_of in snapshot.grades.values() for assessor, one in all_of.items()]
     rows = []
-    for assessor in sorted({assessor for assessor, *_ in said} | before.keys() | set(names)):
-        mine = [one for name, one, _ in said if name == assessor]
+    for assessor in sorted({*before, *names, *chain.from_iterable(snapshot.grades.values())}):
+        mine = [by[assessor] for by in snapshot.grades.values() if assessor in by]
         undecided = sum(one.grade is None and one.final is None for one in mine)
-        waiting = sum(name == assessor and waits_for(all_of, name) for name, _, all_of in said)
+        waiting = sum(waits_for(by, assessor) for by in snapshot.grades.values())
         kinds = Counter(one.decision for one in mine)
         decided = (kinds["override"], kinds["accept"], before.get(assessor, 0), kinds[ADJUDICATE])
         rows.append(AssessorRow(assessor, len(mine), undecided, waiting, *decided))
@@ -190,20 +192,11 @@ def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]
 
 
 def _agreement(name: str, other: str, a: Mapping[CellKey, float], b: Mapping[CellKey, float]) -> AgreementRow:
-    """What the command `agreement` says of the same grades, with the same intervals."""
-    from rubric_measures.analysis.label_sources import compare_sources
-    from rubric_measures.measures.labels import LabelSource
-
     both = sorted(a.keys() & b.keys())
     exact = sum(a[cell] == b[cell] for cell in both) / len(both)
-    if any(one[cell] % 1 for one in (a, b) for cell in both):
-        return AgreementRow(name, other, len(both), exact, {})
-    found = compare_sources([LabelSource(name, {cell: one[cell] for cell in both}) for one in (a, b)])
-    numbers = {
-        one: (getattr(found.agreement, one), found.intervals[one])
-        for one in ("kappa", "quadratic_kappa", "alpha_ordinal")
-    }
-    return AgreementRow(name, other, len(both), exact, numbers)
+    sources = [LabelSource(name, {cell: one[cell] for cell in both}) for one in (a, b)]
+    is_whole = not any(grade % 1 for one in sources for grade in one.labels.values())
+    return AgreementRow(name, other, len(both), exact, compare_sources(sources) if is_whole else None)
 
 
 # A pause is no work; what a passage takes before anybody worked, with five items.
@@ -335,9 +328,7 @@ class ImpactRow(NamedTuple):
     @property
     def change(self) -> int:
         """Places won (positive) or lost; 0 where the run has no score on a side."""
-        if self.rank_before is None or self.rank_after is None:
-            return 0
-        return self.rank_before - self.rank_after
+        return self.rank_before - self.rank_after if self.rank_before and self.rank_after else 0
 
 
 @dataclass(frozen=True)
@@ -365,11 +356,6 @@ class Impact:
     tau: float | None = None
     changed_before: int = 0
     without_items: int = 0
-
-    @property
-    def moved(self) -> int:
-        """Runs whose rank changes."""
-        return sum(row.change != 0 for row in self.rows)
 
 
 def impact_of(material: Material, measures: Sequence[Measure], snapshot: Snapshot) -> list[Impact]:
@@ -431,28 +417,22 @@ def _means(
     return {str(measure): {run: cells[run][str(measure)].mean for run in run_ids} for measure in measures}
 
 
-def _tau(rows: Sequence[ImpactRow]) -> float | None:
-    from rubric_measures.analysis.correlation import correlate
-
-    # Ranks, because sums that differ in the last bit only are ties here too.
-    pairs = [(-row.rank_before, -row.rank_after) for row in rows if row.rank_before and row.rank_after]
-    if len(pairs) < 2:
-        return None
-    return correlate([before for before, _ in pairs], [after for _, after in pairs], "kendall", test=False).value
-
-
 def _rows(before: Mapping[str, float | None], after: Mapping[str, float | None]) -> list[ImpactRow]:
-    ranks_before, ranks_after = _ranks(before), _ranks(after)
-    rows = [ImpactRow(run, before[run], after[run], ranks_before[run], ranks_after[run]) for run in before]
+    was, now = _ranks(before), _ranks(after)
+    rows = [ImpactRow(run, before[run], after[run], was.get(run), now.get(run)) for run in before]
     return sorted(rows, key=lambda row: (row.rank_after or len(rows) + 1, row.run_id))
 
 
-def _ranks(means: Mapping[str, float | None]) -> dict[str, int | None]:
-    # Sums that differ in the last bit only are ties, as in τ and in the statistics of items.
-    rounded = {run: round(value, 12) for run, value in means.items() if value is not None}
-    return {
-        run: 1 + sum(other > rounded[run] for other in rounded.values()) if run in rounded else None for run in means
-    }
+def _ranks(means: Mapping[str, float | None]) -> dict[str, int]:
+    # Sums that differ in the last bit only are ties, as in the statistics of items; so τ is of ranks.
+    known = {run: -round(value, 12) for run, value in means.items() if value is not None}
+    return dict(zip(known, rankdata([*known.values()], "min").astype(int).tolist(), strict=True))
+
+
+def _tau(rows: Sequence[ImpactRow]) -> float | None:
+    pairs = [(row.rank_before, row.rank_after) for row in rows if row.rank_before and row.rank_after]
+    tau = float(kendalltau(*zip(*pairs, strict=True)).statistic) if len(pairs) > 1 else math.nan
+    return None if math.isnan(tau) else tau
 
 
 def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey, float | None, float]]:
@@ -519,13 +499,9 @@ class Review:
     def prepare(self) -> None:
         """Computes what every screen needs, before the first one is asked for."""
         for order in ORDERS:
-            self.queue(QueueChoice(order), self.store.snapshot())
+            queue_of(self, QueueChoice(order), self.store.snapshot())
         # Says what is wrong with the measures.
         impact_of(self.material, self.measures, self.store.snapshot())
-
-    def queue(self, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
-        """The queue of a choice, without items that count no more."""
-        return _queue_of(self, choice, snapshot)
 
     def audit(self, snapshot: Snapshot) -> Audit:
         """The audit of the grades that count, and that can still be given blindly."""
@@ -535,7 +511,8 @@ class Review:
 
 
 @lru_cache(maxsize=24)
-def _queue_of(review: Review, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
+def queue_of(review: Review, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
+    """The queue of a choice, without items that count no more."""
     audit = cells_of(review.audit(snapshot)) if choice.order == "audit" else ()
     return make_queue(review.material, choice, snapshot, audit)
 

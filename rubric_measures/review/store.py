@@ -335,11 +335,11 @@ def new_items(snapshot: Snapshot, kind: str, payload: Mapping[str, Any]) -> list
     if kind == "item_add":
         return [item_of(payload)]
     if kind == "item_split":
-        fields = _fields(state_of(snapshot, payload["key"]).item)
+        fields = structs.asdict(state_of(snapshot, payload["key"]).item)
         return [item_of({**fields, "gold_answers": (), "text": text}) for text in payload["texts"]]
     if kind == "item_merge":
         states = [state_of(snapshot, key) for key in payload["keys"]]
-        return [item_of({**_fields(states[0].item), **_joined(states), "text": payload["text"]})]
+        return [item_of({**structs.asdict(states[0].item), **_joined(states), "text": payload["text"]})]
     return []
 
 
@@ -407,19 +407,10 @@ def _joined(states: Sequence[ItemState]) -> dict[str, Any]:
     return {"gold_answers": tuple(answers), "importance": importance, "weight": max(weights, default=None)}
 
 
-def _fields(item: RubricItem) -> dict[str, Any]:
-    return {
-        "query_id": item.query_id,
-        "facet_id": item.facet_id,
-        "kind": item.kind,
-        **{name: getattr(item, name) for name in _FIELDS},
-    }
-
-
 def _edited(snapshot: Snapshot, state: ItemState, payload: Mapping[str, Any]) -> tuple[str, RubricItem]:
     """What changed, and the item: a reworded one has a new id, because its grades were given to other words; a
     corrected one keeps its grades."""
-    made = item_of({**_fields(state.item), **{name: payload[name] for name in _FIELDS if name in payload}})
+    made = item_of({**structs.asdict(state.item), **{name: payload[name] for name in _FIELDS if name in payload}})
     if made.text != state.item.text and not payload.get("same_meaning", False):
         _refuse_twin(snapshot, made, state.key)
     else:

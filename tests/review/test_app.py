@@ -19,6 +19,7 @@ import pytest
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import listen, make_app
 from rubric_measures.review.queues import load_material
@@ -51,7 +52,7 @@ class Server:
 
     def __init__(self, folder: Path, *more: str, command: Sequence[str] = ()) -> None:
         usual = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
-        words = [*(command or usual), *more]
+        words = [*(command or usual), *([] if command or "--grader" in more else ["--grader", "model"]), *more]
         if "--bind" not in words:
             words += ["--bind", "127.0.0.1:"]
         place = words.index("--bind") + 1
@@ -367,7 +368,7 @@ def test_wrong_host_missing_token_and_foreign_forms_are_refused(server: Server) 
 def test_a_state_file_that_another_program_keeps_locked_is_said(tmp_path: Path) -> None:
     """A page that says so, and nothing is kept; once the file is free, the same form goes through."""
     folder = make_project(tmp_path)
-    material = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl")
+    material = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl", Grader("model"))
     store = ReviewStore(folder / "state.sqlite", material.bank, patience=0.05)
     review = Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder, "ada")
     app = make_app(review, {"localhost"}, "t", "s")
@@ -410,7 +411,7 @@ def test_wrong_addresses_are_one_line_not_a_traceback(server: Server) -> None:
 
 def test_what_goes_wrong_with_a_connection_is_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = make_project(tmp_path)
-    command = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
+    command = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl"), "--grader", "model"]
     assert main([*command, "--bind", "127.0.0.1:99999"]) == 2
     assert "a port is 0 to 65535" in capsys.readouterr().err
     running = Server(folder, "--assign", "human:ada=q1", "--assessor", "human:zoe")
@@ -438,7 +439,7 @@ def test_what_goes_wrong_with_a_connection_is_no_traceback(tmp_path: Path, capsy
 
 def test_other_machines_need_a_flag_and_a_token(tmp_path: Path) -> None:
     make_project(tmp_path)
-    command = ["review", str(tmp_path / "graded.jsonl.gz"), "--bank", str(tmp_path / "bank.jsonl")]
+    command = ["review", str(tmp_path / "graded.jsonl.gz"), "--bank", str(tmp_path / "bank.jsonl"), "--grader", "model"]
     command += ["--bind", "0.0.0.0:0"]
     result = subprocess.run([sys.executable, "-m", "rubric_measures", *command], capture_output=True, text=True)
     assert result.returncode == 2 and "--allow-remote" in result.stderr and "Traceback" not in result.stderr

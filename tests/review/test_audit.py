@@ -19,7 +19,7 @@ from rubric_measures.review import screens
 from rubric_measures.review.app import open_review
 from rubric_measures.review.queues import QueueChoice
 from rubric_measures.review.screens import Asked
-from rubric_measures.review.session import Review
+from rubric_measures.review.session import Review, queue_of
 from rubric_measures.review.store import CellKey
 from tests.example_records import grade_set, passage, write_lines
 
@@ -55,7 +55,7 @@ def make_files(folder: Path, seed: int = 1) -> tuple[str, str]:
 
 
 def asked_cells(review: Review) -> list[CellKey]:
-    return list(review.queue(QueueChoice("audit"), review.store.snapshot()))
+    return list(queue_of(review, QueueChoice("audit"), review.store.snapshot()))
 
 
 def card(review: Review) -> str:

@@ -16,7 +16,7 @@ from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.review import screens
 from rubric_measures.review.queues import QueueChoice, load_material
 from rubric_measures.review.screens import Asked
-from rubric_measures.review.session import Review, export_review
+from rubric_measures.review.session import Review, export_review, queue_of
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
 
@@ -144,7 +144,7 @@ def test_graded_cells_do_not_tell_how_far_graders_lie_apart_in_those_between(tmp
         review = open_review(tmp_path / name, grades)
         for cell in (A, B):
             review.store.grade("ada", cell, 2, 5)
-        queues.append(list(review.queue(QueueChoice("disagreement"), review.store.snapshot())))
+        queues.append(list(queue_of(review, QueueChoice("disagreement"), review.store.snapshot())))
     assert queues[0] == queues[1] and len(queues[0]) == 4
 
 

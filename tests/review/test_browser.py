@@ -24,6 +24,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.store import ReviewStore
 from tests.browser import Browser, check_page, needs_browser, violations
@@ -138,7 +139,7 @@ def test_fifty_cells_of_the_example_are_graded_by_keyboard(tmp_path: Path) -> No
     for name in ("graded.jsonl.gz", "questions.jsonl"):
         (tmp_path / name).write_bytes((example / name).read_bytes())
     (tmp_path / "questions.jsonl").rename(tmp_path / "bank.jsonl")
-    material = load_material(tmp_path / "graded.jsonl.gz", tmp_path / "bank.jsonl")
+    material = load_material(tmp_path / "graded.jsonl.gz", tmp_path / "bank.jsonl", Grader("lexical:1"))
     keys, count = list[str](), 0
     for _, passage_cells in groupby(material.cells, key=lambda cell: cell[:2]):
         if count >= 50:
@@ -152,7 +153,7 @@ def test_fifty_cells_of_the_example_are_graded_by_keyboard(tmp_path: Path) -> No
             differing += differs
         # What differs in a passage is decided before the next one: theirs stands.
         keys += [Keys.ENTER] * differing
-    running = Server(tmp_path)
+    running = Server(tmp_path, "--grader", "lexical:1")
     ada = Browser(tmp_path / "ada", running.link, "ada")
     try:
         ada.open("check?order=query&" + urlencode(dict(zip("qdi", material.cells[0], strict=True))))
@@ -450,7 +451,7 @@ def test_an_assessor_gives_grades_of_two_digits_with_the_keyboard(tmp_path: Path
     finally:
         ada.driver.quit()
         running.kill()
-    review = load_material(tmp_path / "graded.jsonl.gz", tmp_path / "bank.jsonl")
+    review = load_material(tmp_path / "graded.jsonl.gz", tmp_path / "bank.jsonl", Grader("model"))
     with closing(ReviewStore(tmp_path / "graded.jsonl.gz.review.sqlite", review.bank, scale=review.scale)) as store:
         said = store.snapshot().grades
         assert [said[cell]["ada"].grade for cell in review.cells] == [highest, 1, 10 if highest == 10 else 98]

@@ -27,6 +27,7 @@ from rubric_measures.review.session import (
     agreement_rows,
     export_review,
     impact_of,
+    queue_of,
 )
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import grade_set, passage, write_lines
@@ -108,10 +109,11 @@ def test_agreement_on_the_page_is_that_of_the_export(
             whole = json.loads(capsys.readouterr().out)
             said = whole["agreement"]
             assert (said["pairs"], said["exact_match"]) == (row.pairs, pytest.approx(row.exact))
-            assert {*row.numbers} == {"kappa", "quadratic_kappa", "alpha_ordinal"}
-            for name, (value, _) in row.numbers.items():
+            assert row.found is not None
+            for name in ("kappa", "quadratic_kappa", "alpha_ordinal"):
+                value = getattr(row.found.agreement, name)
                 assert said[name] == (value if value is None else pytest.approx(value)), name
-            ends, interval = whole["intervals"]["kappa"], row.numbers["kappa"][1]
+            ends, interval = whole["intervals"]["kappa"], row.found.intervals["kappa"]
             assert (interval.low, interval.high) == (pytest.approx(ends["low"]), pytest.approx(ends["high"]))
         with (tmp_path / f"out{turn}" / "grades.csv").open(encoding="utf-8", newline="") as stream:
             given = [line for line in csv.DictReader(stream) if line["first_grade"]]
@@ -210,9 +212,9 @@ def test_what_is_to_decide_is_counted_everywhere_and_leads_back(tmp_path: Path) 
         for name in ("queue", "bank", "impact", "progress", "export"):
             page = getattr(screens, name)(review, Asked(f"/{name}", {}, {}, "ada", "t")).content
             assert 'id="to-decide" class="warn">2 to decide' in page, name
-        queue = review.queue(QueueChoice("decide", assessor="ada"), review.store.snapshot())
+        queue = queue_of(review, QueueChoice("decide", assessor="ada"), review.store.snapshot())
         assert list(queue) == cells
-        assert not len(review.queue(QueueChoice("decide", assessor="bob"), review.store.snapshot()))
+        assert not len(queue_of(review, QueueChoice("decide", assessor="bob"), review.store.snapshot()))
         # It is the first card, and one key a grade leads through it to its end.
         first = screens.queue(review, Asked("/", {}, {}, "ada", "t")).content
         assert first.index('data-order="decide"') < first.index('data-order="audit"')

@@ -13,10 +13,11 @@ pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
 from rubric_measures.analysis.audits import AuditPlan
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.review import screens
 from rubric_measures.review.queues import ORDERS, QueueChoice, load_material, make_queue
 from rubric_measures.review.screens import Asked
-from rubric_measures.review.session import Review, cells_of, export_review
+from rubric_measures.review.session import Review, cells_of, export_review, queue_of
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
 
@@ -38,7 +39,7 @@ def review(tmp_path: Path) -> Iterator[Review]:
     ]
     write_lines(tmp_path / "graded.jsonl", [["q1", passages]])
     write_lines(tmp_path / "bank.jsonl", BANK)
-    material = load_material(tmp_path / "graded.jsonl", tmp_path / "bank.jsonl")
+    material = load_material(tmp_path / "graded.jsonl", tmp_path / "bank.jsonl", Grader("model"))
     store = ReviewStore(tmp_path / "graded.jsonl.review.sqlite", material.bank)
     measures = [RubricCover(rel=4) @ 20]
     yield Review(material, store, measures, str(tmp_path / "bank.jsonl"), tmp_path)
@@ -49,7 +50,7 @@ def listed(review: Review, order: Any) -> list[str]:
     """The item of each entry; the queue that is kept and one that is made anew are the same."""
     snapshot = review.store.snapshot()
     choice = QueueChoice(order)
-    queue = review.queue(choice, snapshot)
+    queue = queue_of(review, choice, snapshot)
     entries = list(queue)
     assert [queue.place(cell) for cell in entries] == list(range(len(entries)))
     audit = cells_of(review.audit(snapshot))
@@ -64,7 +65,7 @@ def shown(review: Review, path: str, **fields: str) -> str:
 
 
 # These grades have no distribution, so the queue of uncertainty is empty from the start.
-@pytest.mark.parametrize("order", sorted({*ORDERS} - {"uncertainty"}))
+@pytest.mark.parametrize("order", sorted({*ORDERS} - {"uncertainty", "decide", "differ"}))
 def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) -> None:
     store, first = review.store, listed(review, order)
     assert set(first) == {"q1/a", "q1/b", "q1/c", "q1/d"}
@@ -116,7 +117,7 @@ def test_screens_have_the_words_of_now(review: Review) -> None:
     review.store.edit_all("bob", [("item_edit", {"key": "q1/a", "text": "What is not a?"}, {"q1/a": version})])
     page = shown(review, "check", **place)
     assert "This item was reworded since" in page and "What is a?" in page and "What is not a?" not in page
-    assert CellKey("q1", "d1", "q1/a") not in review.queue(QueueChoice("query"), review.store.snapshot())
+    assert CellKey("q1", "d1", "q1/a") not in queue_of(review, QueueChoice("query"), review.store.snapshot())
 
 
 def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: Path) -> None:
@@ -135,7 +136,9 @@ def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: 
     (note,) = exported("after")
     assert note.startswith("3 grades of the export are of items that left the bank, or wait for grades anew")
     # Grades of an earlier review, too: those of the first export, beside one given now.
-    material = load_material(tmp_path / "before" / "graded.jsonl.gz", tmp_path / "before" / "bank.jsonl")
+    material = load_material(
+        tmp_path / "before" / "graded.jsonl.gz", tmp_path / "before" / "bank.jsonl", Grader("model")
+    )
     with closing(ReviewStore(tmp_path / "second.sqlite", material.bank)) as store:
         store.grade("ada", CellKey("q1", "d1", "q1/a"), 5, 5, blind=False)
         store.grade("ada", CellKey("q1", "d3", "q1/a"), 5, 5)

@@ -15,7 +15,7 @@ from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import ItemGradeSet, grade_of_items, load_graded, provenance_of, write_graded
 from rubric_measures.review.queues import ORDERS, Material, QueueChoice, load_material
-from rubric_measures.review.session import Review, export_review, impact_of
+from rubric_measures.review.session import Review, export_review, impact_of, queue_of
 from rubric_measures.review.store import CellKey, ReviewStore
 from rubric_measures.types.entities import item_content
 from tests.example_records import passage, write_lines
@@ -43,7 +43,7 @@ def graded(tmp_path: Path) -> Path:
 
 def reviewed(graded: Path, bank: Path, name: str, *edits: tuple[str, dict[str, Any]]) -> tuple[Path, Path]:
     """Records and bank that a review with these edits leaves."""
-    material = load_material(graded, bank)
+    material = load_material(graded, bank, Grader("lexical:1"))
     with closing(store_of(material, graded.parent / f"{name}.sqlite")) as store:
         for kind, payload in edits:
             states = store.snapshot().items
@@ -128,7 +128,7 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
         assert {key: state.regrade for key, state in states.items()} == {"q1/alpha": True, "q1/beta": False}
         assert store.snapshot().left == {("q1", "q1/alpha"): CHANGED}
         for order in ORDERS:
-            queue = review.queue(QueueChoice(order), store.snapshot())
+            queue = queue_of(review, QueueChoice(order), store.snapshot())
             assert {cell.item_id for cell in queue} <= {"q1/beta"}
         (impact,) = impact_of(material, measures, store.snapshot())
         assert list(impact.waiting) == ["q1/alpha"] and (impact.items_before, impact.items_after) == (2, 1)
