@@ -24,8 +24,7 @@ from rubric_measures.analysis.correlation import (
 )
 from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
 from rubric_measures.analysis.resampling import CORRECTIONS, Draws, mean_intervals, paired_family
-from rubric_measures.games.ratings import EloSettings
-from rubric_measures.games.tournaments import TournamentSettings, rate_games
+from rubric_measures.games.tournaments import EloSettings, TournamentSettings, rate_games
 from rubric_measures.types.entities import Preference
 
 FloatArray = NDArray[np.float64]

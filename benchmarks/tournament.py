@@ -12,8 +12,15 @@ from unittest import mock
 import numpy as np
 
 from rubric_measures import Draws
-from rubric_measures.games.ratings import EloSettings, elo_replays, fit_strengths, gather_games, resampled_points
-from rubric_measures.games.tournaments import TournamentSettings, rate_games
+from rubric_measures.games.tournaments import (
+    EloSettings,
+    TournamentSettings,
+    elo_replays,
+    fit_strengths,
+    gather_games,
+    rate_games,
+    resampled_points,
+)
 from rubric_measures.types.entities import Preference
 
 AGENTS = {"a": 0.8, "b": 0.5, "c": 0.1, "d": -0.1, "e": -0.5, "f": -0.8}

@@ -27,8 +27,7 @@ from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, Ask
 from rubric_measures.boards.board import AskedBoard, Best, Cell, Failures, LeaderboardChecks
 from rubric_measures.boards.kept import Manifest, Standing
 from rubric_measures.formats.leaderboards import OWN_FORMAT
-from rubric_measures.games.ratings import WinTable
-from rubric_measures.games.tournaments import Rating, Tournament
+from rubric_measures.games.tournaments import Rating, Tournament, WinTable
 
 FOLDER = Path(__file__).parent / "schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -89,12 +89,13 @@ def tournament(
         UnknownNameError: an agent, model or prompt is not known.
         GradingError: the model cannot be used; finished calls are in the cache.
     """
-    from rubric_measures.games.ratings import EloSettings
-    from rubric_measures.games.tournaments import TournamentSettings, rate_games
+    from rubric_measures.games.tournaments import COMPATS, EloSettings, TournamentSettings, rate_games
 
     games, assessor_games, answers = _parts(games), _parts(assessor_games), _parts(answers)
     is_ragdoll = compat == "ragdoll"
-    elo = EloSettings(seed=draws.seed) if compat is None or is_ragdoll else EloSettings.compat(compat, seed=draws.seed)
+    if compat not in (None, "ragdoll", *COMPATS):
+        raise UnknownNameError("program", str(compat), ("ragdoll", *COMPATS), settings=("compat",))
+    elo = dataclasses.replace(COMPATS.get(str(compat), EloSettings()), seed=draws.seed)
     settings = TournamentSettings(0.0 if is_ragdoll else 0.1, draws, elo)
     asking = asking.only("temperature", "max_tokens", "option", "retries")
     playing = {
@@ -226,7 +227,7 @@ def _games(games: Sequence[Any], assessors: bool = False) -> dict[str, list[Pref
 
 
 def _by_assessor(game: Preference, name: str) -> Preference:
-    from rubric_measures.games.ratings import HUMAN
+    from rubric_measures.games.tournaments import HUMAN
 
     return game if game.grader.startswith(HUMAN) else game._replace(grader=HUMAN + (game.grader or name))
 

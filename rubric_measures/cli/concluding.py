@@ -19,7 +19,6 @@ runs as they are submitted, runs that were not pooled.
 from __future__ import annotations
 
 import inspect
-import logging
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -259,7 +258,6 @@ def tournament(
         plot: also draw ratings, groups and the win matrix: .pdf, .svg or .png.
     """
     from rubric_measures.corpora.overwriting import keep_apart, keep_cache
-    from rubric_measures.games.tournaments import render
 
     given = tournament.keywords
     # What was paid for is kept: the ratings alone go to standard output.
@@ -269,10 +267,4 @@ def tournament(
     save, cache = given.get("save"), getattr(given.get("calls"), "cache", None)
     keep_apart(output=printed.output, save=save, plot=plot)
     keep_cache(cache or (f"{save}.cache.sqlite" if save else None), printed.output)
-    found = tournament()
-    if plot is not None:
-        found.plot(plot)
-    printed.write(render(found, printed.form, printed.digits))
-    for note in found.notes:
-        logging.getLogger("rubric_measures").warning("%s", note)
-    return 0 if found.is_complete else 1
+    return printed.show(tournament(), plot)
