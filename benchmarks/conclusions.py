@@ -191,7 +191,7 @@ def tau_without_noise(simulations: int) -> None:
             truth = float(kendall_batch(x[None], y[None])[0])
             sides = spread * x + noise * e + hard, spread * y + noise * f + hard
             found = noise_free_tau(*sides, Draws(1000, seed))
-            (one,) = correlate_over_queries(*sides, "kendall", Draws(200, seed))
+            one = correlate_over_queries(*sides, "kendall", Draws(200, seed))
             if one.interval is not None and one.interval.low is not None and one.interval.high is not None:
                 symmetric.append(one.interval.low <= truth <= one.interval.high)
             if found.expected is None or found.low is None or found.high is None or found.observed is None:
@@ -226,7 +226,8 @@ def symmetric_intervals(simulations: int) -> None:
                     hard = generator.normal(size=(queries, 1))
                     truth = float(kendall_batch(x[None], y[None])[0])
                     sides = spread * x + e + hard, spread * y + f + hard
-                    (one,) = drawn_over_queries(*sides, "kendall", Draws(200, seed))[1].intervals("symmetric", (-1, 1))
+                    found = drawn_over_queries(sides[0], sides[1][:, :, None], "kendall", Draws(200, seed))[1]
+                    (one,) = found.intervals("symmetric", (-1, 1))
                     hits += one.low is not None and one.high is not None and one.low <= truth <= one.high
                 shares.append(f"{hits / simulations:.2f}")
             print(f"| {runs} | {queries} | {' | '.join(shares)} |", flush=True)

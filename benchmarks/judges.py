@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from rubric_measures.analysis.correlation import kendall_batch
-from rubric_measures.analysis.leaderboards import RunScores
-from rubric_measures.analysis.panels import Judge, equal_boards, judge_board
+from rubric_measures.analysis.label_sources import Judge, judge_board
+from rubric_measures.analysis.leaderboards import RunScores, equal_boards
 from rubric_measures.analysis.resampling import Draws
 
 JUDGES, QUERIES, DEPTH = 40, 100, 50

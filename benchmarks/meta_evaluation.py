@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.calibration import prediction_powered_mean
-from rubric_measures.analysis.correlation import correlate_over_queries, kendall_batch, pooled_tau, query_tau
+from rubric_measures.analysis.correlation import drawn_over_queries, kendall_batch, pooled_tau, query_tau
 from rubric_measures.analysis.resampling import (
     Draws,
     Resample,
@@ -51,8 +51,11 @@ def times() -> None:
     table = scores.reshape(QUERIES, -1)
     timed(f"intervals of all {table.shape[1]} means", "10,000", lambda: mean_intervals(table))
     for name in ("kendall", "spearman", "pearson", "tau_ap_b", "rbo"):
-        timed(f"{name} of {MEASURES} measures, intervals over queries", "10,000",
-              lambda name=name: correlate_over_queries(official, scores, name))  # fmt: skip
+        timed(
+            f"{name} of {MEASURES} measures, intervals over queries",
+            "10,000",
+            lambda name=name: drawn_over_queries(official, scores, name, Draws())[1].intervals("symmetric"),
+        )
     timed("τ per query and τ over all pairs, one measure", "10,000",
           lambda: (query_tau(first, second), pooled_tau(first, second)))  # fmt: skip
     timed("sign flips of all 1,653 pairs", "10,000", lambda: paired_family(first[:, left] - first[:, right]))

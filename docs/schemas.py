@@ -19,9 +19,8 @@ from rubric_measures.analysis.board_reports import COMPARISONS, LeftOut
 from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue, PredictionPowered
 from rubric_measures.analysis.comparison import Comparison, Components, Design
 from rubric_measures.analysis.correlation import Coefficient
-from rubric_measures.analysis.label_sources import AgreementCell
+from rubric_measures.analysis.label_sources import AgreementCell, JudgeRow
 from rubric_measures.analysis.leaderboards import CORRELATIONS, LeaderboardCorrelation, Pick
-from rubric_measures.analysis.panels import JudgeRow
 from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, AskedDesign
 from rubric_measures.boards.board import AskedBoard, Best, Cell, Failures, LeaderboardChecks
@@ -55,7 +54,7 @@ def record(name: str, of: Fields, like: Any = None) -> Any:
 
 COEFFICIENT = record(
     "coefficient",
-    {**fields(Coefficient), "interval": Interval | None, "resampled": Literal["query", "run"]},
+    {**fields(Coefficient), "resampled": Literal["query", "run"]},
     Coefficient,
 )
 RESULT: Fields = {

@@ -8,14 +8,16 @@ not exist is NaN.
 Cohen's κ: confusion tables, weights, labels binarised at cutoffs.
 
 Do two graders agree: all statistics of two label sources, Bland–Altman, histograms, κ by query.
+
+What a panel of graders gains over its best member: numbers and their tables.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +30,8 @@ from rubric_measures.analysis.resampling import (
     Resample,
     ratio,
 )
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.tables import Report, Table, columns
+from rubric_measures.measures.combining import Gathered, Outcomes, Rule, compiled, member_rule, outcomes_of
 
 Level = Literal["nominal", "ordinal"]
 # Name -> a value of every sample.
@@ -185,27 +188,6 @@ def column_intervals(
     return dict(zip(names, drawn.intervals(), strict=True)), replicates
 
 
-def whole_labels(values: Sequence[int] | ArrayLike, side: str) -> NDArray[np.int_]:
-    """Labels as an array.
-
-    Raises:
-        InputError: they are no whole numbers.
-    """
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(f"{side}: labels must be a list of whole numbers")
-    return array.astype(np.int_)
-
-
-def paired_labels(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
-    """The labels of two sources over the same documents, in the same order.
-
-    Raises:
-        InputError: labels are no whole numbers.
-    """
-    return whole_labels(a, "first source"), whole_labels(b, "second source")
-
-
 def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int] | None = None) -> NDArray[np.int_]:
     """Counts of label pairs: row i, column j is how often `a` says labels[i] and `b` says labels[j].
 
@@ -217,7 +199,7 @@ def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int] | None = None) -
     >>> confusion([0, 1, 1], [0, 0, 1]).tolist()
     [[1, 0], [1, 1]]
     """
-    left, right = paired_labels(a, b)
+    left, right = np.asarray(a), np.asarray(b)
     scale = np.unique(np.concatenate([left, right])) if labels is None else np.asarray(labels, dtype=np.int_)
     table = np.zeros((len(scale), len(scale)), dtype=np.int_)
     rows, columns = np.searchsorted(scale, left), np.searchsorted(scale, right)
@@ -297,8 +279,7 @@ def binary_agreement(a: ArrayLike, b: ArrayLike, cutoff_a: int, cutoff_b: int) -
     >>> binary_agreement([5, 4, 0], [3, 1, 0], 4, 2).kappa.__round__(4)
     0.4
     """
-    left, right = paired_labels(a, b)
-    x, y = left >= cutoff_a, right >= cutoff_b
+    x, y = np.asarray(a) >= cutoff_a, np.asarray(b) >= cutoff_b
     cells = int((x & y).sum()), int((x & ~y).sum()), int((~x & y).sum()), int((~x & ~y).sum())
     return BinaryAgreement(cutoff_a, cutoff_b, *cells, binary_kappa(*cells))
 
@@ -357,7 +338,7 @@ class Histogram:
     unused: tuple[int, ...]
 
 
-def label_histogram(labels: ArrayLike, scale: Sequence[int]) -> Histogram:
+def label_histogram(labels: Iterable[float], scale: Sequence[int]) -> Histogram:
     """The label histogram of a source; `unused` has the grades that a judge never gives.
 
     Args:
@@ -367,8 +348,7 @@ def label_histogram(labels: ArrayLike, scale: Sequence[int]) -> Histogram:
     >>> label_histogram([0, 3, 3], range(4)).unused
     (1, 2)
     """
-    values = whole_labels(labels, "labels")
-    found = Counter(values.tolist())
+    found = Counter(map(int, labels))
     every = sorted({*scale, *found})
     return Histogram({label: found[label] for label in every}, tuple(label for label in every if not found[label]))
 
@@ -396,30 +376,18 @@ class QuerySpread:
     undefined: int
 
 
-def query_spread(
-    a: ArrayLike,
-    b: ArrayLike,
-    queries: Sequence[str],
-) -> QuerySpread:
+def query_spread(a: NDArray[np.int_], b: NDArray[np.int_], queries: Sequence[str]) -> QuerySpread:
     """Cohen's κ of the two sources per query."""
-    left, right = paired_labels(a, b)
-    rows: dict[str, list[int]] = {}
-    for index, query in enumerate(queries):
-        rows.setdefault(query, []).append(index)
-    values = {query: kappa_of_confusion(confusion(left[rows[query]], right[rows[query]])) for query in sorted(rows)}
-    known = np.array([value for value in values.values() if value is not None])
+    names, scale = sorted(set(queries)), np.unique(np.concatenate([a, b]))
+    found = kappas(query_tables(a, b, queries, names, scale.tolist()), distances(scale.astype(np.float64)))
+    values = {name: None if np.isnan(one) else float(one) for name, one in zip(names, found, strict=True)}
+    known = found[~np.isnan(found)]
     if not len(known):
         return QuerySpread(values, None, None, None, None, None, len(values))
     deviation = float(known.std(ddof=1)) if len(known) > 1 else None
-    return QuerySpread(
-        values,
-        float(known.mean()),
-        deviation,
-        float(known.min()),
-        float(np.median(known)),
-        float(known.max()),
-        len(values) - len(known),
-    )
+    least, median, greatest = (float(one) for one in (known.min(), np.median(known), known.max()))
+    undefined = len(values) - len(known)
+    return QuerySpread(values, float(known.mean()), deviation, least, median, greatest, undefined)
 
 
 def _coincidences(table: FloatArray, present: NDArray[np.bool_], values: FloatArray) -> FloatArray:
@@ -488,26 +456,214 @@ class Agreement:
 def agreement(a: ArrayLike, b: ArrayLike) -> Agreement:
     """All agreement statistics of two label sources over the same documents.
 
-    Raises:
-        InputError: labels are not whole numbers.
-
     >>> agreement([0, 1, 2, 2], [0, 1, 1, 2]).exact_match
     0.75
     """
-    left, right = paired_labels(a, b)
+    left, right = np.asarray(a, dtype=np.int_), np.asarray(b, dtype=np.int_)
     labels = np.unique(np.concatenate([left, right])).tolist()
     table = confusion(left, right, labels)
     found = label_columns(table[None].astype(np.float64), np.array(labels, dtype=np.float64))
     values = {name: None if np.isnan(column[0]) else float(column[0]) for name, column in found.items()}
-    return Agreement(
-        len(left),
-        tuple(labels),
-        tuple(map(tuple, table.tolist())),
-        float((left == right).mean()),
-        float((left - right).mean()),
-        values["kappa"],
-        values["quadratic_kappa"],
-        values["alpha_nominal"],
-        values["alpha_ordinal"],
-        bland_altman(left, right),
+    kappa, quadratic, nominal, ordinal = (
+        values[name] for name in ("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal")
     )
+    means, limits = (float((left == right).mean()), float((left - right).mean())), bland_altman(left, right)
+    counts = tuple(map(tuple, table.tolist()))
+    return Agreement(len(left), tuple(labels), counts, *means, kappa, quadratic, nominal, ordinal, limits)
+
+
+@dataclass(frozen=True)
+class MemberAgreement:
+    """A member of a panel against what the other members say together.
+
+    Attributes:
+        name: the member.
+        grades: items of passages that it has a grade of.
+        missing: those that another member has a grade of, and this one has none.
+        compared: grades that are compared with those of the rest.
+        same: the share of them that are equal to those of the rest; None without any.
+        kappa: Cohen's κ with the rest; None where it is undefined.
+        quadratic: κ with quadratic weights likewise.
+        difference: how much higher its grades are on average.
+    """
+
+    name: str
+    grades: int
+    missing: int
+    compared: int
+    same: float | None
+    kappa: float | None
+    quadratic: float | None
+    difference: float | None
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How well one grader, or several together, agree with the judgments.
+
+    Attributes:
+        name: the grader.
+        kappa: Cohen's κ of its labels with the judgments, both cut to relevant or not; None where it is undefined.
+    """
+
+    name: str
+    kappa: float | None
+
+
+@dataclass(frozen=True)
+class PanelReport:
+    """What a panel says, its members, and what it gains.
+
+    Attributes:
+        name: the panel.
+        members: each against the rest.
+        reached: each member, then the panel, on the same judged passages.
+        grades: grades of the panel.
+        lost: items of passages of which it has none.
+        is_panel: whether the members vote; else one stands in for another, and how they agree says nothing.
+        passages: judged passages behind κ; 0 without judgments.
+        cutoff: the least label and the least judgment that are relevant.
+    """
+
+    name: str
+    members: Sequence[MemberAgreement]
+    reached: Sequence[Reached]
+    grades: int
+    lost: int
+    is_panel: bool
+    passages: int
+    cutoff: tuple[int, int]
+
+    @property
+    def gain(self) -> tuple[str, float] | None:
+        """The best member by κ, and how much higher the panel is; None where one of them is unknown."""
+        values = {one.name: one.kappa for one in self.reached[:-1] if one.kappa is not None}
+        panel = self.reached[-1].kappa
+        if panel is None or len(values) < len(self.reached) - 1:
+            return None
+        best = max(values, key=lambda name: values[name])
+        return best, panel - values[best]
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form."""
+        heads = ("member", "grades", "missing", "compared", "same", "kappa", "quadratic kappa", "higher by")
+        size = len(heads) if self.is_panel else 3
+        why = "too few members have a grade" if self.is_panel else "no member has one"
+        rest = Table(
+            columns(heads[:size], places),
+            [astuple(one)[:size] for one in self.members],
+            title="each member against the rest" if self.is_panel else "members, the preferred first",
+            notes=[f"{self.name}: {self.grades} grades, {self.lost} without one ({why})"],
+        )
+        if not self.passages:
+            note = "no judgments: whether the panel is better than a member is not known"
+            return Report([Table(rest.columns, rest.rows, rest.title, [*rest.notes, note])], content=self._content)
+        notes = []
+        if self.gain:
+            best, gain = self.gain
+            than = f"is {abs(gain):.4f} {'above' if gain > 0 else 'below'}" if gain else "equals"
+            notes.append(f"kappa with the judgments: the panel {than} its best member, {best}")
+        label, judged = self.cutoff
+        notes.append(f"kappa of {self.passages} judged passages: labels from {label}, judgments from {judged} on")
+        reached = Table(columns(("grader", "kappa"), places), [*map(astuple, self.reached)], "what is reached", notes)
+        return Report([rest, reached], content=self._content)
+
+    def _content(self) -> dict[str, object]:
+        content = asdict(self)
+        del content["is_panel"]
+        return {**content, "gain": {"kappa": dict(zip(("best", "gain"), self.gain, strict=True))} if self.gain else {}}
+
+
+def panel_report(
+    gathered: Gathered,
+    name: str,
+    outcomes: Outcomes,
+    rest: Callable[[int], Rule] | None,
+    cutoff: tuple[int, int],
+) -> PanelReport:
+    """What a panel says, each member against the rest, and what the panel gains over its best member.
+
+    Args:
+        gathered: what the members say.
+        name: of the panel.
+        outcomes: what they say together.
+        rest: from a member's place to the rule of the others, which takes what all say; for κ one that gives whole
+            grades; None where the members are no panel.
+        cutoff: the least label and the least judgment that are relevant.
+    """
+    places = range(len(gathered.names))
+    everybody = [outcomes_of(gathered, member_rule(place)) for place in places]
+    judged = _judged(gathered, [*everybody, outcomes])
+    names = [*gathered.names, name]
+    reached = [
+        Reached(one, _kappa_with(labels, judged[-1], cutoff)) for one, labels in zip(names, judged, strict=False)
+    ]
+    grades = [one.grade is not None for found in outcomes.values() for one in found.values()]
+    return PanelReport(
+        name,
+        [_member(gathered, place, rest(place) if rest else lambda _: None) for place in places],
+        reached,
+        sum(grades),
+        len(grades) - sum(grades),
+        rest is not None,
+        len(judged[-1]),
+        cutoff,
+    )
+
+
+def _member(gathered: Gathered, place: int, rest: Rule) -> MemberAgreement:
+    mine: list[float] = []
+    theirs: list[float] = []
+    grades = missing = 0
+    for table in gathered.said.values():
+        for row in table.values():
+            said, others = row[place], rest(row)
+            if said is None or said.grade is None:
+                missing += any(one is not None and one.grade is not None for one in row)
+                continue
+            grades += 1
+            if others is not None and others.grade is not None:
+                mine.append(said.grade)
+                theirs.append(others.grade)
+    count = len(mine)
+    return MemberAgreement(
+        gathered.names[place],
+        grades,
+        missing,
+        count,
+        sum(a == b for a, b in zip(mine, theirs, strict=True)) / count if count else None,
+        _panels_kappa(mine, theirs),
+        _panels_kappa(mine, theirs, quadratic=True),
+        (sum(mine) - sum(theirs)) / count if count else None,
+    )
+
+
+def _panels_kappa(a: Sequence[float], b: Sequence[float], quadratic: bool = False) -> float | None:
+    """κ of grades; None without any, and where some have a fraction, which κ does not know."""
+    if not a or not all(type(grade) is int for grade in (*a, *b)):
+        return None
+    labels: list[Any] = sorted({*a, *b})
+    return kappa_of_confusion(confusion(a, b, labels), labels, quadratic=quadratic)
+
+
+def _judged(gathered: Gathered, everybody: Sequence[Outcomes]) -> list[list[float]]:
+    """The labels of each, and last the judgments, of the judged passages that all of them label, in one order."""
+    labels: list[Mapping[tuple[str, str], float]] = [
+        {
+            (query_id, doc_id): label
+            for query_id, query in compiled(gathered, outcomes).queries.items()
+            for doc_id, label in query.labels("max").items()
+        }
+        for outcomes in everybody
+    ]
+    keys = [key for key in gathered.judgments if all(key in of_one for of_one in labels)]
+    return [[of_one[key] for key in keys] for of_one in [*labels, gathered.judgments]]
+
+
+def _kappa_with(labels: Sequence[float], judged: Sequence[float], cutoff: tuple[int, int]) -> float | None:
+    if not judged:
+        return None
+    ours, theirs = (
+        [int(label >= least) for label in side] for side, least in zip((labels, judged), cutoff, strict=True)
+    )
+    return binary_agreement(ours, theirs, 1, 1).kappa

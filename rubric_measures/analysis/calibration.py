@@ -107,25 +107,14 @@ def isotonic(values: ArrayLike, weights: ArrayLike) -> FloatArray:
     >>> isotonic([0.0, 0.5, 0.25, 1.0], [1, 1, 1, 1]).tolist()
     [0.0, 0.375, 0.375, 1.0]
     """
+    from scipy.optimize import isotonic_regression
+
     given, mass = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
-    blocks: list[list[float]] = []
-    for value, weight in zip(given, mass, strict=True):
-        if weight <= 0:
-            # It belongs to the block before it; before the first block it waits for one.
-            if blocks:
-                blocks[-1][2] += 1
-            else:
-                blocks.append([np.nan, 0.0, 1])
-            continue
-        if len(blocks) == 1 and blocks[0][1] == 0:
-            blocks[0] = [float(value), float(weight), blocks[0][2] + 1]
-            continue
-        blocks.append([float(value), float(weight), 1])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            last, before = blocks.pop(), blocks.pop()
-            total = before[1] + last[1]
-            blocks.append([(before[0] * before[1] + last[0] * last[1]) / total, total, before[2] + last[2]])
-    return np.concatenate([np.full(int(size), value) for value, _, size in blocks]) if blocks else np.empty(0)
+    known = np.flatnonzero(mass > 0)
+    if not len(known):
+        return np.full(len(given), np.nan)
+    fitted: FloatArray = isotonic_regression(given[known], weights=mass[known]).x
+    return fitted[np.maximum(np.searchsorted(known, np.arange(len(given)), side="right") - 1, 0)]
 
 
 class GradeValue(NamedTuple):
@@ -429,20 +418,8 @@ def _influence(values: FloatArray) -> FloatArray:
     return result
 
 
-def _reach(parts: FloatArray, units: int, level: float) -> float:
-    """Half an interval: the t quantile of so many units by the standard error of a sum of influences."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(units - 1, (1.0 + level) / 2.0)) * float(np.sqrt((parts**2).sum()))
-
-
 def prediction_powered_mean(
-    assessed: ArrayLike,
-    model: ArrayLike,
-    model_unlabelled: ArrayLike,
-    *,
-    level: float = 0.95,
-    power: float | None = None,
+    assessed: ArrayLike, model: ArrayLike, model_unlabelled: ArrayLike, *, level: float = 0.95
 ) -> PredictionPowered:
     """The mean assessor's label of a population from a few assessed units and many that only a model graded (PPI++).
 
@@ -460,7 +437,6 @@ def prediction_powered_mean(
         model: (n,) the model's for the same units.
         model_unlabelled: (N,) the model's for the others.
         level: the nominal coverage.
-        power: λ where it is not to be tuned; 1 is classical PPI, 0 uses assessors' labels alone.
 
     Raises:
         InputError: fewer than two units on a side, a value is not finite.
@@ -472,31 +448,30 @@ def prediction_powered_mean(
     >>> round(result.power, 4), round(result.mean, 4)
     (0.6111, 0.5208)
     """
+    from scipy.special import stdtrit
+
     truth, guess, others = (np.asarray(values, dtype=np.float64) for values in (assessed, model, model_unlabelled))
     if len(truth) < 2 or len(others) < 2:
         raise InputError(f"prediction-powered inference needs two units a side, not {len(truth)} and {len(others)}")
     if not all(np.isfinite(values).all() for values in (truth, guess, others)):
         raise InputError("a label is not finite; leave units out where a grade is missing (and say so)")
     check_level(level)
-    amount = _tuned_power(truth, guess, others) if power is None else float(power)
-    mean = float(truth.mean() + amount * (others.mean() - guess.mean()))
-    parts = np.concatenate([_influence(truth - amount * guess), amount * _influence(others)])
+    power = _tuned_power(truth, guess, others)
+    t = float(stdtrit(len(truth) - 1, (1.0 + level) / 2.0))
+
+    def interval(mean: float, parts: FloatArray) -> tuple[float, float, float]:
+        """The t quantile by the standard error of a sum of influences."""
+        reach = t * float(np.sqrt((parts**2).sum()))
+        return mean, mean - reach, mean + reach
+
     everything = np.concatenate([guess, others])
-    reach = _reach(parts, len(truth), level)
-    human_reach = _reach(_influence(truth), len(truth), level)
-    naive_reach = _reach(_influence(everything), len(everything), level)
-    by_assessors, naive = float(truth.mean()), float(everything.mean())
+    corrected = float(truth.mean() + power * (others.mean() - guess.mean()))
+    parts = np.concatenate([_influence(truth - power * guess), power * _influence(others)])
     return PredictionPowered(
-        mean,
-        mean - reach,
-        mean + reach,
-        amount,
-        by_assessors,
-        by_assessors - human_reach,
-        by_assessors + human_reach,
-        naive,
-        naive - naive_reach,
-        naive + naive_reach,
+        *interval(corrected, parts),
+        power,
+        *interval(float(truth.mean()), _influence(truth)),
+        *interval(float(everything.mean()), _influence(everything)),
         len(truth),
         len(others),
         level,

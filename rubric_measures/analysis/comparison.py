@@ -13,13 +13,14 @@ How many queries an experiment needs, and what a measure can tell: from the scor
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubric_measures.analysis.resampling import (
     USUAL_TESTS,
@@ -98,8 +99,6 @@ def variance_components(scores: ArrayLike) -> Components:
 MOST_QUERIES = 1_000_000
 # Beyond this non-centrality a test that asks for 0.1 % of error has power 1 in double precision.
 _FAR = 35.0
-# Nodes of the integral over the standard deviation; 64 give five digits.
-_NODES = 64
 
 
 def t_power(difference: ArrayLike, deviation: ArrayLike, queries: ArrayLike, alpha: ArrayLike) -> FloatArray:
@@ -121,34 +120,21 @@ def t_power(difference: ArrayLike, deviation: ArrayLike, queries: ArrayLike, alp
     n = np.asarray(queries, dtype=np.float64)
     far = np.minimum(np.abs(difference) / np.asarray(deviation, dtype=np.float64) * np.sqrt(n), _FAR)
     reach = stdtrit(n - 1.0, 1.0 - np.asarray(alpha, dtype=np.float64) / 2.0)
-    # Beyond the mean by eight standard deviations of T nothing is left of the lower tail.
-    power: FloatArray = np.where(far >= _FAR, 1.0, 1.0 - nctdtr(n - 1.0, far, reach) + _lower(n - 1.0, far, reach))
+    # P(T < −reach) is P(T' > reach) of the mirrored distribution; far beyond the mean nothing is left of it.
+    lower = np.clip(np.nan_to_num(1.0 - nctdtr(n - 1.0, -far, reach)), 0.0, 1.0)
+    power: FloatArray = np.where(far >= _FAR, 1.0, 1.0 - nctdtr(n - 1.0, far, reach) + lower)
     return np.clip(power, 0.0, 1.0)
 
 
-def _lower(freedom: FloatArray, far: FloatArray, reach: FloatArray) -> FloatArray:
-    """P(T < −reach), which is P(T' > reach) of the mirrored distribution."""
-    from scipy.special import nctdtr
-
-    below: FloatArray = 1.0 - nctdtr(freedom, -far, reach)
-    return np.clip(np.nan_to_num(below), 0.0, 1.0)
-
-
-def least_queries(decides: Callable[[FloatArray], NDArray[np.bool_]], size: int) -> FloatArray:
-    """The least number of queries, at least 2, from which on each of `size` tests decides; infinity beyond a million.
+def least_queries(decides: Callable[[int], bool]) -> int | None:
+    """The least number of queries, at least 2, from which on a test decides; None beyond a million.
 
     Args:
-        decides: numbers of queries (size,) -> whether each test decides with them; once it does, more queries do.
-        size: how many tests.
+        decides: a number of queries -> whether the test decides with them; once it does, more queries do.
     """
-    low, high = np.full(size, 1.0), np.full(size, float(MOST_QUERIES))
-    never = ~decides(high)
-    while (high - low > 1.0).any():
-        middle = np.floor((low + high) / 2.0)
-        # A search that ended asks about 2 queries at least, as the tests do.
-        found = decides(np.maximum(middle, 2.0))
-        high, low = np.where(found, middle, high), np.where(found, low, middle)
-    return np.where(never, np.inf, np.maximum(high, 2.0))
+    if not decides(MOST_QUERIES):
+        return None
+    return bisect_left(range(2, MOST_QUERIES), True, key=decides) + 2
 
 
 # The smallest difference that matters of scores from 0 to 1.
@@ -201,7 +187,8 @@ def _outlook(family: Family, runs: float, queries: int) -> Outlook:
     from scipy.special import ndtr
 
     pairs, varies = len(family.means), ~np.isnan(family.t)
-    expected, needed = None, []
+    expected: float | None = None
+    needed: list[tuple[float, int | None]] = []
     if runs > 0 and varies.any():
         means, errors, sizes, limits = (
             one[varies] for one in (family.means, family.errors, family.sizes, family.critical)
@@ -212,16 +199,14 @@ def _outlook(family: Family, runs: float, queries: int) -> Outlook:
         # Runs that differ by a constant everywhere do so whatever the number of queries.
         constant = int((family.different & ~varies).sum())
 
-        def share(n: float) -> float:
+        def share(n: int) -> float:
             centre = worth * np.abs(means) * np.sqrt(n) / spreads
             spread = np.sqrt(1.0 + prior * (1.0 - worth) * n / spreads**2)
             found = ndtr((centre - limits) / spread) + ndtr((-centre - limits) / spread)
             return (float(found.sum()) + constant) / pairs
 
-        expected = share(float(queries))
-        for wanted in _SHARES:
-            found = least_queries(lambda n, wanted=wanted: np.array([share(float(n[0])) >= wanted]), 1)[0]  # type: ignore[misc]
-            needed.append((wanted, None if np.isinf(found) else int(found)))
+        expected = share(queries)
+        needed = [(wanted, least_queries(lambda n, wanted=wanted: share(n) >= wanted)) for wanted in _SHARES]  # type: ignore[misc]
     return Outlook(_POWER, queries, pairs, float(family.different.mean()), expected, tuple(needed))
 
 
@@ -600,8 +585,7 @@ def design(
 def _least_t(difference: float, deviation: float, alpha: float, power: float) -> int | None:
     if not deviation:
         return 2
-    queries = least_queries(lambda n: t_power(difference, deviation, n, alpha) >= power, 1)[0]
-    return None if np.isinf(queries) else int(queries)
+    return least_queries(lambda n: bool(t_power(difference, deviation, n, alpha) >= power))
 
 
 def _detectable(deviation: float, queries: int, alpha: float, power: float) -> float | None:

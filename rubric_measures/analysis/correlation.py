@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -200,6 +200,8 @@ class Coefficient:
         p_value: two-sided, for no association; None where no test is defined (τ_AP, τ_GAP, RBO, rank drop) or value
             is None.
         reason: why value is None; empty otherwise.
+        interval: its bootstrap interval; None when none was asked for.
+        resampled: what was resampled, `query` or `run`; empty where nobody asked.
     """
 
     name: str
@@ -207,6 +209,13 @@ class Coefficient:
     runs: int
     p_value: float | None = None
     reason: str = ""
+    interval: Interval | None = None
+    resampled: Literal["", "query", "run"] = ""
+
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The ends of the interval."""
+        return (None, None) if self.interval is None else (self.interval.low, self.interval.high)
 
 
 def ranks(scores: ArrayLike, ties: Literal["average", "min"] = "average") -> FloatArray:
@@ -337,13 +346,7 @@ def undefined_reason(base: str, x: FloatArray, y: FloatArray) -> str:
     return ""
 
 
-def correlate(
-    official: Sequence[float] | FloatArray,
-    scores: Sequence[float] | FloatArray,
-    name: str,
-    *,
-    test: bool = True,
-) -> Coefficient:
+def correlate(official: ArrayLike, scores: ArrayLike, name: str, *, test: bool = True) -> Coefficient:
     """One coefficient of two leaderboards over the same runs, with the p-value where scipy gives one.
 
     Args:
@@ -510,21 +513,6 @@ def _inverse_wishart(sums: FloatArray, freedom: int, size: int, generator: np.ra
 
 
 @dataclass(frozen=True, slots=True)
-class CoefficientInterval:
-    """A coefficient with its bootstrap interval.
-
-    Attributes:
-        coefficient: the point estimate, with p-value or reason.
-        interval: None when no interval was asked for.
-        unit: what was resampled: `query` or `run`.
-    """
-
-    coefficient: Coefficient
-    interval: Interval | None
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
 class QueryTau:
     """Kendall's τ-b at query level.
 
@@ -546,44 +534,34 @@ def _bounds(base: str, runs: int) -> tuple[float, float]:
 
 
 def correlate_over_queries(
-    official: ArrayLike,
-    scores: ArrayLike,
-    name: str = "kendall",
-    draws: Draws = USUAL_DRAWS,
-) -> list[CoefficientInterval]:
-    """One coefficient of the official leaderboard with many measures, with symmetric bootstrap intervals over queries.
+    official: ArrayLike, scores: ArrayLike, name: str = "kendall", draws: Draws = USUAL_DRAWS
+) -> Coefficient:
+    """One coefficient of the official leaderboard with another one, with a symmetric bootstrap interval over queries.
 
-    The official side is either a score of each run (then only the measures are resampled), or a table of queries × runs
+    The official side is either a score of each run (then only the other is resampled), or a table of queries × runs
     (then both are resampled with the same queries). A run's score is its mean over the drawn queries. The interval is a
     symmetric one, and there is none where the reliability of the means of a side is below 0.97; `Drawn.intervals`
     says why it is not BCa. A top-k variant keeps the runs that are in the official top k of the full data.
 
     Args:
         official: (runs,) or (queries, runs), higher is better; NaN in a table is a missing score.
-        scores: (queries, runs) or (queries, runs, measures).
+        scores: (queries, runs).
         name: the coefficient.
         draws: rounds (0 for no interval), seed and level.
-
-    Returns:
-        one result a measure.
 
     Raises:
         InputError: a run has no score at all.
     """
-    points, drawn = drawn_over_queries(official, scores, name, draws)
-    if draws.rounds == 0:
-        return [CoefficientInterval(point, None, "query") for point in points]
-    bounds = _bounds(parse_coefficient(name)[0], points[0].runs)
     x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    table = table[:, :, None] if table.ndim == 2 else table
-    result = []
-    for measure, (point, one) in enumerate(zip(points, drawn.intervals("symmetric", bounds), strict=True)):
-        if point.value is None:
-            one = replace(one, reason=point.reason)
-        elif one.low is not None and (_is_noise(table[:, :, measure]) or (x.ndim == 2 and _is_noise(x))):
-            one = replace(one, low=None, high=None, reason="too few queries to say: noise hides how runs differ")
-        result.append(CoefficientInterval(point, one, "query"))
-    return result
+    (point,), drawn = drawn_over_queries(x, table[:, :, None], name, draws)
+    if draws.rounds == 0:
+        return replace(point, resampled="query")
+    (one,) = drawn.intervals("symmetric", _bounds(parse_coefficient(name)[0], point.runs))
+    if point.value is None:
+        one = replace(one, reason=point.reason)
+    elif one.low is not None and (_is_noise(table) or (x.ndim == 2 and _is_noise(x))):
+        one = replace(one, low=None, high=None, reason="too few queries to say: noise hides how runs differ")
+    return replace(point, interval=one, resampled="query")
 
 
 def _is_noise(table: FloatArray) -> bool:
@@ -595,17 +573,21 @@ def _is_noise(table: FloatArray) -> bool:
 
 
 def drawn_over_queries(
-    official: ArrayLike, scores: ArrayLike, name: str, draws: Draws
+    official: ArrayLike, scores: FloatArray, name: str, draws: Draws
 ) -> tuple[list[Coefficient], Drawn]:
     """The coefficient of each measure, and what was drawn of them together; see `correlate_over_queries`.
+
+    Args:
+        official: as there.
+        scores: (queries, runs, measures).
+        name: the coefficient.
+        draws: rounds and seed.
 
     Raises:
         InputError: a run has no score at all.
     """
     base, k = parse_coefficient(name)
-    x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    table = table[:, :, None] if table.ndim == 2 else table
-    ones = np.ones((1, len(table)))
+    x, table, ones = np.asarray(official, dtype=np.float64), scores, np.ones((1, len(scores)))
     x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
     if k is not None and len(x_mean):
         chosen = top_k(x_mean, k)
@@ -627,11 +609,8 @@ def drawn_over_queries(
 
 
 def correlate_over_runs(
-    official: Sequence[float] | FloatArray,
-    scores: Sequence[float] | FloatArray,
-    name: str = "kendall",
-    draws: Draws = USUAL_DRAWS,
-) -> CoefficientInterval:
+    official: ArrayLike, scores: ArrayLike, name: str = "kendall", draws: Draws = USUAL_DRAWS
+) -> Coefficient:
     """One coefficient of two leaderboards that have no per-query scores, with a BCa interval over runs.
 
     Pairs (official score, score) are drawn with replacement. Two copies of a run are tied on both sides. τ-b, τ_AP,b, ρ
@@ -646,19 +625,17 @@ def correlate_over_runs(
         draws: rounds (0 for no interval), seed and level.
     """
     base, k = parse_coefficient(name)
-    point = correlate(official, scores, name)
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    point = replace(correlate(x, y, name), resampled="run")
     if draws.rounds == 0:
-        return CoefficientInterval(point, None, "run")
-    if point.value is None:
-        return CoefficientInterval(point, Interval(None, None, None, draws.level, len(x), 0, point.reason), "run")
-    if k is not None:
+        return point
+    if k is not None and point.value is not None:
         chosen = top_k(x, k)
         x, y = x[chosen], y[chosen]
     runs = len(x)
-    reason = _NO_COPIES.get(base, f"{counted(runs, 'run')} only; an interval needs three" if runs < 3 else "")
-    if reason:
-        return CoefficientInterval(point, Interval(point.value, None, None, draws.level, runs, 0, reason), "run")
+    few = f"{counted(runs, 'run')} only; an interval needs three" if runs < 3 else ""
+    if reason := point.reason or _NO_COPIES.get(base, few):
+        return replace(point, interval=Interval(point.value, None, None, draws.level, runs, 0, reason))
 
     def values(counts: FloatArray) -> FloatArray:
         places = np.repeat(np.tile(np.arange(runs), len(counts)), counts.ravel().astype(np.intp))
@@ -666,7 +643,7 @@ def correlate_over_runs(
         return COEFFICIENTS[base](x[drawn], y[drawn])
 
     (interval,) = Resample(runs, draws).draw(values).intervals()
-    return CoefficientInterval(point, interval, "run")
+    return replace(point, interval=interval)
 
 
 # Coefficients whose value changes where a run is drawn twice.
@@ -676,11 +653,7 @@ _NO_COPIES = {
 }
 
 
-def query_tau(
-    official: ArrayLike,
-    scores: ArrayLike,
-    draws: Draws = USUAL_DRAWS,
-) -> QueryTau:
+def query_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> QueryTau:
     """Kendall's τ-b of the runs per query, averaged over queries.
 
     Runs without a score on either side (NaN) are left out of that query. Queries where τ is undefined take no part and
@@ -707,11 +680,7 @@ def query_tau(
     return QueryTau(interval, len(defined), len(taus) - len(defined))
 
 
-def pooled_tau(
-    official: ArrayLike,
-    scores: ArrayLike,
-    draws: Draws = USUAL_DRAWS,
-) -> QueryTau:
+def pooled_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> QueryTau:
     """Kendall's τ-b over all query/run pairs, with an interval over queries.
 
     Every bootstrap round is a quadratic form: with C_ts the concordant minus discordant pairs between the runs of
@@ -728,18 +697,12 @@ def pooled_tau(
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     queries = len(x)
     missing = np.isnan(x) | np.isnan(y)
-    both, untied_x, untied_y = (np.zeros((queries, queries)) for _ in range(3))
+    both, untied_x, untied_y = np.zeros((3, queries, queries))
     for first in range(queries):
-        for second in range(first, queries):
-            valid = ~(missing[first][:, None] | missing[second][None, :])
-            x_signs = np.where(valid, np.sign(x[first][:, None] - x[second][None, :]), 0.0)
-            y_signs = np.where(valid, np.sign(y[first][:, None] - y[second][None, :]), 0.0)
-            for target, value in (
-                (both, (x_signs * y_signs).sum()),
-                (untied_x, np.abs(x_signs).sum()),
-                (untied_y, np.abs(y_signs).sum()),
-            ):
-                target[first, second] = target[second, first] = value
+        valid = ~(missing[first][:, None] | missing[:, None, :])
+        x_signs, y_signs = (np.where(valid, np.sign(one[first][:, None] - one[:, None, :]), 0.0) for one in (x, y))
+        for target, signs in ((both, x_signs * y_signs), (untied_x, np.abs(x_signs)), (untied_y, np.abs(y_signs))):
+            target[first] = signs.sum(axis=(1, 2))
 
     def statistic(counts: FloatArray) -> FloatArray:
         top, left, right = (((counts @ matrix) * counts).sum(axis=1) for matrix in (both, untied_x, untied_y))

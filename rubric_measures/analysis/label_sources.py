@@ -1,5 +1,7 @@
 """Two or more sources of labels for the same documents: how far they agree, and their tables.
 
+A leaderboard of judges: the labels of each against the truth's, with intervals, and groups of equals.
+
 How label sources agree, as a report: two of them in full, several as a leaderboard of judges.
 
 The Rubric workbench's tables of how assessors agree: counts of label against judgment sets, with κ of each cell.
@@ -36,13 +38,188 @@ from rubric_measures.analysis.agreement import (
 )
 from rubric_measures.analysis.board_reports import group_letters
 from rubric_measures.analysis.leaderboards import LeaderboardCorrelation
-from rubric_measures.analysis.panels import Judge, JudgeBoard, JudgeRow, judge_board
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, Resample, few_queries
+from rubric_measures.analysis.resampling import (
+    USUAL_DRAWS,
+    Drawn,
+    Draws,
+    FloatArray,
+    Interval,
+    Resample,
+    few_queries,
+    groups_of_equals,
+    ratio,
+)
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Reported, Table, columns, declared, plain
 from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.labels import JudgedPassage, Key, LabelSource
 from rubric_measures.types.scales import refuse_unreachable
+
+_RATES = ("kappa", "tpr", "tnr", "f1")
+# The level of the groups.
+_ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Judge:
+    """One judge.
+
+    Attributes:
+        name: as it is printed.
+        labels: (query_id, doc_id, …) -> label.
+        failed: query_id -> grades that failed, and all; None where nobody knows.
+        outside: how many of its labels are, or were, outside the truth's scale.
+    """
+
+    name: str
+    labels: Mapping[tuple[str, ...], float]
+    failed: Mapping[str, tuple[int, int]] | None = None
+    outside: int = 0
+
+
+@dataclass(frozen=True)
+class JudgeRow:
+    """One judge against the truth.
+
+    Attributes:
+        judge: the judge, labels included.
+        documents: how many documents both label.
+        statistics: name -> value with its interval over queries: `kappa`, `quadratic_kappa`, `alpha_nominal`,
+            `alpha_ordinal`, `ac1`, `exact_match`, `bias` (mean of judge − truth) and, where it is
+            known, `failed` (the share of the judge's grades that failed).
+        cutoffs: (cutoff of the truth, of the judge) -> `kappa`, `tpr`, `tnr` and `f1` likewise.
+        leaderboard: the leaderboard that its labels make of runs, against the truth's; None without runs.
+    """
+
+    judge: Judge
+    documents: int
+    statistics: Mapping[str, Interval]
+    cutoffs: Mapping[tuple[int, int], Mapping[str, Interval]]
+    leaderboard: LeaderboardCorrelation | None = None
+
+    @property
+    def name(self) -> str:
+        """The judge's name."""
+        return self.judge.name
+
+    @property
+    def outside(self) -> int:
+        """How many labels are outside the truth's scale, or were before they were brought to its nearest end."""
+        return self.judge.outside
+
+
+@dataclass(frozen=True)
+class JudgeBoard:
+    """Judges against one truth, the highest κ first.
+
+    Attributes:
+        truth: the labels that judges are held to.
+        scale: the lowest and the highest label of the truth's scale.
+        rows: the judges.
+        groups: groups of judges whose κ cannot be told apart, best first; empty without rounds.
+    """
+
+    truth: Judge
+    scale: tuple[int, int]
+    rows: tuple[JudgeRow, ...]
+    groups: tuple[tuple[str, ...], ...]
+
+
+def judge_board(
+    truth: Judge,
+    judges: Sequence[Judge],
+    ends: tuple[int, int],
+    cutoffs: Sequence[tuple[int, int]],
+    draws: Draws,
+) -> JudgeBoard:
+    """All judges against the truth, each on the documents that both label.
+
+    All judges see the same resampled queries: those in which one of them shares a document with the truth. Groups are
+    of `Drawn.apart` of κ at 0.05.
+
+    Args:
+        truth: the labels that judges are held to.
+        judges: one or more.
+        ends: the truth's scale.
+        cutoffs: (cutoff of the truth, of the judge); none for each label of the truth's scale but the lowest.
+        draws: rounds (0 for no intervals and no groups), seed and level.
+
+    Raises:
+        InputError: a judge shares no document with the truth.
+    """
+    common = [sorted(truth.labels.keys() & judge.labels.keys()) for judge in judges]
+    for judge, keys in zip(judges, common, strict=True):
+        if not keys:
+            raise InputError(f"{judge.name} and {truth.name} label no common document")
+    names = sorted({key[0] for keys in common for key in keys})
+    pairs = list(cutoffs) or [(level, level) for level in range(ends[0] + 1, ends[1] + 1)]
+    engine = Resample(len(names), draws)
+    found = [_row(truth, judge, keys, names, ends, pairs, engine) for judge, keys in zip(judges, common, strict=True)]
+    found.sort(key=lambda one: (-_kappa(one[0]), one[0].name))
+    rows = [row for row, _ in found]
+    kappas, drawn = np.array([_kappa(row) for row in rows]), np.stack([one for _, one in found], axis=1)
+    p_values = Drawn(kappas, drawn, drawn[:0], len(names), draws).apart()
+    groups = groups_of_equals(kappas.tolist(), p_values < _ALPHA) if len(drawn) else []
+    together = tuple(tuple(rows[place].name for place in group) for group in groups)
+    return JudgeBoard(truth, ends, tuple(rows), together)
+
+
+def _kappa(row: JudgeRow) -> float:
+    """κ for the order of judges; those without come last."""
+    value = row.statistics["kappa"].estimate
+    return -np.inf if value is None else value
+
+
+def _row(
+    truth: Judge,
+    judge: Judge,
+    keys: Sequence[Key],
+    names: Sequence[str],
+    ends: tuple[int, int],
+    pairs: Sequence[tuple[int, int]],
+    engine: Resample,
+) -> tuple[JudgeRow, FloatArray]:
+    """The row of one judge, and its κ in every bootstrap round."""
+    a, b = (np.array([one.labels[key] for key in keys], dtype=np.int_) for one in (truth, judge))
+    intervals, at, drawn = _statistics(a, b, [key[0] for key in keys], names, ends, pairs, engine)
+    del intervals["mean_difference"]
+    if judge.failed is not None:
+        lost = np.array([judge.failed.get(name, (0, 0)) for name in names], dtype=np.float64)
+        # As a table of one row a query: failed grades before all of them.
+        shares, _ = column_intervals(
+            lost[:, None, :], lambda tables: {"failed": ratio(tables[:, 0, 0], tables[:, 0, 1])}, engine
+        )
+        intervals |= shares
+    return JudgeRow(judge, len(keys), intervals, at), drawn
+
+
+def _statistics(
+    a: NDArray[np.int_],
+    b: NDArray[np.int_],
+    queries: Sequence[str],
+    names: Sequence[str],
+    ends: tuple[int, int],
+    pairs: Sequence[tuple[int, int]],
+    engine: Resample,
+) -> tuple[dict[str, Interval], dict[tuple[int, int], dict[str, Interval]], FloatArray]:
+    """The statistics of two sources with their intervals, those at the cutoffs, and κ in every bootstrap round.
+
+    The bias is the mean of second − first.
+    """
+    scale = joint_scale(a, b, ends)
+    values = np.array(scale, dtype=np.float64)
+
+    def statistics(tables: FloatArray) -> Columns:
+        found = label_columns(tables, values)
+        # Not its negative, which of 0 is -0.
+        found["bias"] = 0.0 - found["mean_difference"]
+        for pair, binary in binary_tables(tables, values, pairs).items():
+            found |= {f"{pair} {name}": column for name, column in rates_columns(binary).items()}
+        return found
+
+    intervals, drawn = column_intervals(query_tables(a, b, queries, names, scale), statistics, engine)
+    at = {pair: {name: intervals.pop(f"{pair} {name}") for name in _RATES} for pair in dict.fromkeys(pairs)}
+    return intervals, at, drawn["kappa"]
 
 
 def _as_written(source: LabelSource) -> LabelSource:
@@ -143,7 +320,9 @@ def compare_sources(
     used = {int(value) for source in sources for value in source.labels.values()}
     labels = tuple(scale) if scale is not None else tuple(range(min(0, *used), max(used) + 1))
     ratings = np.array([[source.labels.get(key, np.nan) for key in every] for source in sources], dtype=np.float64)
-    intervals, by_cutoff = _intervals(a, b, queries, ends, cutoffs, draws)
+    names = sorted(set(queries))
+    intervals, by_cutoff, _ = _statistics(a, b, queries, names, ends, cutoffs, Resample(len(names), draws))
+    del intervals["bias"]
     judges = [
         Judge(source.name, source.labels, source.failed, count)
         for place, (source, count) in enumerate(zip(sources, outside, strict=True))
@@ -155,9 +334,9 @@ def compare_sources(
         (a, b),
         agreement(a, b),
         intervals,
-        tuple(by_cutoff[pair] for pair in cutoffs),
+        tuple(replace(binary_agreement(a, b, *pair), interval=by_cutoff[pair]["kappa"]) for pair in cutoffs),
         query_spread(a, b, queries),
-        tuple(label_histogram(list(source.labels.values()), labels) for source in sources),
+        tuple(label_histogram(source.labels.values(), labels) for source in sources),
         tuple(sorted({*labels, *used})),
         alpha_intervals(ratings, [key[0] for key in every], draws),
         judge_board(
@@ -209,31 +388,6 @@ def _source_ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, 
     return int(min(truth.labels.values(), default=0)), int(max(truth.labels.values(), default=0))
 
 
-def _intervals(
-    a: NDArray[np.int_],
-    b: NDArray[np.int_],
-    queries: Sequence[str],
-    ends: tuple[int, int],
-    cutoffs: Sequence[tuple[int, int]],
-    draws: Draws,
-) -> tuple[dict[str, Interval], dict[tuple[int, int], BinaryAgreement]]:
-    """The statistics of two sources with their intervals, and κ at the cutoffs."""
-    found = {pair: binary_agreement(a, b, *pair) for pair in cutoffs}
-    scale = joint_scale(a, b, ends)
-    values = np.array(scale, dtype=np.float64)
-
-    def statistics(tables: FloatArray) -> Columns:
-        named = label_columns(tables, values)
-        for (x, y), binary in binary_tables(tables, values, list(found)).items():
-            named[f"{x} {y}"] = rates_columns(binary)["kappa"]
-        return named
-
-    by_query = query_tables(a, b, queries, sorted(set(queries)), scale)
-    intervals, _ = column_intervals(by_query, statistics, Resample(len(by_query), draws))
-    at = {(x, y): replace(one, interval=intervals.pop(f"{x} {y}")) for (x, y), one in found.items()}
-    return intervals, at
-
-
 def whole_answers(sources: Sequence[LabelSource]) -> list[LabelSource]:
     """The sources with generated answers whole, each under the name of its run, where none of their ids are alike.
 
@@ -272,7 +426,6 @@ def _run_of_answer(query_id: str, doc_id: str) -> str:
 _SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "ac1", "bias", "failed")
 # What the JSON calls as the result does.
 _SAME = ("only_in", "agreement", "intervals", "cutoffs", "query_kappa", "histograms")
-_RATES = ("kappa", "tpr", "tnr", "f1")
 _ALL = (
     *("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"),
     "failed",
@@ -314,7 +467,7 @@ def _leaderboard(found: LeaderboardCorrelation) -> dict[str, object]:
         "measure": found.name,
         "runs": found.runs,
         "coefficients": [
-            {name: getattr(one.coefficient, name) for name in ("name", "value", "reason")} | {"interval": one.interval}
+            {name: getattr(one, name) for name in ("name", "value", "reason")} | {"interval": one.interval}
             for one in found.coefficients
         ],
         "worst_run": found.worst_run,
@@ -341,7 +494,7 @@ def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
 
 
 def _pair_tables(result: SourceAgreement, places: int) -> Iterator[Table]:
-    yield Table(columns(["statistic", "value", "low", "high"], places), _statistics(result))
+    yield Table(columns(["statistic", "value", "low", "high"], places), _pair_rows(result))
     one = result.agreement
     first, second = result.names[:2]
     rows: list[list[Cell]] = [
@@ -363,7 +516,7 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
     return (None, None) if interval is None else (interval.low, interval.high)
 
 
-def _statistics(result: SourceAgreement) -> list[list[Cell]]:
+def _pair_rows(result: SourceAgreement) -> list[list[Cell]]:
     """Name, value and interval; how κ spreads over queries has no interval, and says in words what its rows are."""
     one, spread = result.agreement, result.query_kappa
     names = {
@@ -401,7 +554,7 @@ def _coefficient(row: JudgeRow, index: int) -> Ranged | None:
     if row.leaderboard is None:
         return None
     one = row.leaderboard.coefficients[index]
-    return Ranged(one.coefficient.value) if one.interval is None else _cell(one.interval)
+    return Ranged(one.value) if one.interval is None else _cell(one.interval)
 
 
 def _judges(board: JudgeBoard, places: int) -> Table:
@@ -426,7 +579,7 @@ def _judges(board: JudgeBoard, places: int) -> Table:
             cells[head] = lambda row, pair=pair, rate=rate: _cell(row.cutoffs[pair][rate])  # type: ignore[misc]
     ranked = next((row.leaderboard for row in board.rows if row.leaderboard is not None), None)
     for index, one in enumerate(ranked.coefficients if ranked else ()):
-        cells[programs(one.coefficient.name)] = lambda row, index=index: _coefficient(row, index)  # type: ignore[misc]
+        cells[programs(one.name)] = lambda row, index=index: _coefficient(row, index)  # type: ignore[misc]
     if ranked:
         cells[Column("worst_run", only="programs")] = _worst_run
     kappa = first.statistics["kappa"]
@@ -451,7 +604,7 @@ def _judge_tables(board: JudgeBoard, places: int) -> Iterator[Table]:
     ranked = [(row, row.leaderboard) for row in board.rows if row.leaderboard is not None]
     if ranked:
         first = ranked[0][1]
-        heads = [f"leaderboard by {first.name}", "runs", *(one.coefficient.name for one in first.coefficients)]
+        heads = [f"leaderboard by {first.name}", "runs", *(one.name for one in first.coefficients)]
         rows = [
             [row.name, len(found.runs), *(_coefficient(row, index) for index in range(len(first.coefficients))),
              _worst_run(row)]
@@ -548,20 +701,6 @@ class AgreementTable:
         return tuple(row[column].kappa for row, column in zip(self.cells, self.layout.diagonal, strict=True))
 
 
-def nth_highest(grades: Sequence[float], n: int) -> float:
-    """The n-th highest grade; the lowest one with fewer than n grades, as in the program.
-
-    Raises:
-        InputError: n is below 1.
-
-    >>> nth_highest([0, 4, 5], 2), nth_highest([3], 2)
-    (4, 3)
-    """
-    if n < 1:
-        raise InputError(f"the number of answers is at least 1, not {n}")
-    return sorted(grades, reverse=True)[:n][-1]
-
-
 def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_answers: int = 1) -> AgreementTable:
     """One table over all passages that have a grade and a judgment.
 
@@ -574,26 +713,20 @@ def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_
     Source: the Rubric workbench's inter-annotator export (Dietz, SIGIR 2024).
     """
     labelled = [
-        (nth_highest(passage.grades, min_answers), frozenset(passage.judgments))
+        (sorted(passage.grades, reverse=True)[:min_answers][-1], frozenset(passage.judgments))
         for passage in passages
         if passage.grades and passage.judgments
     ]
-    rows = []
-    for label in layout.labels:
-        chosen = frozenset(label)
-        row = []
-        for judgment in layout.judgments:
-            wanted = frozenset(judgment)
-            pairs = [(value in chosen, not wanted.isdisjoint(judged)) for value, judged in labelled]
-            both = sum(1 for left, right in pairs if left and right)
-            left_only = sum(1 for left, right in pairs if left and not right)
-            right_only = sum(1 for left, right in pairs if right and not left)
-            neither = len(pairs) - both - left_only - right_only
-            kappa = binary_kappa(both, left_only, right_only, neither)
-            row.append(AgreementCell(label, judgment, both, left_only, right_only, neither, kappa))
-        rows.append(tuple(row))
-    totals = tuple(sum(1 for value, _ in labelled if value in label) for label in layout.labels)
-    return AgreementTable(layout, min_answers, tuple(rows), totals)
+
+    def cell(label: tuple[int, ...], judgment: tuple[int, ...]) -> AgreementCell:
+        found = Counter((value in label, not judged.isdisjoint(judgment)) for value, judged in labelled)
+        both, only_label, only_judgment, neither = (found[one, two] for one in (True, False) for two in (True, False))
+        kappa = binary_kappa(both, only_label, only_judgment, neither)
+        return AgreementCell(label, judgment, both, only_label, only_judgment, neither, kappa)
+
+    rows = tuple(tuple(cell(label, judgment) for judgment in layout.judgments) for label in layout.labels)
+    totals = tuple(sum(value in label for value, _ in labelled) for label in layout.labels)
+    return AgreementTable(layout, min_answers, rows, totals)
 
 
 def workbench_tables(passages: Iterable[JudgedPassage], min_judgment: int = 1) -> list[AgreementTable]:

@@ -16,9 +16,11 @@ import math
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
+from operator import attrgetter
+from typing import Literal, TypeVar
 
 import numpy as np
 from ir_measures.measures.base import Measure
@@ -27,11 +29,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.analysis.correlation import (
     COEFFICIENTS,
-    CoefficientInterval,
+    Coefficient,
     NoiseFreeTau,
     QueryTau,
     correlate_over_queries,
     correlate_over_runs,
+    drawn_over_queries,
     noise_free_tau,
     parse_coefficient,
     pooled_tau,
@@ -44,13 +47,26 @@ from rubric_measures.analysis.resampling import (
     USUAL_DRAWS,
     Draws,
     FloatArray,
+    groups_of_equals,
     half_counts,
     paired_family,
     score_table,
     weighted_means,
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
-from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain, ranged
+from rubric_measures.base.tables import (
+    Cell,
+    Column,
+    Marked,
+    Ranged,
+    Report,
+    Table,
+    declared,
+    letters,
+    number,
+    plain,
+    ranged,
+)
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.programs import score_workbench
 from rubric_measures.boards.scoring import score_records
@@ -99,12 +115,8 @@ class PairAgreement:
     @property
     def active_share(self) -> float | None:
         """2 AA / (2 AA + MA + MD + 2 AD): agreement on the pairs that either side calls different; None without any."""
-        total = (
-            2 * self.active_agreements
-            + self.mixed_agreements
-            + self.mixed_disagreements
-            + 2 * self.active_disagreements
-        )
+        total = 2 * (self.active_agreements + self.active_disagreements)
+        total += self.mixed_agreements + self.mixed_disagreements
         return 2 * self.active_agreements / total if total else None
 
 
@@ -124,16 +136,8 @@ def significant_pair_agreement(official: ArrayLike, scores: ArrayLike) -> PairAg
     (x_way, x_real), (y_way, y_real) = (_directions(table, first, second) for table in (x, y))
     opposite = x_way * y_way < 0
     both, one, none = x_real & y_real, x_real ^ y_real, ~(x_real | y_real)
-    return PairAgreement(
-        int((both & ~opposite).sum()),
-        int((both & opposite).sum()),
-        int((one & ~opposite).sum()),
-        int((one & opposite).sum()),
-        int((none & ~opposite).sum()),
-        int((none & opposite).sum()),
-        int(x_real.sum()),
-        int((both & ~opposite).sum()),
-    )
+    counts = [int((kind & way).sum()) for kind in (both, one, none) for way in (~opposite, opposite)]
+    return PairAgreement(*[*counts, int(x_real.sum()), counts[0]])
 
 
 def _directions(
@@ -147,6 +151,8 @@ DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "ma
 
 # A file's means, printed with four decimals, may differ from the means of its per-query scores by rounding alone.
 _PRINTED = 2e-4
+# The level of groups of boards.
+_ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,7 @@ class LeaderboardCorrelation:
     runs: tuple[str, ...]
     missing: tuple[str, ...]
     extra: tuple[str, ...]
-    coefficients: tuple[CoefficientInterval, ...]
+    coefficients: tuple[Coefficient, ...]
     worst_run: str | None
     worst_drop: float | None
     query_kendall: QueryTau | None = None
@@ -202,7 +208,7 @@ class LeaderboardCorrelation:
 
     def value(self, name: str) -> float | None:
         """The value of one coefficient by its name; None where it is undefined or was not asked for."""
-        return next((one.coefficient.value for one in self.coefficients if one.coefficient.name == name), None)
+        return next((one.value for one in self.coefficients if one.name == name), None)
 
 
 def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None = None) -> RunScores:
@@ -347,13 +353,13 @@ def correlate_leaderboards(
         )
     x = np.array([official.means[run] for run in runs])
     y = np.array([other.means[run] for run in runs])
-    results: list[CoefficientInterval] = []
-    for name in coefficients:
-        if scored is not None:
-            given = reference[0] if both and reference is not None else x
-            results += correlate_over_queries(given, scored[0], name, draws)
-        else:
-            results.append(correlate_over_runs(x, y, name, draws))
+    given = reference[0] if both and reference is not None else x
+    results = [
+        correlate_over_runs(x, y, name, draws)
+        if scored is None
+        else correlate_over_queries(given, scored[0], name, draws)
+        for name in coefficients
+    ]
     drop, worst = _worst_drop(x, y, runs)
     by_query = pooled = pairs = noise_free = None
     if details and both and scored is not None and reference is not None:
@@ -378,6 +384,43 @@ def correlate_leaderboards(
         tuple(notes),
         noise_free,
     )
+
+
+def equal_boards(
+    official: RunScores,
+    others: Sequence[RunScores],
+    coefficient: str,
+    draws: Draws,
+) -> tuple[tuple[int, ...], ...] | None:
+    """Leaderboards of judges that a coefficient with the official one cannot tell apart.
+
+    All see the same resampled queries. Groups are of `Drawn.apart` of the coefficient at 0.05.
+
+    Args:
+        official: the official scores, which are resampled, too, where they are of the same queries.
+        others: scores that judges give; those by query are needed.
+        coefficient: what tells them apart, such as `kendall`.
+        draws: rounds (0 for no groups) and seed.
+
+    Returns:
+        places in `others` of two or more each, best group first; None where nobody knows: the runs or the queries of
+        two differ, or there are no scores by query.
+    """
+    runs = sorted(official.means.keys() & others[0].means.keys()) if others else []
+    tables = [query_table(one, runs) for one in others if official.means.keys() & one.means.keys() == set(runs)]
+    first = tables[0] if tables else None
+    known = [table for table in tables if table is not None and first is not None and table[1] == first[1]]
+    if first is None or len(known) < max(len(others), 2) or draws.rounds == 0:
+        return None
+    reference = query_table(official, runs)
+    is_same = reference is not None and reference[1] == first[1]
+    given = reference[0] if is_same and reference is not None else np.array([official.means[run] for run in runs])
+    _, drawn = drawn_over_queries(given, np.stack([table for table, _ in known], axis=2), coefficient, draws)
+    # Of drops the least is best.
+    sign = -1.0 if parse_coefficient(coefficient)[0] == "max_rank_drop" else 1.0
+    if not len(drawn.replicates) or np.isnan(drawn.estimates).any():
+        return None
+    return tuple(groups_of_equals((sign * drawn.estimates).tolist(), drawn.apart() < _ALPHA))
 
 
 @dataclass(frozen=True)
@@ -698,45 +741,47 @@ def pick_of_grid(official: RunScores, cells: Sequence[GridCell], coefficient: st
     )
 
 
-_PAIRS = ("official", "found", "opposite", "agreement of both")
-_QUERY = ("query_kendall", "pooled_kendall")
+# Column -> attribute of `PairAgreement`.
+_PAIRS = {
+    "official": "reference_significant",
+    "found": "recovered",
+    "opposite": "active_disagreements",
+    "agreement of both": "active_share",
+}
+_T = TypeVar("_T")
+_Cells = dict[Column | str, Callable[[_T], Cell]]
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """How many columns a coefficient has: one for reading, one a number for programs."""
+def _coefficient_cells(
+    name: str, places: int, of: Callable[[_T], Coefficient | None], is_best: Callable[[_T], bool] = lambda _: False
+) -> _Cells[_T]:
+    """The columns of a coefficient: one for people, and for programs value, low, high and p."""
 
-    coefficients: Sequence[str]
-    places: int
-    is_data: bool
+    def shown(row: _T) -> Cell:
+        one = of(row)
+        if one is None:
+            return None
+        text = ranged(one.value, *one.ends, places)
+        if one.value is not None and one.interval is not None and None in one.ends:
+            text += " [no interval]"
+        return Marked(text) if is_best(row) else text
 
-    def heads(self, names: Sequence[str], parts: Sequence[str]) -> list[str]:
-        """The columns of these coefficients; `parts` are those of programs."""
-        return [f"{prefix}{name}" for name in names for prefix in (parts if self.is_data else ("",))]
+    def value(row: _T) -> Cell:
+        one = of(row)
+        return None if one is None else Ranged(one.value, *one.ends)
 
-    def coefficient(self, one: CoefficientInterval, is_best: bool) -> list[Cell]:
-        """The cells of a coefficient: for programs value, low, high and p."""
-        value, interval = one.coefficient.value, one.interval
-        low, high = (None, None) if interval is None else (interval.low, interval.high)
-        if self.is_data:
-            return [value, low, high, one.coefficient.p_value]
-        shown = ranged(value, low, high, self.places)
-        if value is not None and interval is not None and (low is None or high is None):
-            shown += " [no interval]"
-        return [Marked(shown) if is_best else shown]
+    return {
+        Column(name, places, only="people"): shown,
+        Column(name, places, only="programs", is_ranged=True): value,
+        Column(f"p:{name}", places, only="programs"): lambda row: None if (one := of(row)) is None else one.p_value,
+    }
 
-    def tau(self, tau: QueryTau | NoiseFreeTau | None) -> list[Cell]:
-        """The cells of a τ at query level, or without noise: for programs value, low and high."""
-        value = low = high = None
-        if isinstance(tau, QueryTau):
-            value, low, high = tau.interval.estimate, tau.interval.low, tau.interval.high
-        elif tau is not None:
-            value, low, high = tau.expected, tau.low, tau.high
-        return [value, low, high] if self.is_data else [ranged(value, low, high, self.places)]
 
-    def table(self, left: Sequence[str], right: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
-        heads = [Column(name, self.places, is_left=index == 0) for index, name in enumerate((*left, *right))]
-        return Table(heads, rows)
+def _tau(found: QueryTau | NoiseFreeTau | None) -> Cell:
+    """A τ at query level, or without noise."""
+    if isinstance(found, QueryTau):
+        return Ranged(found.interval.estimate, found.interval.low, found.interval.high)
+    return None if found is None else Ranged(found.expected, found.low, found.high)
 
 
 # The format of the JSON of correlations.
@@ -773,17 +818,12 @@ def correlation_report(
     if together is not None:
         own = [letters(at for at, group in enumerate(together) if place in group) for place in range(len(results))]
 
-    def tables(is_data: bool) -> Iterator[Table]:
-        shape = _Shape(coefficients, places, is_data)
-        pairs = [(result.name, result.pairs) for _, result in results if result.pairs is not None]
-        if results:
-            yield _boards(results, shape, own, coefficients[0])
-        if pairs and not is_data:
-            rows = [[measure, *_pair_cells(one)] for measure, one in pairs]
-            yield shape.table(["significantly different pairs"], _PAIRS, rows)
-        if grid:
-            yield _grid(grid, shape, best, best_by, pick)
-
+    first = [_boards(results, own, coefficients, places)] if results else []
+    pairs = [one for _, one in results if one.pairs is not None]
+    agreed: _Cells[LeaderboardCorrelation] = {"significantly different pairs": lambda one: one.name}
+    for name, attribute in _PAIRS.items():
+        agreed[name] = attrgetter(f"pairs.{attribute}")
+    last = [_grid(grid, coefficients, places, best, pick)] if grid else []
     content = {
         "format": CORRELATIONS,
         "official": {"path": path, "measure": official.name, "ranks": official.ranks},
@@ -796,95 +836,78 @@ def correlation_report(
         "asked": asked,
         "pick": None if pick is None else {**plain(pick), "flattery": pick.flattery},
     }
-    return Report(tables(False), tables(True), lambda: plain(content))
+    told = [declared(pairs, agreed, places)] if pairs else []
+    return Report([*first, *told, *last], [*first, *last], lambda: plain(content))
 
 
 def _boards(
-    results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape, own: Sequence[str], first: str
+    results: Sequence[tuple[str, LeaderboardCorrelation]], own: Sequence[str], coefficients: Sequence[str], places: int
 ) -> Table:
-    several = len({path for path, _ in results}) > 1
-    paired = len({result.official for _, result in results}) > 1
-    has_queries = any(result.query_kendall is not None for _, result in results)
-    has_free = any(result.noise_free is not None for _, result in results)
-    has_pairs = shape.is_data and any(result.pairs is not None for _, result in results)
-    heads = shape.heads(["kendall_noise_free"], ("", "low:", "high:")) if has_free else []
-    heads += shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
-    heads += shape.heads(_QUERY, ("", "low:", "high:")) if has_queries else []
-    heads += [f"pairs:{name}" for name in _PAIRS] if has_pairs else []
-    rows = []
-    for place, (path, result) in enumerate(results):
-        row: list[Cell] = [*([path] if several else []), *([result.official] if paired else [])]
-        row += [result.name, len(result.runs), *([own[place]] if own else [])]
-        if has_free:
-            row += shape.tau(result.noise_free)
-        for one in result.coefficients:
-            row += shape.coefficient(one, False)
-        if has_queries:
-            row += [*shape.tau(result.query_kendall), *shape.tau(result.pooled_kendall)]
-        if has_pairs:
-            row += [None] * len(_PAIRS) if result.pairs is None else _pair_cells(result.pairs)
-        rows.append(row)
-    left = [
-        *(["leaderboard"] if several else []),
-        *(["official"] if paired else []),
-        "measure",
-        "runs",
-        *(["group"] if own else []),
-    ]
-    table = shape.table(left, heads, rows)
+    found = [one for _, one in results]
+    # A row is its place, its file and what was found.
+    cells: _Cells[tuple[int, str, LeaderboardCorrelation]] = {}
+    if len({path for path, _ in results}) > 1:
+        cells["leaderboard"] = lambda row: row[1]
+    if len({one.official for one in found}) > 1:
+        cells["official"] = lambda row: row[2].official
+    cells |= {"measure": lambda row: row[2].name, "runs": lambda row: len(row[2].runs)}
     notes = []
-    if has_free:
+    if own:
+        cells["group"] = lambda row: own[row[0]]
+    if any(one.noise_free is not None for one in found):
+        cells[Column("kendall_noise_free", places, is_ranged=True)] = lambda row: _tau(row[2].noise_free)
         notes.append(
             "kendall_noise_free: the tau that ever more queries would lead to; that of the means has their noise"
         )
-    units = {one.unit for _, result in results for one in result.coefficients if one.interval is not None}
+    for place, name in enumerate(coefficients):
+        cells |= _coefficient_cells(name, places, partial(lambda place, row: row[2].coefficients[place], place))
+    if any(one.query_kendall is not None for one in found):
+        cells[Column("query_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].query_kendall)
+        cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].pooled_kendall)
+    if any(one.pairs is not None for one in found):
+        for name, attribute in _PAIRS.items():
+            of = partial(lambda attribute, row: row[2].pairs and getattr(row[2].pairs, attribute), attribute)
+            cells[Column(f"pairs:{name}", places, only="programs")] = of
+    drawn = {"query": "the same queries of both sides are drawn again", "run": "runs are drawn again (BCa)"}
+    units = {one.resampled for each in found for one in each.coefficients if one.interval is not None}
     if units:
-        drawn = {"query": "the same queries of both sides are drawn again", "run": "runs are drawn again (BCa)"}
         notes.append(f"intervals of coefficients: {'; '.join(drawn[unit] for unit in sorted(units))}")
     if own:
-        notes.append(f"group: what shares a letter cannot be told apart by {first}; all see the same resampled queries")
-    return replace(table, notes=notes)
+        text = f"group: what shares a letter cannot be told apart by {coefficients[0]}; "
+        notes.append(f"{text}all see the same resampled queries")
+    return declared([(place, *row) for place, row in enumerate(results)], cells, places, notes=notes)
 
 
-def _grid(grid: Sequence[GridCell], shape: _Shape, best: frozenset[int], best_by: str, pick: Pick | None) -> Table:
-    heads = shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
-    rows = []
-    for index, cell in enumerate(grid):
-        row: list[Cell] = [cell.measure, cell.llm, cell.prompt_class, cell.kind]
-        if cell.result is None:
-            row += [0, *[None] * len(heads)]
-        else:
-            row.append(len(cell.result.runs))
-            for one in cell.result.coefficients:
-                row += shape.coefficient(one, index in best and one.coefficient.name == best_by)
-        rows.append([*row, *(["*" if index in best else ""] if shape.is_data else [])])
-    left = ["measure", "llm", "prompt_class", "kind", "runs"]
-    table = shape.table(left, [*heads, *(["best"] if shape.is_data else [])], rows)
-    return replace(table, notes=[_flattery(pick, shape)]) if pick is not None else table
+def _grid(
+    grid: Sequence[GridCell], coefficients: Sequence[str], places: int, best: frozenset[int], pick: Pick | None
+) -> Table:
+    cells: _Cells[tuple[int, GridCell]] = {
+        name: partial(lambda name, row: getattr(row[1], name), name)
+        for name in ("measure", "llm", "prompt_class", "kind")
+    }
+    cells["runs"] = lambda row: 0 if row[1].result is None else len(row[1].result.runs)
+    for place, name in enumerate(coefficients):
+        of = partial(lambda place, row: row[1].result and row[1].result.coefficients[place], place)
+        cells |= _coefficient_cells(name, places, of, (lambda row: row[0] in best) if not place else lambda _: False)
+    cells[Column("best", only="programs")] = lambda row: "*" if row[0] in best else ""
+    return declared(enumerate(grid), cells, places, notes=[_flattery(pick, places)] if pick is not None else [])
 
 
-def _flattery(pick: Pick, shape: _Shape) -> str:
+def _flattery(pick: Pick, places: int) -> str:
     """What the best of a grid is worth."""
     if pick.flattery is None or pick.same is None:
         return f"by how much the best flatters is not known: {pick.reason}"
     return (
         f"picked as the best of {pick.cells} on {pick.queries} queries, {pick.coefficient} is "
-        f"{number(pick.chosen, shape.places)} there and {number(pick.held_out, shape.places)} on {pick.queries} others "
+        f"{number(pick.chosen, places)} there and {number(pick.held_out, places)} on {pick.queries} others "
         f"(mean of {pick.splits} splits; {100 * pick.same:.0f} % pick what is best on all): the pick flatters by "
-        f"{number(abs(pick.flattery), shape.places)}"
+        f"{number(abs(pick.flattery), places)}"
     )
-
-
-def _pair_cells(one: PairAgreement) -> list[Cell]:
-    return [one.reference_significant, one.recovered, one.active_disagreements, one.active_share]
 
 
 def _json(result: LeaderboardCorrelation) -> dict[str, object]:
     named = {"name": "measure", "pairs": "significant_pairs"}
-    coefficients = [
-        {**plain(one.coefficient), "interval": one.interval, "resampled": one.unit} for one in result.coefficients
-    ]
-    return {named.get(name, name): value for name, value in vars(result).items()} | {"coefficients": coefficients}
+    return {named.get(name, name): value for name, value in vars(result).items()}
 
 
 def _grid_json(cell: GridCell, best: bool) -> dict[str, object]:

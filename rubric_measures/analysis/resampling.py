@@ -187,16 +187,9 @@ class Interval:
 def bootstrap_counts(units: int, rounds: int = 10_000, seed: int = 42) -> FloatArray:
     """How often each unit is drawn in each round: (rounds, units); each row sums to the number of units.
 
-    Numpy's PCG64 generator draws them.
-
-    Raises:
-        InputError: units or rounds is below 1.
-
     >>> bootstrap_counts(4, 3, seed=1).sum(axis=1).tolist()
     [4.0, 4.0, 4.0]
     """
-    if units < 1 or rounds < 1:
-        raise InputError(f"a bootstrap needs at least one unit and one round, not {units} and {rounds}")
     drawn = seeded(seed).multinomial(units, np.full(units, 1.0 / units), size=rounds)
     counts: FloatArray = drawn.astype(np.float64)
     return counts
@@ -540,8 +533,7 @@ def paired_family(
         # Where runs differ by nearly the same everywhere the interval has the error that their t is cut to.
         errors = np.fmax(errors, np.sqrt(_LEAST_REST * ratio((filled**2).sum(axis=0), n * (n - 1.0))))
     else:
-        values = adjust([float(one) if known else None for one, known in zip(p, tested, strict=True)], correction)
-        adjusted = np.array([np.nan if one is None else one for one in values], dtype=np.float64)
+        adjusted = adjust(p, correction)
         decided, tests = int((adjusted < alpha).sum()), max(int(tested.sum()), 1)
         steps = {"holm": 1.0 / max(tests - decided, 1), "bh": max(decided, 1) / tests, "none": 1.0}
         critical = stdtrit(np.maximum(n - 1.0, 1.0), 1.0 - alpha * steps[correction] / 2.0)
@@ -590,32 +582,29 @@ def _max_t(
     return (hits + own) / whole, limit
 
 
-def adjust(p_values: Sequence[float | None], correction: Correction = "holm") -> list[float | None]:
-    """p-values adjusted for the number of tests; None (undefined) stays None and does not count as a test.
+def adjust(p_values: ArrayLike, correction: Correction = "holm") -> FloatArray:
+    """p-values adjusted for the number of tests; NaN (undefined) stays NaN and does not count as a test.
 
     Holm: the i-th smallest of m becomes max over j ≤ i of min(1, (m − j + 1) p_(j)); bounds the chance of any false
     difference. BH: min over j ≥ i of min(1, m p_(j) / j); bounds the expected share of false ones.
 
     Source: Holm (1979); Benjamini and Hochberg (1995).
 
-    >>> adjust([0.01, 0.04, None, 0.03])
-    [0.03, 0.06, None, 0.06]
-    >>> adjust([0.01, 0.04, 0.03], "bh")
+    >>> adjust([0.01, 0.04, float("nan"), 0.03]).tolist()
+    [0.03, 0.06, nan, 0.06]
+    >>> adjust([0.01, 0.04, 0.03], "bh").tolist()
     [0.03, 0.04, 0.04]
     """
     from scipy.stats import false_discovery_control
 
-    known = [index for index, value in enumerate(p_values) if value is not None]
-    values = np.array([p_values[index] for index in known], dtype=np.float64)
+    result = np.array(p_values, dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(result))
     if correction == "holm":
-        order = np.argsort(values, kind="stable")
-        steps = np.minimum(1.0, (len(values) - np.arange(len(values))) * values[order])
-        values[order] = np.maximum.accumulate(steps)
-    elif correction == "bh" and len(values):
-        values = false_discovery_control(values)
-    result: list[float | None] = [None] * len(p_values)
-    for index, value in zip(known, values.tolist(), strict=True):
-        result[index] = value
+        known = known[np.argsort(result[known], kind="stable")]
+        steps = np.minimum(1.0, (len(known) - np.arange(len(known))) * result[known])
+        result[known] = np.maximum.accumulate(steps)
+    elif correction == "bh" and len(known):
+        result[known] = false_discovery_control(result[known])
     return result
 
 

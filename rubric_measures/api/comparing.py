@@ -378,9 +378,7 @@ class Correlations(Reported):
     @property
     def is_complete(self) -> bool:
         """Whether no official run is missing, and every coefficient is defined."""
-        return not any(
-            one.missing or any(part.coefficient.value is None for part in one.coefficients) for one in self.found
-        )
+        return not any(one.missing or any(part.value is None for part in one.coefficients) for one in self.found)
 
     def log_notes(self) -> None:
         """Logs them."""
@@ -402,10 +400,10 @@ class Correlations(Reported):
                     ] += 1
             notes.update(result.notes)
             for one in result.coefficients:
-                if one.coefficient.value is None:
-                    lacking.setdefault(f"undefined: {one.coefficient.reason}", []).append(one.coefficient.name)
+                if one.value is None:
+                    lacking.setdefault(f"undefined: {one.reason}", []).append(one.name)
                 elif one.interval is not None and one.interval.low is None:
-                    lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.coefficient.name)
+                    lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.name)
             if result.noise_free is not None and result.noise_free.expected is None and result.noise_free.reason:
                 notes[f"{result.name}: no tau without noise: {result.noise_free.reason}"] += 1
             reasons = sorted(lacking.items(), key=lambda item: item[0].startswith("without"))
@@ -536,8 +534,12 @@ def correlate(
             measure has none of its own.
         UnknownNameError: there is no such column or coefficient.
     """
-    from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, correlate_grid, correlate_leaderboards
-    from rubric_measures.analysis.panels import equal_boards
+    from rubric_measures.analysis.leaderboards import (
+        DEFAULT_COEFFICIENTS,
+        correlate_grid,
+        correlate_leaderboards,
+        equal_boards,
+    )
 
     chosen = grader_of(grader)
     given = (measures, official_measure, coefficients, form, official_ranks, compat)

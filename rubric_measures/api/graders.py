@@ -55,10 +55,10 @@ from rubric_measures.types.scales import covering_level
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from rubric_measures.analysis.agreement import PanelReport
     from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
     from rubric_measures.analysis.label_sources import AgreementTable
     from rubric_measures.analysis.leaderboards import RunScores
-    from rubric_measures.analysis.panels import PanelReport
     from rubric_measures.measures.labels import LabelSource
     from rubric_measures.records.models import QueryPassages
 
@@ -203,8 +203,8 @@ def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws:
     """The agreement with the leaderboards that the judges' labels make of runs, against the truth's."""
     from ir_measures import Qrel
 
+    from rubric_measures.analysis.label_sources import Judge
     from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, correlate_leaderboards, scores_of_board
-    from rubric_measures.analysis.panels import Judge
     from rubric_measures.api.scoring import score
 
     def scored(judge: Judge) -> RunScores:
@@ -431,7 +431,7 @@ def combine(
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
     """
-    from rubric_measures.analysis.panels import panel_report
+    from rubric_measures.analysis.agreement import panel_report
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.measures.combining import gather, outcomes_of, panel_rule, with_grades
 

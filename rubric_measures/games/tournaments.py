@@ -234,8 +234,9 @@ def win_table(games: Games, order: Sequence[str]) -> WinTable:
     shares = ratio(wins, wins + wins.T + ties).tolist()
     rates = tuple(tuple(None if math.isnan(one) else one for one in row) for row in shares)
     met = [[one for one in row if one is not None] for row in rates]
-    counts = (tuple(map(tuple, one.astype(int).tolist())) for one in (wins, ties))
-    return WinTable(tuple(order), *counts, rates, tuple(sum(row) / len(row) if row else None for row in met))
+    averages = tuple(sum(row) / len(row) if row else None for row in met)
+    beaten, tied = (tuple(map(tuple, one.astype(int).tolist())) for one in (wins, ties))
+    return WinTable(tuple(order), beaten, tied, rates, averages)
 
 
 # Games times replays that are held at once: some 300 MB.

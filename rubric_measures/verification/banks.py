@@ -601,9 +601,8 @@ def items_against(rows: Sequence[ItemStatistics], runs: int) -> list[Against]:
         return []
     known = [(row, row.by_run.value) for row in rows if row.by_run.value is not None]
     raw = [float(stdtr(runs - 2, r * math.sqrt((runs - 2) / max(1.0 - r * r, 1e-12)))) for _, r in known]
-    return [
-        Against(row, p) for (row, _), p in zip(known, adjust(raw, "bh"), strict=True) if p is not None and p < ALPHA
-    ]
+    adjusted = adjust(raw, "bh").tolist()
+    return [Against(row, p) for (row, _), p in zip(known, adjusted, strict=True) if p < ALPHA]
 
 
 class BankStability(NamedTuple):

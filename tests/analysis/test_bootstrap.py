@@ -11,7 +11,6 @@ from rubric_measures.analysis.resampling import (
     Draws,
     Interval,
     Resample,
-    bootstrap_counts,
     mean_intervals,
     weighted_means,
 )
@@ -23,15 +22,6 @@ def interval(estimate, replicates, left_out, level=0.95, method="bca", **more) -
     columns = (np.array(values, dtype=float)[:, None] for values in (replicates, left_out))
     (result,) = Drawn(np.array([estimate]), *columns, len(left_out), Draws(level=level)).intervals(method, **more)
     return result
-
-
-def test_counts_are_reproducible_resamples() -> None:
-    first, second = bootstrap_counts(7, 50, seed=5), bootstrap_counts(7, 50, seed=5)
-    assert (first == second).all()
-    assert (first.sum(axis=1) == 7).all()
-    assert not (first == bootstrap_counts(7, 50, seed=6)).all()
-    with pytest.raises(InputError, match="at least one unit"):
-        bootstrap_counts(0, 10)
 
 
 def test_bca_is_scipys_given_the_same_replicates() -> None:

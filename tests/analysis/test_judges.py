@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.analysis.agreement import agreement, gwet_ac1
-from rubric_measures.analysis.label_sources import compare_sources
-from rubric_measures.analysis.leaderboards import RunScores
-from rubric_measures.analysis.panels import Judge, equal_boards, judge_board
+from rubric_measures.analysis.label_sources import Judge, compare_sources, judge_board
+from rubric_measures.analysis.leaderboards import RunScores, equal_boards
 from rubric_measures.analysis.resampling import Drawn, Draws, bootstrap_counts
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import Grades, build_query

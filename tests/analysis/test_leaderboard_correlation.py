@@ -40,7 +40,7 @@ def test_runs_are_joined_and_the_missing_named() -> None:
     )
     assert (result.runs, result.missing, result.extra) == (("a", "b", "c"), ("d", "lost"), ("new",))
     assert result.value("kendall") == 1.0
-    assert {one.unit for one in result.coefficients} == {"run"}
+    assert {one.resampled for one in result.coefficients} == {"run"}
     with pytest.raises(InputError, match=r"of the official leaderboard 2 runs missing \(d, lost\)"):
         correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.9, "c": 0.7, "b": 0.8}), strict=True)
     with pytest.raises(InputError, match="no run of the official"):
@@ -52,7 +52,7 @@ def test_runs_are_joined_and_the_missing_named() -> None:
 def test_intervals_are_over_queries_where_there_are_any() -> None:
     other = per_query()
     result = correlate_leaderboards(OFFICIAL, other, ["kendall"], draws=Draws(100))
-    assert result.coefficients[0].unit == "query"
+    assert result.coefficients[0].resampled == "query"
     assert result.query_kendall is None
     both = correlate_leaderboards(per_query(1), other, ["kendall"], draws=Draws(100))
     assert both.query_kendall is not None and both.query_kendall.queries == 6
@@ -66,7 +66,7 @@ def test_means_that_are_not_those_of_the_queries_fall_back_to_runs() -> None:
     other = per_query()
     moved = RunScores("m", {run: value + 0.1 for run, value in other.means.items()}, other.queries)
     result = correlate_leaderboards(OFFICIAL, moved, ["kendall"], draws=Draws(50))
-    assert result.coefficients[0].unit == "run"
+    assert result.coefficients[0].resampled == "run"
     assert "intervals over runs" in result.notes[0]
     fewer = {run: dict(list(values.items())[:3]) for run, values in per_query(1).queries.items()}
     means = {run: float(np.mean(list(values.values()))) for run, values in fewer.items()}

@@ -27,7 +27,7 @@ def test_all_pairs_and_groups() -> None:
     assert result.tests.correction == "max-t" and [pair.significant for pair in result.pairs] == [False, True, True]
     for procedure in ("holm", "bh"):
         found = compare_runs(given, "m", tests=Tests(correction=procedure)).pairs
-        assert [pair.p_adjusted for pair in found] == adjust([pair.test.p for pair in found], procedure)
+        assert [pair.p_adjusted for pair in found] == adjust([pair.test.p for pair in found], procedure).tolist()
 
 
 def test_baseline() -> None:

@@ -62,16 +62,6 @@ def test_drawn_flips_agree_with_scipy() -> None:
     assert ours == pytest.approx(float(theirs.pvalue), abs=error)
 
 
-def test_drawn_flips_agree_with_ranx() -> None:
-    ranx = pytest.importorskip("ranx.statistical_tests")
-    generator = np.random.default_rng(4)
-    a, b = generator.random(40) + 0.1, generator.random(40)
-    (ours,) = paired_family((a - b)[:, None]).adjusted
-    theirs, _ = ranx.fisher_randomization_test(a, b, n_permutations=10000)
-    error = 4 * np.sqrt(ours * (1 - ours) * 2 / 10000)
-    assert ours == pytest.approx(theirs, abs=error)
-
-
 def test_the_largest_t_of_each_flip_by_enumeration() -> None:
     """p of several pairs, some without a query, by all flips of seven queries."""
     table = np.random.default_rng(3).normal(0.3, 0.5, (7, 4))
@@ -118,9 +108,8 @@ def test_adjust_is_statsmodels() -> None:
     p_values = np.random.default_rng(1).random(30) ** 2
     for correction, theirs in (("holm", "holm"), ("bh", "fdr_bh")):
         expected = multitest.multipletests(p_values, method=theirs)[1]
-        assert adjust(list(p_values), correction) == pytest.approx(list(expected))
-    assert adjust([0.5, None, 0.1], "none") == [0.5, None, 0.1]
-    assert adjust([]) == []
+        assert adjust(p_values, correction).tolist() == pytest.approx(list(expected))
+    assert adjust([0.5, 0.1], "none").tolist() == [0.5, 0.1]
 
 
 def test_groups_of_equals() -> None:

@@ -11,7 +11,6 @@ import pytest
 from rubric_measures.analysis.label_sources import (
     AgreementTable,
     agreement_table,
-    nth_highest,
     table_layouts,
     tables_report,
     workbench_tables,
@@ -42,16 +41,10 @@ def test_a_small_table_by_hand() -> None:
     assert [[cell.both for cell in row] for row in table.cells] == [[2, 1], [0, 2]]
     assert table.totals == (2, 2)
     assert table.kappas == (1.0, pytest.approx(0.5))
-    # Second highest grades: 0, 4, and of the third, which has one grade, this one; 0.
+    # Second highest grades, as the program has them (min(heapq.nlargest(n, grades))): 0, 4, and of the third its
+    # only one; 0.
     second = agreement_table(PASSAGES, TABLES[2], 2)
     assert [[cell.both for cell in row] for row in second.cells] == [[1, 2], [1, 1]]
-
-
-def test_nth_highest() -> None:
-    # The program: min(heapq.nlargest(n, grades)).
-    assert [nth_highest([1, 5, 3], n) for n in (1, 2, 3, 4)] == [5, 3, 1, 1]
-    with pytest.raises(InputError, match="at least 1"):
-        nth_highest([1], 0)
 
 
 def test_the_least_judgment_that_is_relevant() -> None:
