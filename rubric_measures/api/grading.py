@@ -45,7 +45,7 @@ from rubric_measures.api.loading import (
     read_runs,
     run_list,
 )
-from rubric_measures.base.errors import InputError, UnknownNameError, naming, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.base.files import fewer_collections, peek_head
 from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import load_collection
@@ -559,34 +559,36 @@ class _Grading:
             write_manifest,
         )
 
-        wanted = None if self.queries is None else [*self.queries]
-        part = partial(_part, queries=wanted, limit=self.limit)
         called = self.calls.to(self.model)
         source = passages_of(passages, "grading")
         with fewer_collections():
+            groups = _part(source, bank, self.queries, self.limit)
             engine = GradingEngine(
                 called.runner_over(), self.prompts, self.asking, change,
                 needed=needed, citations=citations, give_up_after=self.give_up_after,
             )  # fmt: skip
             if cells is not None:
-                only = cells(engine, part(source, bank), source.name, bank)
+                only = cells(engine, groups, source.name, bank)
                 only.note()
                 engine = dataclasses.replace(engine, only=only)
             if self.dry_run:
                 with called.planning() as planned:
-                    engine = dataclasses.replace(engine, runner=planned)
-                    plan = estimate(engine, lambda: part(source, bank), bank, called.price)
+                    plan = estimate(dataclasses.replace(engine, runner=planned), groups, bank, called.price)
                 if needed is not None:
                     _LOG.info("these are the most: what a grade settles is not asked further")
                 return GradedRecords([], report=GradingReport(), plan=plan)
-            _note_unwritten(self.output, self.manifest, self.calls)
-            pairs = engine.check(part(source, bank, _LOG.warning), bank)
+            unkept = {"manifest": "what made the grades"} if self.manifest is None else {}
+            unkept |= {} if self.calls.is_kept else {"cache": "the replies"}
+            if unkept and self.output is not None and os.fspath(self.output) == "-":
+                what = ", nor ".join(unkept.values())
+                tell("the records go to standard output; nothing keeps %s", what, settings=(*unkept,))
+            pairs = engine.check(groups, bank)
             report = GradingReport()
             total = pairs if change is None and needed is None else None
             with called.asking(self.progress, total, stats=report.run) as runner:
                 engine = dataclasses.replace(engine, runner=runner)
                 # Closed before the cache is, also where the output cannot be written.
-                with contextlib.closing(engine.grade_records(part(source, bank), bank, report)) as graded:
+                with contextlib.closing(engine.grade_records(groups, bank, report)) as graded:
                     records = GradedRecords.kept(graded, self.output, report=report)
                 given = ", ".join(files)
                 if self.manifest:
@@ -695,49 +697,25 @@ def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None) -> BankCha
     return BankChange.of(made, bank_of(old_bank))
 
 
-def _note_unwritten(output: _File | None, manifest: _File | None, calls: Calls) -> None:
-    """Says which files beside the records have no name, while there is time to give one."""
-    if output is None or os.fspath(output) != "-":
-        return
-    lacking = {"manifest": "what made the grades", "cache": "the replies"}
-    if manifest is not None:
-        del lacking["manifest"]
-    if calls.is_kept:
-        del lacking["cache"]
-    if lacking:
-        text = "the records go to standard output; nothing keeps %s"
-        _LOG.info(text, ", nor ".join(lacking.values()), extra={"settings": tuple(lacking)})
-
-
 def _part(
-    source: PassageRecords,
-    bank: TestBank,
-    log: Callable[..., None] = _LOG.debug,
-    *,
-    queries: Sequence[str] | None,
-    limit: int | None,
-) -> Iterator[QueryPassages]:
+    source: PassageRecords, bank: TestBank, queries: Iterable[str] | None, limit: int | None
+) -> list[QueryPassages]:
     """The passages to grade: of some queries, the first of each; a wanted query that is not there is an error."""
-    from rubric_measures.records.models import QueryPassages
-
-    found: set[str] = set()
-    others = left_out = 0
-    for group in source:
-        found.add(group.query_id)
-        if queries is None or group.query_id in queries:
-            # Says where a query stands that the bank does not have.
-            bank.for_query(group.query_id, group.at(source.name))
-            passages = list(group.passages)
-            left_out += len(passages[limit:]) if limit is not None else 0
-            yield QueryPassages(group.query_id, passages[:limit], group.line)
-        else:
-            others += 1
+    wanted, found = None if queries is None else set(queries), {group.query_id for group in source}
     for name in queries or ():
         if name not in found:
             raise UnknownNameError("query", name, found, hint="(there are no passages of it)")
+    groups = [group for group in source if wanted is None or group.query_id in wanted]
+    for group in groups:
+        # Says where a query stands that the bank does not have.
+        bank.for_query(group.query_id, group.at(source.name))
+    parts = [group._replace(passages=list(group.passages)[:limit]) for group in groups]
+    others = len(found) - len({group.query_id for group in groups})
+    left_out = sum(len(group.passages) - len(part.passages) for group, part in zip(groups, parts, strict=True))
     if others or left_out:
         text = "left out, as was asked: %d queries, %d passages of the others"
-        log(text, others, left_out, extra={"settings": ("queries", "limit")})
+        _LOG.warning(text, others, left_out, extra={"settings": ("queries", "limit")})
+    return parts
 
 
 if TYPE_CHECKING:
@@ -983,7 +961,7 @@ def run_canaries(
     if dry_run:
         with asked.planning() as runner:
             planned = dataclasses.replace(grader, runner=runner)
-            return CanaryRun(plan=estimate(planned, lambda: built, bank, asked.price))
+            return CanaryRun(plan=estimate(planned, built, bank, asked.price))
     total = len(makers) * sum(len(case.passages) * len(bank.for_query(case.query_id)) for case in built)
     graded = GradingReport()
     with asked.asking(progress, total, stats=graded.run) as runner:

@@ -118,13 +118,15 @@ def tournament(
     else:
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.formats.plain import GAMES
+        from rubric_measures.grading.asking import Trial
+        from rubric_measures.grading.generation import Caller
         from rubric_measures.grading.pairwise import (
             IDENTICAL,
             Game,
-            PairwiseGrader,
             answers_by_query,
             load_references,
             pair_games,
+            play,
             ragdoll_games,
         )
         from rubric_measures.models.running import RunStats
@@ -162,10 +164,9 @@ def tournament(
         stats = RunStats()
         with asked.asking(progress, len(wanted), "games", stats=stats) as runner:
             texts = query_texts_of(queries)
-            grader = PairwiseGrader(runner, texts, of_queries, references, prompt, asking)
-            done = list(grader.play(wanted, stats))
-        order = {one: place for place, one in enumerate(wanted)}
-        done.sort(key=lambda game: order[Game(*game[:3])])
+            caller = Caller(runner, asking, stats, Trial(None))
+            found_of = play(caller, wanted, texts, of_queries, references, prompt)
+        done = [found_of[game] for game in dict.fromkeys(wanted)]
         played += [*others, *done]
         if save is not None:
             GAMES.write(save, [*others, *done])

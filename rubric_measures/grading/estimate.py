@@ -12,14 +12,14 @@ import logging
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
+from rubric_measures.base.tables import Cell, Column, Report, Table, render
 from rubric_measures.grading.grader import GradingEngine, GradingReport, default_prompts
 from rubric_measures.models.base import Tally, llm_name
 from rubric_measures.models.replies import LedgerRow
@@ -64,6 +64,17 @@ class Estimate:
         return 1 - self.calls / requests if requests else 1.0
 
 
+# What heads each column of a plan, and the field or property that it has.
+_COLUMNS = {
+    "prompt": "prompt_class",
+    **{name: name for name in ("calls", "cached", "shared", "cached_share", "kept", "prompt_tokens")},
+    "completion_tokens_at_most": "completion_tokens",
+    "checks_at_most": "checks",
+    "cost_of_calls": "cost",
+    "cost_at_most": "cost_at_most",
+}
+
+
 class GradingPlan(tuple[Estimate, ...]):
     """What grading would need, prompt by prompt; as text, a table with tabs between its columns."""
 
@@ -85,17 +96,10 @@ class GradingPlan(tuple[Estimate, ...]):
         return _total([row.cost_at_most for row in self])
 
     def __str__(self) -> str:
-        heads = columns(["prompt", "calls", "cached", "shared"])
-        heads.append(Column("cached_share", places=3))
-        heads += columns(["kept", "prompt_tokens", "completion_tokens_at_most", "checks_at_most"])
-        heads += columns(["cost_of_calls", "cost_at_most"])
-        rows: list[list[Cell]] = [
-            [row.prompt_class, row.calls, row.cached, row.shared, row.cached_share, row.kept, row.prompt_tokens,
-             row.completion_tokens, row.checks, row.cost, row.cost_at_most]
-            for row in self
-        ]  # fmt: skip
+        rows: list[list[Cell]] = [[getattr(row, name) for name in _COLUMNS.values()] for row in self]
         if len(self) > 1:
             rows.append(["all", self.calls, *[None] * 7, self.cost, self.cost_at_most])
+        heads = [Column(head, places=3) if head == "cached_share" else Column(head) for head in _COLUMNS]
         return "".join(render(Report([Table(heads, rows)]), "tsv")).rstrip("\n")
 
     __repr__ = __str__
@@ -107,16 +111,13 @@ def _total(costs: Sequence[float | None]) -> float | None:
 
 
 def estimate(
-    grader: GradingEngine,
-    read: Callable[[], Iterable[QueryPassages]],
-    bank: TestBank,
-    price: Price | None = None,
+    grader: GradingEngine, groups: Sequence[QueryPassages], bank: TestBank, price: Price | None = None
 ) -> GradingPlan:
     """What grading would need, prompt by prompt; makes no call and changes no file.
 
     Args:
         grader: as it would grade; its cache is only read.
-        read: gives the passages anew for each prompt.
+        groups: the passages.
         bank: the test bank.
         price: what the model costs.
     """
@@ -128,7 +129,7 @@ def estimate(
         report = GradingReport()
         single = dataclasses.replace(grader, runner=runner, prompts=(name,))
         [maker] = single.makers(bank)
-        for _ in single.grade_records(read(), bank, report):
+        for _ in single.grade_records(groups, bank, report):
             pass
         shown, written = counter.prompt_tokens, counter.completion_tokens
         # A reply that another prompt asks for, too, is checked here as well.
@@ -177,10 +178,14 @@ def make_manifest(
         report: the counts of the run.
         files: what was read and written, by role.
     """
+    from importlib.metadata import version
+
     from rubric_measures.base import __version__
 
     run = report.run
     backend = grader.runner.backend
+    # Of those that took part; none is imported for it.
+    packages = {name: version(name) for name in _PACKAGES if name in sys.modules}
     prompts: dict[str, Any] = {}
     # Those that made the grades: a prompt's file may be another one by now.
     for maker in report.makers or grader.makers(bank):
@@ -225,24 +230,8 @@ def make_manifest(
             for (model, fingerprint), count in sorted(run.returned.items())
         ],
         "statuses": dict(sorted(report.by_status.items())),
-        "versions": {"python": platform.python_version(), "rubric_measures": __version__, **_loaded()},
+        "versions": {"python": platform.python_version(), "rubric_measures": __version__, **packages},
     }
-
-
-def _loaded() -> dict[str, str]:
-    """The versions of the packages that took part; none is imported for it."""
-    modules = {name: sys.modules[name] for name in _PACKAGES if name in sys.modules}
-    return {name: str(getattr(module, "__version__", None) or _installed(name)) for name, module in modules.items()}
-
-
-def _installed(name: str) -> str:
-    """The version of a package whose module does not tell it."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _paid(ledger: Sequence[LedgerRow]) -> dict[str, Any]:

@@ -16,23 +16,22 @@ import hashlib
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import combinations, groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError, UnknownNameError, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.reports import Answer
-from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker, Asking
+from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
+from rubric_measures.grading.generation import Caller
 from rubric_measures.measures.grade_sets import DirectLabels, Grader
-from rubric_measures.models.running import Job, LocalRunner, RunStats
-from rubric_measures.prompts.library import Prompt, load_prompt
+from rubric_measures.models.running import Job
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import QueryPassages, load_graded
 from rubric_measures.types.entities import Preference
-from rubric_measures.types.scales import Message
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -97,91 +96,52 @@ def pair_games(
 
     Source: Rackauckas, Câmara & Zavrel, LLM4Eval 2024 (random games, up to all pairs); balance and orders: ours.
     """
-    shown = {(game.query_id, game.agent_a, game.agent_b) for game in played}
-    games: list[Game] = []
-    for query_id, chosen in _chosen_pairs(answers, per_query, seed, {_Pair.of(*game) for game in shown}).items():
-        for first, second in chosen:
-            orders = (Game(query_id, first, second), Game(query_id, second, first))
-            games += [game for game in orders if game not in shown]
-    return games
-
-
-class _Pair(NamedTuple):
-    """Two agents that meet about a query, in whichever order."""
-
-    query_id: str
-    first: str
-    second: str
-
-    @classmethod
-    def of(cls, query_id: str, agent_a: str, agent_b: str) -> _Pair:
-        return cls(query_id, *sorted((agent_a, agent_b)))
-
-
-def _chosen_pairs(
-    answers: Mapping[str, Mapping[str, str]], per_query: int | None, seed: int, played: set[_Pair]
-) -> dict[str, list[tuple[str, str]]]:
-    """Query -> the pairs that meet, in order: those that met already, and those that are to meet."""
+    shown = {Game(game.query_id, game.agent_a, game.agent_b) for game in played}
+    met = {Game(query_id, *sorted(pair)) for query_id, *pair in shown}
     possible = [
-        _Pair(query_id, *pair) for query_id in sorted(answers) for pair in combinations(sorted(answers[query_id]), 2)
+        Game(query_id, *pair) for query_id in sorted(answers) for pair in combinations(sorted(answers[query_id]), 2)
     ]
-    wanted = set(possible)
-    if per_query is not None:
-        agents = {agent for of_query in answers.values() for agent in of_query}
-        known = {agent for pair in played for agent in pair[1:]} & agents
-        new = agents - known if known else set()
-        among = [pair for pair in possible if new.isdisjoint(pair[1:])]
-        if not among:
-            # Nobody is left who met another one: there is no rate to keep up with.
-            new, among = set(), possible
-        wanted = played.intersection(possible) | _least_met(among, per_query, seed, played)
-        if new:
-            wanted |= _of_new_agents(possible, new, seed, wanted)
-    chosen: dict[str, list[tuple[str, str]]] = {}
-    for pair in possible:
-        if pair in wanted:
-            chosen.setdefault(pair.query_id, []).append((pair.first, pair.second))
-    return chosen
+    wanted = set(possible) if per_query is None else met | _drawn_pairs(possible, per_query, seed, met)
+    orders = ((pair, Game(pair.query_id, pair.agent_b, pair.agent_a)) for pair in possible if pair in wanted)
+    return [game for both in orders for game in both if game not in shown]
 
 
-def _least_met(possible: Sequence[_Pair], per_query: int, seed: int, played: set[_Pair]) -> set[_Pair]:
-    """For each query that has fewer, as many more pairs as it takes, those first that met least often."""
-    counts = Counter(pair[1:] for pair in played)
-    wanted: set[_Pair] = set()
-    for query_id, group in groupby(possible, key=attrgetter("query_id")):
+def _drawn_pairs(possible: Sequence[Game], per_query: int, seed: int, met: Set[Game]) -> set[Game]:
+    """For each query that has fewer, as many more pairs as it takes, those first that met least often.
+
+    Agents that never played come in addition: each pair on the share of its queries on which the others meet.
+    """
+    known = {agent for pair in met for agent in pair[1:]}
+    # Where nobody is left who met another one, there is no rate to keep up with.
+    among = [pair for pair in possible if known.issuperset(pair[1:])] or possible
+    drawn: set[Game] = set()
+    counts = Counter(pair[1:] for pair in met)
+    for query_id, group in groupby(among, key=attrgetter("query_id")):
         pairs = list(group)
-        open_pairs = [pair for pair in pairs if pair not in played]
-        random.Random(f"{seed}/{query_id}").shuffle(open_pairs)
-        open_pairs.sort(key=lambda pair: counts[pair[1:]])
-        more = open_pairs[: max(0, per_query - (len(pairs) - len(open_pairs)))]
+        left = [pair for pair in pairs if pair not in met]
+        random.Random(f"{seed}/{query_id}").shuffle(left)
+        left.sort(key=lambda pair: counts[pair[1:]])
+        more = left[: max(0, per_query - (len(pairs) - len(left)))]
         counts.update(pair[1:] for pair in more)
-        wanted.update(more)
-    return wanted
-
-
-def _of_new_agents(possible: Sequence[_Pair], new: set[str], seed: int, wanted: set[_Pair]) -> set[_Pair]:
-    """The pairs of agents that never played: each on the share of its queries on which the others meet."""
-    others = [pair for pair in possible if new.isdisjoint(pair[1:])]
-    share = sum(pair in wanted for pair in others) / len(others)
-    of_agents: dict[tuple[str, ...], list[_Pair]] = {}
-    for pair in possible:
-        if not new.isdisjoint(pair[1:]):
-            of_agents.setdefault(pair[1:], []).append(pair)
+        drawn.update(more)
+    of_new = sorted(set(possible).difference(among), key=itemgetter(1, 2, 0))
+    if not of_new:
+        return drawn
+    share = sum(pair in drawn or pair in met for pair in among) / len(among)
     load: Counter[str] = Counter()
-    drawn: set[_Pair] = set()
-    for agents in sorted(of_agents):
-        pairs = of_agents[agents]
+    new: set[Game] = set()
+    for agents, group in groupby(of_new, key=itemgetter(1, 2)):
+        pairs = list(group)
         random.Random(f"{seed}/{'/'.join(agents)}").shuffle(pairs)
         # Queries with few new games come first, so that no query gets them all.
         pairs.sort(key=lambda pair: load[pair.query_id])
         taken = pairs[: round(share * len(pairs))]
         load.update(pair.query_id for pair in taken)
-        drawn.update(taken)
-    _LOG.info(
-        "%d new agents (%s): %d pairs drawn, as often as the others met (on %.0f %% of their queries)",
-        *(len(new), ", ".join(sorted(new)), len(drawn), 100 * share),
-    )
-    return drawn
+        new.update(taken)
+    agents = {agent for pair in of_new for agent in pair[1:]} - known
+    text = "%d new agents (%s): %d pairs drawn, as often as the others met (on %.0f %% of their queries)"
+    _LOG.info(text, len(agents), ", ".join(sorted(agents)), len(new), 100 * share)
+    return drawn | new
 
 
 IDENTICAL = "identical answers"
@@ -194,11 +154,6 @@ class Reference(NamedTuple):
     text: str
     label: float
     annotation: str = ""
-
-
-def default_comparison(model: str) -> str:
-    """The prompt for a model: `LexicalComparison` for the lexical grader, else `ragelo.answer_pairwise`."""
-    return "LexicalComparison" if model.partition(":")[0] == "lexical" else "ragelo.answer_pairwise"
 
 
 def references_of_records(
@@ -288,103 +243,81 @@ def load_references(
     return found
 
 
-@dataclass(frozen=True)
-class PairwiseGrader:
-    """Plays games with one prompt and one model, behind the runner's cache.
+def play(
+    caller: Caller,
+    games: Iterable[Game],
+    queries: Mapping[str, str],
+    answers: Mapping[str, Mapping[str, str]],
+    references: Mapping[str, Sequence[Reference]] | None = None,
+    prompt: str = "",
+) -> dict[Game, Preference]:
+    """Plays games with one prompt and one model.
 
-    Attributes:
-        runner: backend, cache and limits.
+    Two identical answers tie without a call (grader `identical answers`).
+
+    Args:
+        caller: the model; replicates are not drawn.
+        games: the games.
         queries: query_id -> text.
         answers: query_id -> agent -> text.
-        references: query_id -> documents to show; empty shows none.
-        prompt: the prompt's name or .toml file; empty takes the one for the model.
-        settings: how the prompt is put and the reply is read; replicates are not drawn.
+        references: query_id -> documents to show; by default none.
+        prompt: the prompt's name or .toml file; by default `LexicalComparison` for the lexical grader, else
+            `ragelo.answer_pairwise`.
+
+    Raises:
+        UnknownNameError: a query has no text, or an agent of a game no answer.
+        InputError: the prompt compares no answers, or is not one for the backend.
+        GradingError: the model cannot be used; finished calls are in the cache.
     """
-
-    runner: LocalRunner
-    queries: Mapping[str, str]
-    answers: Mapping[str, Mapping[str, str]]
-    references: Mapping[str, Sequence[Reference]] = field(default_factory=dict)
-    prompt: str = ""
-    settings: Asking = Asking()
-
-    def play(self, games: Iterable[Game], stats: RunStats | None = None) -> Iterator[Preference]:
-        """Plays games; yields each as it is done, in no particular order.
-
-        Two identical answers tie without a call (grader `identical answers`).
-
-        Args:
-            games: the games.
-            stats: is filled with counts of the calls.
-
-        Raises:
-            UnknownNameError: a query has no text, or an agent of a game no answer.
-            InputError: the prompt compares no answers, or is not one for the backend.
-            GradingError: the model cannot be used; finished calls are in the cache.
-        """
-        listed = list(games)
-        asker = self._asker()
-        jobs: list[tuple[Game, Job[Preference]]] = []
-        for game in listed:
-            texts = self._texts(game)
-            if texts[0] == texts[1]:
-                yield Preference(*game, "tie", grader=IDENTICAL, note="nobody was asked")
-            else:
-                jobs.append((game, self._job(asker, game, texts)))
-        for _, preference in self.runner.run(iter(jobs), stats):
-            yield preference
-
-    def _asker(self) -> Asker:
-        backend = self.runner.backend
-        name = self.prompt or default_comparison(backend.model)
-        prompt = load_prompt(name)
-        if prompt.parser != "verdict" or not {"answer_a", "answer_b"} <= set(prompt.fields):
-            raise InputError(f"prompt {name} does not compare answers")
-        if getattr(backend, "embedded", False) != (prompt.format == "json"):
-            raise InputError(
-                "the lexical grader compares answers with the prompt LexicalComparison only, and no other grader does"
-            )
-        return Asker(backend, prompt, self.settings)
-
-    def _texts(self, game: Game) -> tuple[str, str]:
-        if game.query_id not in self.queries:
-            hint = "(it has no text)"
-            raise UnknownNameError("query", game.query_id, self.queries, hint=hint, settings=("queries",))
-        of_query = self.answers.get(game.query_id, {})
+    is_embedded = getattr(caller.runner.backend, "embedded", False)
+    is_lexical = caller.model.partition(":")[0] == "lexical"
+    loaded = load_prompt(prompt or ("LexicalComparison" if is_lexical else "ragelo.answer_pairwise"))
+    if loaded.parser != "verdict" or not {"answer_a", "answer_b"} <= set(loaded.fields):
+        raise InputError(f"prompt {prompt} does not compare answers")
+    if is_embedded != (loaded.format == "json"):
+        raise InputError(
+            "the lexical grader compares answers with the prompt LexicalComparison only, and no other grader does"
+        )
+    asker = caller.asker(loaded)
+    found: dict[Game, Preference] = {}
+    jobs: list[tuple[Game, Job[Preference]]] = []
+    for game in games:
+        if game.query_id not in queries:
+            raise UnknownNameError("query", game.query_id, queries, hint="(it has no text)", settings=("queries",))
+        of_query = answers.get(game.query_id, {})
         for agent in game[1:]:
             if agent not in of_query:
                 raise UnknownNameError("agent", agent, of_query, hint=f"(no answer to query {game.query_id!r})")
-        return of_query[game.agent_a], of_query[game.agent_b]
+        values = {"answer_a": of_query[game.agent_a], "answer_b": of_query[game.agent_b]}
+        if values["answer_a"] == values["answer_b"]:
+            found[game] = Preference(*game, "tie", grader=IDENTICAL, note="nobody was asked")
+            continue
+        if "query" in loaded.fields:
+            values["query"] = queries[game.query_id]
+        jobs.append((game, _played(asker, game, values, (references or {}).get(game.query_id, ()))))
+    return found | caller.run(jobs)
 
-    def _job(self, asker: Asker, game: Game, texts: tuple[str, str]) -> Job[Preference]:
-        """One game, as a generator for the runner."""
-        references = list(self.references.get(game.query_id, ()))
-        # The most relevant first.
-        for shown in range(len(references), -1, -1):
-            messages = self._messages(asker.prompt, game, texts, references[:shown])
-            if not asker.room.why_too_long(messages, asker.max_tokens()):
-                break
-        else:
-            note = f"query and answers do not fit into the model's {self.runner.backend.context_tokens} tokens"
-            return Preference(*game, None, "failed", grader=self.runner.backend.model, note=note)
-        (answer,) = yield from asker.ask([Ask(messages)], game.query_id)
-        note = answer.note
-        if answer.status == "graded" and shown < len(references):
-            note = f"{len(references) - shown} of {len(references)} documents did not fit and were not shown"
-        verdict: Any = answer.value if answer.status == "graded" else None
-        return Preference(*game, verdict, answer.status, answer.text, self.runner.backend.model, note)
 
-    def _messages(
-        self, prompt: Prompt, game: Game, texts: tuple[str, str], references: Sequence[Reference]
-    ) -> tuple[Message, ...]:
-        values: dict[str, object] = {"answer_a": texts[0], "answer_b": texts[1]}
-        if "query" in prompt.fields:
-            values["query"] = self.queries[game.query_id]
+def _played(asker: Asker, game: Game, values: Mapping[str, str], references: Sequence[Reference]) -> Job[Preference]:
+    """One game: with as many documents as fit, the most relevant first."""
+    prompt, documents = asker.prompt, {}
+    for shown in range(len(references), -1, -1):
         if "documents" in prompt.fields:
-            bare = prompt.format == "json"
-            shown = documents_text(references, prompt.context_line)
-            values["documents"] = "\n".join(one.text for one in references) if bare else shown
-        return prompt.render(**values)
+            bare, some = prompt.format == "json", references[:shown]
+            text = "\n".join(one.text for one in some) if bare else documents_text(some, prompt.context_line)
+            documents = {"documents": text}
+        messages = prompt.render(**values, **documents)
+        if not asker.room.why_too_long(messages, asker.max_tokens()):
+            break
+    else:
+        note = f"query and answers do not fit into the model's {asker.room.limit} tokens"
+        return Preference(*game, None, "failed", grader=asker.model, note=note)
+    (answer,) = yield from asker.ask([Ask(messages)], game.query_id)
+    note = answer.note
+    if answer.status == "graded" and shown < len(references):
+        note = f"{len(references) - shown} of {len(references)} documents did not fit and were not shown"
+    verdict: Any = answer.value if answer.status == "graded" else None
+    return Preference(*game, verdict, answer.status, answer.text, asker.model, note)
 
 
 def documents_text(references: Sequence[Reference], line: str = "") -> str:
