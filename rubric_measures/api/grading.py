@@ -16,7 +16,7 @@ import dataclasses
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -65,9 +65,10 @@ from rubric_measures.types.entities import Run, TestBank
 if TYPE_CHECKING:
     from rubric_measures.api.loading import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.grading import BankChange, GradingEngine, GradingPlan
+    from rubric_measures.grading.estimate import GradingPlan
+    from rubric_measures.grading.grader import GradingEngine
     from rubric_measures.grading.lazy import NeededFor
-    from rubric_measures.grading.recording import Cells
+    from rubric_measures.grading.recording import BankChange, Cells
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
@@ -549,15 +550,8 @@ class _Grading:
             needed: what the grades are for.
             citations: how many of a sentence are judged.
         """
-        from rubric_measures.grading import (
-            GradingEngine,
-            GradingReport,
-            estimate,
-            make_manifest,
-            note_amended,
-            note_report,
-            write_manifest,
-        )
+        from rubric_measures.grading.estimate import estimate, make_manifest, write_manifest
+        from rubric_measures.grading.grader import GradingEngine, GradingReport, note_amended, note_report
 
         called = self.calls.to(self.model)
         source = passages_of(passages, "grading")
@@ -679,7 +673,7 @@ def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None) -> BankCha
         InputError: nothing says it.
     """
     from rubric_measures.formats.banks import is_bank
-    from rubric_measures.grading import BankChange
+    from rubric_measures.grading.recording import BankChange
 
     settings = ("only_changed", "bank")
     if bank is None:
@@ -721,7 +715,7 @@ def _part(
 if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.formats.reports import Answer
-    from rubric_measures.records.models import QueryPassages
+    from rubric_measures.records.models import GradedPassage, QueryPassages
 
     _Texts: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Collection
 _SETTINGS = ("support",)
@@ -743,30 +737,23 @@ def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassag
 
     several = [sources] if isinstance(sources, Answer) else listed(sources)
     answers = [one for one in several if isinstance(one, Answer)]
-    groups = [one for one in several if isinstance(one, QueryPassages)]
-    parts = [groups] if groups else []
+    parts = [groups] if (groups := [one for one in several if isinstance(one, QueryPassages)]) else []
     for source in several:
-        if isinstance(source, (Answer, QueryPassages)):
-            continue
-        if not is_file(source):
-            raise InputError(f"{source!r:.60} is no answer, and no file of answers", settings=_SETTINGS)
-        with file_path(source) as path:
-            found = _support_read(path)
-        if found and isinstance(found[0], Answer):
-            answers += found
-        else:
-            parts.append(found)
+        if not isinstance(source, Answer | QueryPassages):
+            with file_path(source) as path:
+                found = _support_read(path)
+            if found and isinstance(found[0], Answer):
+                answers += found
+            else:
+                parts.append(found)
     texts: dict[str, str] = {}
     if answers:
         parts.append(_of_answers(answers, texts))
     merged = merge_records(parts) if len(parts) > 1 else parts[0] if parts else []
-    for group in merged:
-        if not cited_answers(group):
-            raise InputError(
-                f"query {group.query_id!r}: the records hold no answers with sentences and citations",
-                settings=_SETTINGS,
-            )
-    return list(_with_texts(merged, texts, collection))
+    if without := [group.query_id for group in merged if not cited_answers(group)]:
+        problem = "the records hold no answers with sentences and citations"
+        raise InputError(f"query {without[0]!r}: {problem}", settings=_SETTINGS)
+    return _with_texts(merged, texts, collection)
 
 
 def sentence_bank(groups: Iterable[QueryPassages], query_texts: Mapping[str, str]) -> TestBank:
@@ -813,11 +800,11 @@ def _of_answers(answers: Sequence[Answer], texts: dict[str, str]) -> list[QueryP
 
 def _by_own_texts(answers: Sequence[Answer]) -> Sequence[Answer]:
     """The answers; documents of which they have different texts are called after their texts, too: `ID@` and a hash."""
-    texts: dict[str, set[str]] = {}
+    names: dict[str, dict[str, str]] = {}
     for answer in answers:
         for doc_id, text in answer.documents:
-            texts.setdefault(doc_id, set()).add(text)
-    several = {doc_id for doc_id, found in texts.items() if len(found) > 1}
+            names.setdefault(doc_id, {})[text] = f"{doc_id}@{answer_doc_id(text)[:8]}"
+    several = {doc_id: found for doc_id, found in names.items() if len(found) > 1}
     if not several:
         return answers
     _LOG.warning(
@@ -825,10 +812,9 @@ def _by_own_texts(answers: Sequence[Answer]) -> Sequence[Answer]:
         "answer, and such a document is called %s@ and the beginning of its text's md5",
         *(len(several), min(several), min(several)),
     )
-
     renamed = []
     for answer in answers:
-        own = {one: f"{one}@{answer_doc_id(text)[:8]}" for one, text in answer.documents if one in several}
+        own = {one: several[one][text] for one, text in answer.documents if one in several}
         documents = tuple((own.get(doc_id, doc_id), text) for doc_id, text in answer.documents)
         citations = tuple(tuple(own.get(doc_id, doc_id) for doc_id in cited) for cited in answer.citations)
         renamed.append(answer._replace(documents=documents, citations=citations))
@@ -837,23 +823,21 @@ def _by_own_texts(answers: Sequence[Answer]) -> Sequence[Answer]:
 
 def _with_texts(
     groups: Sequence[QueryPassages], known: Mapping[str, str], collection: _Texts | None
-) -> Iterator[QueryPassages]:
+) -> list[QueryPassages]:
     """The records with the texts of their documents; those that have none are counted."""
     from rubric_measures.records.models import cited_answer, cited_answers
     from rubric_measures.types.entities import asked_pairs
 
-    bare = [
+    bare = dict.fromkeys(
         (group.query_id, passage.doc_id)
         for group in groups
         for passage in group.passages
         if not passage.text.strip() and cited_answer(group.query_id, passage) is None
-    ]
-    lacking = dict.fromkeys(doc_id for _, doc_id in bare)
-    texts = {doc_id: known[doc_id] for doc_id in lacking if doc_id in known}
-    if collection is not None:
-        texts = {**_texts_of([doc_id for doc_id in lacking if doc_id not in texts], collection), **texts}
-    lost = {pair for pair in bare if not texts.get(pair[1], "").strip()}
-    if lost:
+    )
+    lacking = list(dict.fromkeys(doc_id for _, doc_id in bare if doc_id not in known))
+    texts = {**({} if collection is None else _texts_of(lacking, collection)), **known}
+    filled = {pair: text for pair in bare if (text := texts.get(pair[1], "")).strip()}
+    if lost := bare.keys() - filled.keys():
         pairs = sum(
             len(items)
             for group in groups
@@ -866,14 +850,12 @@ def _with_texts(
             *(pairs, len({doc_id for _, doc_id in lost}), min(lost)[1]),
             extra={"settings": ("collection",)},
         )
-    filled = set(bare) - lost
-    for group in groups:
-        yield group._replace(
-            passages=[
-                passage.replacing(text=texts[passage.doc_id]) if (group.query_id, passage.doc_id) in filled else passage
-                for passage in group.passages
-            ]
-        )
+
+    def with_text(query_id: str, passage: GradedPassage) -> GradedPassage:
+        text = filled.get((query_id, passage.doc_id))
+        return passage if text is None else passage.replacing(text=text)
+
+    return [group._replace(passages=[with_text(group.query_id, one) for one in group.passages]) for group in groups]
 
 
 def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
@@ -942,7 +924,8 @@ def run_canaries(
         GradingError: the model cannot be used.
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
-    from rubric_measures.grading import GradingEngine, GradingReport, estimate
+    from rubric_measures.grading.estimate import estimate
+    from rubric_measures.grading.grader import GradingEngine, GradingReport
     from rubric_measures.prompts.library import load_prompt
     from rubric_measures.verification.graders import build_canaries, canary_report
     from rubric_measures.verification.sections import canary_sections

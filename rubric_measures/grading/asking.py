@@ -24,7 +24,6 @@ import math
 import random
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -255,14 +254,18 @@ def refuse_several(prompt: Prompt, settings: Asking) -> None:
     Raises:
         InputError: the prompt is of another kind, or another setting says what a reply looks like.
     """
-    name = prompt.prompt_class
     asks_for_one = prompt.task == "grade" and prompt.parser in ("rating", "yes_no", "label", "phrase")
     if not asks_for_one or prompt.format != "template" or prompt.target not in _NAMES or "item" in prompt.fields:
-        text = f"prompt {name} does not ask for one grade of one question or nugget, so it is not asked about several"
-        raise InputError(text, settings=("items_per_call",))
+        text = "does not ask for one grade of one question or nugget, so it is not asked about several"
+        raise InputError(f"prompt {prompt.prompt_class} {text}", settings=("items_per_call",))
+    _refuse_other_forms(prompt, settings, "items_per_call")
+
+
+def _refuse_other_forms(prompt: Prompt, settings: Asking, asked: str) -> None:
+    """Refuses a setting that asks for JSON where something else says what a reply looks like."""
     if settings.compat or settings.unparsed or prompt.pattern or prompt.json_field:
-        text = f"replies about several items are JSON, and prompt {name} or a setting says another form; leave one out"
-        raise InputError(text, settings=("items_per_call", "compat", "unparsed"))
+        text = f"replies are JSON with {asked}, and prompt {prompt.prompt_class} or a setting says another form"
+        raise InputError(f"{text}; leave one out", settings=(asked, "compat", "unparsed"))
 
 
 def prompt_of_several(prompt: Prompt, explain: bool = False) -> Prompt:
@@ -491,9 +494,7 @@ class Asker:
                 f"prompt {prompt.prompt_class} asks for no single grade, so no reason can be asked for",
                 settings=("explain",),
             )
-        if settings.compat or settings.unparsed or prompt.pattern or prompt.json_field:
-            text = "replies with reasons are JSON, and another way of reading replies is said; leave one of them out"
-            raise InputError(text, settings=("explain", "compat", "unparsed"))
+        _refuse_other_forms(prompt, settings, "explain")
 
     @property
     def draws(self) -> int:
@@ -716,11 +717,9 @@ def combine_grades(grades: Sequence[int], how: str) -> int:
     >>> combine_grades([5, 1, 3, 3], "median"), combine_grades([4, 4, 1, 1], "majority")
     (3, 1)
     """
-    ordered = sorted(grades)
-    if how == "median":
-        return ordered[(len(ordered) - 1) // 2]
-    counts = Counter(ordered)
-    return min(counts, key=lambda grade: (-counts[grade], grade))
+    from statistics import median_low, multimode
+
+    return median_low(grades) if how == "median" else min(multimode(grades))
 
 
 def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, details: dict[str, object]) -> Outcome:

@@ -353,27 +353,6 @@ def _job(style: Style, unit: Unit, number: int) -> Job[_Made]:
     return [(number, [*lost, *((yield from style.job(unit._replace(items=asked))) if asked else ())])]
 
 
-def _lazily(
-    maker: GradeSetMaker, group: QueryPassages, unit: Unit, unsettled: Unsettled, report: GradingReport
-) -> Job[_Made]:
-    """The job of a query that asks only for what is unsettled, of the items of the unit."""
-    from rubric_measures.grading.lazy import in_waves
-
-    passages = {passage.doc_id: (number, passage) for number, passage in enumerate(group.passages)}
-    known = {doc_id: maker.grades_of(passage) for doc_id, (_, passage) in passages.items()}
-    report.kept += sum(map(len, known.values()))
-
-    def jobs_of(doc_id: str) -> Iterator[Job[_Made]]:
-        if doc_id in passages:
-            number, passage = passages[doc_id]
-            asked = [item for item in unit.items if unsettled.needs(doc_id, item.item_id)]
-            whole = unit._replace(doc_id=doc_id, text=passage.text, items=maker.missing(passage, asked) or ())
-            for part in maker.style.units(whole) if whole.items else ():
-                yield _job(maker.style, part, number)
-
-    return in_waves(unsettled, known, jobs_of)
-
-
 def _refuse_without_items(style: Style, bank: TestBank) -> None:
     """Refuses a prompt that finds no item of its kind in a bank."""
     if style.items_of(tuple(bank)):
@@ -424,13 +403,12 @@ class GradingEngine:
         """
         backend = self.runner.backend
         names = self.prompts or default_prompts(backend.model, bank, self.citations is not None)
-        if repeated := [name for name, count in Counter(names).items() if count > 1]:
-            raise InputError(f"prompt {repeated[0]} is named twice")
         hashed = bank_content(bank)
         makers = [GradeSetMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
         classes = Counter(maker.style.prompt.prompt_class for maker in makers)
         if repeated := [name for name, count in classes.items() if count > 1]:
-            raise InputError(f"two prompts are called {repeated[0]}; set another name in one of the files")
+            problem = f"prompt {repeated[0]} is named twice; leave one out, or set another name in one of the files"
+            raise InputError(problem, settings=("prompt",))
         settable = {name for maker in makers for name in maker.style.prompt.defaults}
         for name in self.settings.fields:
             if name not in settable:
@@ -466,8 +444,7 @@ class GradingEngine:
             items = bank.for_query(group.query_id)
             for maker in makers:
                 _refuse_without_text(maker, group.query_id, bank.query_texts.get(group.query_id, ""))
-                wanted = self._wanted(group, maker.style, items)
-                pairs += sum(map(len, wanted))
+                pairs += sum(map(len, self.wanted(group, maker.style, items)))
         return pairs
 
     def grade_records(
@@ -494,84 +471,24 @@ class GradingEngine:
         makers = report.makers = self.makers(bank)
         for amending in _amending(makers):
             report.amended = amending.counts
-        line, trial = _Queue(), Trial(self.give_up_after)
+        trial = Trial(self.give_up_after)
         if self.give_up_after is not None:
             for maker in makers:
                 maker.style.asker.told = trial.note
-        left_out: dict[str, list[int]] = {}
         plans = [self.needed.plan(maker.style, bank) for maker in makers] if self.needed is not None else []
-        jobs = trial.watched(self._jobs(groups, bank, makers, line, report, left_out, plans))
-        for (group, which), made in self.runner.run(jobs, report.run, lambda: trial.waits() or line.is_long()):
+        run = _Run(self, bank, makers, plans, report)
+        jobs = trial.watched(run.jobs(groups))
+        for (group, which), made in self.runner.run(jobs, report.run, lambda: trial.waits() or run.line.is_long()):
             for number, outcomes in made:
                 found = group.outcomes.setdefault((number, which), {})
                 found.update((outcome.item_id, outcome) for outcome in outcomes)
             group.left -= 1
-            for done in line.take():
-                yield self._finished(done, makers, report)
-        _note_left_out(makers, left_out)
+            yield from map(run.finished, run.line.take())
+        run.note_left_out()
         if self.change is not None:
             refuse_without_grades(_amending(makers))
 
-    def _jobs(
-        self,
-        groups: Iterable[QueryPassages],
-        bank: TestBank,
-        makers: Sequence[GradeSetMaker],
-        line: _Queue,
-        report: GradingReport,
-        left_out: dict[str, list[int]],
-        plans: Sequence[Plan],
-    ) -> Iterator[tuple[tuple[_OpenGroup, int], Job[_Made]]]:
-        """The jobs of all queries, each with its query and the place of its prompt."""
-        for group in groups:
-            items = bank.for_query(group.query_id)
-            opened = _OpenGroup(group, bank.query_texts.get(group.query_id, ""), items)
-            left_out[group.query_id] = [_left_out(maker, items) for maker in makers]
-            found = self._lazy_jobs if plans else self._all_jobs
-            jobs = list(found(opened, makers, report, plans)) or [(0, _nothing())]
-            opened.left = len(jobs)
-            line.begin(opened)
-            for which, job in jobs:
-                yield (opened, which), job
-        if plans and not report.asked_for.get("runs"):
-            text = "the passages hold no rankings of the queries, so nobody knows what is needed; name the runs"
-            raise InputError(text, settings=("runs",))
-
-    def _all_jobs(
-        self, opened: _OpenGroup, makers: Sequence[GradeSetMaker], report: GradingReport, _: Sequence[Plan]
-    ) -> Iterator[tuple[int, Job[_Made]]]:
-        """The jobs of a query that ask for all that its passages lack, passage by passage."""
-        group, query_text = opened.source, opened.query_text
-        wanted = [self._wanted(group, maker.style, opened.items) for maker in makers]
-        for number, passage in enumerate(group.passages):
-            for which, maker in enumerate(makers):
-                _refuse_without_text(maker, group.query_id, query_text)
-                asked = wanted[which][number]
-                # Where some cells are chosen, a passage without any is none that the edits of a bank left out.
-                missing = maker.missing(passage, asked, opened.items) if asked or self.only is None else ()
-                report.kept += len(asked) - len(missing) if missing is not None else 0
-                unit = Unit(group.query_id, query_text, passage.doc_id, passage.text, missing or ())
-                for part in maker.style.units(unit) if missing else ():
-                    yield which, _job(maker.style, part, number)
-
-    def _lazy_jobs(
-        self, opened: _OpenGroup, makers: Sequence[GradeSetMaker], report: GradingReport, plans: Sequence[Plan]
-    ) -> Iterator[tuple[int, Job[_Made]]]:
-        """The jobs of a query that ask for what measures need, one a prompt."""
-        from rubric_measures.grading.lazy import Unsettled
-
-        assert self.needed is not None
-        group, rankings = opened.source, self.needed.rankings(opened.source)
-        for which, (maker, plan) in enumerate(zip(makers, plans, strict=True)):
-            whole = Unit(group.query_id, opened.query_text, "", "", tuple(maker.style.items_of(opened.items)))
-            opened.asked_for[which] = said = {"measures": [*map(str, plan.measures)], "runs": [*rankings]}
-            for name, values in said.items():
-                report.asked_for.setdefault(name, {}).update(dict.fromkeys(values))
-            unsettled = Unsettled(plan.computations, whole.items, [*rankings.values()])
-            report.most_shown = max(report.most_shown, unsettled.most_shown)
-            yield which, _lazily(maker, group, whole, unsettled, report)
-
-    def _wanted(
+    def wanted(
         self, group: QueryPassages, style: Style, items: Sequence[RubricItem]
     ) -> Sequence[tuple[RubricItem, ...]]:
         """The items that a style grades of each passage: all that it can grade, or the sentences that cite it.
@@ -589,10 +506,87 @@ class GradingEngine:
         chosen = [self.only.of(group.query_id, passage.doc_id) for passage in group.passages]
         return [tuple(item for item in some if item.item_id in ids) for some, ids in zip(found, chosen, strict=True)]
 
-    def _finished(self, group: _OpenGroup, makers: Sequence[GradeSetMaker], report: GradingReport) -> QueryPassages:
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of an engine: jobs out, and the records of queries that are done."""
+
+    engine: GradingEngine
+    bank: TestBank
+    makers: Sequence[GradeSetMaker]
+    plans: Sequence[Plan]
+    report: GradingReport
+    line: _Queue = field(default_factory=_Queue)
+    # (place of the prompt, query) -> items of the kinds that the prompt grades which it leaves out
+    left_out: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def jobs(self, groups: Iterable[QueryPassages]) -> Iterator[tuple[tuple[_OpenGroup, int], Job[_Made]]]:
+        """The jobs of all queries, each with its query and the place of its prompt."""
+        for group in groups:
+            items = self.bank.for_query(group.query_id)
+            opened = _OpenGroup(group, self.bank.query_texts.get(group.query_id, ""), items)
+            for which, style in enumerate(maker.style for maker in self.makers):
+                of_kind = sum(item.kind in style.item_kinds for item in items)
+                self.left_out[which, group.query_id] = 0 if style.direct else of_kind - len(style.items_of(items))
+            jobs = list(self._lazy_jobs(opened) if self.plans else self._all_jobs(opened)) or [(0, _nothing())]
+            opened.left = len(jobs)
+            self.line.begin(opened)
+            for which, job in jobs:
+                yield (opened, which), job
+        if self.plans and not self.report.asked_for.get("runs"):
+            text = "the passages hold no rankings of the queries, so nobody knows what is needed; name the runs"
+            raise InputError(text, settings=("runs",))
+
+    def _all_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, Job[_Made]]]:
+        """The jobs of a query that ask for all that its passages lack, passage by passage."""
+        group, query_text, only = opened.source, opened.query_text, self.engine.only
+        wanted = [self.engine.wanted(group, maker.style, opened.items) for maker in self.makers]
+        for number, passage in enumerate(group.passages):
+            for which, maker in enumerate(self.makers):
+                _refuse_without_text(maker, group.query_id, query_text)
+                asked = wanted[which][number]
+                # Where some cells are chosen, a passage without any is none that the edits of a bank left out.
+                missing = maker.missing(passage, asked, opened.items) if asked or only is None else ()
+                self.report.kept += len(asked) - len(missing) if missing is not None else 0
+                unit = Unit(group.query_id, query_text, passage.doc_id, passage.text, missing or ())
+                for part in maker.style.units(unit) if missing else ():
+                    yield which, _job(maker.style, part, number)
+
+    def _lazy_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, Job[_Made]]]:
+        """The jobs of a query that ask for what measures need, one a prompt."""
+        from rubric_measures.grading.lazy import Unsettled, in_waves
+
+        assert self.engine.needed is not None
+        group, rankings = opened.source, self.engine.needed.rankings(opened.source)
+        passages = {passage.doc_id: (number, passage) for number, passage in enumerate(group.passages)}
+        for which, (maker, plan) in enumerate(zip(self.makers, self.plans, strict=True)):
+            items = maker.style.items_of(opened.items)
+            opened.asked_for[which] = said = {"measures": [*map(str, plan.measures)], "runs": [*rankings]}
+            for name, values in said.items():
+                self.report.asked_for.setdefault(name, {}).update(dict.fromkeys(values))
+            unsettled = Unsettled(plan.computations, items, [*rankings.values()])
+            self.report.most_shown = max(self.report.most_shown, unsettled.most_shown)
+            known = {doc_id: maker.grades_of(passage) for doc_id, (_, passage) in passages.items()}
+            self.report.kept += sum(map(len, known.values()))
+
+            def jobs_of(
+                doc_id: str, maker: GradeSetMaker = maker, unsettled: Unsettled = unsettled
+            ) -> list[Job[_Made]]:
+                if doc_id not in passages:
+                    return []
+                number, passage = passages[doc_id]
+                asked = [item for item in maker.style.items_of(opened.items) if unsettled.needs(doc_id, item.item_id)]
+                missing = maker.missing(passage, asked) or ()
+                unit = Unit(group.query_id, opened.query_text, doc_id, passage.text, missing)
+                return [_job(maker.style, part, number) for part in maker.style.units(unit)] if missing else []
+
+            yield which, in_waves(unsettled, known, jobs_of)
+
+    def finished(self, group: _OpenGroup) -> QueryPassages:
+        """The records of a query that is done."""
         passages = []
-        query_id, old = group.source.query_id, group.source.passages
-        amending = _amending(makers)
+        makers, report, old = self.makers, self.report, group.source.passages
+        query_id, amending = group.source.query_id, _amending(makers)
         for number, passage in enumerate(old):
             report.passages += 1
             for which, maker in enumerate(makers):
@@ -610,21 +604,14 @@ class GradingEngine:
             return group.source
         return described(group.source._replace(passages=passages), makers, group.query_text)
 
+    def note_left_out(self) -> None:
+        """Says how many items of the queries a prompt left out: without answer key, or no aspect of it."""
+        for place, maker in enumerate(self.makers):
+            prompt = maker.style.prompt
+            if lost := sum(count for (which, _), count in self.left_out.items() if which == place):
+                why = "are none of its aspects" if prompt.parser == "aspects" else "have no gold answers"
+                _LOG.warning("%s: %d items left out: they %s", prompt.prompt_class, lost, why)
+
 
 def _amending(makers: Iterable[GradeSetMaker]) -> list[AmendingMaker]:
     return [maker for maker in makers if isinstance(maker, AmendingMaker)]
-
-
-def _left_out(maker: GradeSetMaker, items: Sequence[RubricItem]) -> int:
-    """How many items of the kinds that a prompt grades it leaves out."""
-    style = maker.style
-    return 0 if style.direct else sum(item.kind in style.item_kinds for item in items) - len(style.items_of(items))
-
-
-def _note_left_out(makers: Sequence[GradeSetMaker], left_out: Mapping[str, Sequence[int]]) -> None:
-    """Says how many items of the queries that were graded a prompt left out: without answer key, or no aspect of it."""
-    for place, maker in enumerate(makers):
-        prompt = maker.style.prompt
-        if lost := sum(counts[place] for counts in left_out.values()):
-            why = "are none of its aspects" if prompt.parser == "aspects" else "have no gold answers"
-            _LOG.warning("%s: %d items left out: they %s", prompt.prompt_class, lost, why)

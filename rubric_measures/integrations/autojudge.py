@@ -611,7 +611,7 @@ def _judge(
     """
     from rubric_measures.api import grade, load
     from rubric_measures.corpora.pooling import pool
-    from rubric_measures.grading import default_prompts
+    from rubric_measures.grading.grader import default_prompts
     from rubric_measures.prompts.library import load_prompt
 
     if banks is None and not chosen.bank:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.grading import Asking
-from rubric_measures.grading.asking import Ask, Asker
+from rubric_measures.grading.asking import Ask, Asker, Asking
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.scales import Message

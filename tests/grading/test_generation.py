@@ -19,8 +19,7 @@ import pytest
 
 from rubric_measures import Grader
 from rubric_measures.base.errors import InputError
-from rubric_measures.grading import Asking, GradingEngine, GradingReport
-from rubric_measures.grading.asking import Ask
+from rubric_measures.grading.asking import Ask, Asking
 from rubric_measures.grading.generation import (
     BankQuery,
     Caller,
@@ -42,6 +41,7 @@ from rubric_measures.grading.generation import (
     sample_passages,
     without_duplicates,
 )
+from rubric_measures.grading.grader import GradingEngine, GradingReport
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts.library import load_prompt

@@ -11,8 +11,9 @@ import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.grading import Asking, GradingEngine
+from rubric_measures.grading.asking import Asking
 from rubric_measures.grading.generation import aspect_bank
+from rubric_measures.grading.grader import GradingEngine
 from rubric_measures.models.lexical import ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, load_graded

@@ -11,7 +11,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.grading import BankChange
+from rubric_measures.grading.recording import BankChange
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, grade_of_items, load_graded
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.session import export_review

@@ -11,8 +11,8 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.grading import GradingReport
 from rubric_measures.grading.asking import read_several
+from rubric_measures.grading.grader import GradingReport
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import grade_of_items, load_graded, provenance_of

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.grading import Asking
-from rubric_measures.grading.asking import Unit
+from rubric_measures.grading.asking import Asking, Unit
 from rubric_measures.grading.styles import make_style
 from rubric_measures.models.base import Request
 from rubric_measures.models.running import LocalRunner

@@ -15,7 +15,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError  # noqa: E402
-from rubric_measures.grading import Asking, GradingEngine  # noqa: E402
+from rubric_measures.grading.asking import Asking  # noqa: E402
+from rubric_measures.grading.grader import GradingEngine  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Backend, Reply, Request  # noqa: E402
 from rubric_measures.models.hf import (  # noqa: E402

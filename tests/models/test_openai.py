@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import BackendError, InputError, RejectedError
-from rubric_measures.grading import GradingEngine
+from rubric_measures.grading.grader import GradingEngine
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.openai import OpenAICompatible

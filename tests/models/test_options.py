@@ -9,9 +9,9 @@ import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.grading import Asking, GradingEngine
-from rubric_measures.grading.asking import Ask
+from rubric_measures.grading.asking import Ask, Asking
 from rubric_measures.grading.generation import Caller
+from rubric_measures.grading.grader import GradingEngine
 from rubric_measures.models.base import Reply, Request, check_options, refuse_settings
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts.library import load_prompt

@@ -29,7 +29,8 @@ ray = pytest.importorskip("ray")
 from rubric_measures.base.errors import BackendError, GradingError, InputError  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
 from rubric_measures.formats.banks import bank_entries, write_bank  # noqa: E402
-from rubric_measures.grading import Asking, GradingEngine, GradingReport  # noqa: E402
+from rubric_measures.grading.asking import Asking  # noqa: E402
+from rubric_measures.grading.grader import GradingEngine, GradingReport  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Reply, Request  # noqa: E402
 from rubric_measures.models.ray_runner import QUIET, RayRunner, RaySettings, connected, pool_size, ray_backend  # noqa: E402
