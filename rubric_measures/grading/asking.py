@@ -776,6 +776,10 @@ def _said_of(answers: Sequence[ReadReply]) -> dict[str, object]:
 NO_DOCUMENTS = "(no documents are shown)"
 
 
+_PASSAGE_FIELDS = ("context", "passage", "document", "answer", "citation")
+_ITEM_FIELDS = ("question", "nugget", "statement", "item", "nuggets", "nuggets_length")
+
+
 class Showing:
     """Fills the fields of a prompt; what it makes follows from its arguments alone.
 
@@ -785,37 +789,23 @@ class Showing:
 
     Attributes:
         prompt: the prompt.
+        shows_query: whether the text of the query is shown.
+        shows_documents: whether documents are shown beside an answer.
     """
 
     def __init__(self, prompt: Prompt, settings: Asking) -> None:
         self.prompt = prompt
+        self.shows_query = "query" in prompt.fields or "query_title" in prompt.fields
+        self.shows_documents = "documents" in prompt.fields
         self._asked = _explaining(prompt) if settings.explain else prompt
         # What is asked about several items; one that is left alone is asked about in the prompt's own words.
         self._asked_together = (
             prompt_of_several(prompt, bool(settings.explain)) if settings.are_together(prompt) else None
         )
         self._settings = settings
-        self._passage_fields = self._fields("context", "passage", "document", "answer", "citation")
-        self._query_fields = self._fields("query", "query_title")
-        self._item_fields = self._fields("question", "nugget", "statement")
-        self._open_fields = self._fields("nuggets", "nuggets_length", "item", *self._item_fields)
-        self._setting_fields = {name: value for name, value in settings.fields.items() if name in prompt.fields}
+        self._open_fields = [name for name in prompt.fields if name in _ITEM_FIELDS]
         # A passage is shown with each of its items, and its chunks with each replicate.
         self.frame = functools.lru_cache(maxsize=8)(self._make_frame)
-
-    def _fields(self, *names: str) -> tuple[str, ...]:
-        """Those of the names that are fields of the prompt."""
-        return tuple(name for name in names if name in self.prompt.fields)
-
-    @property
-    def shows_query(self) -> bool:
-        """Whether the text of the query is shown."""
-        return bool(self._query_fields)
-
-    @property
-    def shows_documents(self) -> bool:
-        """Whether documents are shown beside an answer."""
-        return "documents" in self.prompt.fields
 
     @property
     def per_call(self) -> int | None:
@@ -843,33 +833,26 @@ class Showing:
 
     def shown(self, text: str) -> str:
         """A passage's text as the messages show it: longer, where lines would forge the prompt's own delimiters."""
-        return max((self.prompt.shown(name, text) for name in self._passage_fields), key=len, default=text)
+        return max((self.prompt.shown(name, text) for name in _PASSAGE_FIELDS), key=len)
 
     def item_values(self, items: Sequence[RubricItem]) -> Mapping[str, str]:
         """The values of the fields that show the items."""
         if self.prompt.parser == "label_list":
             shown = list_text((item.text for item in items), self.prompt.lists)
             return {"nuggets": shown, "nuggets_length": str(len(items))}
-        if not items:
-            return {}
-        if self._asked_together is not None and len(items) > 1:
-            return dict.fromkeys(self._item_fields, numbered(items))
-        item = items[0]
-        values = dict.fromkeys(self._item_fields, item.text)
-        if "item" in self.prompt.fields:
-            values["item"] = "\n".join(" ".join(line.split()) for line in (item.text, *item.gold_answers))
+        text = numbered(items) if self._asked_together is not None and len(items) > 1 else items[0].text
+        values = {"question": text, "nugget": text, "statement": text}
+        if "item" in self._open_fields:
+            values["item"] = "\n".join(" ".join(line.split()) for line in (text, *items[0].gold_answers))
         return values
 
     def _make_frame(self, query_id: str, query_text: str, text: str, together: bool = False) -> Frame:
         """The prompt about a passage, its items left open."""
-        values: dict[str, object] = dict.fromkeys(self._passage_fields, text)
-        if self.shows_documents:
-            values["documents"] = (self._settings.document_texts or {}).get(query_id) or NO_DOCUMENTS
-        values.update(self._setting_fields)
-        for name in self._query_fields:
-            values[name] = query_text
+        values: dict[str, object] = dict.fromkeys(_PASSAGE_FIELDS, text)
+        values |= {"query": query_text, "query_title": query_text, **self._settings.fields}
+        values["documents"] = (self._settings.document_texts or {}).get(query_id) or NO_DOCUMENTS
         asked = self._asked_together if together and self._asked_together else self._asked
-        return asked.frame(values, self._open_fields)
+        return asked.frame({name: one for name, one in values.items() if name in asked.fields}, self._open_fields)
 
 
 def _explaining(prompt: Prompt) -> Prompt:

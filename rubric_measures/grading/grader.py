@@ -329,7 +329,7 @@ class _Queue(deque[_OpenGroup]):
 
 
 def _refuse_without_text(maker: GradeSetMaker, query_id: str, query_text: str) -> None:
-    if not query_text.strip() and {"query", "query_title"} & set(maker.style.prompt.fields):
+    if not query_text.strip() and maker.style.showing.shows_query:
         raise InputError(
             f"prompt {maker.style.prompt.prompt_class} shows the query; {query_id!r} has no text",
             settings=("bank", "query_texts"),
