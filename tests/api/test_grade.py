@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import pytest
 import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.models.running import RunStats
 from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items, load_graded
 from rubric_measures.types.entities import Preference, RubricItem, TestBank
 from tests.grading_data import make_bank, make_groups, write_inputs
@@ -30,7 +27,11 @@ def scripted(path: Path, *lines: object) -> str:
 
 def test_objects_in_and_records_out() -> None:
     groups = make_groups()
-    records = rubric_measures.grade(groups, make_bank(), model="lexical")
+    told: list[int] = []
+    records = rubric_measures.grade(
+        groups, make_bank(), model="lexical", progress=lambda stats: told.append(stats.answered)
+    )
+    assert told and max(told) <= 24
     assert repr(records) == "GradedRecords(2 queries, 8 passages, 8 grade sets)"
     assert [len(group.passages) for group in records] == [4, 4]
     assert all(len(grade_of_items(passage.exam_grades[0])) == 3 for group in records for passage in group.passages)
@@ -53,71 +54,6 @@ def test_the_records_are_those_of_the_command(tmp_path: Path) -> None:
     assert manifests[0] == manifests[1]
     rubric_measures.grade(load_graded(passages), rubric_measures.load_bank(bank), model="lexical").write(by_hand)
     assert by_hand.read_bytes() == by_command.read_bytes()
-
-
-def test_a_cache_makes_it_resumable(tmp_path: Path) -> None:
-    model = scripted(tmp_path / "replies.jsonl", {"reply": "4"})
-    first = rubric_measures.grade(
-        make_groups(), make_bank(), model=model, calls=rubric_measures.Calls(cache=tmp_path / "c", max_calls=10)
-    )
-    assert (first.report.run.calls, first.report.ungraded["failed"]) == (10, 14)
-    assert not first.report.is_complete
-    assert repr(first).endswith("not graded: 14 failed)")
-    told: list[int] = []
-
-    def tell(stats: RunStats) -> None:
-        told.append(stats.answered)
-
-    second = rubric_measures.grade(
-        make_groups(), make_bank(), model=model, calls=rubric_measures.Calls(cache=tmp_path / "c"), progress=tell
-    )
-    assert (second.report.run.calls, second.report.run.cached) == (14, 10)
-    assert second.report.is_complete and told and max(told) <= 24
-    # Records that have failed grades are completed, too.
-    third = rubric_measures.grade(first, make_bank(), model=model, calls=rubric_measures.Calls(cache=tmp_path / "c"))
-    assert (third.report.run.calls, third.report.kept) == (0, 10)
-
-
-def test_failures_are_records_with_a_status(tmp_path: Path) -> None:
-    model = scripted(
-        tmp_path / "t.jsonl", {"contains": " 0.", "reply": "3"}, {"contains": " 1.", "reply": "hm"}, {"reply": None}
-    )
-    records = rubric_measures.grade(make_groups(1, 3), make_bank(1, 1), model=model, prompt=RATING)
-    assert dict(records.report.by_status) == {"failed": 1, "graded": 1, "unparsed": 1}
-    graded = [bool(grade_of_items(entry)) for passage in records[0].passages for entry in passage.exam_grades or ()]
-    assert graded == [True, False, False]
-
-
-def test_ctrl_c_keeps_finished_calls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    model = scripted(tmp_path / "replies.jsonl", {"reply": "4"})
-    groups, bank = make_groups(2, 300), make_bank()
-
-    def interrupt(stats: RunStats) -> None:
-        if stats.answered > 20 and not sent:
-            sent.append(stats.calls)
-            os.kill(os.getpid(), signal.SIGINT)
-
-    sent: list[int] = []
-    handler = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        rubric_measures.grade(
-            groups, bank, model=model, calls=rubric_measures.Calls(cache=tmp_path / "c"), progress=interrupt
-        )
-    assert signal.getsignal(signal.SIGINT) is handler
-    assert "calls of this run are in the cache: run again to continue" in caplog.text
-    again = rubric_measures.grade(groups, bank, model=model, calls=rubric_measures.Calls(cache=tmp_path / "c"))
-    assert again.report.run.cached >= sent[0] > 0
-    assert again.report.run.cached + again.report.run.calls == 1800
-
-
-def test_a_dry_run_says_what_it_would_take(tmp_path: Path) -> None:
-    model = scripted(tmp_path / "replies.jsonl", {"reply": "4"})
-    out = tmp_path / "out.jsonl"
-    records = rubric_measures.grade(make_groups(), make_bank(), model=model, output=out, dry_run=True)
-    assert records.plan is not None
-    assert (records.plan.calls, records.plan.cost, len(records)) == (24, None, 0)
-    assert repr(records).splitlines()[1].startswith(f"{RATING}\t24\t0\t0\t")
-    assert not list(tmp_path.glob("out.jsonl*"))
 
 
 def test_bad_input(tmp_path: Path) -> None:

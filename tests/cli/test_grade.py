@@ -85,7 +85,7 @@ def test_killed_at_random_moments_it_goes_on_and_ends_with_the_same_bytes(tmp_pa
     cache = Path(f"{out}.cache.sqlite")
     draw = random.Random(5)
     kept = 0
-    for _ in range(5):
+    for _ in range(3):
         with start(arguments(passages, bank, out)) as process:
             wait_for(process, cache, kept + draw.randrange(1, 600))
             process.send_signal(signal.SIGKILL)
@@ -97,7 +97,7 @@ def test_killed_at_random_moments_it_goes_on_and_ends_with_the_same_bytes(tmp_pa
     assert f"{3000 - kept} calls, {kept} replies from the cache" in errors.replace("no calls", "0 calls")
     assert out.read_bytes() == whole.read_bytes()
     leftovers = [path.name for path in tmp_path.iterdir() if path.suffix == ".part"]
-    assert len(leftovers) <= 5
+    assert len(leftovers) <= 3
 
 
 def test_two_processes_share_a_cache(tmp_path: Path) -> None:
@@ -110,12 +110,11 @@ def test_two_processes_share_a_cache(tmp_path: Path) -> None:
     assert stored(tmp_path / "c") == 1200
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_its_like_keep_what_is_done_and_say_how_to_go_on(number: signal.Signals, tmp_path: Path) -> None:
     passages, bank = write_inputs(tmp_path, queries=3, passages=400, items=10)
     out = tmp_path / "out.jsonl.gz"
     cache = Path(f"{out}.cache.sqlite")
-    # Under nohup a hang-up is ignored, by these tests and by what they start.
     before = signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     try:
         with start(arguments(passages, bank, out)) as process:
@@ -134,7 +133,7 @@ def test_ctrl_c_and_its_like_keep_what_is_done_and_say_how_to_go_on(number: sign
 def test_the_output_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
     passages, bank = write_inputs(tmp_path)
     outputs = []
-    for seed in ("0", "1", "2"):
+    for seed in ("1", "2"):
         out = tmp_path / f"{seed}.jsonl"
         with start(arguments(passages, bank, out), PYTHONHASHSEED=seed) as process:
             process.communicate()
@@ -230,17 +229,6 @@ def test_beside_standard_output_the_manifest_lies_where_it_is_wished(
     for nowhere in (tmp_path, tmp_path / "no" / "m.json"):
         assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--manifest", str(nowhere))) == 2
         assert "cannot be written; name a file in a folder that exists" in capsys.readouterr().err
-
-
-def test_several_prompts_in_one_call_and_a_second_bank(tmp_path: Path) -> None:
-    passages, bank = write_inputs(tmp_path)
-    model = table(tmp_path / "t.jsonl", {"contains": "0 to 2", "reply": "2"}, {"reply": "4"})
-    more = ["--prompt", RATING, "--prompt", "Thomas"]
-    assert main(arguments(passages, bank, tmp_path / "1.jsonl", *more, model=model)) == 0
-    assert main(arguments(tmp_path / "1.jsonl", bank, tmp_path / "2.jsonl")) == 0
-    passage = load_graded(tmp_path / "2.jsonl")[1].passages[3]
-    assert [entry.llm for entry in passage.exam_grades or ()] == ["scripted:t.jsonl", "lexical:1"]
-    assert [entry.self_rating for entry in passage.grades or ()] == [2]
 
 
 def test_direct_labels_need_no_bank(tmp_path: Path) -> None:
@@ -339,12 +327,6 @@ def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert "96 replies deleted (96 of them truncated), 0 left" in capsys.readouterr().err
 
 
-def test_a_dry_run_of_the_embedded_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages, bank = write_inputs(tmp_path)
-    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--dry-run")) == 0
-    assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["LexicalCoverage", "24"]
-
-
 def test_limits_stop_with_code_1_and_running_again_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -374,16 +356,6 @@ def test_limits_stop_with_code_1_and_running_again_continues(
     assert main(arguments(passages, bank, tmp_path / "p.jsonl", *more, model=model)) == 1
     assert "limit of 5 on the cost" in capsys.readouterr().err
     assert stored(tmp_path / "p.jsonl.cache.sqlite") == 4
-
-
-def test_a_full_cache_reproduces_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages, bank = write_inputs(tmp_path)
-    cache = ["--cache", str(tmp_path / "c")]
-    assert main(arguments(passages, bank, tmp_path / "1.jsonl", *cache, "--queries", "q0")) == 0
-    assert main(arguments(passages, bank, tmp_path / "2.jsonl", *cache, "--queries", "q0", "--max-calls", "0")) == 0
-    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
-    assert main(arguments(passages, bank, tmp_path / "3.jsonl", *cache, "--max-calls", "0")) == 1
-    assert "12 of 24 are not graded: 12 failed" in capsys.readouterr().err
 
 
 def test_exported_replies_are_replayed(tmp_path: Path) -> None:
@@ -496,26 +468,16 @@ def test_what_is_wrong_in_the_last_line_is_found_before_the_first_call(
     bad.write_bytes(lines + b'["q2", [{"paragraph_id": 5, "text": "x"}]]\n')
     unknown = tmp_path / "unknown.jsonl"
     unknown.write_bytes(lines + b'["nobody", [{"paragraph_id": "a", "text": "x"}]]\n')
-    model = table(tmp_path / "replies.jsonl", {"reply": "4"})
-    for path, line in ((bad, "bad.jsonl:4"), (unknown, "unknown.jsonl:4")):
-        assert main(arguments(path, bank, tmp_path / "o.jsonl", model=model)) == 2
-        assert line in capsys.readouterr().err
-    assert not list(tmp_path.glob("o.jsonl*"))
-
-
-def test_the_text_that_a_prompt_shows_of_the_query_is_looked_for_before_the_first_call(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    passages, bank = write_inputs(tmp_path, queries=3)
+    # So is the text that a prompt shows of the last query.
     without = tmp_path / "without.jsonl"
-    entries = [json.loads(line) for line in bank.read_text().splitlines()]
-    for entry in entries:
-        if entry["query_id"] == "q2":
-            entry["query_text"] = ""
-    without.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    model = table(tmp_path / "replies.jsonl", {"reply": "1"})
-    assert main(arguments(passages, without, tmp_path / "o.jsonl", "--prompt", "FagB", model=model)) == 2
-    assert "'q2' has no text" in capsys.readouterr().err
+    *entries, last = [json.loads(line) for line in bank.read_text().splitlines()]
+    without.write_text("".join(json.dumps(entry) + "\n" for entry in [*entries, {**last, "query_text": ""}]))
+    model = table(tmp_path / "replies.jsonl", {"reply": "4"})
+    for path, of, said in (
+        (bad, bank, "bad.jsonl:4"), (unknown, bank, "unknown.jsonl:4"), (passages, without, "'q2' has no text"),
+    ):  # fmt: skip
+        assert main(arguments(path, of, tmp_path / "o.jsonl", "--prompt", "FagB", model=model)) == 2
+        assert said in capsys.readouterr().err
     assert not list(tmp_path.glob("o.jsonl*"))
 
 
@@ -570,16 +532,7 @@ def test_the_cache_command_says_what_is_wrong(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_bank_that_fits_nothing_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages, bank = write_inputs(tmp_path)
-    bank.write_text(bank.read_text().replace("q0", "other"))
-    before = sorted(tmp_path.iterdir())
-    assert main(arguments(passages, bank, tmp_path / "out.jsonl.gz")) == 2
-    assert "unknown query 'q0'" in capsys.readouterr().err
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_inputs(tmp_path)
     terminal, end = os.openpty()
     termios.tcsetwinsize(end, (24, 200))
@@ -594,6 +547,5 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path) -> Non
     assert process.returncode == 0
     assert b"24/24" in shown
     assert b"calls=24" in shown
-    with start(arguments(passages, bank, tmp_path / "o.jsonl")) as process_in_pipe:
-        _, errors = process_in_pipe.communicate()
-    assert errors.count("\n") == 1
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl")) == 0
+    assert capsys.readouterr().err.count("\n") == 1

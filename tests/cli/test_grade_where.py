@@ -193,13 +193,6 @@ def test_going_on_adds_to_the_grades_that_are_there(first: str, bank: str, tmp_p
     assert llms(out) == [one, "function:test"] and grades(out, one) == grades(first, one)
 
 
-def test_some_queries_and_passages_only(first: str, bank: str, tmp_path: Path) -> None:
-    model = f"scripted:{rules(tmp_path / 'second-replies.jsonl', dict.fromkeys(ALL, '5'))}"
-    made = rubric_measures.regrade(first, bank, model=model, where="grade <= 3", limit=2)
-    assert made.report.by_status.total() == 3
-    assert [passage.doc_id for passage in made[0].passages] == ["d1", "d2"]
-
-
 def test_labels_of_passages(tmp_path: Path, bank: str, capsys: pytest.CaptureFixture[str]) -> None:
     passages = [{"paragraph_id": doc_id, "text": f"{doc_id} tells of tea."} for doc_id in ("d1", "d2")]
     (tmp_path / "passages.jsonl").write_text(json.dumps(["q1", passages]) + "\n")
@@ -269,12 +262,6 @@ def test_a_bank_whose_items_nobody_graded_is_said(
     assert main(["grade", first, "--bank", str(other), "-o", str(tmp_path / "out.jsonl"), *SECOND, "grade < 3"]) == 2
     said = capsys.readouterr().err
     assert "holds no grades of items in the bank" in said and said.count("\n") == 1
-
-
-def test_two_endpoints_are_refused(first: str, bank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    urls = ["--base-url", "http://127.0.0.1:9", "--base-url", "http://127.0.0.1:8"]
-    assert main(["grade", first, "--bank", bank, "--model", "openai:x", *urls, "-o", str(tmp_path / "out.jsonl")]) == 2
-    assert "--base-url is given twice; name one" in capsys.readouterr().err
 
 
 def test_passages_without_grades_and_with_several(

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.grading.asking import Ask, Asker, Asking
+from rubric_measures.grading.asking import Asker, Asking
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
-from rubric_measures.types.scales import Message
 from tests.models.test_end_to_end_http import (
     RATING,
     _environment,
@@ -35,10 +34,6 @@ def asker(api: str, prompt: str, **options: object) -> Asker:
     return Asker(backend, load_prompt(prompt), Asking(option=options))
 
 
-def key(made: Asker) -> str:
-    return made.request(Ask((Message("user", "x"),)), "g").key
-
-
 @pytest.mark.parametrize(
     ("prompt", "stop"),
     [
@@ -56,13 +51,6 @@ def test_verdicts_of_plain_texts_end_by_themselves(prompt: str, stop: list[str] 
     # What the user says counts; null sends none.
     assert asker("completions", prompt, stop=["END"]).options["stop"] == ["END"]
     assert asker("completions", prompt, stop=None).options["stop"] is None
-
-
-def test_requests_of_chats_keep_their_keys() -> None:
-    """Where a text ends is in its key."""
-    assert key(asker("chat", "FagB")) == "b838f3d5f21af5c44122f5df49921f51ee2d29a920d5007a3b67d04d732251b2"
-    assert key(asker("chat", RATING)) == "58264295b2f2cac69e31c25a06e52f148355e3f4152570eada645d3125e32d98"
-    assert len({key(asker("completions", "FagB", **options)) for options in ({}, {"stop": None}, {"stop": "x"})}) == 3
 
 
 def test_a_base_model_is_not_graded_by_what_it_makes_up(tmp_path: Path) -> None:

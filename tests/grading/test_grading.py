@@ -199,15 +199,6 @@ def test_a_check_that_does_not_fit_the_model_is_not_made() -> None:
     assert grade_of_items(entry) == {}
 
 
-def test_a_prompt_that_an_endpoint_finds_too_long_is_cut_and_not_lost() -> None:
-    report = GradingReport()
-    backend = FunctionBackend(lambda request: Reply(None, "truncated", "HTTP 400: maximum context length is 10"))
-    graded = only_set(grade(backend, bank_of("Outer?"), RATING, report=report))
-    assert grade_of_items(graded) == {}
-    assert graded.item_status == {"q/Outer?": "truncated"}
-    assert dict(report.ungraded) == {"truncated": 1}
-
-
 def test_the_manifest_names_the_prompt_that_made_the_grades(tmp_path: Path) -> None:
     """A prompt's file that is edited, or gone, while a model grades by it is not what the manifest tells of."""
     path = tmp_path / "own.toml"
@@ -221,13 +212,6 @@ def test_the_manifest_names_the_prompt_that_made_the_grades(tmp_path: Path) -> N
     [group] = grader.grade_records([QueryPassages("q", [passage()])], bank_of("Outer?"), report)
     described = make_manifest(grader, bank_of("Outer?"), report)["prompts"]["Own"]
     assert described["signature"] == provenance_of(only_set(group.passages[0]))["signature"]
-
-
-def test_an_answer_that_was_cut_stays_cut_when_it_is_checked() -> None:
-    check = "an equally correct response"
-    backend = ScriptedBackend([rule("Yes", check), rule("the epidermis and", "one?", status="truncated")])
-    entry = only_set(grade(backend, bank_of("one?", gold=("epidermis",)), MODEL_CHECK))
-    assert (grade_of_items(entry), entry.item_status) == ({"q/one?": 1}, {"q/one?": "truncated"})
 
 
 def test_every_draw_is_counted_wherever_it_was_made() -> None:
@@ -471,13 +455,6 @@ def test_a_direct_label_that_was_cut_is_not_asked_again() -> None:
     assert again == first
     assert [(entry.label, entry.status) for entry in again.grades or ()] == [(1, "truncated")]
     assert (report.run.calls, report.kept) == (0, 1)
-
-
-def test_another_bank_is_another_set() -> None:
-    backend = ScriptedBackend([rule("4")])
-    first = grade(backend, bank_of("one?"), RATING)
-    second = grade(backend, bank_of("one?", "two?"), RATING, source=first)
-    assert [len(entry.answers) for entry in second.exam_grades or ()] == [1, 2]
 
 
 def test_unknown_fields_and_other_grades_survive() -> None:

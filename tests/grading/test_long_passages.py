@@ -55,22 +55,9 @@ def test_chunks_fit_and_together_hold_every_word(words: list[str], room: int, ov
     assert covered == len(words)
 
 
-def test_chunks_overlap_by_the_given_share() -> None:
-    chunks = chunked("a b c d e f g h i j", 4, 0.5, lambda text: len(text.split()))
-    assert chunks == ("a b c d", "c d e f", "e f g h", "g h i j")
-
-
 def test_a_word_longer_than_the_room_is_cut_inside() -> None:
     chunks = chunked("x" * 10, 4, 0.0, len)
     assert chunks == ("xxxx", "xxxx", "xx")
-
-
-def test_what_fits_is_left_alone() -> None:
-    text = " ".join("w" * 30)
-    assert fit_passage(text, FRAME, 10, Room(Words(None)), Asking()).pieces == (text,)
-    # 30 + 4 + 8 + 10 = 52
-    assert fit_passage(text, FRAME, 10, Room(Words(52)), Asking()).pieces == (text,)
-    assert len(fit_passage(text, FRAME, 10, Room(Words(51)), Asking()).pieces) == 2
 
 
 @pytest.mark.parametrize(("how", "status", "pieces"), [("truncate", "truncated", 1), ("refuse", "refused", 0)])
