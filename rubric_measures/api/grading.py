@@ -18,7 +18,6 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
@@ -66,9 +65,8 @@ if TYPE_CHECKING:
     from rubric_measures.api.loading import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.grading.estimate import GradingPlan
-    from rubric_measures.grading.grader import GradingEngine
     from rubric_measures.grading.lazy import NeededFor
-    from rubric_measures.grading.recording import BankChange, Cells
+    from rubric_measures.grading.recording import BankChange
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
@@ -384,9 +382,8 @@ def regrade(
         text = "a condition chooses items by their grades, and edits of the bank choose others; leave one out"
         raise InputError(text, settings=("where", "old_bank"))
     run = run.showing(documents, level_shown, label_grader)
-    cells = _wanted(where, grader)
-    change = None if cells is not None else _change(bank, made, old_bank)
-    return run.over(graded, made, _files(graded), bank, change=change, cells=cells)
+    change = None if where is not None else _change(bank, made, old_bank)
+    return run.over(graded, made, _files(graded), bank, change=change, where=where, grader=grader)
 
 
 def grade_support(
@@ -446,7 +443,7 @@ def grade_support(
     texts = query_texts_of(query_texts)
     with naming(*_files(several)):
         made = sentence_bank(records, texts)
-    return run.over(records, made, _files(several), citations=most, cells=_wanted(where, grader))
+    return run.over(records, made, _files(several), citations=most, where=where, grader=grader)
 
 
 def _files(sources: Any) -> list[str]:
@@ -534,7 +531,8 @@ class _Grading:
         named: Bank | None = None,
         *,
         change: BankChange | None = None,
-        cells: Callable[..., Cells] | None = None,
+        where: str | None = None,
+        grader: str | Grader | None = None,
         needed: NeededFor | None = None,
         citations: int | Literal["all"] | None = None,
     ) -> GradedRecords:
@@ -546,13 +544,17 @@ class _Grading:
             files: where the passages are from, and `named` where the bank is from: for errors and the manifest.
             named: see `files`.
             change: what edits did to the bank.
-            cells: finds the cells that may be asked about.
+            where: chooses the cells that may be asked about, by their grades, and `grader` whose grades these are.
+            grader: see `where`.
             needed: what the grades are for.
             citations: how many of a sentence are judged.
         """
         from rubric_measures.grading.estimate import estimate, make_manifest, write_manifest
         from rubric_measures.grading.grader import GradingEngine, GradingReport, note_amended, note_report
+        from rubric_measures.grading.recording import cells_where
 
+        if where is None:
+            refuse_unused(regrade, {"grader": grader}, ("grader",), "where")
         called = self.calls.to(self.model)
         source = passages_of(passages, "grading")
         with fewer_collections():
@@ -561,8 +563,8 @@ class _Grading:
                 called.runner_over(), self.prompts, self.asking, change,
                 needed=needed, citations=citations, give_up_after=self.give_up_after,
             )  # fmt: skip
-            if cells is not None:
-                only = cells(engine, groups, source.name, bank)
+            if where is not None:
+                only = cells_where(where, Grader.parse(grader), groups, source.name, bank, engine.makers(bank))
                 only.note()
                 engine = dataclasses.replace(engine, only=only)
             if self.dry_run:
@@ -611,45 +613,6 @@ def _needed(measures: Measures, runs: Runs | None) -> NeededFor | None:
 
     read = None if runs is None else tuple(read_runs(runs))
     return NeededFor(tuple(parse_measures(measures)), read)
-
-
-def _wanted(where: str | None, grader: str | Grader | None) -> Callable[..., Cells] | None:
-    """What finds the cells that a condition chooses; None where there is no condition."""
-    meant = grader_of(grader)
-    if where is not None:
-        return partial(_cells, where, meant)
-    if meant is not None:
-        text = "whose grades are meant is said for a condition; name it, or leave the choice out"
-        raise InputError(text, settings=("where", "grader"))
-    return None
-
-
-def _cells(
-    where: str,
-    meant: Grader | None,
-    grader: GradingEngine,
-    groups: Iterable[QueryPassages],
-    source: str,
-    bank: TestBank,
-) -> Cells:
-    """The cells that a condition chooses among what the prompts of a grader grade: items, or passages as a whole."""
-    from rubric_measures.grading.recording import cells_where
-
-    kinds = {maker.style.direct for maker in grader.makers(bank)}
-    if len(kinds) > 1:
-        text = "some of the prompts label passages and others grade items, and a condition is about one of the two"
-        raise InputError(text, settings=("where", "prompt"))
-    [is_direct] = kinds
-    wanted = Grader.parse(meant)
-    if is_direct and wanted.kind not in (None, "direct"):
-        text = "the prompt labels passages, and the condition is about grades of items"
-        raise InputError(text, settings=("grader", "prompt"))
-    if not is_direct and wanted.kind == "direct":
-        text = "the prompt grades items, and the condition is about labels of passages"
-        raise InputError(text, settings=("grader", "prompt"))
-    if is_direct:
-        wanted = replace(wanted, kind="direct")
-    return cells_where(where, groups, source, wanted, None if is_direct else bank)
 
 
 def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:

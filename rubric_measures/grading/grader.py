@@ -425,8 +425,11 @@ class GradingEngine:
             raise InputError("the test bank has no items")
         if self.change is None:
             return makers
+        if of_wholes := [maker.style.prompt.prompt_class for maker in makers if maker.style.direct]:
+            name = of_wholes[0]
+            raise InputError(f"prompt {name} labels passages without items, so edits of the bank change nothing")
         counts = AmendCounts()
-        return [AmendingMaker.after(maker, self.change, counts) for maker in makers]
+        return [AmendingMaker(maker.style, maker.model, maker.bank, self.change, counts) for maker in makers]
 
     def check(self, groups: Iterable[QueryPassages], bank: TestBank) -> int:
         """Finds what `grade_records` would find wrong with the input in the middle of the work; asks nothing.

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
 from rubric_measures.grading.asking import Outcome
@@ -238,7 +240,7 @@ class GradeSetMaker:
         }
         if outcome.status != "graded":
             fields |= {"status": outcome.status, "llm_response_error": outcome.note}
-        return DirectGrade(**fields, **self._details({"0": outcome}))
+        return DirectGrade(**fields, **self._details([outcome]))
 
     def item_grade_set(
         self, kind: str, items: Sequence[RubricItem], outcomes: Mapping[str, Outcome], **more: Any
@@ -254,12 +256,12 @@ class GradeSetMaker:
             self_rated=self.style.prompt.task == "grade",
             item_status={outcome.item_id: outcome.status for outcome in failed},
             errors={outcome.item_id: outcome.note for outcome in failed},
-            **{**self._llm, **self._details(outcomes), **({"pairs": True} if self.style.of_pairs else {}), **more},
+            **{**self._llm, **self._details(told), **({"pairs": True} if self.style.of_pairs else {}), **more},
         )
 
     @staticmethod
-    def _details(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-        found = {item_id: dict(outcome.details) for item_id, outcome in outcomes.items() if outcome.details}
+    def _details(outcomes: Iterable[Outcome]) -> dict[str, Any]:
+        found = {outcome.item_id: dict(outcome.details) for outcome in outcomes if outcome.details}
         return {"details": found} if found else {}
 
 
@@ -426,55 +428,37 @@ class AmendingMaker(GradeSetMaker):
     change: BankChange = field(default_factory=BankChange)
     counts: AmendCounts = field(default_factory=AmendCounts)
 
-    @classmethod
-    def after(cls, maker: GradeSetMaker, change: BankChange, counts: AmendCounts) -> AmendingMaker:
-        """The same maker, for a bank that changed.
-
-        Raises:
-            InputError: the style grades passages as a whole, so no edit of an item touches its grades.
-        """
-        if maker.style.direct:
-            name = maker.style.prompt.prompt_class
-            raise InputError(f"prompt {name} labels passages without items, so edits of the bank change nothing")
-        return cls(maker.style, maker.model, maker.bank, change, counts)
-
-    def named_alike(self, entry: ItemGradeSet, kind: str) -> bool:
+    def named_alike(self, entry: ItemGradeSet) -> bool:
         """Whether a grade set has this model, prompt and kind of items; perhaps with other settings."""
         prompt = entry.prompt_info.prompt_class if entry.prompt_info else ""
-        return entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class and kind_of_set(entry) == kind
+        is_alike = entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class
+        return is_alike and kind_of_set(entry) in self.style.item_kinds
 
-    def belongs(self, entry: ItemGradeSet, kind: str) -> bool:
+    def belongs(self, entry: ItemGradeSet) -> bool:
         """Whether a grade set is of this style, whatever the state of the bank then was.
 
         Grade sets of other programs say only the model and the prompt; ours name all settings.
         """
-        if not self.named_alike(entry, kind):
-            return False
-        made = provenance_of(entry)
-        mine = self.provenance
-        if "grader" in made:
-            return bool(made["grader"] == mine["grader"])
-        return all(made.get(name, mine[name]) == mine[name] for name in ("model", "prompt"))
+        made, mine = provenance_of(entry), self.provenance
+        named = ("grader",) if "grader" in made else ("model", "prompt")
+        return self.named_alike(entry) and all(made.get(name, mine[name]) == mine[name] for name in named)
 
-    def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> set[str]:
+    def fresh(self, entry: ItemGradeSet, query_id: str, items: Set[str]) -> set[str]:
         """The items of the bank whose grades in the grade set still hold."""
         # An item whose grading anew failed is still to be graded anew: the next run goes on with it.
         failed = (entry.item_status or {}).keys() & regraded_of(entry).keys() - grade_of_items(entry).keys()
         ids = _ids(entry)
-        return (ids & items.keys()) - failed - self.stale(entry, query_id, ids)
+        return (ids & items) - failed - self.stale(entry, query_id, ids)
 
     def stale(self, entry: ItemGradeSet, query_id: str, item_ids: Set[str]) -> set[str]:
         """Those of some items that the grade set graded before they were edited."""
         edited = self.change.edited.get(query_id, {})
         return stale_in(entry, item_ids & edited.keys(), edited, str(self.provenance["bank"]))
 
-    def _amendable(
-        self, entries: Sequence[ItemGradeSet], kind: str, query_id: str, items: Mapping[str, RubricItem]
-    ) -> list[ItemGradeSet]:
+    def _amendable(self, passage: GradedPassage, query_id: str, items: Set[str]) -> list[ItemGradeSet]:
         """The grade sets of this style about this bank; one that has no item of it may be about another bank."""
-        former = {item_id for query, item_id in self.change.former if query == query_id}
-        about = items.keys() | former
-        return [entry for entry in entries if self.belongs(entry, kind) and not about.isdisjoint(_ids(entry))]
+        about = items | {item_id for query, item_id in self.change.former if query == query_id}
+        return [one for one in passage.exam_grades or () if self.belongs(one) and not about.isdisjoint(_ids(one))]
 
     def missing(
         self, passage: GradedPassage, wanted: Sequence[RubricItem], everything: Sequence[RubricItem] = ()
@@ -483,20 +467,15 @@ class AmendingMaker(GradeSetMaker):
 
         None where the style gave the passage no grade, over whatever items.
         """
-        entries = passage.exam_grades or ()
-        if not any(self.belongs(entry, kind) for entry in entries for kind in self.style.item_kinds):
+        if not any(map(self.belongs, passage.exam_grades or ())):
             self.counts.passages_without += 1
             return None
-        query_id = everything[0].query_id if everything else ""
-        items = {item.item_id: item for item in everything}
-        done: set[str] = set()
-        for kind in self.style.item_kinds:
-            for entry in self._amendable(entries, kind, query_id, items):
-                if is_partial(entry):
-                    text = "these grades were asked only for some measures; grade for them again: of items that did not"
-                    text += " change the replies come from the cache"
-                    raise InputError(text, settings=("only_changed", "measures"))
-                done |= self.fresh(entry, query_id, items)
+        query_id, items = everything[0].query_id if everything else "", {item.item_id for item in everything}
+        mine = self._amendable(passage, query_id, items)
+        if any(map(is_partial, mine)):
+            text = "these grades were asked only for some measures; grade for them again: of items that did not change "
+            raise InputError(f"{text}the replies come from the cache", settings=("only_changed", "measures"))
+        done = set().union(*(self.fresh(entry, query_id, items) for entry in mine))
         return tuple(item for item in wanted if item.item_id not in done)
 
     def with_outcomes(
@@ -508,50 +487,36 @@ class AmendingMaker(GradeSetMaker):
         asked_for: Mapping[str, Sequence[str]] | None = None,
     ) -> GradedPassage:
         """The passage without stale grades and with the new outcomes; the very same one where no edit touched it."""
-        old = passage.exam_grades or []
-        made = self._amend(old, query_id, items, outcomes)
-        is_same = len(made) == len(old) and all(one is before for one, before in zip(made, old, strict=True))
-        return passage if is_same else passage.replacing(exam_grades=made)
-
-    def _amend(
-        self,
-        entries: Sequence[ItemGradeSet],
-        query_id: str,
-        everything: Sequence[RubricItem],
-        outcomes: Mapping[str, Outcome],
-    ) -> list[ItemGradeSet]:
-        """The grade sets of a passage; those not touched are the same."""
-        counts = self.counts
-        items = {item.item_id: item for item in everything}
-        made = list(entries)
+        counts, contents = self.counts, {item.item_id: item_content(item) for item in items}
+        made, before = list(passage.exam_grades or ()), counts.sets_amended
         counts.items |= {(query_id, item_id) for item_id in outcomes}
+        amendable = self._amendable(passage, query_id, contents.keys())
         for kind in self.style.item_kinds:
-            members = [item for item in self.style.items_of(tuple(everything)) if item.kind == kind]
-            new = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
-            fresh = self.item_grade_set(kind, members, new) if new else None
-            said = {item_id: item_content(items[item_id]) for item_id in new}
-            mine = self._amendable(entries, kind, query_id, items)
+            new = {item.item_id for item in self.style.items_of(items) if item.kind == kind} & outcomes.keys()
+            said = {item_id: contents[item_id] for item_id in new}
+            of_kind = [item for item in items if item.item_id in new]
+            fresh = self.item_grade_set(kind, of_kind, outcomes) if new else None
+            mine = [entry for entry in amendable if kind_of_set(entry) == kind]
             for entry in mine:
-                kept = self.fresh(entry, query_id, items) - new.keys()
+                kept = self.fresh(entry, query_id, contents.keys()) - new
                 added = fresh if entry is mine[-1] else None
                 graded = grade_of_items(entry).keys()
                 counts.taken_out += len(graded - kept)
                 counts.failures_left += len((entry.item_status or {}).keys() & kept - graded)
-                place = next(place for place, one in enumerate(made) if one is entry)
                 if kept == _ids(entry) and added is None:
                     counts.sets_untouched += 1
                     continue
                 counts.sets_amended += 1
+                changed = []
                 if kept or added is not None:
-                    changed = joined(entry, kept, added, everything, self.style.showing.per_call)
-                    made[place] = self._signed(changed, entry, {} if added is None else said)
-                else:
-                    del made[place]
+                    whole = joined(entry, kept, added, items, self.style.showing.per_call)
+                    changed = [self._signed(whole, entry, {} if added is None else said)]
+                made = [one for old in made for one in (changed if old is entry else [old])]
             if fresh is not None and not mine:
                 counts.sets_amended += 1
-                others = [entry for entry in entries if self.belongs(entry, kind)]
+                others = [one for one in passage.exam_grades or () if self.belongs(one) and kind_of_set(one) == kind]
                 made.append(self._signed(fresh, others[-1] if others else None, said))
-        return made
+        return passage if counts.sets_amended == before else passage.replacing(exam_grades=made)
 
     def _signed(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
         """The grade set with what it was made by, and which of its items were graded after the bank changed.
@@ -575,10 +540,9 @@ def note_stale(makers: Sequence[AmendingMaker], passage: GradedPassage, query_id
     """Counts grades of changed items that keep their id in grade sets of other graders, and sets of other settings."""
     counts = makers[0].counts
     for entry in passage.exam_grades or ():
-        kinds = [(maker, kind) for maker in makers for kind in maker.style.item_kinds]
-        if any(maker.belongs(entry, kind) for maker, kind in kinds):
+        if any(maker.belongs(entry) for maker in makers):
             continue
-        counts.sets_with_other_settings += any(maker.named_alike(entry, kind) for maker, kind in kinds)
+        counts.sets_with_other_settings += any(maker.named_alike(entry) for maker in makers)
         if stale := makers[0].stale(entry, query_id, grade_of_items(entry).keys()):
             counts.elsewhere[entry.llm] += len(stale)
 
@@ -593,11 +557,8 @@ def refuse_without_grades(makers: Sequence[AmendingMaker]) -> None:
     if counts.sets_amended or counts.sets_untouched:
         return
     names = ", ".join(maker.style.prompt.prompt_class for maker in makers)
-    others = (
-        f"; {counts.sets_with_other_settings} grade sets were made with other settings"
-        if counts.sets_with_other_settings
-        else ""
-    )
+    count = counts.sets_with_other_settings
+    others = f"; {count} grade sets were made with other settings" if count else ""
     raise InputError(
         f"the records hold no grades of this bank by {makers[0]._llm['llm']} with {names}{others}: "
         "there is nothing to go on from; grade everything",
@@ -678,35 +639,49 @@ def parse_condition(text: str) -> Condition:
 
 
 def cells_where(
-    where: str, groups: Iterable[QueryPassages], source: str, wanted: Grader, bank: TestBank | None
+    where: str,
+    wanted: Grader,
+    groups: Iterable[QueryPassages],
+    source: str,
+    bank: TestBank,
+    makers: Iterable[GradeSetMaker],
 ) -> Cells:
     """The cells whose grades in one grade set fulfil a condition.
 
     Args:
         where: the condition.
+        wanted: chooses the grade set.
         groups: the records.
         source: what they are, for messages.
-        wanted: chooses the grade set.
-        bank: only items of it; None for labels of passages.
+        bank: only items of it; for prompts that label passages, it does not matter.
+        makers: what will be asked about the cells: items, or passages as a whole.
 
     Raises:
-        InputError: the condition is none; no grade set fits, or several do.
+        InputError: the condition is none, or of another kind than the prompts; no grade set fits, or several do.
         UnknownNameError: the bank does not have a query.
     """
     holds = parse_condition(where)
-    selector = GradeSetSelector(wanted, source)
+    kinds = {maker.style.direct for maker in makers}
+    if len(kinds) > 1:
+        text = "some of the prompts label passages and others grade items, and a condition is about one of the two"
+        raise InputError(text, settings=("where", "prompt"))
+    is_direct = True in kinds
+    if wanted.kind is not None and (wanted.kind == "direct") != is_direct:
+        asked, about = ("labels passages", "grades of items") if is_direct else ("grades items", "labels of passages")
+        raise InputError(f"the prompt {asked}, and the condition is about {about}", settings=("grader", "prompt"))
+    selector = GradeSetSelector(replace(wanted, kind="direct") if is_direct else wanted, source)
     ids: dict[tuple[str, str], frozenset[str]] = {}
     total = 0
     for group in groups:
-        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
+        items = None if is_direct else {item.item_id: item for item in bank.for_query(group.query_id)}
         for passage in group.passages:
             entry = selector.choose(passage, items)
             if entry is None:
                 continue
             grades, statuses = selector.grades_of(entry)
-            asked = [item_id for item_id in {**grades, **statuses} if items is None or item_id in items]
-            total += len(asked)
-            if chosen := frozenset(item_id for item_id in asked if holds(grades.get(item_id))):
+            asked_about = [item_id for item_id in {**grades, **statuses} if items is None or item_id in items]
+            total += len(asked_about)
+            if chosen := frozenset(item_id for item_id in asked_about if holds(grades.get(item_id))):
                 ids[group.query_id, passage.doc_id] = chosen
     if not selector.found:
         inside = " of items in the bank" if selector.outside else ""
