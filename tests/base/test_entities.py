@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.measures.grades import QueryGrades
 from rubric_measures.types.entities import Ranking, RubricItem, TestBank, make_item_id
 
 
@@ -21,17 +20,11 @@ def test_item_id_is_the_md5_of_the_stripped_text() -> None:
     assert make_item_id("q1", "Where?") != make_item_id("q1", "where?")
 
 
-def test_facet_of_is_everything_before_the_last_slash() -> None:
-    assert RubricItem("q/1/abc", "q", "What?").facet == "1"
-    assert RubricItem("q/abc", "q", "What?").facet is None
-
-
 def test_what_is_equal_does_not_differ() -> None:
     one, same, other = (RubricItem("q/a", "q", text, info=info) for text, info in (("a", None), ("a", 1), ("b", None)))
     triples: list[tuple[object, object, object]] = [
         (one, same, other),
         (Ranking(["a"], [1.0]), Ranking(["a"], [1.0], ["a"]), Ranking(["b"], [1.0])),
-        (QueryGrades.empty("q", []), QueryGrades.empty("q", []), QueryGrades.empty("r", [])),
     ]
     for first, second, third in triples:
         assert operator.eq(first, second) and not operator.ne(first, second)

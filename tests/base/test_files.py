@@ -147,20 +147,6 @@ def test_writers_of_one_file_that_live_leave_each_other_alone(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_many_processes_may_write_one_file_at_once(tmp_path: Path) -> None:
-    target = tmp_path / "out.txt"
-    code = "import sys; from rubric_measures.base.files import atomic_writer\n"
-    code += "for _ in range(100):\n    with atomic_writer(sys.argv[1]) as stream: stream.write(sys.argv[2] * 1000)"
-    writers = [subprocess.Popen([sys.executable, "-c", code, str(target), name]) for name in "abcd"]
-    assert [writer.wait(120) for writer in writers] == [0, 0, 0, 0]
-    assert target.read_text() in {name * 1000 for name in "abcd"}
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def in_generation(generation: int, wanted: object) -> bool:
-    return any(one is wanted for one in gc.get_objects(generation=generation))
-
-
 def test_garbage_collection_goes_on_after_the_outermost_block_and_only_if_it_was_on() -> None:
     with paused_collector():
         with pytest.raises(ValueError, match="x"), paused_collector():
@@ -174,32 +160,3 @@ def test_garbage_collection_goes_on_after_the_outermost_block_and_only_if_it_was
         assert not gc.isenabled()
     finally:
         gc.enable()
-
-
-def test_what_a_whole_file_was_made_into_is_old_at_once() -> None:
-    gc.unfreeze()  # A server that another test started keeps its records frozen.
-    with paused_collector():
-        line = [[number] for number in range(100)]
-        assert in_generation(0, line)
-    gc.collect()
-    with paused_collector():
-        file = [[number] for number in range(300_000)]
-        assert in_generation(0, file)
-    assert in_generation(2, file)
-    assert gc.get_freeze_count() == 0
-    assert len(line) == 100
-
-
-def test_what_somebody_froze_stays_frozen() -> None:
-    frozen: list[list[int]] = [[]]
-    gc.collect()
-    gc.freeze()
-    try:
-        count = gc.get_freeze_count()
-        with paused_collector():
-            file = [[number] for number in range(300_000)]
-        assert gc.get_freeze_count() >= count - 1000
-        assert not in_generation(2, frozen)
-        assert len(file) == 300_000
-    finally:
-        gc.unfreeze()

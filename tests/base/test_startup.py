@@ -39,15 +39,9 @@ import sys
 from rubric_measures.cli import main
 sys.exit(main())
 """
-_STARTING = ["signal", "rubric_measures.measures", "ir_measures", "rubric_measures.cli", "argparse"]
-_AGAIN = ["ir_measures", "argparse", "exit"]
-_LATER = [
-    "rubric_measures.cli.inputs",
-    "rubric_measures.base.errors",
-    "rubric_measures.cli.making",
-    "sqlite3",
-    "exit",
-]
+_STARTING = ["signal", "ir_measures", "rubric_measures.cli"]
+_AGAIN = ["argparse", "exit"]
+_LATER = ["rubric_measures.base.errors", "sqlite3", "exit"]
 
 
 def interrupted(folder: Path, at: str, command: list[str]) -> subprocess.CompletedProcess[str]:

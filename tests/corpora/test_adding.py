@@ -61,13 +61,6 @@ def test_two_runs_of_one_name_are_not_made_one() -> None:
         assert merge_records(order) == tied
 
 
-@pytest.mark.parametrize("depth", [0, -1])
-def test_rankings_without_documents_are_not_added(depth: int) -> None:
-    run = make_run("t", [("q", "d", 1.0), ("q", "e", 0.5)])
-    with pytest.raises(InputError, match=f"depth {depth} are empty; ask for 1 or more"):
-        add_runs([QueryPassages("q", [passage("d"), passage("e")])], [run], depth)
-
-
 def test_judgments_are_added(caplog: pytest.LogCaptureFixture) -> None:
     groups = [QueryPassages("q", [passage("d"), passage("e")])]
     with caplog.at_level(logging.WARNING, "rubric_measures"):

@@ -65,13 +65,6 @@ def test_no_word_is_lost_and_none_is_too_long(text: str, max_words: int) -> None
     assert all(0 < len(passage.split()) <= max_words for passage in passages)
 
 
-def test_a_chinese_answer_without_blanks_is_cut_at_sentence_ends() -> None:
-    sentence = "皮肤的最外层叫做表皮，它保护我们的身体。"
-    passages = split_answer(sentence * 240)
-    # 20 characters are 10 words: forty sentences are a passage of 400.
-    assert passages == [sentence * 40] * 6
-
-
 @pytest.mark.parametrize("mark", [".", "!", "…", "。", "॥", '."', "\n", " ", "\n ", "U.", "天", "1.\n", "[", "x"])
 def test_answers_of_models_that_loop_are_cut_in_linear_time(mark: str) -> None:
     # Quadratic time would be an hour; whatever white space there is, nothing else is lost.
@@ -79,19 +72,6 @@ def test_answers_of_models_that_loop_are_cut_in_linear_time(mark: str) -> None:
     passages = split_answer(text)
     assert "".join("".join(passages).split()) == "".join(text.split())
     assert max(map(len, passages)) <= 400 * 51
-
-
-def test_no_passages_of_no_words() -> None:
-    with pytest.raises(InputError, match="passages of 0 words"):
-        split_answer("a", 0)
-
-
-def test_segments_keep_the_order() -> None:
-    answers = [Answer("q1", "r", "A b. C d."), Answer("q2", "r", "")]
-    assert list(answer_segments(answers, 2)) == [
-        AnswerSegment("q1", "r", 1, "A b."),
-        AnswerSegment("q1", "r", 2, "C d."),
-    ]
 
 
 def test_answers_in_sentences_are_cut_between_them_and_keep_their_citations() -> None:
@@ -121,14 +101,6 @@ def test_whole_answers_are_one_passage() -> None:
         AnswerSegment("q1", "r", 1, "A. B.", ("A.", "B."), (("d",), ())),
         AnswerSegment("q2", "r", 1, "A."),
     ]
-
-
-@given(st.lists(st.text("ab .!?\n", max_size=20), max_size=6), st.integers(1, 6))
-def test_no_word_of_sentences_is_lost_and_no_passage_too_long(sentences: list[str], max_words: int) -> None:
-    answer = Answer("q", "r", " ".join(sentences), tuple(sentences), ((),) * len(sentences))
-    passages = [segment.text for segment in answer_segments([answer], max_words)]
-    assert " ".join(passages).split() == answer.text.split()
-    assert all(0 < len(passage.split()) <= max_words for passage in passages)
 
 
 def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptureFixture) -> None:

@@ -244,29 +244,6 @@ def test_scores_are_those_of_exact_fractions_whatever_the_order_of_lines(tmp_pat
                 assert value == pytest.approx(float(expected), abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_nuggetizer_computes_the_same(tmp_path: Path, seed: int) -> None:
-    metrics = pytest.importorskip("nuggetizer.core.metrics")
-    rows = _random_rows(seed)
-    found = _scores(_write(tmp_path, rows))
-    names = {
-        "strict_vital_score": "NuggetV(rel=2,strict=True)",
-        "strict_all_score": "NuggetA(rel=2,strict=True)",
-        "vital_score": "NuggetV(rel=2,partial_rel=1)",
-        "all_score": "NuggetA(rel=2,partial_rel=1)",
-    }
-    for run_id, columns in found.items():
-        mine = [row for row in rows if row["run_id"] == run_id]
-        theirs = metrics.calculate_global_metrics(mine)
-        for field, name in names.items():
-            values = [value or 0.0 for value in columns[name].values()]
-            assert sum(values) / len(values) == pytest.approx(theirs[field], abs=1e-12)
-        for row in mine:
-            one = metrics.calculate_nugget_scores(row["qid"], row["nuggets"])
-            for field, name in names.items():
-                assert columns[name][row["qid"]] == pytest.approx(getattr(one, field), abs=1e-12)
-
-
 def test_the_command_line_reads_assignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = _write(tmp_path, [_line("q", "a", [("x", "vital", "support"), ("y", "vital", "partial_support")])])
     code = main(

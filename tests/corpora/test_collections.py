@@ -10,11 +10,8 @@ from typing import Any
 
 import ir_datasets
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-import rubric_measures.corpora.collections as collection_module
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import InputError
 from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection
 from rubric_measures.formats.banks import BankEntry, BankItem, write_bank
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages, write_graded
@@ -184,49 +181,9 @@ def test_documents_with_titles(folder: Path) -> None:
     assert [(tuple(doc), doc.default_text()) for doc in docs] == [(("d1", "T", "x"), "T\nx"), (("d2", "", "y"), "y")]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    name=st.sampled_from(["docs.jsonl", "queries.tsv", "qrels.txt", "runs/bm25.run", "questions.jsonl"]),
-    position=st.integers(0, 10**6),
-    new=st.binary(max_size=3),
-)
-def test_mutated_folders(folder: Path, name: str, position: int, new: bytes) -> None:
-    path = folder / name
-    data = path.read_bytes()
-    position %= len(data)
-    path.write_bytes(data[:position] + new + data[position + 1 :])
-    made = load_collection(folder)
-    try:
-        list(made.docs_iter()), list(made.queries_iter()), list(made.qrels_iter()), list(made.scoreddocs_iter())
-        _ = made.banks
-    except InputError as error:
-        assert len(str(error).splitlines()) == 1
-    finally:
-        path.write_bytes(data)
-
-
-def test_a_damaged_bank_says_so_when_it_is_read(folder: Path) -> None:
-    (folder / "questions.jsonl").write_text("[]\n")
-    made = load_collection(folder)
-    with pytest.raises(FormatError, match=r"questions\.jsonl: holds no test bank entries"):
-        _ = made.banks
-
-
 def test_other_peoples_collections() -> None:
     made = load_collection("vaswani")
     assert made.has_docs() and made.has_qrels() and made.banks == {} and made.grades is None
-
-
-def test_the_example_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(collection_module, "__file__", str(tmp_path / "package" / "corpora" / "collections.py"))
-    with pytest.raises(InputError, match="not installed"):
-        example_folder()
-    source = tmp_path / "resources" / "example"
-    source.mkdir(parents=True)
-    assert example_folder() == source
-    installed = tmp_path / "package" / "resources" / "example"
-    installed.mkdir(parents=True)
-    assert example_folder() == installed
 
 
 def test_the_example_is_registered() -> None:

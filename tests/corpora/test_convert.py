@@ -15,7 +15,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import load_collection
 from rubric_measures.corpora.conversion import convert_files
-from rubric_measures.formats import FORMATS, detect_format
+from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import read_qrels, read_run
@@ -301,17 +301,6 @@ def test_facets_of_queries_stay(files: Path, capsys: pytest.CaptureFixture[str])
     assert json.loads((files / "out.json").read_text()) == {"q1": {"text": "skin", "facets": {"f": "Layers"}}}
 
 
-def test_leaderboards(files: Path) -> None:
-    (files / "board.txt").write_text("r1 all P@5 0.5\nr1 t1 P@5 0.5\n")
-    assert (
-        run(files, "board.txt", "--from", "leaderboard", "--to", "leaderboard:tot", "-o", str(files / "out.txt")) == 0
-    )
-    assert [line.split() for line in (files / "out.txt").read_text().splitlines()] == [
-        ["r1", "P@5", "all", "0.5"],
-        ["r1", "P@5", "t1", "0.5"],
-    ]
-
-
 NUGGETS = {"query": "skin", "qid": "q1", "nuggets": [{"text": "epidermis", "importance": "vital"}], "kept": 1}
 ASSIGNED = {
     "query": "skin",
@@ -444,10 +433,6 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == ""
 
 
-def test_reports_to_answers(tmp_path: Path) -> None:
-    assert converted(tmp_path, REPORT, "answers") == {"query_id": "q1", "run_id": "gpt", "text": "An answer."}
-
-
 def test_assignments_to_records_and_back(tmp_path: Path) -> None:
     records = converted(tmp_path, ASSIGNED, "records")
     assert [rating["self_rating"] for rating in records[1][0]["exam_grades"][0]["self_ratings"]] == [1]
@@ -467,12 +452,6 @@ def test_files_of_different_kinds_meet_in_the_target(files: Path) -> None:
         ("q1", 3),
         ("q2", 1),
     ]
-
-
-def test_every_format_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", "formats"]) == 0
-    text = capsys.readouterr().out
-    assert [name for name in FORMATS if name not in text] == []
 
 
 @pytest.mark.parametrize(
@@ -507,34 +486,6 @@ def test_what_cannot_be_converted(
     assert {path: path.read_bytes() for path in files.iterdir()} == before
 
 
-GOOD = json.dumps(["q1", [record("d1", {"q1/a": 4}, 1)]])
-BAD_RECORDS = {
-    "empty": b"",
-    "truncated gzip": gzip.compress(GOOD.encode())[:-20],
-    "wrong JSON": GOOD.encode()[:-5],
-    "not JSON at all": b"hello\n",
-    "a passage twice": json.dumps(["q1", [{"paragraph_id": "d", "text": t} for t in "ab"]]).encode(),
-    "NaN score": GOOD.replace('"score": 9.0', '"score": NaN', 1).encode(),
-    "a score of words": GOOD.replace('"score": 9.0', '"score": "high"', 1).encode(),
-    "a negative rank": GOOD.replace('"rank": 1', '"rank": -1', 1).encode(),
-    "a rating of 1001": GOOD.replace('"self_rating": 4', '"self_rating": 1001').encode(),
-    "not UTF-8": GOOD.encode().replace(b"text d1", b"text \xff"),
-}
-
-
-@pytest.mark.parametrize("what", BAD_RECORDS)
-def test_bad_records_are_one_line_and_leave_nothing(
-    tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "bad.jsonl.gz"
-    path.write_bytes(BAD_RECORDS[what])
-    for target in ("records", "qrels"):
-        assert main(["convert", str(path), "--to", target, "-o", str(tmp_path / "out")]) == 2
-        lines = capsys.readouterr().err.splitlines()
-        assert len(lines) == 1 and "bad.jsonl.gz" in lines[0]
-    assert list(tmp_path.iterdir()) == [path] and path.read_bytes() == BAD_RECORDS[what]
-
-
 def test_a_query_that_the_bank_lacks(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "other.jsonl").write_text(json.dumps({"query_id": "q9", "items": []}) + "\n")
     arguments = ["records.jsonl.gz", "--to", "assignments", "--bank", "other.jsonl", "-o", str(files / "out")]
@@ -566,14 +517,6 @@ def test_real_files_are_told_and_read(tmp_path: Path, name: str) -> None:
     target = "bank" if REAL[name] in ("nuggets", "rubrics", "nugget-bank") else None
     convert_files([path], tmp_path / "out.jsonl", to=target)
     assert detect_format(tmp_path / "out.jsonl") == (target or REAL[name])
-
-
-def test_the_workbench_s_own_qrels(tmp_path: Path) -> None:
-    golden = SHARED / "workbench-golden"
-    if not golden.exists():
-        pytest.skip("the shared data folder is absent")
-    assert main(["qrels", str(golden / "dl20-scale.jsonl.gz"), "-o", str(tmp_path / "out.qrels")]) == 0
-    assert sorted(read_qrels(tmp_path / "out.qrels")) == sorted(read_qrels(golden / "rated.qrels.gz"))
 
 
 def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -616,14 +559,6 @@ def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.Capt
     assert "hold no evaldata.nugget_grades" in capsys.readouterr().err
 
 
-def test_what_is_wrong_with_the_content_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = '{"qid": "q1", "rubrics": [{"criterion": "Says it.", "weight": 1.0}]}\n'
-    (tmp_path / "rubrics.jsonl").write_text(line + line.replace("1.0", "2.0"))
-    assert main(["convert", str(tmp_path / "rubrics.jsonl"), "--to", "bank", "-o", str(tmp_path / "bank.jsonl")]) == 2
-    problem = "q1 stands in line 1 already; keep one"
-    assert capsys.readouterr().err == f"rubric_measures: {tmp_path / 'rubrics.jsonl'}:2: {problem}\n"
-
-
 def test_requests_that_make_no_run(tmp_path: Path) -> None:
     path = tmp_path / "dense.jsonl"
     query = {"qid": 7, "text": "fleas"}
@@ -639,25 +574,6 @@ def test_requests_that_make_no_run(tmp_path: Path) -> None:
     convert_files([path], tmp_path / "out.run", to="run")
     # Without scores the order counts.
     assert (tmp_path / "out.run").read_text() == "7 Q0 b 1 0.0 dense\n7 Q0 a 2 -1.0 dense\n"
-
-
-@pytest.mark.parametrize("to", ["records", "csv"])
-def test_lines_of_a_query_may_stand_anywhere(tmp_path: Path, to: str) -> None:
-    def passage(doc_id: str) -> dict[str, Any]:
-        rated = {
-            "correctAnswered": ["i"], "wrongAnswered": [], "answers": [["i", "4"]], "llm": "m", "llm_options": {},
-            "prompt_info": None, "exam_ratio": 1.0, "self_ratings": [{"nugget_id": "i", "self_rating": 4}],
-        }  # fmt: skip
-        return {"paragraph_id": doc_id, "text": "…", "exam_grades": [rated]}
-
-    together = [["q1", [passage("a"), passage("b")]], ["q2", [passage("c")]]]
-    apart = [["q1", passage("a")], ["q2", passage("c")], ["q1", passage("b")]]
-    outputs = []
-    for name, lines in (("together", together), ("apart", apart)):
-        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-        assert main(["convert", str(tmp_path / name), "--to", to, "-o", str(tmp_path / f"{name}.out")]) == 0
-        outputs.append((tmp_path / f"{name}.out").read_bytes())
-    assert outputs[0] == outputs[1]
 
 
 @pytest.mark.parametrize("arguments", [["convert", "{0}", "--to", "run"], ["pool", "-c", "{0}", "--depth", "1"]])

@@ -97,29 +97,6 @@ def test_parquet(tmp_path: Path) -> None:
     assert load_collection(tmp_path / "corpus.parquet").docs_store().get("d2").text == GRASS
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        json.dumps,
-        lambda row: json.dumps(row, ensure_ascii=False, separators=(",", ":")),
-        # As PHP does it.
-        lambda row: json.dumps(row).replace("/", "\\/"),
-        lambda row: json.dumps(dict(reversed(row.items()))),
-        lambda row: json.dumps(row) + "\r\n",
-        lambda row: f"{row['id']}\t{row['text']}",
-    ],
-)
-def test_wanted_documents_are_found_however_they_are_written(
-    written: Callable[[dict[str, str]], str], tmp_path: Path
-) -> None:
-    rows = [{"id": f"café/{number} {'ab'[number % 2]}", "text": f"text {number}"} for number in range(2000)]
-    path = tmp_path / "docs"
-    path.write_text("\ufeff" + "".join(written(row) + "\n" for row in rows), encoding="utf-8", newline="")
-    wanted = {row["id"]: row["text"] for row in rows[::333]}
-    found = load_collection(path).docs_store().get_many([*wanted, "café/2001 b"])
-    assert {key: doc.text for key, doc in found.items()} == wanted
-
-
 TEXT = strategies.sampled_from(["x", 'say "a",', "a, b", "é"])
 IDS = strategies.one_of(
     strategies.sampled_from(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import logging
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
@@ -165,21 +163,12 @@ def test_the_command_takes_files(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_run_on_standard_input(folder: Path, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
-    data = pack((folder / "runs" / "bm25.run").read_bytes())
-    command = [
-        sys.executable,
-        "-m",
-        "rubric_measures",
-        "pool",
-        "-",
-        "-c",
-        str(folder),
-        "-o",
-        str(tmp_path / "out.jsonl"),
-    ]
-    done = subprocess.run(command, input=data, capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
+def test_a_run_on_standard_input(
+    folder: Path, tmp_path: Path, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = io.BytesIO(pack((folder / "runs" / "bm25.run").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(data)))
+    assert main(["pool", "-", "-c", str(folder), "-o", str(tmp_path / "out.jsonl")]) == 0
     assert [list(places(group)) for group in load_graded(tmp_path / "out.jsonl")] == [["d1", "d2"], ["d3"]]
 
 
@@ -196,32 +185,6 @@ def test_records_are_a_collection_of_texts(folder: Path, tmp_path: Path) -> None
     run.write_text("q1 Q0 d3 1 2.0 x\n")
     assert main(["pool", str(run), "-c", str(records), "-o", str(tmp_path / "out.jsonl")]) == 0
     assert [passage.text for group in load_graded(tmp_path / "out.jsonl") for passage in group.passages] == ["three"]
-
-
-BAD_RUNS = {
-    "empty": "",
-    "a score that is no number": "q1 Q0 d1 1 high x\n",
-    "NaN": "q1 Q0 d1 1 nan x\n",
-    "a negative rank": "q1 Q0 d1 -1 2.0 x\n",
-    "a line twice": "q1 Q0 d1 1 2.0 x\nq1 Q0 d1 1 2.0 x\n",
-    "a space in an id": "q1 Q0 d 1 1 2.0 x\n",
-    "an unknown document": "q1 Q0 d9 1 2.0 x\n",
-    "an unknown query": "q9 Q0 d1 1 2.0 x\n",
-    "wrong JSON": '{"metadata": ',
-}
-
-
-@pytest.mark.parametrize("what", BAD_RUNS)
-def test_bad_runs_are_one_line_and_leave_nothing(
-    folder: Path, tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "x.run"
-    run.write_text(BAD_RUNS[what])
-    before = sorted(tmp_path.rglob("*"))
-    assert main(["pool", str(run), "-c", str(folder), "-o", str(tmp_path / "out.jsonl.gz")]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert [line for line in lines if not line.startswith("rubric_measures: warning: ")] == lines[-1:] != []
-    assert sorted(tmp_path.rglob("*")) == before and run.read_text() == BAD_RUNS[what]
 
 
 @pytest.mark.parametrize(
@@ -250,43 +213,6 @@ def test_bad_collections_are_one_line_and_leave_nothing(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    name=st.sampled_from(["docs.jsonl", "queries.tsv", "qrels.txt", "runs/bm25.run", "answers/gpt.jsonl"]),
-    position=st.integers(0, 10**6),
-    new=st.binary(max_size=3),
-)
-def test_mutated_files_pool_or_stop_in_one_line(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, position: int, new: bytes
-) -> None:
-    path, out = folder / name, tmp_path / "out.jsonl"
-    data = path.read_bytes()
-    position %= len(data)
-    path.write_bytes(data[:position] + new + data[position + 1 :])
-    try:
-        status = main(["pool", "-c", str(folder), "-o", str(out)])
-        lines = capsys.readouterr().err.splitlines()
-        errors = [line for line in lines if not line.startswith("rubric_measures: warning: ")]
-        assert (status, len(errors), out.exists()) in {(0, 0, True), (2, 1, False)}
-    finally:
-        path.write_bytes(data)
-        out.unlink(missing_ok=True)
-
-
 def test_no_such_collection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pool", "-c", str(tmp_path / "none"), "-o", str(tmp_path / "out.jsonl")]) == 2
     assert "no such folder, file or ir_datasets id" in capsys.readouterr().err
-
-
-def test_windows_line_ends_bom_and_odd_ids(folder: Path, tmp_path: Path) -> None:
-    odd = "d/é%20#"
-    (folder / "docs.jsonl").write_bytes(
-        b"\xef\xbb\xbf" + json.dumps({"doc_id": odd, "text": "t"}, ensure_ascii=False).encode() + b"\r\n"
-    )
-    (folder / "queries.tsv").write_bytes("\ufeffq/1 ü\ttext\r\n".encode())
-    run = tmp_path / "x.run"
-    run.write_bytes(f"q/1%C2%A0ü Q0 {odd} 1 1.0 x\r\n".replace("%C2%A0", "_").encode())
-    (folder / "queries.tsv").write_bytes("\ufeffq/1_ü\ttext\r\n".encode())
-    out = tmp_path / "out.jsonl.gz"
-    assert main(["pool", str(run), "-c", str(folder), "-o", str(out)]) == 0
-    assert [(group.query_id, list(places(group))) for group in load_graded(out)] == [("q/1_ü", [odd])]

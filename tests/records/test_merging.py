@@ -320,13 +320,6 @@ def test_contradictions(one: dict[str, Any], other: dict[str, Any], what: str) -
         merged(passage(**one), passage(**other))
 
 
-def test_merging_changes_no_input() -> None:
-    one, other = passage(exam_grades=[graded({"q/a": 4})]), passage(exam_grades=[graded({"q/a": 4, "q/b": 1})])
-    before = one.raw, other.raw
-    merged(one, other)
-    assert (one.raw, other.raw) == before
-
-
 PLACES = st.dictionaries(st.sampled_from(["r", "s"]), st.integers(1, 3), max_size=2)
 GRADES = st.dictionaries(st.sampled_from(["q/a", "q/b", "q/c"]), st.integers(0, 5), min_size=1, max_size=3)
 

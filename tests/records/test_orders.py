@@ -85,26 +85,3 @@ def test_named_pipes(tmp_path: Path) -> None:
     writer.join()
     with pytest.raises(InputError, match="cannot be read"):
         load_graded(tmp_path)
-
-
-def test_errors_name_the_line_of_the_file(tmp_path: Path) -> None:
-    bad = one_passage("q1", "d2")
-    bad["exam_grades"][0]["self_ratings"][0]["self_rating"] = 99999
-    lines = [
-        ["q1", [one_passage("q1", "d1")]],
-        ["q2", [one_passage("q2", "d1")]],
-        ["q1", [one_passage("q1", "d3"), bad]],
-    ]
-    path = write(tmp_path / "g.jsonl", lines)
-    place = r"g.jsonl:3: \[1\]\[1\].exam_grades\[0\].self_ratings\[0\].self_rating"
-    message = rf"{place}: .* <= 1000; found 99999"
-    with pytest.raises(FormatError, match=message):
-        load_graded(path)
-    path = write(tmp_path / "g.jsonl", [lines[0], lines[1], lines[0]])
-    path.write_text(path.read_text() + "[nothing\n")
-    with pytest.raises(FormatError, match=r"g.jsonl:4: .*JSON"):
-        load_graded(path)
-    with pytest.raises(FormatError, match="no graded passages"):
-        load_graded(write(tmp_path / "empty", []))
-    with pytest.raises(InputError, match="cannot be read"):
-        load_graded(tmp_path / "nowhere")

@@ -6,14 +6,11 @@ import json
 import random
 from pathlib import Path
 
-import ir_measures
 import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.corpora.collections import load_collection
 from rubric_measures.formats.trec import read_run, runs_of_records
-from rubric_measures.measures.loading import load_records
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded
 from tests.example_records import grade_set, passage, write_lines
 
@@ -105,20 +102,6 @@ def test_runs_written_from_records_keep_the_ranks(folder: Path, capsys: pytest.C
                 original.doc_ids[place],
                 original.scores[place],
             )
-
-
-def test_runs_of_a_collection_of_records_keep_the_ranks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = values_of(folder, capsys)
-    path = folder / "graded.jsonl.gz"
-    grades = load_records(path)
-    runs = load_collection(path).runs
-    for run_id, row in expected.items():
-        rankings = runs[run_id].rankings.items()
-        pairs = ((query_id, zip(one.doc_ids, one.scores, strict=True)) for query_id, one in rankings)
-        run = [ir_measures.ScoredDoc(query_id, *ranked) for query_id, rows in pairs for ranked in rows]
-        measures = [ir_measures.parse_measure(name) for name in MEASURES]
-        got = ir_measures.calc_aggregate(measures, grades, run)
-        assert {str(measure): value for measure, value in got.items()} == pytest.approx(row, abs=1e-12)
 
 
 def test_a_run_that_is_added_to_records_scores_as_its_file_does(
