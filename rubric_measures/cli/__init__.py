@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import errno
 import importlib
-import io
 import logging
 import os
 import signal
@@ -27,7 +26,7 @@ from rubric_measures.base.errors import (
     shortened,
 )
 from rubric_measures.base.startup import forget_interrupt, leave
-from rubric_measures.cli.declared import command_of, summary
+from rubric_measures.cli.declared import Command, summary
 
 __all__ = ["COMMANDS", "Interruptible", "guarded", "main", "run_command"]
 
@@ -95,7 +94,7 @@ def _overview() -> argparse.ArgumentParser:
 
 def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argparse.Namespace], int]]:
     parser = _Parser(prog=f"rubric_measures {name}", formatter_class=argparse.RawDescriptionHelpFormatter)
-    declared = command_of(getattr(importlib.import_module(COMMANDS[name]), _function(name)))
+    declared: Command = getattr(importlib.import_module(COMMANDS[name]), _function(name)).command
     declared.add_to(parser)
     parser.add_argument(
         "--max-size",
@@ -329,35 +328,12 @@ def _completion(shell: str) -> str:
     return str(shtab.complete(parser, shell))
 
 
-# What the machine refuses, whoever asks. A file that is not there when it should be is a defect instead.
-_REFUSALS = frozenset(
-    getattr(errno, name)
-    for name in (
-        "ENOSPC",
-        "EDQUOT",
-        "EFBIG",
-        "EIO",
-        "EROFS",
-        "EACCES",
-        "EPERM",
-        "EBADF",
-        "EMFILE",
-        "ENFILE",
-        "ESTALE",
-        "ENAMETOOLONG",
-    )
-    if hasattr(errno, name)
-)
-
-
-class _ClosedOutput(io.TextIOBase):
-    """Stands for a standard output that is closed: nothing is lost in silence."""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> NoReturn:
-        raise OSError(errno.EBADF, "standard output is closed; leave it open, or name an output file")
+# What the machine refuses is no defect; a file that is not there when it should be is one.
+_DEFECTS = (None, errno.ENOENT, errno.EINVAL)
+_MENDS = {
+    errno.ENOSPC: "; make room, or name another output",
+    errno.EBADF: "; leave standard output open, or name an output file",
+}
 
 
 def open_streams() -> None:
@@ -366,17 +342,14 @@ def open_streams() -> None:
     Standard input is then empty, standard output refuses what is written, and nobody reads standard error. The numbers
     of the closed streams are taken, so that no file that is opened later gets one of them.
     """
-    for number in range(3):
-        with contextlib.suppress(OSError):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
             os.fstat(number)
-            continue
-        os.open(os.devnull, os.O_RDWR)
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - open as long as the process
-    if sys.stdout is None:
-        sys.stdout = _ClosedOutput()
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open as long as the process
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+        if getattr(sys, name) is None:
+            # Open as long as the process.
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
@@ -418,12 +391,11 @@ def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
         complain(f"ir_datasets cannot give the collection ({why}); look after the connection, or give files")
         return 2
     except OSError as error:
-        if error.errno not in _REFUSALS:
+        if error.errno in _DEFECTS:
             raise
         _drop_output()
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-        full = "; make room, or name another output" if error.errno == errno.ENOSPC else ""
-        complain(f"{where}reading or writing failed ({error.strerror}){full}")
+        complain(f"{where}reading or writing failed ({error.strerror}){_MENDS.get(error.errno or 0, '')}")
         return 2
     except Exception as error:
         if not _is_refusal_of_database(error):

@@ -28,7 +28,7 @@ from typing import Any, Literal
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import peek_head
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import CALLS, REPLIES, Printed, PrintedRatings
+from rubric_measures.cli.inputs import CALLS, REPLIES, Printed, PrintedRatings, refuse
 
 
 @command(
@@ -114,14 +114,9 @@ def agreement(
         return printed.show(agreement(*sources, cutoff=cutoff, notes=False), plot)
     if len(sources) != 1:
         raise InputError("--tables takes one graded-records file")
-    ignored = [*(agreement.keywords.keys() - tables.keywords), *["cutoff"] * bool(cutoff), *["plot"] * bool(plot)]
-    if ignored:
-        text = f"{', '.join(sorted(ignored))} would have no effect on --tables; leave it out"
-        raise (
-            InputError(text, settings=(*sorted(ignored), "rounds"))
-            if "draws" in ignored
-            else InputError(text, settings=sorted(ignored))
-        )
+    given = {**agreement.keywords, "cutoff": cutoff, "plot": plot}
+    ignored = {name for name, value in given.items() if value} - tables.keywords.keys()
+    refuse(("rounds" if name == "draws" else name for name in ignored), "on --tables")
     from rubric_measures.analysis.label_sources import tables_report
 
     printed.write(tables_report(tables(sources[0], min_judgment=min_judgment)))
@@ -261,9 +256,8 @@ def tournament(
 
     given = tournament.keywords
     # What was paid for is kept: the ratings alone go to standard output.
-    missing = [name for name in ("answers", "queries", "save") if given.get("model") and not given.get(name)]
-    if missing:
-        raise InputError(f"playing games needs {', '.join(missing)}", settings=missing)
+    if given.get("model") and not given.get("save"):
+        raise InputError("games that are played are kept; name their file", settings=("save",))
     save, cache = given.get("save"), getattr(given.get("calls"), "cache", None)
     keep_apart(output=printed.output, save=save, plot=plot)
     keep_cache(cache or (f"{save}.cache.sqlite" if save else None), printed.output)

@@ -29,8 +29,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from rubric_measures.base.errors import InputError
-
 __all__ = ["Call", "Command", "command", "is_watched"]
 
 Call: TypeAlias = functools.partial[Any]
@@ -484,11 +482,3 @@ def _reader(kinds: Iterable[type], choices: Sequence[Any]) -> Callable[[str], An
 def is_watched() -> bool:
     """Whether somebody looks at standard error, and did not ask for quiet, so that a progress bar helps."""
     return sys.stderr.isatty() and logging.getLogger("rubric_measures").isEnabledFor(logging.INFO)
-
-
-def command_of(function: Callable[..., int]) -> Command:
-    """What `command` declared."""
-    found: Command | None = getattr(function, "command", None)
-    if found is None:
-        raise InputError(f"{function.__name__} is no command")
-    return found

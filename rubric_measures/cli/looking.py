@@ -24,7 +24,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError, escaped
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.tables import Cell, Column, Report, Table
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, PrintedPage, review_of
+from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, PrintedPage, refuse, review_of
 from rubric_measures.corpora.overwriting import keep_cache
 from rubric_measures.verification import ReportName
 
@@ -61,24 +61,20 @@ def list_(
             raise InputError(f"{name}: what is said of one is text; the list has other forms", settings=("format",))
         printed.write(_ONE[kind](name))
         return 0
-    headers, rows = _ALL[kind]()
-    printed.write(Report([Table([Column(header, is_left=True) for header in headers], [*rows])]))
+    headers, rows = _ALL[kind]
+    printed.write(Report([Table([Column(header, is_left=True) for header in headers.split(", ")], [*rows()])]))
     return 0
-
-
-_Listed = tuple[tuple[str, ...], Iterable[list[Cell]]]
 
 
 def _first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
-def _prompts() -> _Listed:
+def _prompts() -> Iterable[list[Cell]]:
     from rubric_measures.prompts.entries import prompt_names
     from rubric_measures.prompts.library import load_prompt
 
-    rows = (_prompt_row(name, load_prompt(name)) for name in sorted(prompt_names()))
-    return ("prompt", "target", "task", "scale", "source"), rows
+    return (_prompt_row(name, load_prompt(name)) for name in sorted(prompt_names()))
 
 
 def _prompt_row(name: str, prompt: Prompt) -> list[Cell]:
@@ -109,13 +105,11 @@ def _registered() -> dict[str, object]:
     return {name: one for name, one in measures.registry.items() if isinstance(one, RubricMeasure)}
 
 
-def _measures() -> _Listed:
-    def row(name: str, one: object) -> list[Cell]:
+def _measures() -> Iterable[list[Cell]]:
+    for name, one in _registered().items():
         parameters = getattr(one, "SUPPORTED_PARAMS", {})
-        shown = [parameter for parameter in parameters if parameter != "cutoff"]
-        return [f"{name}@k" if "cutoff" in parameters else name, ", ".join(shown), _first_line(one)]
-
-    return ("measure", "parameters", "what it is"), (row(*pair) for pair in _registered().items())
+        shown = ", ".join(parameter for parameter in parameters if parameter != "cutoff")
+        yield [f"{name}@k" if "cutoff" in parameters else name, shown, _first_line(one)]
 
 
 def _measure(name: str) -> str:
@@ -125,16 +119,12 @@ def _measure(name: str) -> str:
     return f"{name}\n\n{inspect.getdoc(known[name.removesuffix('@k')])}\n"
 
 
-def _formats() -> _Listed:
+def _formats() -> Iterable[list[Cell]]:
     from rubric_measures.formats import FORMATS
 
-    def yes(value: object) -> str:
-        return "yes" if value else "-"
-
-    rows: Iterable[list[Cell]] = (
-        [n, yes(f.read), yes(f.write), yes(f.recognise), f.description] for n, f in sorted(FORMATS.items())
-    )
-    return ("format", "read", "written", "recognised", "what it is"), rows
+    for name, one in sorted(FORMATS.items()):
+        ways = ["yes" if way else "-" for way in (one.read, one.write, one.recognise)]
+        yield [name, *ways, one.description]
 
 
 # Kind of model -> the extra that it needs, and what stands behind the colon.
@@ -147,23 +137,19 @@ _OF_KIND = {
 }
 
 
-def _models() -> _Listed:
+def _models() -> Iterable[list[Cell]]:
     from rubric_measures.models import BACKENDS
 
-    def row(kind: str) -> list[Cell]:
-        if kind not in _OF_KIND:
-            return [f"{kind}:NAME", "plug-in", _first_line(BACKENDS[kind])]
-        name, extra, text = _OF_KIND[kind]
-        return [f"{kind}:{name}" if name else kind, extra, text]
-
-    return ("model", "extra", "what it is"), map(row, BACKENDS)
+    for kind in BACKENDS:
+        name, *said = _OF_KIND[kind] if kind in _OF_KIND else ("NAME", "plug-in", _first_line(BACKENDS[kind]))
+        yield [f"{kind}:{name}" if name else kind, *said]
 
 
-_ALL: dict[str, Callable[[], _Listed]] = {
-    "prompts": _prompts,
-    "measures": _measures,
-    "formats": _formats,
-    "models": _models,
+_ALL: dict[str, tuple[str, Callable[[], Iterable[list[Cell]]]]] = {
+    "prompts": ("prompt, target, task, scale, source", _prompts),
+    "measures": ("measure, parameters, what it is", _measures),
+    "formats": ("format, read, written, recognised, what it is", _formats),
+    "models": ("model, extra, what it is", _models),
 }
 _ONE: dict[str, Callable[[str], str]] = {"prompts": _prompt, "measures": _measure}
 
@@ -302,9 +288,8 @@ def verify(
 
     is_canary, calls = report == "canary", canaries.keywords.get("calls")
     asked_for = {} if calls is None else given_of(calls)
-    given = sorted({*canaries.keywords, *asked_for, *(["model"] if model else [])} - {"calls", "progress"})
-    if given and not is_canary:
-        raise InputError(f"{', '.join(given)}: only the report canary asks a grader; leave that out", settings=given)
+    given = {*canaries.keywords, *asked_for, *(["model"] if model else [])} - {"calls", "progress"}
+    refuse(() if is_canary else given, f"in the report {report}, as only canary asks a grader")
     settings = ReportSettings(report, Grader.parse(grader), queries, runs, min_judgment)
     known = None if bank is None else load_bank(bank)
     if calls is not None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Literal
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.tables import Column, Report, Table, TableForm, columns, render
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, review_over
+from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, refuse, review_over
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
@@ -143,26 +144,25 @@ def cache(
     if others and action != "merge":
         raise InputError(f"cache {action} takes one cache")
     given = {"model": model, "key": key, "status": status, "output": output != "-"}
-    if ignored := [name for name, value in given.items() if value and name not in _USED_BY[action]]:
-        text = f"{', '.join(ignored)} would have no effect in cache {action}; leave it out"
-        raise InputError(text, settings=ignored)
-    if action == "merge":
-        if not others:
-            raise InputError("cache merge needs the target and at least one other cache")
-        with ReplyCache(cache) as opened:
-            added = opened.merge(others)
-            log.info("%s added, %d in %s", counted(added, "reply"), len(opened), cache)
-        return 0
-    if action == "prune":
-        _check_prune(model, key, status)
+    refuse((name for name, value in given.items() if value and name not in _USED_BY[action]), f"in cache {action}")
+    if action == "merge" and not others:
+        raise InputError("cache merge needs the target and at least one other cache")
+    if action == "prune" and not (model or key or status):
+        raise InputError("cache prune needs --model, --key or --status; to have none left, delete the file")
+    if status and key:
+        raise InputError("cache prune --status takes --model at most, not --key")
+    if strange := [one for one in key if re.fullmatch("([0-9a-fA-F]{2})+", one) is None]:
+        raise InputError(f"--key {strange[0]!r}: expected hexadecimal digits, as `cache export` has them")
     keep_cache(cache, output)
-    with ReplyCache(cache, read_only=action != "prune") as opened:
+    with ReplyCache(cache, read_only=action in ("size", "export")) as opened:
         # What is not there is refused: nothing would be done for it, and nobody would know why.
         if model is not None and model not in (known := [count.model for count in opened.counts()]):
             raise UnknownNameError("model", model, known, hint=f"(in {opened.path})")
         for one in opened.absent(key):
             raise InputError(f"--key {one}: {opened.path} holds no such reply; `cache export` names them")
-        if action == "size":
+        if action == "merge":
+            log.info("%s added, %d in %s", counted(opened.merge(others), "reply"), len(opened), cache)
+        elif action == "size":
             _print_size(opened)
         elif action == "export":
             log.info("%s exported", counted(opened.export(output, model), "reply"))
@@ -177,18 +177,6 @@ def cache(
 
 # Action of `cache` -> the options that it looks at.
 _USED_BY = {"size": (), "merge": (), "export": ("model", "output"), "prune": ("model", "key", "status")}
-
-
-def _check_prune(model: str | None, keys: Sequence[str], status: str | None) -> None:
-    if not (model or keys or status):
-        raise InputError("cache prune needs --model, --key or --status; to have none left, delete the file")
-    if status and keys:
-        raise InputError("cache prune --status takes --model at most, not --key")
-    for key in keys:
-        try:
-            bytes.fromhex(key)
-        except ValueError:
-            raise InputError(f"--key {key!r}: expected hexadecimal digits, as `cache export` has them") from None
 
 
 def _print_size(cache: ReplyCache) -> None:
@@ -252,14 +240,9 @@ def _steps(source: Path, folder: Path) -> list[list[str]]:
 
 def _copied(source: Path, target: Path) -> Path:
     """The collection, copied into a folder that is new or empty."""
-
-    try:
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise InputError(f"{target}: is there already; name a folder that is new or empty")
-        shutil.copytree(source, target, dirs_exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be made ({error.strerror or error})") from None
-    return target
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(f"{target}: is there already; name a folder that is new or empty")
+    return Path(shutil.copytree(source, target, dirs_exist_ok=True))
 
 
 @command()
@@ -291,10 +274,7 @@ def example(*, run_command: Callable[..., int], folder: str = "example-output", 
         for step in _steps(source, target):
             print(f"$ rubric_measures {shlex.join(step)}")
         return 0
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be made ({error.strerror or error})") from None
+    target.mkdir(parents=True, exist_ok=True)
     source = example_folder()
     status = 0
     for step in _steps(source, target):
@@ -392,11 +372,10 @@ def grade(
     named = {name for one in (grade, regrade, grade_support) for name in one.keywords}
     if only_changed and way != "only_changed":
         named.add("only_changed")
-    if ignored := sorted(named - done.keywords.keys()):
-        kind = "citations are judged" if support else "only some items are graded" if way else "all items are graded"
-        beside = {"grader": "where", "old_bank": "only_changed", "collection": "support", "citations": "support"}
-        text = f"{', '.join(ignored)} would have no effect where {kind}; leave it out"
-        raise InputError(text, settings=(*ignored, way or beside.get(ignored[0], "")))
+    ignored = named - done.keywords.keys()
+    kind = "citations are judged" if support else "only some items are graded" if way else "all items are graded"
+    beside = {"grader": "where", "old_bank": "only_changed", "collection": "support", "citations": "support"}
+    refuse(ignored, f"where {kind}", way or beside.get(min(ignored, default=""), ""))
     if not support and len(passages) > 1:
         raise InputError("name one file of passages; several are answers, with --support")
     graded = done(passages if support else passages[0], output=output, dry_run=dry_run)

@@ -27,6 +27,7 @@ from rubric_measures.cli.inputs import (
     gated,
     gates_of,
     progress,
+    refuse,
     review_of,
 )
 
@@ -171,16 +172,13 @@ def leaderboard(
     given = {**load.keywords, **score.keywords}
     if content_of(str(source)) == "argue judgments":
         given |= {"runs": runs, "report": report, "fail_under": fail_under, "run": run}
-        if named := [name for name, value in given.items() if value]:
-            what = "which are Auto-ARGUE's judgments of reports"
-            raise InputError(f"{', '.join(named)} would have no effect on {source}, {what}; leave that out")
+        named = (name for name, value in given.items() if value)
+        refuse(named, f"on {source}, which holds Auto-ARGUE's judgments of reports")
         board = argue(source, bank)
         if plot is not None:
             board.plot(plot, plot_kind or "dots")
         return _written(board, printed)
-    if argue.keywords:
-        text = f"are of Auto-ARGUE's judgments, and {source} holds others; leave them out"
-        raise InputError(f"{' and '.join(argue.keywords)} {text}", settings=tuple(argue.keywords))
+    refuse(argue.keywords, f"on {source}, which holds no judgments of Auto-ARGUE")
     gates = gates_of(fail_under, run) if fail_under or run else None
     page = None if report is None else _page_of(source, bank, given)
     grades, ranked = load(source, bank), list(runs) or None

@@ -60,7 +60,7 @@ def test_a_second_run_makes_no_call_and_the_same_bytes(output: Path, capsys: pyt
 def test_an_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert main(["example", "--folder", str(tmp_path / "file")]) == 2
-    assert "cannot be made" in capsys.readouterr().err
+    assert "file: reading or writing failed (File exists)" in capsys.readouterr().err
 
 
 def test_the_collection_is_copied_and_used_from_there(

@@ -63,7 +63,7 @@ def test_help_on_a_full_disk_is_one_line(folder: Path) -> None:
 @pytest.mark.parametrize("arguments", [BOARD, EVALUATE])
 def test_a_closed_output_is_one_line(folder: Path, arguments: list[str]) -> None:
     done = shell(folder, ">&-", *arguments)
-    assert "(standard output is closed; leave it open, or name an output file)" in done.stderr
+    assert "(Bad file descriptor); leave standard output open, or name an output file" in done.stderr
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 

@@ -162,7 +162,7 @@ BAD = {
     "nothing": ([], "name the games"),
     "not all": (
         ["--model", "lexical", "--answers", "a.jsonl"],
-        "needs queries, save (--query-file, --save)",
+        "games that are played are kept; name their file (--save)",
     ),
     "without effect": (
         ["{games}", "--games-per", "query=1", "--save", "x"],

@@ -150,7 +150,8 @@ def test_failures_and_missing_options(
     assert main(command) == 2
     assert "judges sentences by what they cite, and the suite makes passages for items" in capsys.readouterr().err
     assert main(["verify", "all", passages, "--model", "lexical"]) == 2
-    assert "model: only the report canary asks a grader; leave that out (--model)" in capsys.readouterr().err
+    said = "model would have no effect in the report all, as only canary asks a grader; leave it out (--model)"
+    assert said in capsys.readouterr().err
 
 
 def test_a_dry_run_counts_and_asks_nothing(
@@ -204,7 +205,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     assert main([*common, "--max-cost", "5", "--prices", prices]) == 1
     assert "limit of 5 on the cost" in capsys.readouterr().err
     assert main(["verify", "all", passages, "--max-calls", "3", "--dry-run"]) == 2
-    assert "dry_run, max_calls: only the report canary" in capsys.readouterr().err
+    assert "dry_run, max_calls would have no effect in the report" in capsys.readouterr().err
 
 
 def test_a_report_refuses_what_it_does_not_use(
