@@ -702,6 +702,8 @@ Measures: TypeAlias = str | Measure | Iterable[str | Measure]
 
 `my.py:CoveredTwice@20` is a function of a file, see `measure_of`.
 """
+# What stands between blanks, or between commas too, but not inside parentheses: `NuggetV(rel=4, strict=True)` is one.
+_BY_BLANKS, _BY_COMMAS = (re.compile(rf"(?:\((?:[^()]|\([^()]*\))*\)|[^\s{one}])+") for one in ("", ","))
 # A measure of a file of one's own: the file, the measure, its name.
 _IN_FILE = re.compile(r"(?P<path>[^:]+\.py):(?P<measure>(?P<name>\w+).*)", re.DOTALL)
 
@@ -724,7 +726,7 @@ def parse_measures(measures: Measures) -> list[Measure]:
         if not isinstance(one, str | Measure):
             problem = f"measures: {one!r:.60} is no measure; give names, as 'RubricCover@20', or objects of ir_measures"
             raise InputError(problem, settings=("measures",))
-        for text in [one] if isinstance(one, Measure) else _split(one):
+        for text in [one] if isinstance(one, Measure) else _BY_BLANKS.findall(one):
             if isinstance(text, str) and (in_file := _IN_FILE.fullmatch(text)) is not None:
                 measure_in(in_file["path"], in_file["name"])
                 text = in_file["measure"]
@@ -754,7 +756,7 @@ def _refuse_other_spelling(text: str) -> None:
     """
     if not text.isidentifier() and os.path.isfile(text):  # noqa: PTH113 - for so much pathlib takes long to import
         raise MeasureError(f"{text} is a file, and no measure; name runs before the measures")
-    parts = _split(text, ",")
+    parts = _BY_COMMAS.findall(text)
     if len(parts) > 1:
         raise MeasureError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")
     known: list[Measure] = []
@@ -762,11 +764,6 @@ def _refuse_other_spelling(text: str) -> None:
         known = [] if text in ir_measures.measures.registry else ir_measures.parse_trec_measure(text)
     if known:
         raise MeasureError(f"{text} is trec_eval's name; here it is {' '.join(map(str, known))}")
-
-
-def _split(text: str, also: str = "") -> list[str]:
-    """Splits at blanks (and at `also`), but not inside parentheses: `NuggetV(rel=4, strict=True) nDCG@10` is two."""
-    return re.findall(rf"(?:\((?:[^()]|\([^()]*\))*\)|[^\s{also}])+", text)
 
 
 def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:

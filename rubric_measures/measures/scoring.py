@@ -38,8 +38,6 @@ from rubric_measures.types.scales import ANY_LEVEL, Scale, refuse_unreachable
 
 # So many first documents of a ranking are its head.
 HEAD = 20
-# Cells of rankings × passages × items that are looked at together; more would not fit into a processor's cache.
-_TOGETHER = 1 << 21
 
 
 class Needed(NamedTuple):
@@ -400,10 +398,6 @@ class _OfRankings(Computation):
     def value(self, query: QueryScorer, shown: Shown, ideal: QueryGrades) -> Array:
         """The values of rankings, normalised by the best ranking of `ideal`."""
 
-    def has_bounds(self, grades: QueryGrades) -> bool:
-        """Whether the value lies between those with failed grades as the lowest and as the highest."""
-        return True
-
     def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
         """The values; those of which all that is known is that grades failed are none."""
         grades = shown.grades
@@ -412,7 +406,6 @@ class _OfRankings(Computation):
             return core.Scores(value, value, value, value, np.full(len(value), np.nan))
         seen, is_void = shown.condensed if query.is_expecting else shown.zeros, grades.void.any()
         value = self.value(query, seen, grades)
-        nothing = np.full(len(value), np.nan)
         cutoff = None if query.is_expecting and self.judged_only else self.cutoff
         if query.on_failed == "error":
             _refuse_failed(shown, cutoff)
@@ -421,12 +414,12 @@ class _OfRankings(Computation):
             void, has_grade = np.append(grades.void, False), np.append(grades.best > NONE, False)
             lost = void[shown.top(cutoff)[0]].any(axis=1)
             value = np.where(lost & ~has_grade[seen.top(cutoff)[0]].any(axis=1), np.nan, value)
-        if not self.has_bounds(grades):
-            return core.Scores(value, certain, nothing, nothing, nothing)
-        return core.Scores(value, certain, *self.bounds(query, *shown.ends), nothing)
+        return core.Scores(value, certain, *self.bounds(query, *shown.ends), np.full(len(value), np.nan))
 
     def bounds(self, query: QueryScorer, lowest: Shown, highest: Shown) -> tuple[Array, Array]:
-        """The values of the lowest grades, normalised by the highest, and the other way round."""
+        """The values of the lowest grades, normalised by the highest, and the other way round; NaN where values do not
+        lie between these.
+        """
         most = self.value(query, highest, lowest.grades)
         return self.value(query, lowest, highest.grades), np.minimum(most, 1)
 
@@ -599,17 +592,14 @@ class _OfLabels(_OfRankings):
             values.append(value)
         return np.array(values)
 
-    def has_bounds(self, grades: QueryGrades) -> bool:
-        """Of formulas here over labels whose ends are known: all of them rise with every label of the ranking, and only
-        what they are normalised by stands against it.
-        """
-        known = self._label == "count" or (self._label == "max" and grades.scale is not None)
-        return known and self._formula(grades.scale) is not None
-
     def bounds(self, query: QueryScorer, lowest: Shown, highest: Shown) -> tuple[Array, Array]:
-        """By the formula, also where a program computes the value."""
+        """By the formula, also where a program computes the value: of formulas here over labels whose ends are known.
+        All of them rise with every label of the ranking, and only what they are normalised by stands against it.
+        """
+        formula, unknown = self._formula(lowest.grades.scale), np.full(len(lowest.rows), np.nan)
+        if formula is None or self._label == "item" or (self._label == "max" and lowest.grades.scale is None):
+            return unknown, unknown
         low, high = (one.grades.label_column(self._label, self._rel) for one in (lowest, highest))
-        formula = self._formula(lowest.grades.scale) or {}
         least = core.labels(view=lowest.view(self._cut, column=low), pool=high, **formula)
         most = core.labels(view=highest.view(self._cut, column=high), pool=low, **formula)
         return least, np.minimum(most, 1)
@@ -718,12 +708,11 @@ class Plan:
         """
         if scale in self._on:
             return self._on[scale]
+        lowest, said = 0 if scale is None else scale.lowest, list[Measure]()
         for one in self.computations:
             for level in one.levels:
                 if scale is not None:
                     refuse_unreachable(scale, level, str(one.measure))
-        lowest, said = 0 if scale is None else scale.lowest, list[Measure]()
-        for one in self.computations:
             measure, level = one.measure, min(one.levels, default=lowest + 1)
             if one.over_items and level <= lowest:
                 of = "" if scale is None else f" of the scale {lowest} to {scale.highest}"
@@ -732,8 +721,6 @@ class Plan:
                     f"level above {lowest}",
                     settings=("measures", "rel"),
                 )
-        for one in self.computations:
-            measure = one.measure
             if isinstance(measure, RubricMeasure):
                 measure = measure.on(scale)
             elif one.over_items and not one.levels and scale is not None and scale != ANY_LEVEL:
@@ -867,10 +854,6 @@ class QueryScorer:
         Raises:
             MeasureError: on_failed is `error` and a grade that is needed failed.
         """
-        width = max((len(one.rows) for one in rankings), default=0)
-        step = max(1, _TOGETHER // max(width * len(self.grades.items), 1))
-        if len(rankings) > step:
-            return _joined([self.score(rankings[start : start + step]) for start in range(0, len(rankings), step)])
         shown, computations = Shown.of(self.counted, rankings), self._plan.computations
         with np.errstate(invalid="ignore", divide="ignore"):
             found = [one.scores(self, shown) for one in computations]
@@ -913,15 +896,6 @@ class QueryScorer:
         return [None if math.isnan(value) else value for value in found]
 
 
-def _joined(parts: Sequence[QueryScores]) -> QueryScores:
-    """The scores of rankings of a query that were scored in several parts."""
-    first = parts[0]
-    names = ["values", "lost_penalties", "dropped", *["left_open"] * (first.left_open is not None)]
-    joined = {name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names}
-    needed = {which: np.concatenate([part.needed[which] for part in parts]) for which in first.needed}
-    return first._replace(**joined, needed=needed)  # type: ignore[arg-type]
-
-
 def cited_coverage(grades: QueryGrades, doc_ids: Sequence[str], first: bool) -> tuple[int, int, int]:
     """How many of the grades of the pairs (sentence, cited document) of answers are needed, exist, and failed.
 
@@ -931,15 +905,12 @@ def cited_coverage(grades: QueryGrades, doc_ids: Sequence[str], first: bool) -> 
         first: whether the first citation of each sentence counts alone.
     """
     places = {item.item_id: place for place, item in enumerate(grades.items)}
-    needed, pairs = 0, []
-    for doc_id in doc_ids:
-        for sentence in grades.answers.get(doc_id, ()):
-            cited = sentence.citations[: 1 if first else None]
-            needed += len(cited)
-            pairs += [(grades.docs.get(one), places.get(sentence.item_id)) for one in cited]
-    known = [pair for pair in pairs if None not in pair]
-    if not known:
-        return needed, 0, 0
-    at = tuple(zip(*known, strict=True))
+    sentences = [one for doc_id in doc_ids for one in grades.answers.get(doc_id, ())]
+    pairs = [
+        (grades.docs.get(cited), places.get(one.item_id))
+        for one in sentences
+        for cited in one.citations[: 1 if first else None]
+    ]
+    at: Any = tuple(zip(*(pair for pair in pairs if None not in pair), strict=True)) or ([], [])
     failed = 0 if grades.failed is None else int(grades.failed[at].sum())
-    return needed, int(grades.valid[at].sum()), failed
+    return len(pairs), int(grades.valid[at].sum()), failed

@@ -162,6 +162,8 @@ def test_qrels_of_failed_grades(
     assert main(["qrels", graded, "--on-failed", "error", "-o", "out.qrels"]) == 2
     assert "3 grades failed; grade again" in capsys.readouterr().err
     assert not Path("out.qrels").exists()
+    assert main(["qrels", graded, "--per", "facet"]) == 2
+    assert "no item names a facet" in capsys.readouterr().err
 
 
 def test_every_view_of_the_grades_counts_them_alike(tmp_path: Path) -> None:
@@ -189,14 +191,6 @@ def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
     for way, value, hidden in ways:
         scores = matrices.scored(measures, query, ["d1"], way)
         assert (scores.values.tolist(), scores.lost_penalties.tolist()) == ([[value]], [hidden])
-
-
-@pytest.mark.parametrize("way", ["0", "-1"])
-def test_no_failed_grade_counts_as_one_that_is_none(
-    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["leaderboard", str(_records(tmp_path)), f"--on-failed={way}"]) == 2
-    assert "give expected, zero, error, or a grade of 1 or more" in capsys.readouterr().err
 
 
 def test_a_query_without_a_positive_weight_scores_zero_also_where_a_grade_failed() -> None:

@@ -158,11 +158,6 @@ def test_ids_of_another_collection_and_equal_runs_are_named() -> None:
     assert text in [note.text for note in board.notes]
 
 
-def test_measures_whose_level_has_no_default_are_looked_at() -> None:
-    board = board_of(graded(), a_run(), measures="RubricQrels(measure='NumRet') RubricQrels(measure='AP',rel=3)")
-    assert not warnings(board)
-
-
 @pytest.mark.parametrize(
     ("known", "lost"),
     [
@@ -303,20 +298,6 @@ def test_what_is_said_of_run_files_while_they_are_read_belongs_to_the_board(
     caplog.clear()
     board.log_notes()
     assert not any(text.endswith(ODD) for text, _ in logged(caplog))
-
-
-def test_evaluate_notes_what_is_said_of_run_and_measures(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = run_of_odd_ranks(tmp_path)
-    rubric_measures.api.write_qrels(graded(), tmp_path / "items.qrels", per="item")
-    rubric_measures.api.write_qrels(graded(), tmp_path / "labels.qrels")
-    caplog.set_level("INFO")
-    for name, measures in (("items", [COVER, "nDCG@10"]), ("labels", ["nDCG@10"])):
-        caplog.clear()
-        values = rubric_measures.api.evaluate(str(tmp_path / f"{name}.qrels"), path, measures)
-        assert tuple(note.text.removeprefix(f"{tmp_path}/") for note in values.notes[:3]) == ODD
-        assert [note[:3] for note in values.notes[3:]] == ([WRAPPED] if name == "items" else [])
-        values.log_notes()
-        assert logged(caplog) == [(note.text, note.is_warning) for note in values.notes]
 
 
 def test_qrels_note_failures_fractions_and_levels(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,6 @@ from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.prompts.entries import scale_of_prompt
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, load_graded, write_graded
-from rubric_measures.review.queues import load_material
-from rubric_measures.review.store import CellKey
 from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
 from rubric_measures.verification.graders import grader_report
 from tests.example_records import grade_set, passage, write_lines
@@ -51,21 +50,28 @@ def records(folder: Path, *sets: dict[str, Any], direct: list[dict[str, Any]] | 
     return write_lines(folder / "g.jsonl", [["q1", [passage("q1", "d1", list(sets), {"one": 1}, 2, direct)]]])
 
 
-@pytest.fixture
-def graded(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def graded_twice(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One passage graded twice by the command: by the default reading of replies, and by that of EXAM++.
 
     The model says no number about item a, and 4 about item b.
     """
     items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
-    write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "query_text": "letters", "items": items}])
-    write_lines(tmp_path / "passages.jsonl", [["q1", [passage("q1", "d1", [], {"one": 1}, 2)]]])
+    folder = tmp_path_factory.mktemp("graded")
+    write_lines(folder / "bank.jsonl", [{"query_id": "q1", "query_text": "letters", "items": items}])
+    write_lines(folder / "passages.jsonl", [["q1", [passage("q1", "d1", [], {"one": 1}, 2)]]])
     replies = [{"contains": "What is a?", "reply": "a letter"}, {"contains": "What is b?", "reply": "4"}]
-    (tmp_path / "replies.jsonl").write_text("".join(json.dumps(reply) + "\n" for reply in replies))
-    out = tmp_path / "graded.jsonl.gz"
-    grade(tmp_path, "passages.jsonl", PROMPT, code=1)
-    grade(tmp_path, "graded.jsonl.gz", PROMPT, "--unparsed", "exampp")
-    return out
+    (folder / "replies.jsonl").write_text("".join(json.dumps(reply) + "\n" for reply in replies))
+    grade(folder, "passages.jsonl", PROMPT, code=1)
+    grade(folder, "graded.jsonl.gz", PROMPT, "--unparsed", "exampp")
+    return folder
+
+
+@pytest.fixture
+def graded(graded_twice: Path, tmp_path: Path) -> Path:
+    """The records, in a folder of one's own."""
+    shutil.copytree(graded_twice, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "graded.jsonl.gz"
 
 
 def grade(folder: Path, source: str, prompt: str, *more: str, code: int = 0) -> None:
@@ -128,19 +134,6 @@ def test_every_command_refuses_to_mix_and_takes_the_hash(
     assert main([command, *arguments, "--grader", f"set={exampp}"]) == 0
 
 
-def test_streams_and_leaderboards_keep_settings_apart(tmp_path: Path) -> None:
-    path = records(tmp_path, HIGH, LOW)
-    measure = RubricCover(rel=4) @ 20
-    with pytest.raises(InputError, match=r"set=aaaa0000 .*set=bbbb0000"):
-        score_records(read_records(path), [measure])
-    scores = {}
-    for name in ("aaaa", "bbbb00000002"):
-        board = score_records(read_records(path, wanted=Grader(set=name)), [measure])
-        scores[name] = {run: cells[str(measure)].mean for run, cells in board.cells.items()}["one"]
-    # One of two items is covered by the first, none by the second; joined, the later grades would count.
-    assert scores == {"aaaa": 0.5, "bbbb00000002": 0.0}
-
-
 def test_settings_that_do_not_matter_are_joined_on_the_users_word(tmp_path: Path) -> None:
     # The same model at two addresses, over different passages; d2 was graded at both, and the later grades count.
     other = grade_set({"q1/a": 4, "q1/b": 2}) | made("cccc00000003")
@@ -185,20 +178,6 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
     assert {key: dict(one.grades) for key, one in report.graders.items()} == {keys[0]: {5: 1, 1: 1}, keys[1]: {0: 2}}
     assert [(row.first, row.second, row.common, row.equal) for row in report.pairs] == [(*keys, 2, 0)]
     assert choices_of(keys).count("set=") == 2 and "set=" not in choices_of(keys[:1])
-
-
-def test_reviews_are_of_one_setting_and_show_the_other(tmp_path: Path) -> None:
-    path = records(tmp_path, HIGH, LOW)
-    items = [{"query_id": "q1", "question_id": f"q1/{x}", "question_text": f"What is {x}?"} for x in "ab"]
-    bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
-    with pytest.raises(InputError, match=r"set=aaaa0000 .*set=bbbb0000"):
-        load_material(path, bank)
-    found = load_material(path, bank, Grader(set="bbbb"))
-    assert found.grader == f"model {PROMPT} [bbbb0000]"
-    assert dict(found.said.others[CellKey("q1", "d1", "q1/a")]) == {
-        f"model {PROMPT} [aaaa0000]": 5,
-        f"model {PROMPT} [bbbb0000]": 0,
-    }
 
 
 def test_direct_labels_of_several_settings_are_not_mixed(tmp_path: Path) -> None:
