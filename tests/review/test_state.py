@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import sqlite3
 import tempfile
 import threading
@@ -17,14 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures import NuggetW, RubricCover
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, read_bank
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import check_bind
 from rubric_measures.review.queues import (
-    ORDERS,
     Material,
     QueueChoice,
     load_material,
@@ -40,7 +38,6 @@ from rubric_measures.review.session import (
     impact_of,
     inside,
     progress_rows,
-    queue_of,
 )
 from rubric_measures.review.store import (
     CellKey,
@@ -113,17 +110,6 @@ def store(folder: Path, material: Material) -> ReviewStore:
 
 def texts(store: ReviewStore, query_id: str = "q1") -> list[str]:
     return [state.item.text for state in live_items(store.snapshot(), query_id)]
-
-
-def test_material_is_of_the_first_grader_and_knows_the_others(material: Material) -> None:
-    assert material.grader.startswith("model ")
-    assert material.grade(A).grade == 4
-    assert sorted(material.said.others[A].values()) == [1, 4]
-    # 3 items × 2 passages of q1, 1 of q2.
-    assert len(material.cells) == 7
-    for cell in (CellKey("q9", "d1", "x"), CellKey("q1", "d9", "x"), CellKey("q1", "d1", "x")):
-        with pytest.raises(UnknownNameError):
-            material.grade(cell)
 
 
 def test_another_grader_can_be_chosen_and_assessors_in_the_file_are_not_reviewed(folder: Path) -> None:
@@ -291,17 +277,6 @@ def test_undo_takes_back_nothing_that_others_built_on(store: ReviewStore) -> Non
     assert done is not None and done[0].kind == "grade" and A not in store.snapshot().grades
 
 
-def test_undo_takes_back_nothing_that_later_changes_need(tmp_path: Path) -> None:
-    one, two = (RubricItem(make_item_id("q", text), "q", text) for text in ("one?", "two?"))
-    store = open_store(tmp_path / "s.sqlite", TestBank.from_items([one, two]))
-    store.edit_all("ada", [("item_edit", {"key": one.item_id, "text": "three?"}, {one.item_id: 0})])
-    # Bob uses the words that Ada's edit left behind; without the edit two items would have the same text.
-    store.edit_all("bob", [("item_edit", {"key": two.item_id, "text": "one?"}, {two.item_id: 0})])
-    with pytest.raises(InputError, match="later changes build on it"):
-        store.undo("ada")
-    assert texts(store, "q") == ["three?", "one?"]
-
-
 def test_of_many_editors_at_once_exactly_one_wins(folder: Path, material: Material) -> None:
     stores = [open_store(folder / "state.sqlite", material.bank) for _ in range(6)]
     won, lost = [], []
@@ -431,49 +406,6 @@ def test_graders_whose_scale_is_said_are_compared(folder: Path) -> None:
     write_lines(folder / "theirs.jsonl", [["q1", [passage("q1", "d1", sets)]]])
     found = load_material(folder / "theirs.jsonl", folder / "bank.jsonl", Grader("one", scale=Scale(0, 5, 4)))
     assert list(make_queue(found, QueueChoice("disagreement"), Snapshot())) == [A]
-
-
-def test_the_queue_of_a_query_is_the_part_of_the_whole_queue(tmp_path: Path) -> None:
-    chance = random.Random(3)
-    records = []
-    for name in ("q1", "q2", "q3"):
-        ids = [f"{name}/{letter}" for letter in "abcd"]
-        passages = [
-            passage(
-                name,
-                f"{name}-d{number}",
-                [
-                    {
-                        **grade_set({item_id: chance.randrange(6) for item_id in ids}),
-                        "details": {ids[0]: {"distribution": {"1": number / 10, "2": 1 - number / 10}}},
-                    },
-                    grade_set({item_id: chance.randrange(6) for item_id in ids[1:]}, llm="other"),
-                ],
-                {"one": number, "two": 9 - number} if number % 2 else {"one": number},
-            )
-            for number in range(6)
-        ]
-        records.append([name, passages])
-    bank = [
-        {
-            "query_id": name,
-            "items": [{"query_id": name, "question_id": f"{name}/{x}", "question_text": x} for x in "abcd"],
-        }
-        for name in ("q1", "q2", "q3")
-    ]
-    write_lines(tmp_path / "g.jsonl", records)
-    write_lines(tmp_path / "b.jsonl", bank)
-    material = load_material(tmp_path / "g.jsonl", tmp_path / "b.jsonl", Grader("model"))
-    for order in ORDERS:
-        whole = list(make_queue(material, QueueChoice(order), Snapshot(), audit=material.cells))
-        # Nothing is to decide yet.
-        assert whole or order in ("decide", "differ")
-        for query_id in material.queries:
-            part = make_queue(material, QueueChoice(order, query_id), Snapshot(), audit=material.cells)
-            assert list(part) == [cell for cell in whole if cell.query_id == query_id]
-            assert [part.place(cell) for cell in part] == list(range(len(part)))
-            assert all(part.place(cell) is None for cell in material.cells if cell not in {*part})
-        assert list(make_queue(material, QueueChoice(order, "q9"), Snapshot())) == []
 
 
 def test_influence_counts_pairs_of_runs_that_a_grade_moves(material: Material) -> None:
@@ -747,56 +679,6 @@ def test_gold_answers_and_words_that_come_back_need_no_new_grades(material: Mate
         version = made.snapshot().items[again].version
         made.edit_all("ada", [("item_edit", {"key": again, **payload}, {again: version})])
         assert made.snapshot().items[again].regrade == regrade
-
-
-def test_a_closed_state_is_an_error_for_every_thread(store: ReviewStore) -> None:
-    store.close()
-    failed: list[Exception] = []
-
-    def write() -> None:
-        try:
-            store.undo("ada")
-        except Exception as error:
-            failed.append(error)
-
-    for number in (1, 2):
-        thread = threading.Thread(target=write, daemon=True)
-        thread.start()
-        thread.join(60)
-        assert len(failed) == number
-
-
-def test_queues_of_a_review_follow_what_assessors_say_and_take_back(
-    folder: Path, material: Material, store: ReviewStore
-) -> None:
-    review = Review(material, store, [RubricCover(rel=4) @ 20], str(folder / "bank.jsonl"), folder)
-
-    def shown(query_id: str = "") -> list[CellKey]:
-        choice = QueueChoice(query_id=query_id)
-        queue = queue_of(review, choice, store.snapshot())
-        entries = list(queue)
-        assert [queue.place(cell) for cell in entries] == list(range(len(entries)))
-        assessors = store.snapshot().grades
-        assert entries == list(make_queue(material, choice, store.snapshot()))
-        expected = []
-        for cell in material.cells:
-            grades = list(material.said.others.get(cell, {}).values())
-            grades += [one.final for one in assessors.get(cell, {}).values() if one.final is not None]
-            spread = max(grades, default=0) - min(grades, default=0)
-            if spread and query_id in ("", cell.query_id):
-                expected.append((spread < 3, cell))
-        assert entries == [cell for _, cell in sorted(expected, key=lambda one: one[0])]
-        return entries
-
-    assert shown() == [A]
-    store.grade("ada", B, 5, 1)
-    store.decide("ada", B, "override", 5, "clear")
-    assert shown() == [A, B]
-    assert shown("q2") == [] and shown("q1") == [A, B]
-    store.grade("bob", CellKey("q2", "d3", "q2/a"), 5, 5)
-    assert len(shown()) == 2
-    store.undo("ada")
-    assert shown() == [A]
 
 
 def test_an_export_replaces_an_export_and_nothing_else(folder: Path, material: Material, store: ReviewStore) -> None:
