@@ -112,14 +112,15 @@ def powered_means(
 
 def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: set[str]) -> None:
     """Says which scores by assessors are left out, and which runs have none."""
-    text = "%d scores by assessors left out: the leaderboard has none of that run on that query (such as %s on %s)"
-    warn(text, len(strangers), *min(strangers, default=()))
-    for names, what in (
-        (assessed - runs, "runs with scores by assessors are not on the leaderboard and left out"),
-        (runs - assessed, "runs have no scores by assessors"),
+    if strangers:
+        where = "of a run and query that the leaderboard has no score of (such as {} on {})".format(*min(strangers))
+        warn(f"left out: {counted(len(strangers), 'score')} by assessors {where}")
+    for names, what, of in (
+        (assessed - runs, "not on the leaderboard and left out", " with scores by assessors"),
+        (runs - assessed, "without scores by assessors", ""),
     ):
         shown = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
-        warn("%d %s (%s)", len(names), what, shown)
+        warn("%s: %s", what, f"{counted(len(names), 'run')}{of} ({shown})" if names else 0)
 
 
 class LeftOut(NamedTuple):

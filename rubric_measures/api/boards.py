@@ -318,13 +318,16 @@ def check_bundle(folder: _Path, later: _Path | None = None) -> Proof | Changes:
     return changed(proof, differences=[*lines, *proof.differences], values=found, digest=manifest.digest)
 
 
-def check_conclusions(path: _Path, scores: Any, *others: Any, bank: Bank | None = None) -> Proof:
+def check_conclusions(
+    path: _Path, scores: Any, *others: Any, assessor_scores: Any = None, bank: Bank | None = None
+) -> Proof:
     """Makes the comparisons or correlations of a file again, and compares every value of it.
 
     Args:
         path: what `compare` or `correlate` found, as JSON.
         scores: as for these: the board that it was made of, or the official one.
         others: the others.
+        assessor_scores: as for `compare`; without them the means that assessors correct are not looked at.
         bank: of a grid.
 
     Raises:
@@ -339,9 +342,12 @@ def check_conclusions(path: _Path, scores: Any, *others: Any, bank: Bank | None 
     name, content = read_kept(path, (COMPARISONS, CORRELATIONS), problem)
     asked: Any
     made: Comparisons | Correlations
+    if assessor_scores is not None and not content.get("prediction_powered"):
+        problem = "no scores by assessors were in what was compared; leave them out"
+        raise InputError(f"{name}: {problem}", settings=("assessor_scores",))
     if content["format"] == COMPARISONS:
         asked = asdict(typed(AskedComparison, content.get("asked"), name))
-        made = compare(scores, *others, **asked)
+        made = compare(scores, *others, **asked, assessor_scores=assessor_scores)
     else:
         asked = asdict(typed(AskedCorrelation, content.get("asked"), name))
         made = correlate(scores, *others, **asked, bank=bank, notes=False)

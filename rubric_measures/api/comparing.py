@@ -39,11 +39,14 @@ from rubric_measures.api.loading import (
     rankings_for,
     refuse_choice,
 )
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming, warn
-from rubric_measures.base.files import path_name
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, naming, warn
+from rubric_measures.base.files import path_name, peek_head, read_text
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Report, Reported, Table, columns, plain
 from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.scoring import is_summed
 from rubric_measures.formats.grade_tables import GRADES
+from rubric_measures.formats.leaderboards import OWN_FORMAT
 from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.grades import Grades, OnFailed
 from rubric_measures.measures.measure import (
@@ -261,8 +264,10 @@ def per_query_scores(
 
     Raises:
         UnknownNameError: there is no such measure.
-        InputError: no per-query scores, or a run comes twice.
+        InputError: no per-query scores, or a run comes twice; scores are sums over queries, or of facets apart.
     """
+    for one in scores:
+        _refuse_facets(one)
     sources = [(_name(one), _read(one, form, ranks=False, **told).by_query) for one in scores]
     named = dict.fromkeys(name for _, source in sources for name in source)
     known = [name for name in named if name != _ANY] or ["score"] * (_ANY in named)
@@ -270,7 +275,34 @@ def per_query_scores(
         names = ", ".join(name for name, _ in sources) or "name scores"
         raise InputError(f"{names}: no per-query scores; print them with -q, or a board as JSON")
     asked = [measures] if isinstance(measures, str) else measures
-    return {name: _together(sources, name) for name in dict.fromkeys(_column(one, known) for one in asked or known)}
+    chosen = dict.fromkeys(_column(one, known) for one in asked or known)
+    sums = [name for name in chosen if _is_summed(name)]
+    if sums and (asked is not None or len(sums) == len(chosen)):
+        problem = f"{sums[0]} is a sum over queries, and this is about means; leave it out"
+        raise InputError(problem, settings=("measures",))
+    warn("not compared by %s: a sum over queries is no mean", ", ".join(sums) or 0)
+    return {name: _together(sources, name) for name in chosen if name not in sums}
+
+
+def _is_summed(name: str) -> bool:
+    """Whether scores of this name are put together by a sum, as counts are."""
+    try:
+        return any(map(is_summed, parse_measures(name)))
+    except RubricMeasuresError:
+        return False
+
+
+def _refuse_facets(scores: QueryScores) -> None:
+    """Refuses a board of facets apart: those of one query hang together, and tests take queries for independent."""
+    is_board = isinstance(scores, Leaderboard)
+    settings: Any = scores.signature.settings if isinstance(scores, Leaderboard) else {}
+    if isinstance(scores, str | os.PathLike) and scores != "-" and OWN_FORMAT.encode() in peek_head(scores):
+        content = parse_json(read_text(scores), path=path_name(scores))
+        settings = content.get("settings") if isinstance(content, dict) else {}
+        is_board = isinstance(settings, dict)
+    if is_board and settings.get("unit") == "per facet":
+        problem = "has the scores of facets, and those of one query hang together; compare boards of whole queries"
+        raise InputError(f"{_name(scores)}: {problem}")
 
 
 def _column(name: str, known: Sequence[str]) -> str:
@@ -555,6 +587,9 @@ def correlate(
     of_grid = [isinstance(one, RecordGrades) for one in opened]
     if not any(of_grid) and all(one is other for one, other in zip(opened, others, strict=True)):
         refuse_choice(" and ".join(called), chosen, (), "scores of runs")
+        if idle := [name for name, value in more.items() if value is not None]:
+            text = f"{' and '.join(called)}: scores of runs, and {', '.join(idle)} is of a grid of graded records"
+            raise InputError(f"{text}; leave it out", settings=idle)
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
     is_paired = official_measure is None and not any(of_grid) and side.choice(None, asked) is None
     column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))

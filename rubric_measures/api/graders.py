@@ -47,6 +47,7 @@ from rubric_measures.base.tables import Report, Reported, render
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grade_sets import Grader, chosen_grades
+from rubric_measures.measures.grades import LABEL_ITEMS
 from rubric_measures.measures.labels import Labelling, passages_of_records
 from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.types.entities import TestBank
@@ -140,7 +141,7 @@ def agreement(
     items: bool = False,
     cutoff: Iterable[tuple[int, int]] = (),
     runs: Runs | None = None,
-    measure: str = "nDCG@10",
+    measure: str | None = None,
     draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
     grader: str | Grader | None = None,
@@ -166,7 +167,7 @@ def agreement(
             makes other labels.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
         runs: TREC runs: the leaderboard that each judge's labels make of them is correlated with the truth's.
-        measure: of these leaderboards.
+        measure: of these leaderboards; nDCG@10 by default.
         draws: of the intervals over queries; no rounds for none.
         bank: the test bank of records.
         grader: whose grades of records or of a table count: a name, or `model=…,scale=0-5:4`, whose scale says the
@@ -181,7 +182,12 @@ def agreement(
     wanted, second = Grader.parse(grader), grader_of(grader_b)
     if runs is not None and items:
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
+    if measure is not None and runs is None:
+        raise InputError("a measure is of the leaderboards of runs; name these, too", settings=("measure", "runs"))
     read = whole_answers(_sources(list(sources), bank_of(bank), wanted, second, Labelling(items)))
+    if items and not any(key[-1] not in LABEL_ITEMS for source in read for key in source.labels):
+        problem = f"{' and '.join(source.name for source in read)}: labels of whole passages, and no grades of items"
+        raise InputError(f"{problem}; leave items out", settings=("items",))
     result = compare_sources(
         read,
         list(cutoff),
@@ -189,7 +195,7 @@ def agreement(
         draws=draws,
         truth=int(len(sources) == 1 and _is_records(sources[0])),
     )
-    found = result if runs is None else _with_leaderboards(result, runs, measure, draws)
+    found = result if runs is None else _with_leaderboards(result, runs, measure or "nDCG@10", draws)
     asked = [{key[0] for key in source.labels} for source in read]
     others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
     lacking = {source.name: sorted(queries) for source, queries in zip(read, others, strict=True) if queries}

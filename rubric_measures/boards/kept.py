@@ -128,7 +128,7 @@ def compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "
         elif path[-1] == "path" and path[0] in ("official", "leaderboards") and len(path) <= 3:
             # Where the files stood.
             found[place] = "claimed"
-        elif path[0] == "prediction_powered":
+        elif path[0] == "prediction_powered" and path[0] not in now:
             # Only the file of the assessors' scores could show it.
             found[place] = "not looked at"
         else:

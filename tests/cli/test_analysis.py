@@ -156,6 +156,9 @@ def test_correlate_refuses(boards, capsys) -> None:
         ("correlate", official, scores, "--compat", "workbench"),
         ("correlate", official, wide, "--coefficients", "kendall@0"),
         ("compare", scores, "-m", "cover", "--level", 5),
+        # What is of grids alone, and what is of leaderboards of runs alone.
+        ("correlate", official, wide, "--on-failed", "zero"),
+        ("correlate", official, wide, "--bank", official),
     ):
         status, out, err = call(capsys, *arguments)
         assert (status, out) == (2, "")
@@ -452,6 +455,8 @@ def test_agreement_refuses(tmp_path, capsys) -> None:
     for scale in ("3", "3-0"):
         assert f"'{scale}' is no scale" in call(capsys, "agreement", first, second, "--grader", f"scale={scale}")[2]
     second.write_text("q1 0 d1 1\n")
+    assert "name these, too (--measures, --runs)" in call(capsys, "agreement", first, second, "-m", "P@5")[2]
+    assert "no grades of items; leave items out" in call(capsys, "agreement", first, second, "--items")[2]
     status, out, err = call(capsys, "agreement", first, second)
     assert status == 1
     assert ["kappa", "-", "-", "-"] in map(str.split, out.splitlines()) and "one and the same label" in err
@@ -501,6 +506,22 @@ def test_compare_refuses(boards, capsys) -> None:
             "a stands alone, and is compared with nothing\n"
         )
     assert "1 or more (--rounds)" in call(capsys, "compare", scores, "-m", "cover", "--rounds", 0)[2]
+
+
+def test_what_is_no_mean_of_queries_is_not_compared(scored, tmp_path, capsys) -> None:
+    """Counts are summed, and facets of one query hang together."""
+    lines = [f"{run} q{q} {name} {q + (run == 'a')}" for run in "ab" for q in range(3) for name in ("NumRet", "x")]
+    (tmp_path / "s.txt").write_text("\n".join([*lines, "a all x 2", "b all x 1", "a all NumRet 6", "b all NumRet 3"]))
+    status, out, err = call(capsys, "compare", tmp_path / "s.txt")
+    assert (status, "NumRet" in out) == (0, False) and "not compared by NumRet: a sum over queries is no mean" in err
+    assert "NumRet is a sum" in call(capsys, "compare", tmp_path / "s.txt", "-m", "NumRet")[2]
+    qrels, runs = scored
+    call(capsys, "leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "-o", tmp_path / "board.json")
+    content = json.loads((tmp_path / "board.json").read_text())
+    content["settings"]["unit"] = "per facet"
+    (tmp_path / "board.json").write_text(json.dumps(content))
+    for command in ("compare", "power"):
+        assert "compare boards of whole queries" in call(capsys, command, tmp_path / "board.json")[2]
 
 
 def test_figures_are_written(boards, tmp_path, capsys) -> None:
@@ -649,6 +670,16 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     # A model that always says the same has no power: the estimate is the assessors' mean.
     assert (one["power"], one["mean"], one["naive_mean"], one["labelled"], one["unlabelled"]) == (0, 0.375, 0.5, 2, 2)
     assert "model as truth" in call(capsys, *arguments)[1]
+    # It is checked like all else where the scores are there.
+    call(capsys, *arguments, "-o", tmp_path / "compared.json", "--format", "json")
+    check = ("check", tmp_path / "compared.json", tmp_path / "board.json")
+    assert call(capsys, *check)[1].splitlines()[-1] == "not looked at: prediction_powered"
+    status, out, _ = call(capsys, *check, *arguments[-2:])
+    assert (status, "not looked at" in out) == (0, False)
+    text = (tmp_path / "compared.json").read_text().replace('"mean": 0.375', '"mean": 0.475')
+    (tmp_path / "compared.json").write_text(text)
+    status, out, _ = call(capsys, *check, *arguments[-2:])
+    assert (status, out.splitlines()[0].partition(": ")[2]) == (1, "0.475 in the file, 0.375 now")
     header, good = [line.split("\t") for line in call(capsys, *arguments, "--format", "tsv")[1].splitlines()[-2:]]
     assert (header[2], header[-3:], good[:2]) == (
         "assessors + model", ["λ", "assessed", "other"], ["RubricCover(rel=4)@1", "good"]
@@ -668,9 +699,9 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
         _, out, err = call(capsys, *arguments, "--format", "json")
         content = checked("compare", out)
         assert content["prediction_powered"]["RubricCover(rel=4)@1"]["good"]["mean"] == 0.375
-        assert "1 runs with scores by assessors are not on the leaderboard and left out (elsewhere)" in err
-        assert "2 runs have no scores by assessors (mixed, tied)" in err
-        assert "1 scores by assessors left out" in err and "(such as good on q9)" in err
+        assert "not on the leaderboard and left out: 1 run with scores by assessors (elsewhere)" in err
+        assert "without scores by assessors: 2 runs (mixed, tied)" in err
+        assert "left out: 1 score by assessors of a run" in err and "(such as good on q9)" in err
     assessed.write_text("x t7 m 0.5\nx t8 m 0.25\n")
     status, _, err = call(capsys, *arguments)
     assert (status, "--board-form" in err, len(err.splitlines())) == (2, True, 1)

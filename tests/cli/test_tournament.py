@@ -128,7 +128,7 @@ def test_games_of_others_stay_in_the_file(tmp_path: Path, capsys: pytest.Capture
     verdict = Preference("q01", "concise", "thorough", "a", grader="human:ada")
     GAMES.write(tmp_path / "games.jsonl", [verdict])
     _, _, err = run(capsys, *play(tmp_path, "concise", "thorough"))
-    assert "1 games of other graders" in err and "1 of 17 games were judged by assessors" in err
+    assert "as before: 1 game of other graders" in err and "1 of 17 games were judged by assessors" in err
     assert GAMES.read(tmp_path / "games.jsonl")[0] == verdict
 
 
@@ -144,7 +144,7 @@ def test_failed_games_are_said_and_played_again(tmp_path: Path, capsys: pytest.C
     replies.write_text('{"contains": "why do leaves change colour", "reply": "[[A]]"}\n{"reply": "[[C]]"}\n')
     status, _, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
     # The other table is another model: its games come beside those of the first.
-    assert status == 1 and "16 games of other graders" in err
+    assert status == 1 and "as before: 16 games of other graders" in err
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
