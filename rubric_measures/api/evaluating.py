@@ -27,6 +27,7 @@ from msgspec.structs import asdict
 
 from rubric_measures.api.loading import (
     JUDGED,
+    AnyRun,
     Bank,
     File,
     Gradable,
@@ -54,13 +55,15 @@ from rubric_measures.api.scoring import Board
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, tell
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.formats.grade_tables import OF_TABLES
-from rubric_measures.formats.trec import as_known, read_run, spaced_ids
-from rubric_measures.measures.findings import Looked, Note, of_labels, of_run, of_wrapped, say
+from rubric_measures.formats.trec import as_known, spaced_ids
+from rubric_measures.measures.findings import Looked, Note, of_labels, of_wrapped, say
+from rubric_measures.measures.findings import of_run as of_ranked
 from rubric_measures.measures.grades import (
     BANK_DOC,
     DIRECT_ITEM,
     LABEL_ITEMS,
     Grades,
+    ItemRows,
     OnFailed,
 )
 from rubric_measures.measures.measure import (
@@ -126,8 +129,8 @@ class RunValues:
 
 
 def evaluate(
-    source: str,
-    run: str,
+    source: Gradable,
+    run: AnyRun,
     measures: Measures,
     bank: Bank | None = None,
     *,
@@ -136,11 +139,17 @@ def evaluate(
     grader: str | Grader | None = None,
     on_failed: OnFailed | None = None,
 ) -> RunValues:
-    """Scores one run file. Judgments of documents go to ir_measures as they are.
+    """Scores one run. Judgments of documents go to ir_measures as they are.
+
+    >>> from ir_measures import Qrel
+    >>> import rubric_measures
+    >>> found = rubric_measures.api.evaluate([Qrel("q1", "d1", 1)], {"q1": {"d2": 2.0, "d1": 1.0}}, "RR")
+    >>> [(str(measure), mean) for measure, mean in found.means.items()]
+    [('RR', 0.5)]
 
     Args:
-        source: a file that `load` reads, or an ir_datasets id; `-` is standard input.
-        run: a TREC run file; `-` is standard input.
+        source: what `load` takes; `-` is standard input.
+        run: a TREC run file (`-` is standard input), or a run in memory, as `score` takes it.
         measures: see `score`; ir_measures itself computes those over judgments of documents or of their subtopics.
         bank: the test bank.
         provider: compute with this provider of ir_measures.
@@ -152,70 +161,56 @@ def evaluate(
         InputError: an argument does nothing for what the source holds, or a file cannot be read.
         MeasureError: a measure cannot be computed from these grades.
     """
-    with naming(source, run):
-        return _evaluated(source, run, measures, bank, provider, facets, grader, on_failed)
-
-
-def _evaluated(
-    source: str,
-    run: str,
-    measures: Measures,
-    bank: Bank | None,
-    provider: str | None,
-    facets: bool,
-    grader: str | Grader | None,
-    on_failed: OnFailed | None,
-) -> RunValues:
-    if source == run == "-":
-        raise InputError("only one of grades and run can be standard input")
-    asked, wanted = parse_measures(measures), grader_of(grader)
-    content = content_of(source)
-    is_ours = provider in (None, RubricProvider.NAME)
-    is_graded = content in ("records", *JUDGED, "support", "added") or (content == "grades" and is_ours)
-    if is_graded and not is_ours:
-        raise _no_judgments(source, asked, provider)
-    if is_graded:
-        return _of_grades(load(source, bank, grader=wanted, on_failed=on_failed), run, asked, facets)
-    over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)
-    is_told = provider is not None or facets or wanted is not None
-    if is_ours and (bank is not None or (any(map(is_supported, asked)) and (is_told or not over_subtopics))):
-        return _of_grades(load(source, bank, grader=wanted, on_failed=on_failed), run, asked, facets)
-    refuse_choice(source, wanted, OF_TABLES if content == "grades" else ())
-    if not is_ours and (bank is not None or facets):
-        raise InputError(
-            f"{provider} knows neither a bank nor facets; leave them or it out", settings=("bank", "facets", "provider")
-        )
-    # Most are labels of documents in a file, of which no row has to be made.
-    is_other = over_subtopics or facets or content in ("dataset", "grades") or source == "-"
-    labels = None if is_other else labels_in(source)
-    judged: Any = labels
-    best: Any = labels or {}
-    if labels is None:
-        rows = judgments_of(source, wanted)
-        has_items = are_items(rows)
-        # Of real labels, too, it is said here which measures there are.
-        is_read_here = has_items or over_subtopics or real_label(rows) is not None
-        if is_ours and is_read_here and not (over_subtopics and _have_plain_subtopics(rows)):
-            return _of_grades(load(rows, bank_of(bank), on_failed=on_failed), run, asked, facets)
-        if has_items and not over_subtopics:
-            raise _no_judgments(source, asked, provider)
-        judged = [row for row in rows if row.doc_id != BANK_DOC]
-        if facets:
-            raise InputError(
-                f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
-            )
-        for row in judged:
-            of_query = best.setdefault(row.query_id, {})
-            of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
-    lines: list[str] = []
-    ranked = read_run(run, lines)
-    metrics = list(compute(asked, judged, _scored_as(best, ranked), provider))
+    asked, wanted, lines = parse_measures(measures), grader_of(grader), list[str]()
+    with contextlib.ExitStack() as stack, naming(source, run):
+        held, of_run = (named_files(one, stack) for one in (source, run))
+        if isinstance(held, str) and isinstance(of_run, str) and held == of_run == "-":
+            raise InputError("only one of grades and run can be standard input")
+        held = held if isinstance(held, str | Grades | ItemRows) else list(held)
+        are_rows = isinstance(held, list) and bool(held) and hasattr(held[0], "relevance")
+        content = content_of(held) if isinstance(held, str) else "judgments" if are_rows else "records"
+        called = held if isinstance(held, str) else "the judgments" if are_rows else "the grades"
+        is_ours = provider in (None, RubricProvider.NAME)
+        is_graded = content in ("records", *JUDGED, "support", "added") or (content == "grades" and is_ours)
+        if is_graded and not is_ours:
+            raise _no_judgments(called, asked, provider)
+        over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)
+        is_told = provider is not None or facets or wanted is not None
+        is_asked = bank is not None or (any(map(is_supported, asked)) and (is_told or not over_subtopics))
+        if is_graded or (is_ours and is_asked):
+            return _of_grades(load(held, bank, grader=wanted, on_failed=on_failed), of_run, asked, facets)
+        refuse_choice(called, wanted, OF_TABLES if content == "grades" else ())
+        if not is_ours and (bank is not None or facets):
+            text = f"{provider} knows neither a bank nor facets; leave them or it out"
+            raise InputError(text, settings=("bank", "facets", "provider"))
+        # Most are labels of documents in a file, of which no row has to be made.
+        is_other = over_subtopics or facets or are_rows or content in ("dataset", "grades") or held == "-"
+        judged: Any = None if is_other else labels_in(str(held))
+        best: Any = judged or {}
+        if judged is None:
+            rows: Any = judgments_of(held, wanted) if isinstance(held, str) else held
+            has_items = are_items(rows)
+            # Of real labels, too, it is said here which measures there are.
+            is_read_here = has_items or over_subtopics or real_label(rows) is not None
+            if is_ours and is_read_here and not (over_subtopics and _have_plain_subtopics(rows)):
+                return _of_grades(load(rows, on_failed=on_failed), of_run, asked, facets)
+            if has_items and not over_subtopics:
+                raise _no_judgments(called, asked, provider)
+            if facets:
+                text = f"{called}: holds judgments of documents, which have no facets; leave them out"
+                raise InputError(text, settings=("facets",))
+            judged = [row for row in rows if row.doc_id != BANK_DOC]
+            for row in judged:
+                of_query = best.setdefault(row.query_id, {})
+                of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
+        ranked = run_of(of_run, lines)
+        metrics = list(compute(asked, judged, _scored_as(best, ranked), provider))
     if is_ours and over_subtopics:
         # Each of these measures was computed by itself.
         places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}
         metrics.sort(key=lambda one: (places[one.query_id], asked.index(one.measure)))
     said = list(map(Note, lines))
-    notes = [*said, *of_run(ranked, map(of_labels, best, best.values()), asked)]
+    notes = [*said, *of_ranked(ranked, map(of_labels, best, best.values()), asked)]
     return RunValues(asked, metrics, notes=notes, said=said)
 
 
@@ -237,15 +232,15 @@ def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None
     )
 
 
-def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool) -> RunValues:
+def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure], facets: bool) -> RunValues:
     measures = asked if are_labels(grades) else rubric_measures_of(asked)
     lines: list[str] = []
-    run = run_of(path, lines)
+    run = run_of(of_run, lines)
     said = list(map(Note, lines))
     of_queries = (grades.by_facet() if facets else grades).queries
     found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
     wrapped = () if measures is asked else of_wrapped(asked)
-    notes = [*said, *wrapped, *found.notes, *of_run(run, of_queries.values(), found.measures)]
+    notes = [*said, *wrapped, *found.notes, *of_ranked(run, of_queries.values(), found.measures)]
     if found.failed:
         text = (
             f"{found.failed} grades of ranked passages failed; counted as {found.on_failed}; {100 * found.share:.1f} % "

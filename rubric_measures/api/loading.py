@@ -647,7 +647,7 @@ def load(
     """
     if isinstance(source, Grades) and grader is None and bank is None and on_failed is None:
         return source
-    known_bank, wanted = bank_of(bank), grader_of(grader)
+    known_bank, wanted = None if bank is None else load_bank(bank), grader_of(grader)
     scale = None if wanted is None else wanted.scale
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale}
     if isinstance(source, PassageRecords) and source.path:
@@ -846,10 +846,17 @@ def read_runs(runs: Runs) -> list[Run]:
     return runs_of_files(paths) if paths else [run for run in listed if isinstance(run, Run)]
 
 
-def run_of(path: str, said: list[str] | None = None) -> Run:
-    """The run of a file, in TREC's format or one that another package adds; `said` takes the lines that are logged."""
-    run = _read_added(path)
-    return run if isinstance(run, Run) else read_run(path, said)
+def run_of(run: AnyRun, said: list[str] | None = None) -> Run:
+    """The one run that is given, in TREC's format, in one that another package adds, or in memory; `said` takes the
+    lines that are logged.
+
+    Raises:
+        InputError: as `run_list`; or there are several.
+    """
+    found = run_list(run, said)
+    if len(found) > 1:
+        raise InputError(f"{len(found)} runs are given, and one is scored")
+    return read_run(found[0], said) if isinstance(found[0], str) else found[0]
 
 
 def _read_added(run: Any) -> Any:

@@ -75,8 +75,24 @@ OF_PROGRAM: dict[Compat, tuple[str, ...]] = {
     "nuggetizer": ("NuggetV(strict=True)", "NuggetV", "NuggetA(strict=True)", "NuggetA"),
     "ragdoll": ("WeightedCover", "WeightedCover(strict=True)"),
 }
+# The programs that score answers, and the files that they score.
+_PROGRAMS = {"nuggetizer": "assignments", "ragdoll": "its graded answers"}
 Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
 """Wraps what is worked through (things, how many, what they are), as a progress bar does."""
+
+
+def refuse(*rows: tuple[object, str, tuple[str, ...]]) -> None:
+    """Refuses what does not go together.
+
+    Args:
+        rows: whether it is so; what is wrong; the parameters that mend it.
+
+    Raises:
+        InputError: of the first row that is so.
+    """
+    for is_so, text, settings in rows:
+        if is_so:
+            raise InputError(text, settings=settings)
 
 
 class Board(Leaderboard, frozen=True):
@@ -343,24 +359,37 @@ def score(
         judged.append((labels, official))
     asked = parse_measures(default_measures(known, compat) if measures is None else measures)
     ours = asked if are_labels(known) else rubric_measures_of([one for one in asked if one not in official])
-    if length and runs is not None:
-        raise InputError("lengths are those of the answers beside the grades; leave the runs out", settings=("length",))
-    if per_facet and (facets or length or compat):
-        raise InputError(
-            "scores of each facet apart stand alone: no facets in the place of items, no lengths, no other program",
-            settings=("per_facet",),
-        )
+    program = None if compat is None else _PROGRAMS.get(compat)
+    is_workbench, in_records = compat == "workbench", "scores as of the workbench are of the rankings inside "
+    is_of_answers = isinstance(known, AnswerGrades)
+    refuse(
+        (length and runs is not None, "lengths are those of the answers beside the grades; leave the runs out",
+         ("length",)),
+        (per_facet and (facets or length or compat),
+         "scores of each facet apart stand alone: no facets in the place of items, no lengths, no other program",
+         ("per_facet",)),
+        (program and (runs is not None or getattr(known, "kind", "") != program.removeprefix("its ")),
+         f"scores as of {compat} are of a file of {program}, without runs", ("compat",)),
+        (program and (facets or length or getattr(known, "bank", None)),
+         f"{compat} knows neither a bank nor facets nor lengths; leave them out", ("bank", "facets", "length")),
+        (is_workbench and runs is not None, f"{in_records}the records; leave the runs out", ("compat",)),
+        (is_workbench and is_of_answers, f"{in_records}graded records; these are graded answers", ("compat",)),
+        (is_workbench and facets, "the workbench knows no facets; leave them out", ("facets",)),
+        (compat and known.on_failed_given is not None,
+         "the other program counts failures in its own way; leave yours out", ("on_failed",)),
+        (runs is None and not is_of_answers and not isinstance(known, RecordGrades),
+         "these are no graded records with rankings; name runs to score", ("runs",)),
+    )  # fmt: skip
     # Rows and rankings by the hundred thousand, and no cycles among them.
     with paused_collector():
-        if compat in ("nuggetizer", "ragdoll"):
-            board = _of_answers_as(compat, known, runs, ours, facets or length)
+        if program is not None:
+            from rubric_measures.boards import programs
+
+            board = (programs.score_ragdoll if compat == "ragdoll" else programs.score_nuggetizer)(
+                getattr(known, "name", ""), ours
+            )
         elif runs is None:
             board = _of_rankings_inside(known, ours, given, watch)
-        elif compat is not None:
-            raise InputError(
-                "scores as of the workbench are of the rankings inside the records; leave the runs out",
-                settings=("compat",),
-            )
         else:
             board, *more = _of_runs([(_in_units(known, given), ours), *judged], runs, overall, watch)
             if more:
@@ -369,9 +398,9 @@ def score(
                 board = with_official(board, more[0], asked)
     if checks:
         board = replace(board, checks=_checks(board, known, runs, given))
-    if OVERALL in board.cells:
-        # Who reads the board from a file would take it for that.
-        raise InputError(f"a run is called {OVERALL}, the name of the best possible score in files; rename it")
+    # Who reads the board from a file would take it for that.
+    text = f"a run is called {OVERALL}, the name of the best possible score in files; rename it"
+    refuse((OVERALL in board.cells, text, ()))
     if present or length or summary:
         from rubric_measures.boards.programs import with_lengths, with_present, with_summary
 
@@ -389,28 +418,22 @@ def _official_of(
     grades: Grades, qrels: Gradable, runs: Runs | None, measures: Measures | None, per_facet: bool
 ) -> tuple[Grades, Measures, Sequence[Measure]]:
     """The judgments, the measures, and those of them that read the judgments."""
-    if per_facet:
-        raise InputError("judgments know no facets; score them apart", settings=("per_facet", "qrels"))
-    if runs is None:
-        raise InputError("official measures are of runs; name run files", settings=("qrels", "runs"))
-    if are_labels(grades):
-        raise InputError("these are labels of passages like the qrels; score each by itself", settings=("qrels",))
     judged = load(qrels)
-    if not are_labels(judged):
-        raise InputError("these are no qrels: one label a passage is expected", settings=("qrels",))
     asked = parse_measures([*default_measures(grades), *OF_LABELS] if measures is None else measures)
     official = [one for one in asked if not is_supported(one)]
-    if not official:
-        raise InputError(
-            "no measure reads the qrels; name one of ir_measures, such as nDCG@10, or leave the qrels out",
-            settings=("qrels", "measures"),
-        )
-    if len(official) == len(asked):
-        raise InputError(
-            "all measures read the qrels, and none the grades; name one, such as RubricQrels(measure='nDCG@10'), or "
-            "score the qrels alone",
-            settings=("qrels", "measures"),
-        )
+    refuse(
+        (per_facet, "judgments know no facets; score them apart", ("per_facet", "qrels")),
+        (runs is None, "official measures are of runs; name run files", ("qrels", "runs")),
+        (are_labels(grades), "these are labels of passages like the qrels; score each by itself", ("qrels",)),
+        (not are_labels(judged), "these are no qrels: one label a passage is expected", ("qrels",)),
+        (not official,
+         "no measure reads the qrels; name one of ir_measures, such as nDCG@10, or leave the qrels out",
+         ("qrels", "measures")),
+        (len(official) == len(asked),
+         "all measures read the qrels, and none the grades; name one, such as RubricQrels(measure='nDCG@10'), or "
+         "score the qrels alone",
+         ("qrels", "measures")),
+    )  # fmt: skip
     return judged, asked, official
 
 
@@ -419,26 +442,25 @@ def _checks(board: Leaderboard, known: Grades, runs: Runs | None, asked: AskedBo
     from rubric_measures.boards.scoring import check_leaderboard
     from rubric_measures.measures.loading import RecordQuery
 
-    is_stdin = isinstance(known, RecordGrades) and known.records.name == "-"
-    if asked.compat is not None or is_stdin:
-        raise InputError(
-            "checks read the grades twice, and by our own rules: give a file, and no other program",
-            settings=("checks", "compat"),
-        )
+    of_records, is_stdin = isinstance(known, RecordGrades), getattr(known, "name", "") == "-"
+    in_memory = runs is not None and any(isinstance(run, Run) for run in run_list(runs))
+    refuse(
+        (asked.compat is not None or (of_records and is_stdin),
+         "checks read the grades twice, and by our own rules: give a file, and no other program",
+         ("checks", "compat")),
+        (runs is None and not of_records, "checks of rankings inside records need records", ("checks",)),
+        (in_memory, "ties are looked for in run files; runs in memory are in order already", ("checks",)),
+    )  # fmt: skip
     if board.inputs.qrels:
         # The grades say nothing of official measures.
         board = replace(board, measures=[name for name in board.measures if is_supported(parse_measures(name)[0])])
     measures = parse_measures(board.measures)
-    if runs is None:
-        if not isinstance(known, RecordGrades):
-            raise InputError("checks of rankings inside records need records", settings=("checks",))
+    if runs is None and isinstance(known, RecordGrades):
         queries = _units(known.records.queries(keep_ranks=True), asked)
         return check_leaderboard(board, queries, measures, None, known.on_failed)
-    if any(isinstance(run, Run) for run in run_list(runs)):
-        raise InputError("ties are looked for in run files; runs in memory are in order already", settings=("checks",))
     whole = _in_units(known, asked).queries.items()
     queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
-    return check_leaderboard(board, queries, measures, read_runs(runs), known.on_failed)
+    return check_leaderboard(board, queries, measures, read_runs(runs or ()), known.on_failed)
 
 
 def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str, ...]:
@@ -568,9 +590,14 @@ def _of_rankings_inside(
     grades: Grades, measures: Sequence[Measure], asked: AskedBoard, watch: Watch | None
 ) -> Leaderboard:
     if isinstance(grades, RecordGrades):
-        if asked.compat is not None:
-            return _as_workbench(grades, measures, asked)
         queries = grades.records.queries()
+        if asked.compat is not None:
+            from rubric_measures.boards.programs import score_workbench
+
+            first = replace(grades.records.wanted, first=True)
+            queries = grades.records.queries(keep_ranks=True, wanted=first)
+            board = score_workbench(queries, measures, _settings(grades, asked))
+            return board if asked.overall else replace(board, best={})
         board = score_records(
             _units(queries if watch is None else iter(watch(queries, None, "queries")), asked),
             measures,
@@ -580,13 +607,7 @@ def _of_rankings_inside(
         )
         _refuse_cited_alone(grades, board)
         return board
-    if not isinstance(grades, AnswerGrades):
-        raise InputError("these are no graded records with rankings; name runs to score", settings=("runs",))
-    if asked.compat is not None:
-        raise InputError(
-            "scores as of the workbench are of the rankings inside graded records; these are graded answers",
-            settings=("compat",),
-        )
+    assert isinstance(grades, AnswerGrades)
     rankings = sorted(grades.answers.rankings.items())
     return score_runs(_in_units(grades, asked), rankings, measures, overall=asked.overall)
 
@@ -607,45 +628,6 @@ def _settings(grades: RecordGrades, asked: AskedBoard) -> dict[str, object]:
     bank = grades.records.bank
     unit = {"unit": "per facet" if asked.per_facet else "facet"} if asked.facets or asked.per_facet else {}
     return {"bank": None if bank is None else bank_hash(bank), **unit}
-
-
-def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], asked: AskedBoard) -> Leaderboard:
-    from rubric_measures.boards.programs import score_workbench
-
-    if asked.facets:
-        raise InputError("the workbench knows no facets; leave them out", settings=("facets",))
-    _refuse_on_failed(grades)
-    queries = grades.records.queries(keep_ranks=True, wanted=replace(grades.records.wanted, first=True))
-    board = score_workbench(queries, measures, _settings(grades, asked))
-    return board if asked.overall else replace(board, best={})
-
-
-def _of_answers_as(
-    program: Literal["nuggetizer", "ragdoll"],
-    grades: Grades,
-    runs: Runs | None,
-    measures: Sequence[Measure],
-    more: bool,
-) -> Leaderboard:
-    is_ragdoll = program == "ragdoll"
-    of = "graded answers" if is_ragdoll else "assignments"
-    if runs is not None or not isinstance(grades, AnswerGrades) or grades.kind != of:
-        files = "its graded answers" if is_ragdoll else "assignments"
-        raise InputError(f"scores as of {program} are of a file of {files}, without runs", settings=("compat",))
-    if grades.bank is not None or more:
-        raise InputError(
-            f"{program} knows neither a bank nor facets nor lengths; leave them out",
-            settings=("bank", "facets", "length"),
-        )
-    _refuse_on_failed(grades)
-    from rubric_measures.boards.programs import score_nuggetizer, score_ragdoll
-
-    return (score_ragdoll if is_ragdoll else score_nuggetizer)(grades.name, measures)
-
-
-def _refuse_on_failed(grades: Grades) -> None:
-    if grades.on_failed_given is not None:
-        raise InputError("the other program counts failures in its own way; leave yours out", settings=("on_failed",))
 
 
 def _lengths(grades: Grades) -> Any:

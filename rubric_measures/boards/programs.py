@@ -36,24 +36,24 @@ import logging
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from statistics import median
 from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from ir_measures.measures.base import Measure
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import InputError, MeasureError, tell
+from rubric_measures.base.errors import InputError, MeasureError, tell, warn
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
 from rubric_measures.boards.scoring import best_of, cell_of, collect_cells, digest_of, inputs_settings
 from rubric_measures.formats.banks import answer_documents, needs_all_answers
 from rubric_measures.formats.judged import ASSIGNMENTS, FAILED, GRADED, NUGGETIZER, RAGDOLL
-from rubric_measures.formats.support import ArgueReport, ArgueSentence
+from rubric_measures.formats.support import ArgueReport
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import texts_digest
@@ -73,56 +73,39 @@ ARGUE = (
 VITAL_TWICE: Mapping[str, float] = MappingProxyType({"vital": 2.0, "okay": 1.0})
 
 
-class ReportCounts(NamedTuple):
-    """What is counted in one report; sums of these are what a run has.
+# What is counted in one report, and summed over those of a run, as files of scores name it: all sentences; those that
+# cite, and those that should and say it first; those all of whose citations attest; citations; those that attest; those
+# of documents that are listed for a nugget; nuggets of the topic, and those that the report answers, plain and by
+# weight; characters after NFKC, sentences joined by a blank.
+COUNTS = (
+    *("sentences", "sentences_with_citations_or_requiring_citations", "correctly_cited_sentences"),
+    *("citations", "supporting_citations", "relevant_citations"),
+    *("nuggets", "correct_nuggets", "nuggets_weighted", "correct_nuggets_weighted", "character_count"),
+)
+_Counted = Mapping[str, float]
 
-    Attributes:
-        sentences: all sentences.
-        sentences_with_citations_or_requiring_citations: those that cite, and those that should and say it first.
-        correctly_cited_sentences: those all of whose citations attest.
-        citations: citations of all sentences.
-        supporting_citations: those that attest.
-        relevant_citations: those of documents that are listed for a nugget.
-        nuggets: nuggets of the topic.
-        correct_nuggets: those that the report answers.
-        nuggets_weighted: the sum of their weights.
-        correct_nuggets_weighted: the sum of the weights of those that the report answers.
-        character_count: characters after NFKC, sentences joined by a blank.
+
+def argue_rates(counts: _Counted) -> dict[str, float]:
+    """The rates and the two F1 of `COUNTS`, each in [0, 1]; 0 where the denominator is 0.
+
+    sentence_support = correctly cited / with citations or requiring them; citation_support and citation_relevance: of
+    all citations; nugget_coverage, plain and weighted: of all nuggets; f1 is the harmonic mean of sentence_support and
+    coverage.
+
+    >>> counts = {"correctly_cited_sentences": 171, "sentences_with_citations_or_requiring_citations": 245}
+    >>> round(argue_rates(Counter({**counts, "correct_nuggets": 268, "nuggets": 815}))["f1"], 5)
+    0.44705
     """
-
-    sentences: float = 0
-    sentences_with_citations_or_requiring_citations: float = 0
-    correctly_cited_sentences: float = 0
-    citations: float = 0
-    supporting_citations: float = 0
-    relevant_citations: float = 0
-    nuggets: float = 0
-    correct_nuggets: float = 0
-    nuggets_weighted: float = 0
-    correct_nuggets_weighted: float = 0
-    character_count: float = 0
-
-    def scores(self) -> dict[str, float]:
-        """The rates and the two F1, each in [0, 1]; 0 where the denominator is 0.
-
-        sentence_support = correctly cited / with citations or requiring them; citation_support and citation_relevance:
-        of all citations; nugget_coverage, plain and weighted: of all nuggets; f1 is the harmonic mean of
-        sentence_support and coverage.
-
-        >>> counts = ReportCounts(1, 245, 171, nuggets=815, correct_nuggets=268)
-        >>> round(counts.scores()["f1"], 5)
-        0.44705
-        """
-        pairs = (
-            (self.correctly_cited_sentences, self.sentences_with_citations_or_requiring_citations),
-            (self.supporting_citations, self.citations),
-            (self.relevant_citations, self.citations),
-            (self.correct_nuggets, self.nuggets),
-            (self.correct_nuggets_weighted, self.nuggets_weighted),
-        )
-        support, *others = (part / whole if whole else 0.0 for part, whole in pairs)
-        f1 = [2 * support * one / (support + one) if support + one else 0.0 for one in others[-2:]]
-        return dict(zip(ARGUE, (support, *others, *f1), strict=True))
+    pairs = (
+        ("correctly_cited_sentences", "sentences_with_citations_or_requiring_citations"),
+        ("supporting_citations", "citations"),
+        ("relevant_citations", "citations"),
+        ("correct_nuggets", "nuggets"),
+        ("correct_nuggets_weighted", "nuggets_weighted"),
+    )
+    support, *others = (counts[part] / counts[whole] if counts[whole] else 0.0 for part, whole in pairs)
+    f1 = [2 * support * one / (support + one) if support + one else 0.0 for one in others[-2:]]
+    return dict(zip(ARGUE, (support, *others, *f1), strict=True))
 
 
 @dataclass(frozen=True)
@@ -139,12 +122,6 @@ class ArgueScores:
     rows: Mapping[tuple[str, str, str], float]
     failed: Sequence[tuple[str, str]]
     board: Leaderboard
-
-
-@dataclass
-class _LeftOut:
-    undecided: Counter[str] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)
 
 
 def argue_scores(
@@ -171,32 +148,45 @@ def argue_scores(
     weights = VITAL_TWICE if weights is None else weights
     weigh = _weights(bank, weights)
     empty = {
-        topic: ReportCounts(nuggets=len(items), nuggets_weighted=sum(weigh[item.item_id] for item in items))
+        topic: {
+            **dict.fromkeys(COUNTS, 0),
+            "nuggets": len(items),
+            "nuggets_weighted": sum(weigh[item.item_id] for item in items),
+        }
         for topic, items in bank.items.items()
     }
-    notes = _LeftOut()
-    found: dict[str, dict[str, ReportCounts | None]] = {one.run_id: dict(empty) for one in judged}
+    undecided, unknown = Counter[str](), Counter[str]()
+    found: dict[str, dict[str, _Counted | None]] = {one.run_id: dict(empty) for one in judged}
     for one in judged:
-        found[one.run_id][one.query_id] = _count_report(one, bank, weigh, empty[one.query_id], notes)
+        counts = _count_report(one, bank, weigh, undecided, unknown)
+        found[one.run_id][one.query_id] = None if counts is None else {**empty[one.query_id], **counts}
     failed = sorted((run, topic) for run, of_run in found.items() for topic, one in of_run.items() if one is None)
-    _say(notes, failed, len(found) * len(topics) - len({(one.run_id, one.query_id) for one in judged}))
+    shown = ", ".join(f"{run} on {topic}" for run, topic in failed[:5])
+    text = "%d reports have citations, or only sentences, that nobody judged; they have no scores (%s)"
+    warn(text, len(failed), shown)
+    missing = len(found) * len(topics) - len({(one.run_id, one.query_id) for one in judged})
+    tell("%d reports are missing: their runs have a 0 for these topics", missing)
+    text = "%d sentences without citations have no judgment whether they need one (judged: %s); they are left out"
+    warn(text, undecided.total(), next(iter(dict(undecided.most_common(1))), "") or "nothing")
+    text = "%d matched answers are of questions or answers that the bank does not have (such as %r); left out"
+    warn(text, unknown.total(), next(iter(unknown), ""))
     rows: dict[tuple[str, str, str], float] = {}
     values: dict[str, dict[str, dict[str, float | None]]] = {}
     cells: dict[str, dict[str, Cell]] = {}
     for run, of_run in sorted(found.items()):
-        counts = {topic: one for topic, one in of_run.items() if one is not None}
-        scores = {topic: one.scores() for topic, one in counts.items()}
-        total = ReportCounts(*map(sum, zip(*counts.values(), strict=True)))
+        counted = {topic: one for topic, one in of_run.items() if one is not None}
+        scores = {topic: argue_rates(one) for topic, one in counted.items()}
+        total = {name: sum(one[name] for one in counted.values()) for name in COUNTS}
         macro = {name: {topic: scores[topic][name] if topic in scores else None for topic in topics} for name in ARGUE}
-        micro = {f"{name}_micro": value for name, value in total.scores().items()}
+        micro = {f"{name}_micro": value for name, value in argue_rates(total).items()}
         values[run] = {**macro, **{name: {} for name in micro}}
         cells[run] = {name: cell_of(column.values()) for name, column in macro.items()}
-        cells[run] |= {name: Cell(one if counts else None, None, len(counts), None, 0) for name, one in micro.items()}
-        listed = {topic: {**one._asdict(), **scores[topic]} for topic, one in counts.items()}
-        if counts:
-            sizes = [one.character_count for one in counts.values()]
-            ends = {"character_count_median": median(sizes), "character_count_max": max(sizes)}
-            listed[ALL] = {**total._asdict(), **ends}
+        none = not counted
+        cells[run] |= {name: Cell(None if none else one, None, len(counted), None, 0) for name, one in micro.items()}
+        listed = {topic: {**one, **scores[topic]} for topic, one in counted.items()}
+        if counted:
+            sizes = [one["character_count"] for one in counted.values()]
+            listed[ALL] = {**total, "character_count_median": median(sizes), "character_count_max": max(sizes)}
             for name in ARGUE:
                 listed[ALL] |= {f"{name}_micro": micro[f"{name}_micro"], f"{name}_macro": cells[run][name].mean or 0.0}
         rows |= {(run, topic, name): float(one) for topic, of in listed.items() for name, one in of.items()}
@@ -209,26 +199,36 @@ def argue_scores(
 
 
 def _count_report(
-    judged: ArgueReport, bank: TestBank, weigh: Mapping[str, float], empty: ReportCounts, notes: _LeftOut
-) -> ReportCounts | None:
-    """The counts of one report; None where a citation has no judgment whether it attests, or no sentence was judged."""
+    judged: ArgueReport, bank: TestBank, weigh: Mapping[str, float], undecided: Counter[str], unknown: Counter[str]
+) -> dict[str, float] | None:
+    """The counts of one report; None where a citation has no judgment whether it attests, or no sentence was judged.
+
+    Counts what is left out: kinds of judgments of sentences that say nothing of citations, and questions.
+    """
     items = bank.for_query(judged.query_id)
     listed = {item.item_id: answer_documents(item) for item in items}
     evidence = {doc_id for answers in listed.values() for doc_ids in answers.values() for doc_id in doc_ids}
     by_text = {item.text: item for item in items}
-    counted: Counter[str] = Counter()
+    counts = dict[str, float](dict.fromkeys(COUNTS[:6], 0))
     stated: dict[str, set[str]] = {}
     if not judged.sentences and not judged.is_empty:
         return None
     for sentence in judged.sentences:
-        of_sentence = _count_sentence(sentence, evidence, notes)
-        if of_sentence is None:
+        cited, attests, relevant = sentence.cited, sentence.attested, sentence.relevance
+        if any(attests.get(doc_id) is None for doc_id in cited):
             return None
-        counted.update(of_sentence)
+        lacks = bool(cited) or sentence.lacks_citation
+        if lacks is None:
+            undecided[", ".join(sorted({one.judgment_type_id for one in sentence.judgments or ()}))] += 1
+        attested = sum(attests[doc_id] is True for doc_id in cited)
+        is_right = bool(cited) and all(attests[doc_id] for doc_id in cited)
+        found = sum(relevant.get(doc_id, doc_id in evidence) is True for doc_id in cited)
+        for name, number in zip(counts, (1, bool(lacks), is_right, len(cited), attested, found), strict=True):
+            counts[name] += number
         for question, answer in (pair for one in sentence.judgments or () for pair in one.matches):
             item = by_text.get(question)
             if item is None or (item.gold_answers and answer not in item.gold_answers):
-                notes.unknown[question] += 1
+                unknown[question] += 1
             elif not evidence or not listed[item.item_id].get(answer, frozenset()).isdisjoint(sentence.cited):
                 stated.setdefault(item.item_id, set()).add(answer)
     right = [
@@ -237,30 +237,8 @@ def _count_report(
         if stated.get(item.item_id) and (not needs_all_answers(item) or stated[item.item_id] >= set(item.gold_answers))
     ]
     text = unicodedata.normalize("NFKC", " ".join(sentence.text for sentence in judged.sentences))
-    return empty._replace(
-        **counted,
-        correct_nuggets=len(right),
-        correct_nuggets_weighted=sum(weigh[item_id] for item_id in right),
-        character_count=len(text),
-    )
-
-
-def _count_sentence(sentence: ArgueSentence, evidence: Set[str], notes: _LeftOut) -> dict[str, int] | None:
-    """What a sentence adds to the counts of its report; None where a citation has no judgment whether it attests."""
-    cited, attests, relevant = sentence.cited, sentence.attested, sentence.relevance
-    if any(attests.get(doc_id) is None for doc_id in cited):
-        return None
-    lacks = bool(cited) or sentence.lacks_citation
-    if lacks is None:
-        notes.undecided[", ".join(sorted({one.judgment_type_id for one in sentence.judgments or ()}))] += 1
-    return {
-        "sentences": 1,
-        "sentences_with_citations_or_requiring_citations": bool(lacks),
-        "correctly_cited_sentences": bool(cited) and all(attests[doc_id] for doc_id in cited),
-        "citations": len(cited),
-        "supporting_citations": sum(attests[doc_id] is True for doc_id in cited),
-        "relevant_citations": sum(relevant.get(doc_id, doc_id in evidence) is True for doc_id in cited),
-    }
+    counts["correct_nuggets"], counts["character_count"] = len(right), len(text)
+    return {**counts, "correct_nuggets_weighted": sum(weigh[item_id] for item_id in right)}
 
 
 def _weights(bank: TestBank, weights: Mapping[str, float]) -> dict[str, float]:
@@ -276,28 +254,6 @@ def _weights(bank: TestBank, weights: Mapping[str, float]) -> dict[str, float]:
             )
         found[item.item_id] = own
     return found
-
-
-def _say(notes: _LeftOut, failed: Sequence[tuple[str, str]], missing: int) -> None:
-    shown = ", ".join(f"{run} on {topic}" for run, topic in failed[:5])
-    text = "%d reports have citations, or only sentences, that nobody judged; they have no scores (%s)"
-    _warn(len(failed), text, shown)
-    tell("%d reports are missing: their runs have a 0 for these topics", missing)
-    _warn(
-        notes.undecided.total(),
-        "%d sentences without citations have no judgment whether they need one (judged: %s); they are left out",
-        next(iter(dict(notes.undecided.most_common(1))), "") or "nothing",
-    )
-    _warn(
-        notes.unknown.total(),
-        "%d matched answers are of questions or answers that the bank does not have (such as %r); left out",
-        next(iter(notes.unknown), ""),
-    )
-
-
-def _warn(count: int, text: str, *more: str) -> None:
-    if count:
-        _LOG.warning(text, count, *more)
 
 
 @dataclass(frozen=True)
@@ -406,9 +362,9 @@ def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) 
             several.append((_counts(labels), _counts(vital)))
             failed += labels.count(FAILED)
             unknown += len(labels) - sum(map(labels.count, _LABELS))
-    _warn(repeated, "%d lines repeat a query of their run; each counts, as in the nuggetizer program")
-    _warn(failed, "%d labels are failed; they count as not supported, as in the nuggetizer program")
-    _warn(unknown, "%d labels are unknown as they stand; they count as not supported, as in the nuggetizer program")
+    warn("%d lines repeat a query of their run; each counts, as in the nuggetizer program", repeated)
+    warn("%d labels are failed; they count as not supported, as in the nuggetizer program", failed)
+    warn("%d labels are unknown as they stand; they count as not supported, as in the nuggetizer program", unknown)
     return _NUGGETIZER.board(measures, lines)
 
 
@@ -516,7 +472,7 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
         kinds += [(one.facet_text, one.label) for one in criteria]
     _say_types(kinds)
     unknown = sum(label not in RAGDOLL.grades and label != FAILED for _, label in kinds)
-    _warn(unknown, "%d verdicts are none of RAGDoll's; they count as not satisfied, as there")
+    warn("%d verdicts are none of RAGDoll's; they count as not satisfied, as there", unknown)
     return _RAGDOLL.board(measures, lines)
 
 

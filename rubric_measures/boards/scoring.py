@@ -12,8 +12,6 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -504,47 +502,24 @@ def _rows_of_files(runs: Iterable[Run], query: QueryGrades) -> dict[str, Sequenc
     return rows
 
 
-@dataclass
-class _Tally:
-    """The counts of one run, added up query by query."""
-
-    ranked: set[str] = field(default_factory=set)
-    inside: int = 0
-    judged: int = 0
-    tied: int = 0
-    order_by_ties: int = 0
-    order_by_precision: int = 0
-
-    def add(self, query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> list[str]:
-        """Counts one ranking, and gives its documents within the cutoff with ties in file order."""
-        if not rows:
-            return []
-        # Sorting is stable: equal scores stay in file order.
-        in_file_order = sorted(rows, key=lambda row: -row[1])[:cutoff]
-        self.ranked.add(query.query_id)
-        counts = Counter(score for _, score in rows)
-        self.inside += len(in_file_order)
-        self.tied += sum(counts[score] > 1 for _, score in in_file_order)
-        in_double = sorted(((score, doc_id) for doc_id, score in rows), reverse=True)
-        by_file = [doc_id for doc_id, _ in in_file_order]
-        by_double = [doc_id for _, doc_id in in_double[:cutoff]]
-        by_single = [doc_id for _, doc_id in in_single(in_double)[:cutoff]]
-        self.order_by_ties += by_file != by_double
-        self.order_by_precision += by_double != by_single
+def _tally(query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> tuple[list[str], Counter[str]]:
+    """The documents of one ranking within the cutoff with ties in file order, and what `RunCheck` counts of it."""
+    # Sorting is stable: equal scores stay in file order.
+    in_file_order = sorted(rows, key=lambda row: -row[1])[:cutoff]
+    scores = Counter(score for _, score in rows)
+    in_double = sorted(((score, doc_id) for doc_id, score in rows), reverse=True)
+    by_file = [doc_id for doc_id, _ in in_file_order]
+    by_double = [doc_id for _, doc_id in in_double[:cutoff]]
+    by_single = [doc_id for _, doc_id in in_single(in_double)[:cutoff]]
+    counts = Counter(
+        inside=len(in_file_order),
+        tied=sum(scores[score] > 1 for _, score in in_file_order),
+        order_by_ties=by_file != by_double,
+        order_by_precision=by_double != by_single,
         # Which passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
-        self.judged += sum(doc_id in query.docs for doc_id in ranked(rows)[:cutoff])
-        return by_file
-
-    def check(self, run_id: str, queries: AbstractSet[str]) -> RunCheck:
-        return RunCheck(
-            run_id,
-            len(self.ranked),
-            tuple(sorted(queries - self.ranked)),
-            self.judged / self.inside if self.inside else None,
-            self.tied / self.inside if self.inside else None,
-            self.order_by_ties,
-            self.order_by_precision,
-        )
+        judged=sum(doc_id in query.docs for doc_id in ranked(rows)[:cutoff]),
+    )
+    return by_file, counts
 
 
 def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
@@ -580,23 +555,32 @@ def check_leaderboard(
         InputError: there is no run.
     """
     cutoff = Plan(measures).depth
-    tallies = {run.run_id: _Tally() for run in runs or ()}
+    tallies: dict[str, Counter[str]] = {run.run_id: Counter() for run in runs or ()}
+    there: dict[str, set[str]] = {}
     seen: set[str] = set()
 
     def counted() -> Iterator[RecordQuery]:
         for query in queries:
             seen.add(query.query_id)
             rows = _rows_of_records(query) if runs is None else _rows_of_files(runs, query.grades)
-            orders = {
-                run_id: tallies.setdefault(run_id, _Tally()).add(query.grades, of_run, cutoff)
-                for run_id, of_run in rows.items()
-            }
-            yield replace(query, rankings={run_id: order for run_id, order in orders.items() if order}, ranks={})
+            orders = {}
+            for run_id, of_run in rows.items():
+                tally = tallies.setdefault(run_id, Counter())
+                if of_run:
+                    orders[run_id], counts = _tally(query.grades, of_run, cutoff)
+                    tally.update(counts)
+                    there.setdefault(run_id, set()).add(query.query_id)
+            yield replace(query, rankings=orders, ranks={})
 
     other = score_records(counted(), measures, run_ids=list(tallies), on_failed=on_failed, overall=False)
     top = []
     for measure in board.measures:
         ours, theirs = _best(board, measure), _best(other, measure)
         top.append(TopRun(measure, ours, theirs, ours != theirs))
-    checks = tuple(tally.check(run_id, seen) for run_id, tally in sorted(tallies.items()))
-    return LeaderboardChecks(cutoff, checks, tuple(top))
+    checks = []
+    for run_id, of in sorted(tallies.items()):
+        ranks, inside = there.get(run_id, set()), of["inside"]
+        judged, shared = (of[name] / inside if inside else None for name in ("judged", "tied"))
+        orders = of["order_by_ties"], of["order_by_precision"]
+        checks.append(RunCheck(run_id, len(ranks), tuple(sorted(seen - ranks)), judged, shared, *orders))
+    return LeaderboardChecks(cutoff, tuple(checks), tuple(top))

@@ -220,22 +220,6 @@ def test_contexts_show_whether_what_is_missing_was_retrieved(tmp_path: Path) -> 
         rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", contexts=True)
 
 
-def test_frames_and_missing_answers() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(
-        [*WITH_REFERENCE, {"question": "How?", "system": "good", "answer": None, "reference": "So."}]
-    )
-    result = rubric_measures.evaluate_answers(frame, model="lexical")
-    # An empty answer and one that was not given count 0.
-    assert means(result) == {"good": 0.5, "half": 0.25}
-
-
-def test_what_is_no_table_of_answers() -> None:
-    for wrong in (3, [1, 2], object()):
-        with pytest.raises(InputError):
-            rubric_measures.evaluate_answers(wrong, model="lexical")  # type: ignore[arg-type]
-
-
 OPPOSITE = """
 name = "SaidOrOpposite"
 target = "nugget"

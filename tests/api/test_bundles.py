@@ -156,12 +156,6 @@ def test_what_differs_is_said(made: Path, capsys: Captured) -> None:
     assert "graded.jsonl: is no bundle, which is a folder" in call(capsys, "check", made, made / "graded.jsonl")[2]
 
 
-def test_a_rounded_board_is_the_same_to_its_places(made: Path, capsys: Captured) -> None:
-    board = made.parent / "rounded.json"
-    call(capsys, "leaderboard", *inputs(made.parent), *MEASURES, board, "-p", 3)
-    assert call(capsys, "check", board, *inputs(made.parent))[0] == 0
-
-
 def test_without_texts(made: Path, capsys: Captured) -> None:
     source = made.parent
     assert pack(capsys, source, "bare", "--no-texts")[0] == 0

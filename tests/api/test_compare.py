@@ -10,9 +10,6 @@ import pytest
 import rubric_measures
 from rubric_measures import Tests
 from rubric_measures.base.errors import InputError, UnknownNameError
-from tests.example_records import write_all
-
-COVER = "RubricCover(rel=4)@2"
 
 
 def scores(path: Path, run: str, *values: float, measure: str = "map") -> str:
@@ -36,20 +33,6 @@ def test_files_of_one_run_each_are_put_together(tmp_path: Path) -> None:
     assert again["map"].pairs == found["map"].pairs
 
 
-def test_a_board_and_its_file_are_compared_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_all(tmp_path)
-    board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
-    Path("board.json").write_text(board.render("json", -1))
-    by_file = rubric_measures.compare("board.json", measures=board.measures, baseline="beta")
-    assert (
-        by_file
-        == board.compare(baseline="beta")
-        == rubric_measures.compare(board, measures=[*by_file], baseline="beta")
-    )
-    assert rubric_measures.compare("board.json", baseline="beta") == by_file
-
-
 def test_the_wanted_runs_alone(tmp_path: Path) -> None:
     file = {run: {"q1": value, "q2": 0.5} for run, value in (("a", 1.0), ("b", 0.5), ("c", 0.25))}
     assert list(rubric_measures.compare(file, runs=["a"], baseline="c", tests=Tests(9))["score"].means) == ["a", "c"]
@@ -71,13 +54,3 @@ def test_what_is_missing_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert any(
         one.startswith("1 query that some run lacks: left out of the means (such as q2)") for one in caplog.messages
     )
-
-
-def test_groups_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    values = {run: {f"q{number}": number * factor for number in range(6)} for run, factor in (("a", 1.0), ("b", 0.5))}
-    rubric_measures.compare(values, tests=Tests(9)).plot(tmp_path / "groups.pdf")
-    assert (tmp_path / "groups.pdf").read_bytes().startswith(b"%PDF")
-    # With a baseline the differences to it are drawn.
-    rubric_measures.compare(values, baseline="a", tests=Tests(9)).plot(tmp_path / "differences.svg")
-    assert ">minus that of a: mean and 95 % interval (max-t),<" in (tmp_path / "differences.svg").read_text()

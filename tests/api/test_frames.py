@@ -71,37 +71,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("a.run").write_text("".join(lines), encoding="utf-8")
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_table_in_memory_is_what_its_file_is(form: Callable[[Any], Any]) -> None:
-    one, two = form(ALONE), form(ROWS)
-    rubric_measures.api.write_qrels(one, "memory.qrels")
-    rubric_measures.api.write_qrels("one.csv", "file.qrels")
-    assert Path("memory.qrels").read_bytes() == Path("file.qrels").read_bytes()
-    rubric_measures.api.write_qrels(rubric_measures.load(two, grader="gpt"), "gpt.qrels")
-    assert "q1 0 d2 1\n" in Path("gpt.qrels").read_text(encoding="utf-8")
-    # Every document of the run was labelled.
-    pooled = rubric_measures.pool(["a.run"], "docs.csv", judgments=two, grader="gpt")
-    assert [passage.judged("q1") for passage in pooled[0].passages] == [2, 1, 1, 0]
-    # gpt gives d2 one more than Ada: 1 of 4 grades, so .25 in the mean.
-    how: dict[str, Any] = {"draws": Draws(0)}
-    for found in (
-        rubric_measures.calibrate(form(ROWS[12:]), anchors=one, grader="scale=0-2:1", **how),
-        rubric_measures.calibrate(two, grader="model=gpt,scale=0-2:1", **how),
-        rubric_measures.calibrate("gpt.csv", anchors="one.csv", grader="scale=0-2:1", **how),
-    ):
-        assert (found.bias[0].anchors, found.bias[0].mean) == (12, 0.25)
-    assert (
-        rubric_measures.agreement(two, draws=Draws(0)).agreement
-        == rubric_measures.agreement("one.csv", "gpt.csv", draws=Draws(0)).agreement
-    )
-    official, ranked = form(BOARD), form(RANKED)
-    assert rubric_measures.correlate(official, ranked, grader="ada", draws=Draws(0)).found[0].value("kendall") == 1.0
-    assert rubric_measures.correlate("board.csv", official, draws=Draws(0)).found[0].value("kendall") == 1.0
-    each = form([{"run": row["run"], "query": f"q{query}", "measure": "P", "value": row["score"] / query}
-                 for row in BOARD for query in (1, 2, 3)])  # fmt: skip
-    assert rubric_measures.compare(each)["P"].means["a"] == pytest.approx(0.9 * 11 / 18)
-
-
 GAMES = [
     {"query_id": query, "agent_a": one, "agent_b": other, "verdict": verdict}
     for query in ("q1", "q2", "q3")
@@ -133,16 +102,24 @@ def texts_of(records: Any) -> list[Any]:
     return [(group.query_id, one.text, one.judged(group.query_id)) for group in records for one in group.passages]
 
 
+def digests(grades: Any) -> dict[str, str]:
+    return {name: query.digest for name, query in grades.queries.items()}
+
+
 def planned(**given: Any) -> str:
     Path("model.jsonl").write_text('{"reply": "1. What is tea?"}\n', encoding="utf-8")
     return str(rubric_measures.generate(model="scripted:model.jsonl", dry_run=True, **given).plan)
 
 
+ON_GPT = {"grader": "model=gpt,scale=0-2:1"}
 ON_A: dict[str, Any] = {"grader": "scale=0-2:1", "draws": Draws(50)}
 TAKE: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "load": ("one.csv", lambda one: rubric_measures.load(one).queries),
+    "load": ("one.csv", lambda one: digests(rubric_measures.load(one))),
     "load_bank": ("bank.csv", lambda one: list(rubric_measures.load_bank(one))),
+    "load grader": ("two.csv", lambda one: digests(rubric_measures.load(one, grader="gpt"))),
     "score": ("one.csv", lambda one: rubric_measures.score(one, "a.run").values),
+    "evaluate": ("one.csv", lambda one: rubric_measures.api.evaluate(one, "a.run", "nDCG@10 RR").means),
+    "evaluate run": ("run.csv", lambda one: rubric_measures.api.evaluate("one.csv", one, "nDCG@10 RR").means),
     "score runs": ("run.csv", lambda one: [*rubric_measures.score("one.csv", one).values.values()]),
     "pool": ("run.csv", lambda one: texts_of(rubric_measures.pool(one, "docs.csv"))),
     "pool answers": ("answers.csv", lambda one: texts_of(rubric_measures.pool(one))),
@@ -160,6 +137,7 @@ TAKE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "correlate": ("board.csv", lambda one: rubric_measures.correlate(one, "board.csv", draws=Draws(0)).found[0].runs),
     "compare": ("each.csv", lambda one: str(rubric_measures.compare(one))),
     "calibrate": ("gpt.csv", lambda one: rubric_measures.calibrate(one, anchors="one.csv", **ON_A).bias),
+    "calibrate a judge": ("two.csv", lambda one: rubric_measures.calibrate(one, **{**ON_A, **ON_GPT}).bias),
     "calibrate anchors": ("one.csv", lambda one: rubric_measures.calibrate("gpt.csv", anchors=one, **ON_A).bias),
     "combine": ("two.csv", lambda one: str(list(rubric_measures.combine(one, ["ada", "gpt"])))),
     "tournament": ("games.csv", lambda one: str(rubric_measures.tournament(one, draws=Draws(50)))),
@@ -267,11 +245,6 @@ def test_a_wrong_column_is_named(
     assert main(command) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
-
-
-def test_lines_of_a_run_and_its_score_need_no_header(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("bare.csv").write_text("a,0.9\nb,0.5\nc,0.1\n", encoding="utf-8")
-    assert rubric_measures.correlate("board.csv", "bare.csv", draws=Draws(0)).found[0].value("kendall") == 1.0
 
 
 @pytest.mark.parametrize(

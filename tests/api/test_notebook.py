@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib.util
 import json
 from collections.abc import Callable
@@ -10,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ir_measures import ScoredDoc, read_trec_run
+from ir_measures import read_trec_run
 
 import rubric_measures
-from rubric_measures import Draws, api
+from rubric_measures import api
 from rubric_measures.api.loading import PassageRecords
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, RubricMeasuresError, UnknownNameError
 from rubric_measures.cli import main
@@ -88,13 +87,6 @@ def test_loaded_grades_come_back_as_they_are_and_keep_how_failures_count() -> No
 
 
 @pytest.mark.usefixtures("folder")
-def test_rankings_inside_records() -> None:
-    board = rubric_measures.score("graded.jsonl.gz", measures=COVER, length=True, summary=True)
-    assert board.ranking()[:2] == ["one", "two"]
-    assert board.measures == [COVER, "L"] and "_max_" in board.cells
-
-
-@pytest.mark.usefixtures("folder")
 def test_what_a_board_gives() -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("matplotlib")
@@ -121,38 +113,6 @@ def test_what_a_board_gives() -> None:
     assert compared._repr_html_().count("<table>") >= 2 and "not told apart from beta: alpha" in compared._repr_html_()
     assert [type(one).__name__ for one in (drawn, board.plot(), compared.plot())] == ["Figure"] * 3
     assert sorted(map(str, Path().glob("*.pdf"))) == ["board.pdf"]
-
-
-@pytest.mark.usefixtures("folder")
-def test_the_best_possible_score_is_no_row() -> None:
-    pytest.importorskip("pandas")
-    pytest.importorskip("matplotlib")
-    board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], COVER)
-    assert board.ranking() == ["alpha", "beta"]
-    assert board.to_dataframe().idxmax()[COVER] == "alpha"
-    assert set(board.to_dataframe(per_query=True)["run"]) == {"alpha", "beta"}
-    # All graded passages cover two of the three items of q1, and the item of q2.
-    assert board.best[COVER].per_query == {"q1": pytest.approx(2 / 3), "q2": 1.0}
-    assert board.best[COVER].mean == pytest.approx((2 / 3 + 1) / 2)
-    assert f"\nbest possible: {COVER} 0.8333 (all graded passages together)" in str(board)
-    assert rubric_measures.score("graded.jsonl.gz", "alpha.run", COVER, overall=False).best == {}
-    # The picture has it as a line.
-    board.plot("board.svg")
-    assert 'id="best-1"' in Path("board.svg").read_text(encoding="utf-8")
-
-
-@pytest.mark.usefixtures("folder")
-def test_boards_are_correlated_and_labels_compared() -> None:
-    board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
-    found = rubric_measures.correlate({"alpha": 2, "beta": 1}, board, measures=COVER, draws=Draws(0))
-    assert found.found[0].value("kendall") == 1
-    assert repr(found) == "<Correlations of 1 leaderboard with official>"
-    assert "kendall" in str(found)
-    result = rubric_measures.agreement("graded.jsonl.gz", "qrels.txt", draws=Draws(0))
-    assert repr(result) == "<SourceAgreement of graded.jsonl.gz and qrels.txt on 3 pairs>"
-    assert "<table>" in result._repr_html_() and "kappa" in str(result)
-    with gzip.open("graded.jsonl.gz", "rb") as stream:
-        assert rubric_measures.agreement(stream, "qrels.txt", draws=Draws(0)).agreement == result.agreement
 
 
 @pytest.mark.usefixtures("folder")
@@ -287,17 +247,10 @@ def test_what_a_function_does_not_take_is_one_line() -> None:
         lambda: rubric_measures.convert(wrong, "out"),
         lambda: rubric_measures.compare(wrong),
         lambda: rubric_measures.correlate(wrong, board),
+        lambda: rubric_measures.api.evaluate(grades, wrong, COVER),
     ):
         with pytest.raises(InputError, match=r"^(cannot read|42 is no run|42 is no table)"):
             call()
-
-
-def test_rows_make_a_run() -> None:
-    rows = [ScoredDoc("q1", "d1", 1.0)]
-    grades = rubric_measures.load([rubric_measures.Grade("q1", "d1", 5, "a")])
-    assert repr(grades) == "<Grades of 1 query: 1 item, 1 passage>"
-    board = rubric_measures.score(grades, rows, COVER)
-    assert board.cells["run 1"][COVER].mean == 1
 
 
 @pytest.mark.parametrize("thing", [42, None, 1.5])

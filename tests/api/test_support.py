@@ -329,27 +329,3 @@ def test_bad_answers_are_one_line_each(tmp_path: Path, docs: str, capsys: pytest
     assert "several are answers, with --support" in capsys.readouterr().err
     assert json.loads((tmp_path / "other.jsonl").read_text(encoding="utf-8"))
     assert main(["grade", "--support", other, "--collection", docs, "--model", "lexical", "-o", other]) == 2
-
-
-def test_a_second_model_judges_what_the_first_one_leaves_in_doubt(
-    tmp_path: Path, docs: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answers = write(tmp_path / "answers.jsonl", report("one", SENTENCES[:3]))
-    model = write(tmp_path / "model.jsonl", {"contains": [], "reply": "No Support"})
-    first, both, out = (str(tmp_path / f"{name}.jsonl.gz") for name in ("first", "both", "out"))
-    command = ["grade", "--support", "--collection", docs, "--citations", "all"]
-    assert main([*command, answers, "--model", "lexical", "-o", first]) == 0
-    capsys.readouterr()
-    # The lexical grader gives 2, 0 and 1; the one 1 goes to the second model.
-    assert main([*command, first, "--model", f"scripted:{model}", "--where", "grade = 1", "-o", both]) == 0
-    assert "grade = 1: 1 of 3 cells (graded by lexical:1)" in capsys.readouterr().err
-    [second] = {
-        entry.llm for group in load_graded(both) for one in group.passages for entry in one.exam_grades or ()
-    } - {"lexical:1"}
-    assert main(["combine", both, "--by", "prefer", "--grader", second, "--grader", "lexical:1", "-o", out]) == 0
-    capsys.readouterr()
-    measure = "SupportPrecision(citations='all')"
-    # First sentence: (1 + 0) / 2; second: 1/2 by the lexical grader, 0 by the second model.
-    for llm, precision in (("lexical:1", 0.5), ("panel:prefer", 0.25)):
-        assert main(["leaderboard", out, "--grader", llm, "-m", measure, "--no-overall", "--format", "tsv"]) == 0
-        assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["one", f"{precision:.4f}"]

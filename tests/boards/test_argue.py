@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.boards.programs import ReportCounts, argue_scores
+from rubric_measures.boards.programs import COUNTS, argue_rates, argue_scores
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import NUGGET_BANK, bank_of_entries
@@ -103,10 +103,10 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 def test_the_published_sums_give_the_published_f1() -> None:
     # TREC RAGTIME 2025: 171 of 245 sentences, 268 of 815 nuggets, 196 of the weight 477.
-    scores = ReportCounts(0, 245, 171, 0, 0, 0, 815, 268, 477, 196).scores()
+    scores = argue_rates(dict(zip(COUNTS, (0, 245, 171, 0, 0, 0, 815, 268, 477, 196, 0), strict=True)))
     assert scores["f1"] == pytest.approx(0.44705, abs=5e-6)
     assert scores["f1_weighted"] == pytest.approx(0.51727, abs=5e-6)
-    assert set(ReportCounts().scores().values()) == {0.0}
+    assert set(argue_rates(dict.fromkeys(COUNTS, 0)).values()) == {0.0}
 
 
 def test_scores_of_runs_from_file_to_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

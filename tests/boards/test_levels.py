@@ -51,16 +51,6 @@ def test_in_python_too_and_where_the_scale_is_not_known() -> None:
         ir_measures.calc_aggregate([rubric_measures.RubricCover(rel=0)], rows, {"q": {"d": 1.0}})
 
 
-@pytest.mark.parametrize("name", ["a" * 256, "x/" * 200, "Cover@" + "1" * 300])
-@pytest.mark.parametrize("command", ["leaderboard", "evaluate"])
-def test_a_long_name_is_one_line(folder: Path, command: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["-m", name] if command == "leaderboard" else [name]
-    assert main([command, "graded.jsonl.gz", "alpha.run", *asked]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n"), "Traceback" in err) == ("", 1, False)
-    assert name.isidentifier() == ("unknown measure 'aaaa" in err)
-
-
 def test_measures_over_subtopics_take_the_level_of_the_scale(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grades = rubric_measures.load(example_folder() / "graded.jsonl.gz", bank=example_folder() / "questions.jsonl")
     runs = sorted((example_folder() / "runs").glob("*.run"))

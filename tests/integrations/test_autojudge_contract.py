@@ -30,7 +30,6 @@ DOCS = Path(__file__).parents[2] / "docs" / "answers.md"
 # Nothing that Python code opens, in any library, gets past an audit hook: only this machine is asked.
 CLOSED = """
 import sys
-import tomllib
 def refuse(event, arguments):
     there = str(arguments[1:2]) if event == "socket.connect" else str(arguments[:1])
     if event in ("socket.connect", "socket.getaddrinfo", "urllib.Request") and "127.0.0.1" not in there:
@@ -95,26 +94,33 @@ class Kit:
         }
 
     def judge(
-        self, workflow: str, out: str, *more: str, url: str = "", cache: str = "cache/not/there"
-    ) -> subprocess.CompletedProcess[str]:
+        self, workflow: str, out: str, *more: str, url: str = "", cache: str = "cache/not/there", cold: bool = False
+    ) -> tuple[int, str]:
+        """Status and errors of the command, in this process; `cold` in one of its own that reaches no network."""
         folder = self.folder
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "LLM", "CACHE"))}
-        env = {
-            **kept,
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-            "NLTK_DATA": str(folder / "nltk"),
-            "HOME": str(folder / "home"),
-            "TMPDIR": str(folder / "temp"),
+        env: dict[str, str | None] = dict.fromkeys(
+            name for name in os.environ if name.startswith(("OPENAI", "LLM", "CACHE"))
+        )
+        env |= {
             "OPENAI_BASE_URL": url or self.server.url,
             "OPENAI_MODEL": "m",
             "OPENAI_API_KEY": "test-key",
+            **({"CACHE_DIR": str(folder / cache)} if cache else {}),
         }
-        if cache:
-            env["CACHE_DIR"] = str(folder / cache)
-        command = [sys.executable, "-c", CLOSED, "run", "--workflow", str(folder / f"{workflow}.yml")]
-        command += ["--rag-responses", str(folder / "runs"), "--rag-topics", str(folder / "topics.jsonl")]
-        command += ["--out-dir", str(folder / out), *more]
-        return subprocess.run(command, cwd=folder / "work", env=env, capture_output=True, text=True)
+        command = ["run", "--workflow", str(folder / f"{workflow}.yml"), "--rag-responses", str(folder / "runs")]
+        command += ["--rag-topics", str(folder / "topics.jsonl"), "--out-dir", str(folder / out), *more]
+        if not cold:
+            from autojudge_base.cli import main
+            from click.testing import CliRunner
+
+            found = CliRunner().invoke(main, command, env=env)
+            return found.exit_code, found.stderr
+        home = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "temp"), "NLTK_DATA": str(folder / "nltk")}
+        known = {**os.environ, **env, **home, "PYTHONPATH": str(Path(__file__).parents[2])}
+        given = {name: value for name, value in known.items() if value is not None}
+        program = [sys.executable, "-c", CLOSED, *command]
+        done = subprocess.run(program, cwd=folder / "work", env=given, capture_output=True, text=True)
+        return done.returncode, done.stderr
 
     def outputs(self, out: str) -> dict[str, bytes]:
         """The files that a run wrote; that of its settings says the time."""
@@ -169,8 +175,7 @@ def _check_pairwise(kit: Kit, table: LeaderboardTable) -> None:
 def test_a_judge_can_be_run_again_from_its_cache(kit: Kit, name: str, check: Callable[..., None]) -> None:
     more = ("--variant", "autonuggetizer") if name == "nuggets" else ()
     before = kit.files()
-    done = kit.judge(name, "out", *more)
-    assert done.returncode == 0, done.stderr
+    assert kit.judge(name, "out", *more, cold=name == "nuggets")[0] == 0
     stats = kit.server.stats()
     assert stats["calls"] > 0 and set(stats["models"]) == {"m"}
     assert all(path.startswith(("out/", "cache/not/there/")) for path in kit.files() - before)
@@ -182,25 +187,23 @@ def test_a_judge_can_be_run_again_from_its_cache(kit: Kit, name: str, check: Cal
             assert {run: set(topics) for run, topics in table.per_query(measure).items()} == everything
     check(kit, table)
     # The endpoint is gone, and with it its URL.
-    again = kit.judge(name, "again", *more, url="EMPTY")
-    assert again.returncode == 0, again.stderr
+    assert kit.judge(name, "again", *more, url="EMPTY")[0] == 0
     assert kit.server.stats()["calls"] == stats["calls"]
     assert kit.outputs("again") == kit.outputs("out")
 
 
 def test_without_a_cache_folder_all_is_below_the_output(kit: Kit) -> None:
     before = kit.files()
-    assert kit.judge("nuggets", "out", cache="").returncode == 0
+    assert kit.judge("nuggets", "out", cache="")[0] == 0
     assert all(path.startswith("out/") for path in kit.files() - before)
     # Qrels and leaderboard look at the same grades: they are asked for once.
     assert max(kit.server.stats()["attempts"].values()) == 1
 
 
 def test_a_reply_that_is_not_in_the_cache_is_one_line(kit: Kit) -> None:
-    done = kit.judge("nuggets", "out", url="EMPTY")
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error:")]
+    code, err = kit.judge("nuggets", "out", url="EMPTY")
+    assert code == 2 and "Traceback" not in err
+    (line,) = [line for line in err.splitlines() if line.startswith("Error:")]
     assert "the cache does not have all replies, and OPENAI_BASE_URL names no endpoint" in line
 
 

@@ -58,8 +58,6 @@ def test_the_model_is_that_of_the_test_run(tmp_path: Path) -> None:
     text = (tmp_path / "test_mine.py").read_text(encoding="utf-8").replace("(ROWS)", '(ROWS, bank_from="sentences")')
     (tmp_path / "test_mine.py").write_text(text, encoding="utf-8")
     assert "2 passed" in run(tmp_path, *model).stdout
-    # The replies are kept: a model that says something else is another one, the same is asked nothing.
-    assert "2 passed" in run(tmp_path, *model, "--last-failed").stdout
 
 
 def test_it_loads_nothing_heavy() -> None:
