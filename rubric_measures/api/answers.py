@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from rubric_measures.api.evaluating import evidence, write_report
 from rubric_measures.api.grading import grade, grade_support, sentence_bank
 from rubric_measures.api.loading import Bank, File, GradedRecords, are_rows, bank_of, file_path, is_file, load
-from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, score
+from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, refuse, score
 from rubric_measures.api.versions import (
     AnswerVersion,
     compare_versions,
@@ -642,14 +642,16 @@ def evaluate_answers(
             "some measures are of items and some of citations, and each kind has grades of its own; ask for one kind",
             settings=("measures",),
         )
+    is_cited = True in of_citations
     others = {"bank": bank is not None, "bank_from": bank_from is not None, "contexts": contexts}
-    if True in of_citations and (named := [name for name, is_given in others.items() if is_given]):
-        raise InputError("citations are judged by the contexts that they name; leave the setting out", settings=named)
-    if against is None and confirm:
-        raise InputError("changes are graded again, and there is nothing to compare with; name it",
-                         settings=("confirm", "against"))  # fmt: skip
-    if True in of_citations and against is not None:
-        raise InputError("facts are compared, and citations are none; leave one out", settings=("against", "measures"))
+    named = tuple(name for name, is_given in others.items() if is_given)
+    refuse(
+        (is_cited and named, "citations are judged by the contexts that they name; leave the setting out", named),
+        (against is None and confirm, "changes are graded again, and there is nothing to compare with; name it",
+         ("confirm", "against")),
+        (is_cited and against is not None, "facts are compared, and citations are none; leave one out",
+         ("against", "measures")),
+    )  # fmt: skip
     before: AnswerVersion | None = None
     if isinstance(against, EvaluatedAnswers):
         before = against._version
@@ -685,7 +687,7 @@ def evaluate_answers(
         calls = dataclasses.replace(calls, cache=calls.cache or folder / "replies.sqlite")
     shown: Mapping[str, Any] = {"title": title, "notes": notes, "review": review}
     name = model if isinstance(model, str) else model.model
-    if True not in of_citations and not prompt and name.partition(":")[0] in ("openai", "litellm"):
+    if not is_cited and not prompt and name.partition(":")[0] in ("openai", "litellm"):
         reasons = True if asking.explain is None else asking.explain
         asking = dataclasses.replace(asking, explain=reasons, items_per_call=asking.items_per_call or _TOGETHER)
     how: Any = {
@@ -697,7 +699,7 @@ def evaluate_answers(
         "progress": progress,
         "calls": calls,
     }
-    if True in of_citations:
+    if is_cited:
         answered: Any = answers_with_citations(asked)
         assert plan is not None
         # What the measures need of the scale is asked before a model is paid.

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -420,9 +419,8 @@ def convert(
     from rubric_measures.measures.grade_sets import Grader
 
     with contextlib.ExitStack() as stack:
-        several = [inputs] if isinstance(inputs, PassageRecords) else listed(inputs)
-        files = [stack.enter_context(_file_of(one)) for one in several]
-        runs, qrels, beside = (named_files(listed(group), stack) for group in (add_run, add_qrels, answers))
+        groups = (inputs, add_run, add_qrels, answers)
+        files, runs, qrels, beside = (named_files(listed(group), stack) for group in groups)
         keep_inputs(output, *files, *runs, *qrels, *beside, bank, *listed(collection or ()))
         convert_files(
             files,
@@ -442,19 +440,6 @@ def convert(
             ),
         )
     return Path(output)
-
-
-@contextlib.contextmanager
-def _file_of(source: File | PassageRecords) -> Iterator[str]:
-    """The file of an input; records in memory are written to one that lasts until the block ends."""
-    if isinstance(source, PassageRecords) and not source.path:
-        with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
-            path = f"{folder}/records.jsonl"
-            source.write(path)
-            yield path
-    else:
-        with file_path(source.path if isinstance(source, PassageRecords) else source) as path:
-            yield path
 
 
 class QrelsWritten(NamedTuple):
@@ -585,12 +570,8 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     if records.source == "-":
         raise InputError("a report reads the records twice; name a file", settings=("report",))
     groups = list(records.groups)
-    if runs is None:
-        ranked = {
-            run.run_id: {query: of.doc_ids for query, of in run.rankings.items()} for run in runs_of_records(groups)
-        }
-    else:
-        ranked = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
+    read = runs_of_records(groups) if runs is None else read_runs(runs)
+    ranked = {run.run_id: rankings_for(run, known) for run in read}
     cut = {
         run: {query: list(doc_ids[:depth]) for query, doc_ids in ranked.get(run, {}).items()}
         for run in board.ranking()

@@ -222,7 +222,8 @@ def file_beside(output: str | os.PathLike[str] | None, named: str | os.PathLike[
 
 def listed(files: Any) -> list[Any]:
     """One file or several, as a list; what is neither is refused when it is read."""
-    return list(files) if isinstance(files, Iterable) and not is_file(files) and not are_rows(files) else [files]
+    is_one = isinstance(files, PassageRecords) or is_file(files) or are_rows(files)
+    return list(files) if isinstance(files, Iterable) and not is_one else [files]
 
 
 def are_rows(source: object) -> TypeIs[Rows]:
@@ -251,33 +252,38 @@ def columns_of(table: Rows) -> Any:
 
 def named_files(source: Any, stack: contextlib.ExitStack) -> Any:
     """What a function was given, with a name in the place of each open file and table; see `file_path`."""
-    if are_rows(source) or is_file(source):
+    if are_rows(source) or is_file(source) or isinstance(source, PassageRecords):
         return stack.enter_context(file_path(source))
     return [named_files(one, stack) for one in source] if isinstance(source, list) else source
 
 
 @contextlib.contextmanager
-def file_path(source: File | Rows) -> Iterator[str]:
-    """The name under which a file can be read; an open file, or a table in memory, is copied to disk until then.
+def file_path(source: File | Rows | PassageRecords) -> Iterator[str]:
+    """The name under which a file can be read; what is open or in memory is copied to disk until then.
 
     Errors name the open file, or the table, not the copy.
 
     Raises:
         InputError: it is neither a name, nor open, nor a table.
     """
+    if isinstance(source, PassageRecords) and source.path:
+        source = source.path
     if isinstance(source, str | os.PathLike):
         yield os.fspath(source)
         return
     is_table = are_rows(source)
-    if not is_table and not is_file(source):
+    if not is_table and not is_file(source) and not isinstance(source, PassageRecords):
         shown = " ".join(repr(source).split())[:60]
         raise InputError(f"cannot read {shown}; expected a file's name, a file that is open, or a table")
     name = getattr(source, "name", None)
     shown = "the table" if is_table else name if isinstance(name, str) else "open file"
     with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
         copy = Path(folder) / (Path(shown).name or "open file")
-        content = _as_csv(source) if are_rows(source) else source.read()
-        copy.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
+        if isinstance(source, PassageRecords):
+            source.write(copy)
+        else:
+            content = _as_csv(source) if are_rows(source) else source.read()
+            copy.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
         try:
             yield str(copy)
         except FormatError as error:

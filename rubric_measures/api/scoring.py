@@ -391,7 +391,8 @@ def score(
         elif runs is None:
             board = _of_rankings_inside(known, ours, given, watch)
         else:
-            board, *more = _of_runs([(_in_units(known, given), ours), *judged], runs, overall, watch)
+            units = _in_units(known, given) if facets or per_facet else known
+            board, *more = _of_runs([(units, ours), *judged], runs, overall, watch)
             if more:
                 from rubric_measures.boards.programs import with_official
 

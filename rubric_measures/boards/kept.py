@@ -231,7 +231,7 @@ class _Scores(Cell, frozen=True, kw_only=True):
     per_query: dict[str, float | None]
 
 
-class _Run(Struct, frozen=True):
+class _KeptRun(Struct, frozen=True):
     run_id: str
     missing_queries: list[str]
     measures: dict[str, _Scores]
@@ -241,7 +241,7 @@ class _Kept(Struct, frozen=True):
     """A leaderboard as JSON; see `board_content`."""
 
     measures: list[str]
-    runs: list[_Run]
+    runs: list[_KeptRun]
     settings: dict[str, Any]
     exact: list[str] | None = None
     best: dict[str, Best] = {}

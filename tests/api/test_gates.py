@@ -9,7 +9,7 @@ from ir_measures import Qrel
 
 import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.boards.kept import parsed_limit, read_gates
+from rubric_measures.boards.kept import read_gates
 
 QUERIES = tuple(f"q{number}" for number in range(10))
 
@@ -43,13 +43,6 @@ def test_a_mean_under_its_limit_is_said_with_the_lowest_queries() -> None:
         read_gates({"NuggetV": 0.5}).failed(board)
     with pytest.raises(UnknownNameError):
         read_gates({"NuggetA": 0.5}).failed(board, ["other"])
-
-
-def test_a_limit_is_a_measure_and_a_number() -> None:
-    assert parsed_limit("NuggetV = 0.7") == ("NuggetV", 0.7)
-    for wrong in ("NuggetV", "NuggetV(strict=True)", "=0.7", "NuggetV=nan", "0.7"):
-        with pytest.raises(InputError, match="expected MEASURE=NUMBER"):
-            parsed_limit(wrong)
 
 
 def test_a_limit_that_no_mean_reaches_is_refused() -> None:

@@ -45,23 +45,6 @@ def test_runs_and_answers_in_memory() -> None:
     assert [passage.text for passage in alone.passages] == ["An answer of a few words."]
 
 
-def test_from_runs_to_grades(tmp_path: Path) -> None:
-    passages = rubric_measures.pool(collection=example_folder(), depth=2)
-    bank = rubric_measures.load_bank(example_folder() / "questions.jsonl")
-    records = rubric_measures.grade(
-        passages, bank, model="lexical", calls=rubric_measures.Calls(cache=tmp_path / "replies.sqlite")
-    )
-    assert records.report.is_complete
-    assert [group.query_id for group in records] == [group.query_id for group in passages]
-    grades = rubric_measures.load(records, bank)
-    board = rubric_measures.score(grades, measures=["RubricCover(rel=4)@2"])
-    assert set(board.cells) >= set(load_collection(example_folder()).runs)
-    again = rubric_measures.grade(
-        passages, bank, model="lexical", calls=rubric_measures.Calls(cache=tmp_path / "replies.sqlite")
-    )
-    assert again.report.run.calls == 0 and list(again) == list(records)
-
-
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing to pool"):
         rubric_measures.pool()

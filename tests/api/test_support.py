@@ -130,17 +130,6 @@ def test_texts_beside_the_answers_come_first(tmp_path: Path, docs: str, caplog: 
     assert {run: cells["SupportPrecision"].mean for run, cells in board.cells.items()} == {"one": 1.0, "two": 0.0}
 
 
-def test_what_was_retrieved_is_a_source_of_texts(tmp_path: Path) -> None:
-    request = {
-        "query": {"qid": "t1", "text": "tea"},
-        "candidates": [{"docid": "d2", "doc": {"segment": DOCS["d2"]}, "score": 1.0}],
-    }
-    contexts = write(tmp_path / "requests.jsonl", request)
-    answers = write(tmp_path / "answers.jsonl", report("one", [("Tea comes from China.", [1])]))
-    records = rubric_measures.grade_support(answers, contexts, model="lexical")
-    assert rubric_measures.score(records, overall=False).cells["one"]["SupportRecall"].mean == 1.0
-
-
 def test_a_judge_that_knows_contradiction(tmp_path: Path, docs: str, caplog: pytest.LogCaptureFixture) -> None:
     rules = [
         {"contains": ["Statement: Tea comes from India."], "reply": "'contradiction'."},

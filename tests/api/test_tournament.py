@@ -27,23 +27,6 @@ ANSWERS = [
 QUERIES = {"q1": "Why does salt melt ice?", "q2": "What makes the tides?"}
 
 
-def test_games_become_ratings() -> None:
-    result = rubric_measures.tournament(GAMES, draws=Draws(50))
-    assert repr(result) == "Tournament(3 agents, 3 games of 2 queries, 1 without a verdict; first hybrid)"
-    assert [rating.agent for rating in result.ratings] == ["hybrid", "dense", "bm25"]
-    assert not result.is_complete
-    assert "hybrid" in str(result)
-    same = rubric_measures.tournament(iter(GAMES), draws=Draws(50))
-    assert same.ratings == result.ratings
-
-
-def test_a_frame_has_a_row_an_agent() -> None:
-    pytest.importorskip("pandas")
-    frame = rubric_measures.tournament(GAMES, draws=Draws(50)).to_dataframe()
-    assert list(frame.index) == ["hybrid", "dense", "bm25"]
-    assert frame.loc["hybrid", "wins"] == 2 and {"rating", "low", "high"} <= set(frame.columns)
-
-
 def test_a_model_plays_the_games_once(tmp_path: Path) -> None:
     replies = tmp_path / "replies.jsonl"
     replies.write_text(json.dumps({"reply": "The first is better. [[A]]"}) + "\n")
@@ -66,11 +49,6 @@ def test_a_model_plays_the_games_once(tmp_path: Path) -> None:
     )
     assert again == result and save.read_bytes() == kept
     assert rubric_measures.tournament(save, draws=Draws(20)).ratings == result.ratings
-
-
-def test_the_lexical_grader_needs_no_files() -> None:
-    result = rubric_measures.tournament(answers=ANSWERS, queries=QUERIES, model="lexical", draws=Draws(20))
-    assert result.ratings[0].agent == "long"
 
 
 def test_bad_input(tmp_path: Path) -> None:

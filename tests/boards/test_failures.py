@@ -144,15 +144,6 @@ def test_a_passage_of_which_every_call_failed_has_failed_grades(
     assert "50 % of the grades" in capsys.readouterr().err
 
 
-def test_compare_reads_the_queries_that_both_runs_have() -> None:
-    rows = {**ROWS, "q2": {"d1": [None, None, None], "d2": [5, 0, 0]}}
-    runs = {"one": RUN["one"], "two": {**RUN["one"], "q2": {"d2": 1.0}}}
-    grades = graded(rows, "expected")
-    board = rubric_measures.score(grades, {**runs, "one": {**RUN["one"], "q2": {"d1": 1.0}}}, COVER, overall=False)
-    found = board.compare()[COVER]
-    assert (list(found.queries), list(found.left_out)) == (["q1", "q3", "q4"], ["q2"])
-
-
 def test_the_share_of_failed_grades_is_of_those_that_a_measure_needs(tmp_path: Path) -> None:
     items = [RubricItem("q/v", "q", "", importance="vital"), RubricItem("q/o", "q", "", importance="okay")]
     rows = [

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 import rubric_measures
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.api import evaluate
-from rubric_measures.base.errors import FormatError, InputError, MeasureError
+from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Best, Cell, Failures, Leaderboard, render
 from rubric_measures.boards.scoring import collect_cells, score_records, score_run_files, score_runs
 from rubric_measures.formats.banks import load_bank
@@ -80,14 +80,6 @@ def test_measures_that_skip_unjudged_passages_look_below_the_cutoff(folder: Path
     bank = load_bank(folder / "bank.jsonl")
     (board,) = score_run_files([(load_records(folder / "graded.jsonl.gz", bank), measures)], [str(path)])
     assert [board.values["deep"][str(measure)]["q1"] for measure in measures] == [0.25, 1.0]
-
-
-def test_errors_in_a_worker_name_file_and_line(folder: Path) -> None:
-    broken = folder / "broken.run"
-    broken.write_text("q1 Q0 d1 1 9.5 broken\nq1 Q0 d2 2 nan broken\n")
-    grades = load_records(folder / "graded.jsonl.gz")
-    with pytest.raises(FormatError, match=r"broken\.run:2: score: 'nan'"):
-        score_run_files([(grades, [COVER])], [str(folder / "alpha.run"), str(broken)], workers=2)
 
 
 def test_two_runs_of_one_name_are_refused(folder: Path) -> None:
@@ -229,16 +221,6 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(tmp_path: P
     assert [row[1:4] for row in table.best] == [(cover, "q", 1.0), (cover, "all", 1.0)]
     board = score_records(read_records(graded, bank), [WeightedCover])
     assert not board.best and "best" not in json.loads(render(board, "json"))
-
-
-def test_tsv(folder: Path) -> None:
-    lines = [line.split("\t") for line in render(record_board(folder, COVER)).splitlines()]
-    name = str(COVER)
-    assert lines == [
-        ["run_id", name, f"stderr:{name}", f"coverage:{name}"],
-        ["one", "0.5000", "0.2887", "0.7778"],
-        ["two", "0.0833", "0.0833", "0.7500"],
-    ]
 
 
 def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
