@@ -21,8 +21,6 @@ def _options() -> argparse.Namespace:
     add("--seed", default=datetime.now(UTC).strftime("%Y-%m-%d"), help="of what is drawn (default: the day)")
     add("--case", type=int, metavar="NUMBER", nargs="+", help="these cases only, with all that they say")
     add("--workers", type=int, default=len(os.sched_getaffinity(0)), help="processes (default: the cores)")
-    add("--keep", metavar="FOLDER", help="work there and leave all files")
-    add("--log", metavar="FILE", help="write one line a case that failed, as it ends")
     return parser.parse_args()
 
 
@@ -34,8 +32,7 @@ def main() -> int:
     # In memory where there is such a folder: databases wait for the disk at each commit, and nothing is kept.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as made:
-        folder = Path(options.keep or made).resolve()
-        return _fuzz(folder, options)
+        return _fuzz(Path(made).resolve(), options)
 
 
 def _fuzz(folder: Path, options: argparse.Namespace) -> int:
@@ -43,25 +40,8 @@ def _fuzz(folder: Path, options: argparse.Namespace) -> int:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     from tests.fuzz.engine import baselines, run_cases
     from tests.fuzz.judging import BAD
-    from tests.fuzz.seeds import make_seeds
 
     print(f"seed {options.seed}", flush=True)
-    seeds = folder / "seeds"
-    seeds.mkdir(parents=True, exist_ok=True)
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.chdir(seeds)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            os.dup2(1, 2)
-            make_seeds(Path())
-            status = 0
-        finally:
-            os._exit(status)
-    if os.waitpid(pid, 0)[1]:
-        print("the seeds cannot be made; run make_seeds of tests/fuzz/seeds.py in an empty folder", file=sys.stderr)
-        return 2
     before = baselines(folder)
     began, spent = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     numbers = options.case or list(range(options.cases if options.cases is not None else 10_000_000))
@@ -75,12 +55,7 @@ def _fuzz(folder: Path, options: argparse.Namespace) -> int:
         damages[outcome.mutation, outcome.verdict] += 1
         if outcome.verdict in BAD or options.case:
             what = f"{outcome.mutation} of {outcome.file}"
-            text = f"{outcome.verdict}\t{outcome.number}\t{what}\t{outcome.words}\n\t{outcome.line}\n"
-            if options.log:
-                with open(options.log, "a", encoding="utf-8", errors="backslashreplace") as stream:
-                    stream.write(text)
-            else:
-                print(text, end="", flush=True)
+            print(f"{outcome.verdict}\t{outcome.number}\t{what}\t{outcome.words}\n\t{outcome.line}", flush=True)
     for title, table in (("command", counts), ("damage", damages)):
         _print_table(title, table)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

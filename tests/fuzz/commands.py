@@ -35,7 +35,7 @@ class Job:
 
 
 _CONVERT = {
-    "graded.jsonl": "records item-qrels judgments run",
+    "graded.jsonl": "records judgments run",
     "graded.jsonl.gz": "records",
     "direct.jsonl": "records",
     "passages.jsonl": "records ragelo:documents",
@@ -54,7 +54,7 @@ _CONVERT = {
     "nugget-lists.jsonl": "nugget-lists bank",
     "topics.trec": "queries",
     "plain-bank.csv": "bank nuggets",
-    "grades.csv": "item-qrels csv",
+    "grades.csv": "csv",
     "questions.tsv": "answers",
     "rubrics.jsonl": "rubrics bank",
     "argue.jsonl": "argue",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import importlib
 import io
 import json
+import math
 import os
+import pickle
 import random
 import re
 import resource
-import select
 import shutil
 import signal
 import sys
@@ -27,10 +29,11 @@ from rubric_measures.cli import main
 from tests.fuzz.commands import JOBS, Job
 from tests.fuzz.judging import End, verdict
 from tests.fuzz.mutations import drawn, mutated, put
+from tests.fuzz.seeds import make_seeds
 
 __all__ = ["Outcome", "baselines", "run_case", "run_cases"]
 
-# Seconds that a case may take, and after which the worker is killed if even the alarm is not heard.
+# Seconds that a case may take, and after which the worker ends if even the alarm is not heard.
 LIMIT, DEAD = 60, 150
 _MEMORY = 4 << 30
 # A worker is replaced after so many cases: what commands keep for good in a process would add up.
@@ -209,61 +212,54 @@ def run_case(number: int, seed: str, seeds: Path, before: dict[Job, End], stream
     return Outcome(number, case.job.command, case.file, case.mutation, found, line[:600], words)
 
 
-def _child(folder: Path, work: Callable[[_Streams, int], None]) -> tuple[int, int]:
-    """A forked process that works in a folder of its own; its id, and what it writes can be read here."""
-    reading, writing = os.pipe()
+def _forked(folder: Path, work: Callable[[_Streams], None]) -> int:
+    """The id of a process that works in a folder of its own."""
     pid = os.fork()
     if pid:
-        os.close(writing)
-        return pid, reading
+        return pid
     try:
-        os.close(reading)
-        os.setpgid(0, 0)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         os.chdir(folder)
         Path("seeds").symlink_to("../seeds")
         signal.signal(signal.SIGALRM, _ring)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        work(_Streams(folder), writing)
+        work(_Streams(folder))
     except BaseException:
-        os.write(writing, f"broken {traceback.format_exc()!r}\n".encode())
+        Path(f"{folder}.broken").write_text(traceback.format_exc(), encoding="utf-8")
     finally:
         os._exit(0)
 
 
-def baselines(folder: Path) -> dict[Job, End]:
-    """How each command ends with undamaged files, from a process of its own."""
-    found = folder / "baselines.json"
-
-    def work(streams: _Streams, writing: int) -> None:
-        ends = [_run(job, folder / "seeds", streams)[0] for job in JOBS]
-        rows = [
-            {**asdict(end), "out": end.out.hex(), "files": {name: data.hex() for name, data in end.files.items()}}
-            for end in ends
-        ]
-        modules = [name for name in sys.modules if name != "__main__"]
-        found.write_text(json.dumps({"rows": rows, "modules": modules}), encoding="utf-8")
-        os.write(writing, b"done\n")
-
-    pid, reading = _child(folder / "baseline", work)
-    with open(reading, encoding="utf-8") as stream:
-        said = stream.read()
+def _joined(pid: int, folder: Path) -> None:
     os.waitpid(pid, 0)
-    if said != "done\n":
-        raise AssertionError(f"the commands cannot be run undamaged: {said}")
-    told = json.loads(found.read_text(encoding="utf-8"))
-    for name in told["modules"]:
+    broken = Path(f"{folder}.broken")
+    if broken.exists():
+        raise AssertionError(f"the engine itself failed: {broken.read_text(encoding='utf-8')}")
+
+
+def baselines(folder: Path) -> dict[Job, End]:
+    """Makes the seeds, and says how each command ends with undamaged files; in processes of their own."""
+    found, seeds = folder / "baselines", folder / "seeds"
+    seeds.mkdir()
+
+    def make(_: _Streams) -> None:
+        os.chdir(seeds)
+        make_seeds(Path())
+
+    _joined(_forked(folder / "making", make), folder / "making")
+
+    def work(streams: _Streams) -> None:
+        ends = [_run(job, seeds, streams)[0] for job in JOBS]
+        found.write_bytes(pickle.dumps((ends, [name for name in sys.modules if name != "__main__"])))
+
+    _joined(_forked(folder / "baseline", work), folder / "baseline")
+    ends, modules = pickle.loads(found.read_bytes())
+    for name in modules:
         # So that the workers have it already; what is made up at run time cannot be imported.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    ends = [
-        End(row["status"], bytes.fromhex(row["out"]), row["err"],
-            {name: bytes.fromhex(data) for name, data in row["files"].items()}, row["trouble"])
-        for row in told["rows"]
-    ]  # fmt: skip
     wrong = [f"{' '.join(job.words)}: {end.trouble or end.err}" for job, end in zip(JOBS, ends, strict=True)
              if end.trouble or end.status not in (0, 1)]  # fmt: skip
     if wrong:
@@ -271,20 +267,10 @@ def baselines(folder: Path) -> dict[Job, End]:
     return dict(zip(JOBS, ends, strict=True))
 
 
-@dataclass
-class _Worker:
-    pid: int
-    reading: int
-    numbers: list[int]
-    rest: bytes = b""
-    running: int | None = None
-    since: float = 0.0
-
-
 def run_cases(
     folder: Path, seed: str, numbers: list[int], before: dict[Job, End], workers: int, seconds: float | None
 ) -> Iterator[Outcome]:
-    """Runs the cases of these numbers and yields how they ended, as they end.
+    """Runs the cases of these numbers and yields how they ended, a shift of a worker at a time.
 
     Args:
         folder: where to work; the seeds are in `seeds` there.
@@ -295,64 +281,51 @@ def run_cases(
         seconds: no new case is begun after so many; None runs all.
     """
     seeds = folder / "seeds"
-    end = None if seconds is None else time.monotonic() + seconds
-    queues = [numbers[start::workers] for start in range(workers)]
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    live: dict[int, tuple[int, list[int]]] = {}
+    waiting = [(index, numbers[index::workers]) for index in range(workers)]
+    while waiting or live:
+        for index, mine in waiting:
+            if mine and time.monotonic() < end:
+                live[_forked(folder / f"worker{index}", _shift(folder, index, mine, seed, before, end))] = index, mine
+        waiting = []
+        if live:
+            pid, _ = os.wait()
+            index, mine = live.pop(pid)
+            log = folder / f"log{index}"
+            begun, ended = [], []
+            for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else ():
+                said = json.loads(line)
+                (begun if isinstance(said, int) else ended).append(said)
+            log.unlink(missing_ok=True)
+            yield from (Outcome(**said) for said in ended)
+            if len(begun) > len(ended):
+                case = _case(begun[-1], seed, seeds)
+                words = " ".join(case.job.words)
+                yield Outcome(
+                    begun[-1], case.job.command, case.file, case.mutation, "crash", "the process ended", words
+                )
+            elif (broken := folder / f"worker{index}.broken").exists():
+                raise AssertionError(f"the engine itself failed: {broken.read_text(encoding='utf-8')}")
+            waiting = [(index, mine[len(begun) :])]
 
-    def start(index: int) -> _Worker:
-        mine = queues[index][:_SHIFT]
-        queues[index] = queues[index][_SHIFT:]
 
-        def work(streams: _Streams, writing: int) -> None:
-            gc.freeze()
-            for number in mine:
-                if end is not None and time.monotonic() > end:
+def _shift(
+    folder: Path, index: int, numbers: list[int], seed: str, before: dict[Job, End], end: float
+) -> Callable[[_Streams], None]:
+    """Runs some of the cases, and writes down which is begun and how each ended."""
+
+    def work(streams: _Streams) -> None:
+        gc.freeze()
+        with open(folder / f"log{index}", "a", encoding="utf-8", buffering=1) as log:
+            for number in numbers[:_SHIFT]:
+                if time.monotonic() > end:
                     return
-                os.write(writing, f"start {number}\n".encode())
-                outcome = run_case(number, seed, seeds, before, streams)
-                os.write(writing, f"end {json.dumps(asdict(outcome))}\n".encode())
+                print(number, file=log)
+                # Where even the alarm is not heard.
+                faulthandler.dump_traceback_later(DEAD, exit=True)
+                outcome = run_case(number, seed, folder / "seeds", before, streams)
+                faulthandler.cancel_dump_traceback_later()
+                print(json.dumps(asdict(outcome)), file=log)
 
-        pid, reading = _child(folder / f"worker{index}", work)
-        return _Worker(pid, reading, mine, since=time.monotonic())
-
-    live = {index: start(index) for index in range(workers) if queues[index]}
-    try:
-        while live:
-            ready, _, _ = select.select([worker.reading for worker in live.values()], [], [], 1.0)
-            for index, worker in list(live.items()):
-                if worker.reading in ready:
-                    data = os.read(worker.reading, 1 << 16)
-                    if data:
-                        *lines, worker.rest = (worker.rest + data).split(b"\n")
-                        for line in lines:
-                            what, _, said = line.decode("utf-8", "replace").partition(" ")
-                            if what == "broken":
-                                raise AssertionError(f"the engine itself failed in case {worker.running}: {said}")
-                            worker.running = int(said) if what == "start" else None
-                            worker.since = time.monotonic()
-                            if what == "end":
-                                yield Outcome(**json.loads(said))
-                        continue
-                    # It is gone.
-                    os.close(worker.reading)
-                    os.waitpid(worker.pid, 0)
-                    del live[index]
-                    if worker.running is not None:
-                        yield _lost(worker.running, seed, seeds, "crash")
-                        queues[index] = worker.numbers[worker.numbers.index(worker.running) + 1 :] + queues[index]
-                    if queues[index] and (end is None or time.monotonic() < end):
-                        live[index] = start(index)
-                elif worker.running is not None and time.monotonic() - worker.since > DEAD:
-                    os.killpg(worker.pid, signal.SIGKILL)
-                    worker.since = time.monotonic()
-    finally:
-        for worker in live.values():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(worker.pid, signal.SIGKILL)
-            os.waitpid(worker.pid, 0)
-
-
-def _lost(number: int, seed: str, seeds: Path, how: str) -> Outcome:
-    case = _case(number, seed, seeds)
-    return Outcome(
-        number, case.job.command, case.file, case.mutation, how, "the process ended", " ".join(case.job.words)
-    )
+    return work
