@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from tests.formats.test_every_format import LINES
+
 __all__ = ["JOBS", "Job"]
 
 _RUNS = "{bm25.run} {fusion.run} {tfidf.run}"
@@ -34,6 +36,7 @@ class Job:
         return tuple(dict.fromkeys(re.findall(r"\{\+?([^}]+)\}", " ".join(self.words))))
 
 
+# Seed -> the formats into which it is converted, beside its own.
 _CONVERT = {
     "graded.jsonl": "records judgments run",
     "graded.jsonl.gz": "records",
@@ -44,76 +47,50 @@ _CONVERT = {
     "qrels.txt": "qrels",
     "items.qrels": "item-qrels",
     "assignments.jsonl": "assignments nuggets records bank",
-    "nuggets.jsonl": "nuggets bank",
     "games.jsonl": "games ragelo:games",
     "concise.jsonl": "answers reports",
     "reports.jsonl": "reports answers reports:rag reports:rag24 reports:ids",
     "questions.jsonl": "bank nugget-bank queries",
     "nuggetbank.jsonl": "bank nuggets",
-    "autojudge.jsonl": "nugget-bank bank",
-    "nugget-lists.jsonl": "nugget-lists bank",
     "topics.trec": "queries",
-    "plain-bank.csv": "bank nuggets",
-    "grades.csv": "csv",
-    "questions.tsv": "answers",
-    "rubrics.jsonl": "rubrics bank",
-    "argue.jsonl": "argue",
     "support.jsonl": "support-labels bank ragdoll:support",
     "labels.jsonl": "records support-labels",
-    "requests.jsonl": "requests run queries records",
     "annotated.run": "run",
     "topics.jsonl": "topics queries",
-    "tqa.json": "bank",
     "queries.json": "queries",
     "queries.jsonl": "queries",
     "queries.tsv": "queries ragelo:queries",
     "board.json": "leaderboard:ir_measures",
-    "board-ir_measures.txt": "leaderboard:tot",
-    "board-tot.txt": "leaderboard:ir_measures",
-    "board-rag4reports.txt": "leaderboard:jsonl",
-    "board-trec_eval.txt": "leaderboard:jsonl",
-    "board-query.txt": "leaderboard:jsonl",
-    "board-ranking.txt": "leaderboard:jsonl",
-    "board-jsonl.jsonl": "leaderboard:ir_measures",
-    "board-wide.txt": "leaderboard:jsonl",
-    "board-workbench.txt": "leaderboard:jsonl",
-    "board-dict.json": "leaderboard:jsonl",
     "ragdoll-battles.jsonl": "games ragdoll:battles",
-    "ragdoll-rubric.jsonl": "bank rubrics",
     "ragdoll-graded.jsonl": "records bank",
-    "ragelo-queries.csv": "queries",
-    "ragelo-documents.csv": "records",
-    "ragelo-answers.csv": "answers",
     "ragelo-games.csv": "games",
 }
-_READ_ONLY = ("tqa.json", "questions.tsv")
-# The files that are no kind of their own by content, or of two: the command says which.
-_FROM = {
-    f"board-{form}.{suffix}": f"leaderboard:{form}"
-    for form, suffix in (
-        *((form, "txt") for form in ("ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "wide")),
-        ("workbench", "txt"),
-        ("jsonl", "jsonl"),
-        ("dict", "json"),
-    )
+_OF_FORMATS = {
+    "nuggets": "bank",
+    "nugget-bank": "bank",
+    "nugget-lists": "bank",
+    "rubrics": "bank",
+    "ragdoll:rubric": "bank rubrics",
+    "ragelo:queries": "queries",
+    "ragelo:documents": "records",
+    "ragelo:answers": "answers",
 }
 
 
 def _conversions() -> list[str]:
     lines = []
-    for name, targets in _CONVERT.items():
-        source = f" --from {_FROM[name]}" if name in _FROM else ""
+    for name, targets in (*_CONVERT.items(), *((f"{name}.file", targets) for name, targets in _OF_FORMATS.items())):
         for target in targets.split():
             more = " --run bm25" if target == "run" and name.startswith("graded") else ""
-            lines.append(f"convert {{{name}}}{source} --to {target}{more} -o out/converted")
-        if not source and name not in _READ_ONLY:
-            lines.append(f"convert {{{name}}} -o out/converted")
+            lines.append(f"convert {{{name}}} --to {target}{more} -o out/converted")
+        lines.append(f"convert {{{name}}} -o out/converted")
+    lines += [f"convert {{{name}.file}} --from {name} --to {name} -o out/converted" for name in LINES]
     lines += [
+        "convert {questions.tsv} --to answers -o out/converted",
         "convert {ragdoll-support.jsonl} --answers {ragdoll-answers.jsonl} --to support-labels -o out/converted",
         "convert {answers.tsv} --from answers -o out/converted",
         "convert {graded.jsonl} {graded2.jsonl} -o out/converted",
         "convert {graded.jsonl} --add-run {fusion.run} --add-qrels {qrels.txt} -o out/converted",
-        "convert {graded.jsonl} --to csv --bank {questions.jsonl} -o out/converted",
         "pool {bm25.run} -c {collection/} -o out/converted",
         "pool --judgments {qrels.txt} --judged -c {collection/} -o out/converted",
     ]

@@ -31,15 +31,17 @@ _NOTHINGS = (
     b"", b"\n", b" ", b"\n\n\n", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0), b"\x1f\x8b", b"[]", b"{}", b"null", b"0",
     b'""', b"[[]]", b"[{}]", b"[null]", b"{}\n{}\n",
 )  # fmt: skip
+_WIDE = ("utf-16", "utf-16-le", "utf-16-be", "utf-32")
+_MAGIC = (b"", b"\x1f\x8b", b"%PDF-1.7\n", b"PK\3\4", b"SQLite format 3\0")
 _FIELDS = ("", "abc", "-", "null", "a b", "[", '"', "\x1b[31m", "\u202e", "=1+1", "../x", "a\tb", ",", "#", "0", "-1")
+
+
+def _packed(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)
 
 
 def _position(data: bytes, rng: random.Random) -> int:
     return rng.randrange(len(data)) if data else 0
-
-
-def cut(data: bytes, rng: random.Random, _: Path) -> bytes:
-    return data[: _position(data, rng)]
 
 
 def cut_last_line(data: bytes, rng: random.Random, _: Path) -> bytes:
@@ -48,24 +50,11 @@ def cut_last_line(data: bytes, rng: random.Random, _: Path) -> bytes:
     return data[: rng.randrange(start, len(data))] if len(data) > start else data
 
 
-def cut_packed(data: bytes, rng: random.Random, folder: Path) -> bytes:
-    return cut(gzip.compress(data, mtime=0), rng, folder)
-
-
-def packed(data: bytes, _: random.Random, __: Path) -> bytes:
-    return gzip.compress(data, mtime=0)
-
-
 def flip(data: bytes, rng: random.Random, _: Path) -> bytes:
     damaged = bytearray(data)
-    for _number in range(rng.choice((1, 1, 1, 2, 5, 40))):
-        if damaged:
-            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+    for _number in range(rng.choice((1, 1, 1, 2, 5, 40)) if data else 0):
+        damaged[rng.randrange(len(damaged))] = rng.randrange(256)
     return bytes(damaged)
-
-
-def flip_packed(data: bytes, rng: random.Random, folder: Path) -> bytes:
-    return flip(gzip.compress(data, mtime=0), rng, folder)
 
 
 def bytes_lost(data: bytes, rng: random.Random, _: Path) -> bytes:
@@ -79,26 +68,25 @@ def bytes_doubled(data: bytes, rng: random.Random, _: Path) -> bytes:
     return data[:end] + data[start:end] + data[end:]
 
 
-def line_lost(data: bytes, rng: random.Random, _: Path) -> bytes:
-    lines = data.splitlines(keepends=True)
-    if lines:
-        del lines[rng.randrange(len(lines))]
-    return b"".join(lines)
+def _in_lines(change: Callable[[list[bytes], random.Random], None]) -> Mutation:
+    """What is done to the lines of a file that has two or more."""
+
+    def mutation(data: bytes, rng: random.Random, _: Path) -> bytes:
+        lines = data.splitlines(keepends=True)
+        if len(lines) > 1:
+            change(lines, rng)
+        return b"".join(lines)
+
+    return mutation
 
 
-def line_doubled(data: bytes, rng: random.Random, _: Path) -> bytes:
-    lines = data.splitlines(keepends=True)
-    if lines:
-        lines.insert(rng.randrange(len(lines) + 1), rng.choice(lines))
-    return b"".join(lines)
+def _swap(lines: list[bytes], rng: random.Random) -> None:
+    one, other = rng.sample(range(len(lines)), 2)
+    lines[one], lines[other] = lines[other], lines[one]
 
 
-def lines_swapped(data: bytes, rng: random.Random, _: Path) -> bytes:
-    lines = data.splitlines(keepends=True)
-    if len(lines) > 1:
-        one, other = rng.sample(range(len(lines)), 2)
-        lines[one], lines[other] = lines[other], lines[one]
-    return b"".join(lines)
+line_lost = _in_lines(lambda lines, rng: lines.pop(rng.randrange(len(lines))) and None)
+line_doubled = _in_lines(lambda lines, rng: lines.insert(rng.randrange(len(lines) + 1), rng.choice(lines)))
 
 
 def _json_lines(data: bytes) -> tuple[list[Any], bool] | None:
@@ -209,18 +197,14 @@ def lone_surrogate(data: bytes, rng: random.Random, _: Path) -> bytes:
     return data[:start] + b"\xed\xa0\x80" + data[start:]
 
 
-def nul(data: bytes, rng: random.Random, _: Path) -> bytes:
-    start = _position(data, rng)
-    return data[:start] + b"\0" * rng.choice((1, 1, 4096)) + data[start:]
+def _inserted(*some: bytes) -> Mutation:
+    """One of some bytes, somewhere."""
 
+    def mutation(data: bytes, rng: random.Random, _: Path) -> bytes:
+        start = _position(data, rng)
+        return data[:start] + rng.choice(some) + data[start:]
 
-def utf16(data: bytes, rng: random.Random, _: Path) -> bytes:
-    return data.decode("utf-8", "replace").encode(rng.choice(("utf-16", "utf-16-le", "utf-16-be", "utf-32")))
-
-
-def latin1(data: bytes, rng: random.Random, _: Path) -> bytes:
-    start = _position(data, rng)
-    return data[:start] + "é".encode("latin-1") + data[start:]
+    return mutation
 
 
 def byte_order_mark(data: bytes, rng: random.Random, _: Path) -> bytes:
@@ -237,64 +221,15 @@ def carriage_returns(data: bytes, rng: random.Random, _: Path) -> bytes:
     return data.replace(b"\n", rng.choice((b"\r", b"\r\n", b"\n\n", b"\n\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\x0b")))
 
 
-def no_line_end(data: bytes, _: random.Random, __: Path) -> bytes:
-    return data.rstrip(b"\n")
-
-
-def empty(_: bytes, rng: random.Random, __: Path) -> bytes:
-    return rng.choice(_NOTHINGS)
-
-
-def folder(_: bytes, __: random.Random, ___: Path) -> bytes:
-    return FOLDER
-
-
-def pipe(data: bytes, _: random.Random, __: Path) -> bytes:
-    return PIPE + data
-
-
-def missing(_: bytes, __: random.Random, ___: Path) -> bytes:
-    return MISSING
-
-
-def wrong_file(_: bytes, rng: random.Random, seeds: Path) -> bytes:
-    return rng.choice(sorted(path for path in seeds.rglob("*") if path.is_file())).read_bytes()
-
-
-def binary(_: bytes, rng: random.Random, __: Path) -> bytes:
-    return rng.choice((b"", b"\x1f\x8b", b"%PDF-1.7\n", b"PK\3\4", b"SQLite format 3\0")) + rng.randbytes(
-        rng.choice((1, 20, 5000))
-    )
-
-
 def long_line(data: bytes, rng: random.Random, _: Path) -> bytes:
     fill = rng.choice((b"x", b"[", b'"', b" ", b"\t", b",", b"1", b"\xc3\xa9")) * rng.choice((140_000, 300_000))
     start = _position(data, rng)
     return rng.choice((fill, data[:start] + fill + data[start:]))
 
 
-def file_doubled(data: bytes, _: random.Random, __: Path) -> bytes:
-    return data + data
-
-
 _DAMAGED = (
-    None,
-    0,
-    -1,
-    2**62,
-    1.5,
-    float("inf"),
-    "",
-    "abc",
-    "[" * 2000,
-    "{}",
-    "[1]",
-    "null",
-    b"\xff\xfe",
-    b"",
-    b"{}",
-    "\0",
-)
+    None, 0, -1, 2**62, 1.5, float("inf"), "", "abc", "[" * 2000, "{}", "[1]", "null", b"\xff\xfe", b"", b"{}", "\0",
+)  # fmt: skip
 
 
 def _in_database(data: bytes, rng: random.Random) -> bytes | None:
@@ -334,13 +269,31 @@ def _in_database(data: bytes, rng: random.Random) -> bytes | None:
 
 
 MUTATIONS: dict[str, Mutation] = {
-    one.__name__.replace("_", "-"): one
-    for one in (
-        cut, cut_last_line, cut_packed, packed, flip, flip_packed, bytes_lost, bytes_doubled, line_lost, line_doubled,
-        lines_swapped, other_type, number, deep, key_doubled, key_lost, lone_surrogate, nul, utf16, latin1,
-        byte_order_mark, carriage_returns, no_line_end, empty, folder, pipe, missing, wrong_file, binary, long_line,
-        file_doubled,
-    )
+    "cut": lambda data, rng, _: data[: _position(data, rng)],
+    "cut-packed": lambda data, rng, _: (packed := _packed(data))[: _position(packed, rng)],
+    "packed": lambda data, *_: _packed(data),
+    "flip-packed": lambda data, rng, folder: flip(_packed(data), rng, folder),
+    "lines-swapped": _in_lines(_swap),
+    "line-lost": line_lost,
+    "line-doubled": line_doubled,
+    "nul": _inserted(b"\0", b"\0", b"\0" * 4096),
+    "latin1": _inserted("é".encode("latin-1")),
+    "utf16": lambda data, rng, _: data.decode("utf-8", "replace").encode(rng.choice(_WIDE)),
+    "no-line-end": lambda data, *_: data.rstrip(b"\n"),
+    "empty": lambda _, rng, __: rng.choice(_NOTHINGS),
+    "folder": lambda *_: FOLDER,
+    "pipe": lambda data, *_: PIPE + data,
+    "missing": lambda *_: MISSING,
+    "wrong-file": lambda _, rng, seeds: rng.choice(sorted(filter(Path.is_file, seeds.rglob("*")))).read_bytes(),
+    "binary": lambda _, rng, __: rng.choice(_MAGIC) + rng.randbytes(rng.choice((1, 20, 5000))),
+    "file-doubled": lambda data, *_: data + data,
+    **{
+        one.__name__.replace("_", "-"): one
+        for one in (
+            cut_last_line, flip, bytes_lost, bytes_doubled, other_type, number, deep, key_doubled, key_lost,
+            lone_surrogate, byte_order_mark, carriage_returns, long_line,
+        )
+    },
 }  # fmt: skip
 # How often each is drawn: those with few outcomes seldom, those with many often.
 _OFTEN = {"cut": 6, "cut-last-line": 4, "flip": 6, "other-type": 10, "number": 6, "key-lost": 3, "key-doubled": 3,

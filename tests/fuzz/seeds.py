@@ -12,6 +12,7 @@ from typing import Any
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.review.store import CellKey, ReviewStore
+from tests.formats.test_every_format import LINES, text_of
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
 QUERIES = ("q01", "q02", "q03")
@@ -45,64 +46,6 @@ _ASSIGNMENTS = [
     }
     for query in (1, 2)
     for run, found in (("a", "support"), ("b", "not_support"))
-]
-_NUGGETS = [
-    {
-        "qid": str(query),
-        "query": "who?",
-        "nuggets": [{"text": "Ada", "importance": "vital"}, {"text": "1843", "importance": "okay"}],
-    }
-    for query in (1, 2)
-]
-_AUTOJUDGE = [
-    {
-        "query_id": "q1",
-        "title_query": "Ports",
-        "format_version": "v3",
-        "nugget_bank": {
-            "Where?": {
-                "question": "Where?",
-                "question_id": "i1",
-                "query_id": "q1",
-                "answers": {"Here": {"answer": "Here", "references": [{"doc_id": "d", "offsets": None}]}},
-                "importance": "vital",
-                "aggregator_type": "OR",
-                "creator": [{"is_human": True}],
-            },
-            "When?": {"question": "When?", "importance": 3},
-        },
-        "claim_bank": {"It is big.": {"claim": "It is big.", "claim_id": "c1", "importance": "high"}},
-    },
-    {
-        "metadata": {"team_id": "t", "topic_id": "300", "run_id": "r", "run_desc": "x"},
-        "nugget_bank": [
-            {
-                "question": "Who?",
-                "aggregator_type": "AND",
-                "answers": [{"answer": "Ada", "references": ["d1"]}, {"answer": "Lovelace"}],
-            }
-        ],
-    },
-]
-_RUBRICS = [
-    {
-        "qid": "q1",
-        "domain": "STEM",
-        "rubrics": [
-            {"criterion": "Says what it is.", "weight": 5.0, "axis": "Explicit Criteria"},
-            {"criterion": "Rambles.", "weight": -3.0, "axis": "Communication Quality"},
-        ],
-    }
-]
-_REQUESTS = [
-    {
-        "query": {"text": "who?", "qid": str(query)},
-        "candidates": [
-            {"docid": "d1", "doc": {"segment": "Ada did."}, "judgment": 2},
-            {"docid": "d2", "doc": {"segment": "Nobody."}},
-        ],
-    }
-    for query in (1, 2)
 ]
 _METADATA = """tag: {run}
 actor: {{team: lab}}
@@ -155,33 +98,12 @@ _TOPICS = [
     {"request_id": "q01", "title": "Leaves", "problem_statement": "Why?", "limit": 2000, "collection_ids": ["c"]},
     {"qid": "q02", "query": "who wrote it"},
 ]
-_TQA = [
-    {
-        "globalID": "L_0384",
-        "lessonName": "the skin",
-        "questions": {
-            "nonDiagramQuestions": {
-                f"NDQ_{number}": {
-                    "beingAsked": {"processedText": f"Layer {number} of the skin?"},
-                    "answerChoices": {"a": {"processedText": "dermis"}, "b": {"processedText": "epidermis"}},
-                    "correctAnswer": {"processedText": "b"},
-                }
-                for number in (1, 2)
-            }
-        },
-    }
-]
 _GAMES = [
     {"query_id": query, "agent_a": one, "agent_b": other, "verdict": verdict, "answer": "so", "grader": "openai:judge"}
     for query, verdicts in (("q1", ("a", "tie", "b")), ("q2", ("a", "a", None)))
     for (one, other), verdict in zip((("x", "y"), ("y", "z"), ("x", "z")), verdicts, strict=True)
 ]
-_RAGELO = {
-    "queries": "qid,query\n1,What?\n2,Why?\n",
-    "documents": "qid,did,document\n1,d1,Some text\n1,d2,More\n2,d1,Text\n",
-    "answers": 'qid,agent,answer\n1,x,Yes\n1,y,"No, never"\n2,x,a\n2,y,b\n',
-    "games": "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,So [[A]],A\n1,y,x,So,C\n2,x,y,[[B]],B\n",
-}
+_RAGELO_GAMES = "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,So [[A]],A\n1,y,x,So,C\n2,x,y,[[B]],B\n"
 _REPLIES = [
     {"contains": ["red", "leaf"], "reply": "1"},
     {"matches": r"\bleaves\b", "reply": "2", "prompt_tokens": 9, "completion_tokens": 2},
@@ -272,7 +194,6 @@ def _ragdoll() -> dict[str, list[dict[str, Any]]]:
     ]  # fmt: skip
     return {
         "ragdoll-battles.jsonl": battles,
-        "ragdoll-rubric.jsonl": [{**ids, "task_id": "q01", "criteria": _CRITERIA}],
         "ragdoll-graded.jsonl": graded,
         "ragdoll-support.jsonl": support,
         "ragdoll-answers.jsonl": [{"run_id": "x", "qid": "q01", "answer_text": "…", "answer": _SENTENCES}],
@@ -311,28 +232,20 @@ def make_seeds(folder: Path) -> None:
     write("real.txt", "".join(f"{text}\n" for text in texts.values()))
     write("reports.jsonl", _lines(_REPORTS))
     write("assignments.jsonl", _lines(_ASSIGNMENTS))
-    write("nuggets.jsonl", _lines(_NUGGETS))
-    write("autojudge.jsonl", _lines(_AUTOJUDGE[:1]))
-    write("nugget-lists.jsonl", _lines(_AUTOJUDGE[1:]))
     write("topics.trec", "<top>\n<num> Number: 401\n<title> ports\n<desc> Description:\nWhere?\n</top>\n")
-    write("plain-bank.csv", "query_id,text,author\nq01,Who?,Ada\nq01,When?,Bo\n")
-    grades = "q01,x1,i1,4,gpt\nq01,x1,i2,0,gpt\nq02,x2,i1,,gpt\n"
-    write("grades.csv", f"query_id,doc_id,item_id,grade,judge\n{grades}")
     write("questions.tsv", 'q01\tteam\trun\t1\tWhere, and when?\nq01\tteam\trun\t2\t"Who, or what?"\n')
     write("nuggets-argue.jsonl", _lines([_NUGGET_BANK]))
     write("argue.jsonl", _lines([_argue("a", True), _argue("b", False)]))
-    write("rubrics.jsonl", _lines(_RUBRICS))
-    write("requests.jsonl", _lines(_REQUESTS))
     header = "".join(f"# {line}\n" for line in _METADATA.format(run="tfidf").splitlines())
     write("annotated.run", f"# ir_metadata.start\n{header}# ir_metadata.end\n{Path('tfidf.run').read_text()}")
     write("topics.jsonl", _lines(_TOPICS))
-    write("tqa.json", json.dumps(_TQA, indent=1))
     write("games.jsonl", _lines(_GAMES))
     write("assessor-games.jsonl", _lines([{**game, "grader": "human:ada"} for game in _GAMES[:3]]))
     for name, rows in _ragdoll().items():
         write(name, _lines(rows))
-    for kind, text in _RAGELO.items():
-        write(f"ragelo-{kind}.csv", text)
+    write("ragelo-games.csv", _RAGELO_GAMES)
+    for name in LINES:
+        write(f"{name}.file", text_of(name))
     write("answers.tsv", "query_id\trun_id\ttext\nq01\tx\tLeaves turn red.\nq01\ty\tNo.\nq02\tx\tWalk.\nq02\ty\tRun.\n")
     write("replies.jsonl", _lines(_REPLIES))
     write("verdicts.jsonl", _lines(_VERDICTS))
@@ -360,20 +273,18 @@ def make_seeds(folder: Path) -> None:
     _call("qrels", "graded.jsonl", "--per", "item", "-o", "items.qrels")
     measures = ["RubricCover(rel=4)@5", "RubricQrels(measure='nDCG@5')", "AP"]
     _call("leaderboard", "graded.jsonl", *runs, "-m", *measures, "--format", "json", "--output", "board.json")
-    for form in ("ir_measures", "tot", "rag4reports", "jsonl"):
+    for form in ("ir_measures", "jsonl"):
         suffix = "jsonl" if form == "jsonl" else "txt"
         _call("convert", "board.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",
               "-o", f"board-{form}.{suffix}")  # fmt: skip
     _call("leaderboard", "graded.jsonl", *runs, "-m", measures[0], "--format", "json", "--output", "one.json")
-    for form in ("ranking", "wide", "dict"):
+    for form in ("wide", "dict"):
         suffix = "json" if form == "dict" else "txt"
         _call("convert", "one.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",
               "-o", f"board-{form}.{suffix}")  # fmt: skip
     rows = [line.split() for line in (folder / "board-ir_measures.txt").read_text(encoding="utf-8").splitlines()]
     rows = [row for row in rows if row[0] == "bm25"]
-    write("board-workbench.txt", "bm25\t0.5\t+/-\t0.1\nfusion\t0.25\t+/-\t0.05\n")
     write("board-trec_eval.txt", "".join(f"{measure}\t{topic}\t{value}\n" for _, topic, measure, value in rows))
-    write("board-query.txt", "".join(f"{topic}\t{measure}\t{value}\n" for _, topic, measure, value in rows))
     passages = [json.loads(line) for line in (folder / "graded.jsonl").read_text(encoding="utf-8").splitlines()]
     cells = [
         (query, passage["paragraph_id"], next(iter(rating.values())), rating["self_rating"])
