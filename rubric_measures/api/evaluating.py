@@ -420,7 +420,9 @@ def convert(
 
     with contextlib.ExitStack() as stack:
         groups = (inputs, add_run, add_qrels, answers)
-        files, runs, qrels, beside = (named_files(listed(group), stack) for group in groups)
+        files, runs, qrels, beside = (
+            [stack.enter_context(file_path(one)) for one in listed(group)] for group in groups
+        )
         keep_inputs(output, *files, *runs, *qrels, *beside, bank, *listed(collection or ()))
         convert_files(
             files,
