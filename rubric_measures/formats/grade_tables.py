@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
@@ -28,12 +28,19 @@ from rubric_measures.formats.specs import (
     text,
     whole,
 )
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedFile,
+    GradedPassage,
+    ItemGradeSet,
+    PassageData,
+    PromptInfo,
+    QueryPassages,
+    RankingEntry,
+    load_graded,
+)
 from rubric_measures.types.entities import Grade, GradeStatus, ItemKind, Ranking, Run, by_rank
-from rubric_measures.types.scales import HELD
-
-if TYPE_CHECKING:
-    from rubric_measures.records.models import GradedFile
-    from rubric_measures.types.scales import Scale
+from rubric_measures.types.scales import HELD, Scale
 
 # What stands in the place of an item where a whole passage was labelled.
 WHOLE = "0"
@@ -157,6 +164,17 @@ def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
     return [Run(run_id, of_run) for run_id, of_run in rankings.items()]
 
 
+def places_of_runs(runs: Iterable[Run]) -> dict[tuple[str, str], list[RankingEntry]]:
+    """(query, document) -> where runs rank it, as records say it."""
+    places: dict[tuple[str, str], list[RankingEntry]] = {}
+    for run in runs:
+        for query_id, ranking in run.rankings.items():
+            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True), 1):
+                place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
+                places.setdefault((query_id, doc_id), []).append(place)
+    return places
+
+
 def read_as_records(source: Any, needs: str = "") -> GradedFile:
     """Graded records of a file, or those that the grades of a table are: its passages have no texts.
 
@@ -168,8 +186,6 @@ def read_as_records(source: Any, needs: str = "") -> GradedFile:
         InputError: the file cannot be opened; the table contradicts itself, or is refused.
         FormatError: it is neither; names file and line.
     """
-    from rubric_measures.records.models import load_graded
-
     is_file = isinstance(source, str | os.PathLike)
     if is_file and not is_grade_table(source):
         return load_graded(source)
@@ -201,15 +217,6 @@ def records_of_rows(
         InputError: a grade or a rank is said twice, and differently; a grade is not on the scale, or none that records
             hold; a text is missing.
     """
-    from rubric_measures.records.models import (
-        GradedFile,
-        GradedPassage,
-        PassageData,
-        PromptInfo,
-        QueryPassages,
-        RankingEntry,
-    )
-
     least, most = (HELD[0], HELD[1]) if scale is None else (max(scale.lowest, HELD[0]), min(scale.highest, HELD[1]))
     found: dict[tuple[str, str], dict[tuple[str, str | None], dict[str, GradeRow]]] = {}
     for row in rows:
@@ -221,13 +228,7 @@ def records_of_rows(
         items = found.setdefault((row.query_id, row.doc_id), {}).setdefault((row.grader, row.prompt_class), {})
         if (before := items.setdefault(row.item_id, row).grade) != row.grade:
             raise InputError(f"{where}: item {row.item_id!r} is graded {before} and {row.grade}; keep one")
-    places: dict[tuple[str, str], list[RankingEntry]] = {}
-    for run in runs_of_rows(rows, name):
-        for query_id, ranking in run.rankings.items():
-            for rank, doc_id in enumerate(ranking.doc_ids, 1):
-                place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank)
-                places.setdefault((query_id, doc_id), []).append(place)
-    groups: dict[str, list[GradedPassage]] = {}
+    places, groups = places_of_runs(runs_of_rows(rows, name)), dict[str, list[GradedPassage]]()
     for key, sets in found.items():
         made: dict[str, Any] = {"paragraph_data": PassageData(rankings=places[key])} if key in places else {}
         for (grader, prompt_class), items in sets.items():
@@ -240,8 +241,6 @@ def records_of_rows(
 
 def _grade_sets(items: Mapping[str, GradeRow], kind: ItemKind, by: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """What one grader says of the items of a passage, and of all of it, with the field that holds it."""
-    from rubric_measures.records.models import DirectGrade, ItemGradeSet
-
     if of_items := {item_id: row for item_id, row in items.items() if item_id != WHOLE}:
         yield "exam_grades", ItemGradeSet.build(
             {item_id: row.grade for item_id, row in of_items.items() if row.grade is not None},
@@ -251,17 +250,9 @@ def _grade_sets(items: Mapping[str, GradeRow], kind: ItemKind, by: dict[str, Any
             kind=kind, **by,
         )  # fmt: skip
     if (row := items.get(WHOLE)) is not None:
-        more = given({"self_rating": row.grade, "status": row.status})
-        yield (
-            "grades",
-            DirectGrade(
-                correct_answered=bool(row.grade),
-                answer=row.reason or _said(row),
-                prompt_type="direct_grading",
-                **more,
-                **by,
-            ),
-        )
+        said: dict[str, Any] = given({"self_rating": row.grade, "status": row.status})
+        said |= {"correct_answered": bool(row.grade), "answer": row.reason or _said(row), **by}
+        yield "grades", DirectGrade(prompt_type="direct_grading", **said)
 
 
 def _said(row: GradeRow) -> str:

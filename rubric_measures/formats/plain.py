@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from msgspec import Struct
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.base import PathName, is_number
+from rubric_measures.formats.grade_tables import places_of_runs
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.specs import (
@@ -43,11 +45,14 @@ def _letter(value: Any) -> Verdict | None:
     return one_of(_LETTERS)(said) if said else None
 
 
-def _passages(rows: list[Row]) -> list[QueryPassages]:
+def _passages(
+    rows: Iterable[Row], places: Mapping[tuple[str, str], list[RankingEntry]] = MappingProxyType({})
+) -> list[QueryPassages]:
     groups: dict[str, list[GradedPassage]] = {}
-    for row in rows:
-        query_id, data = row.said.pop("query_id"), PassageData(judgments=[], rankings=[])
-        groups.setdefault(query_id, []).append(GradedPassage(**row.said, paragraph_data=data))
+    for _, said, _ in rows:
+        query_id, doc_id = said["query_id"], said["doc_id"]
+        data = PassageData(judgments=[], rankings=list(places.get((query_id, doc_id), ())))
+        groups.setdefault(query_id, []).append(GradedPassage(doc_id=doc_id, text=said["text"], paragraph_data=data))
     return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
 
 
@@ -199,23 +204,20 @@ def _said_of_battles(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _empty(value: Any) -> Any:
-    return lambda said: value
-
-
+_NONE = Field("", (), unparse=lambda said: None)
 BATTLES = Spec(
     kind="games", description="battles of RAGDoll (TREC RAG 2026)", what="battles", forms=("jsonl",),
     fields=(
         Field("task", ("task_id",), ident), Field("query_id", ("qid",), ident),
-        Field("", ("query",), unparse=_empty("")),
+        Field("", ("query",), unparse=lambda said: ""),
         Field("pair", ("pair",), same), Field("agent_a", ("assistant_a_run_id",), ident),
         Field("agent_b", ("assistant_b_run_id",), ident),
         Field("verdict", ("judge_verdict",), one_of(_BATTLE_VERDICTS), None, _SAID.__getitem__),
         Field("preferred", ("preferred_run_id",), ident, None), Field("provider", ("provider",), text, None),
-        Field("model", ("model",), text, None), Field("", ("thinking",), unparse=_empty(None)),
+        Field("model", ("model",), text, None), _NONE._replace(names=("thinking",)),
         Field("status", ("status",), text), Field("error", ("error",), text, None),
-        Field("answer", ("raw_output",), text, ""), Field("", ("elapsed_seconds",), unparse=_empty(None)),
-        Field("", ("usage",), unparse=_empty(None)),
+        Field("answer", ("raw_output",), text, ""), _NONE._replace(names=("elapsed_seconds",)),
+        _NONE._replace(names=("usage",)),
     ),
     key=("task",), twice="last wins", check=_is_one_battle, into=_games_of_battles, outof=_said_of_battles,
     told=("judge_verdict", "pair"),
@@ -316,20 +318,12 @@ def read_experiment(path: PathName) -> Experiment:
         for doc_id, one in asked.retrieved_docs.items():
             for agent, score in one.retrieved_by.items():
                 runs.setdefault(agent, []).append((query_id, doc_id, 0.0 if score is None else score))
-    places: dict[tuple[str, str], list[RankingEntry]] = {}
-    for run in (make_run(agent, rows) for agent, rows in runs.items()):
-        for query_id, ranking in run.rankings.items():
-            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True), 1):
-                place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
-                places.setdefault((query_id, doc_id), []).append(place)
-    groups = []
-    for query_id, asked in saved.queries.items():
-        passages = [
-            GradedPassage(doc_id=doc_id, text=one.text, paragraph_data=PassageData(judgments=[], rankings=found))
-            for doc_id, one in asked.retrieved_docs.items()
-            for found in [places.get((query_id, doc_id), [])]
-        ]
-        groups += [QueryPassages(query_id, passages)] if passages else []
+    places = places_of_runs(make_run(agent, rows) for agent, rows in runs.items())
+    documents = [
+        Row(0, {"query_id": query_id, "doc_id": doc_id, "text": one.text}, {})
+        for query_id, asked in saved.queries.items()
+        for doc_id, one in asked.retrieved_docs.items()
+    ]
     answers = [
         Answer(query_id, agent, one.text)
         for query_id, asked in saved.queries.items()
@@ -340,7 +334,8 @@ def read_experiment(path: PathName) -> Experiment:
     results = beside.with_name(f"{beside.name}_results.jsonl")
     # Without games the program leaves that file empty.
     games = _RESULTS.read(results) if results.is_file() and results.stat().st_size else []
-    return Experiment(QueryFile({one: asked.query for one, asked in saved.queries.items()}), groups, answers, games)
+    queries = QueryFile({query_id: asked.query for query_id, asked in saved.queries.items()})
+    return Experiment(queries, _passages(documents, places), answers, games)
 
 
 RAGELO_EXPERIMENT = _EXPERIMENTS.format._replace(read=read_experiment, write=None)

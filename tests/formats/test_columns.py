@@ -24,7 +24,6 @@ from rubric_measures.formats.trec import (
     read_run,
     regular_qrels,
     regular_rankings,
-    spaced_ids,
 )
 from rubric_measures.measures.scoring import ranking_digest
 from rubric_measures.types import entities
@@ -145,29 +144,6 @@ def _line(**other: str) -> str:
     return " ".join(row.values()) + "\n"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        _line(score="2_0"),
-        _line(score="٣"),
-        _line(score="1\x1c"),
-        _line(rank="+1"),
-        _line() + _line(),
-        _line() + _line(query="q2") + _line(doc="b"),
-        _line() + _line(query="q2", tag="t"),
-        _line(doc="a\0b"),
-        _line(query="a" * 2000),
-        _line(doc="a\x1fb"),
-        _line().replace(" 1 s", "\n1 s"),
-        "# ir_metadata.start\n" + _line(),
-        "",
-        "\n\n",
-    ],
-)
-def test_a_doubt_leaves_the_file_to_the_careful_reader(text: str) -> None:
-    assert regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: len(ranked.scores), "x", []) is None
-
-
 def _many(rng: random.Random, count: int) -> dict[str, float]:
     names = [f"{rng.choice('abé')}{rng.randrange(10 ** rng.randint(2, 12))}" for _ in range(count)]
     return {name: round(rng.random() * 9, rng.choice([1, 6])) + rng.choice([0, 0, 1e-12]) for name in names}
@@ -217,18 +193,6 @@ def test_a_rank_disagrees_where_trec_eval_sees_a_higher_score_below(
     scores = {"d": (3, 0.5), "a": (1, 1.0), "c": (3, 0.25), "b": (2, 1 + 1e-12), "e": (4, 0.75)}
     path.write_text("".join(f"q Q0 {doc} {rank} {score} s\n" for doc, (rank, score) in scores.items()))
     assert read_run(path).rank_disagreements == expected
-
-
-def test_ids_with_spaces_are_found_as_files_have_them(tmp_path: Path) -> None:
-    path = tmp_path / "sys.run"
-    path.write_text("q Q0 my%20answer 1 2 s\nq Q0 b%25 2 1 s\n")
-    known = {"my answer": 3, "b%25": 5}
-    forms = spaced_ids(known)
-    index = DocRows({"q": {**known, **{written: known[doc_id] for written, doc_id in forms.items()}}})
-    read = map_runs(
-        [str(path)], lambda _, ranked: (ranked.rows[0].tolist(), ranked.digest(forms=forms)), indexes=[index]
-    )
-    assert list(read) == [("s", {"q": ([3, 5], ranking_digest(["my answer", "b%25"]))})]
 
 
 @pytest.mark.parametrize("workers", [1, 3, None])

@@ -34,14 +34,6 @@ def _write(folder: Path, text: str, name: str = "board.txt") -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["ir_measures", "tot", "rag4reports", "ranking", "jsonl"])
-def test_forms_of_several_runs_are_told_by_their_content(tmp_path: Path, form: Form) -> None:
-    write_leaderboard(tmp_path / "a", TABLE, form)
-    assert read_leaderboard(tmp_path / "a") == TABLE
-    write_leaderboard(tmp_path / "b", read_leaderboard(tmp_path / "a"), form)
-    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
-
-
 @pytest.mark.parametrize("form", ["trec_eval", "query"])
 def test_forms_of_one_run(tmp_path: Path, form: Form) -> None:
     table = LeaderboardTable(ROWS[:2])

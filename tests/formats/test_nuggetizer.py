@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import logging
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -16,31 +15,6 @@ from rubric_measures.formats.banks import NUGGETS, bank_of_entries
 from rubric_measures.formats.judged import ASSIGNMENTS as LINES
 from rubric_measures.formats.judged import NUGGETIZER, bank_of_judged, lines_of_grades, records_of_judged
 from rubric_measures.records.models import grade_of_items
-from rubric_measures.types.entities import make_item_id
-
-ASSIGNMENTS = [
-    {
-        "query": "who?",
-        "qid": "1",
-        "run_id": "a",
-        "answer_text": "Ada did.",
-        "response_length": 2,
-        "nuggets": [
-            {"text": "Ada", "importance": "vital", "assignment": "support", "reasoning": "it says so"},
-            {"text": "1843", "importance": "okay", "assignment": "partial_support"},
-            {"text": "notes", "importance": "okay", "assignment": "failed"},
-        ],
-        "own": {"x": [1, 2.5, None]},
-    },
-    {
-        "query": "who?",
-        "qid": "1",
-        "run_id": "b",
-        "answer_text": "",
-        "response_length": 0,
-        "nuggets": [{"text": "Ada", "importance": "vital", "assignment": "not_support"}],
-    },
-]
 
 
 def _write(folder: Path, rows: list[object], name: str = "file.jsonl") -> Path:
@@ -75,42 +49,6 @@ def test_a_line_without_a_run_is_of_the_run_that_the_file_is_named_after(tmp_pat
     for more in ((), ("--compat", "nuggetizer")):
         assert main(["leaderboard", str(path), "-m", "NuggetV", "--no-overall", *more]) == 0
         assert "concise.v2\t1.0000" in capsys.readouterr().out
-
-
-def test_the_nuggets_of_assignments_are_a_bank(tmp_path: Path) -> None:
-    bank = bank_of_judged(LINES.read(_write(tmp_path, ASSIGNMENTS)))
-    ids = [make_item_id("1", text) for text in ("Ada", "1843", "notes")]
-    assert [(item.item_id, item.importance) for item in bank.for_query("1")] == list(
-        zip(ids, ("vital", "okay", "okay"), strict=True)
-    )
-    assert bank.query_texts == {"1": "who?"}
-
-
-def test_records_rank_each_answer_for_its_run(tmp_path: Path) -> None:
-    (group,) = records_of_judged(LINES.read(_write(tmp_path, ASSIGNMENTS)))
-    assert group.query_id == "1"
-    assert [(passage.doc_id, passage.text) for passage in group.passages] == [("a", "Ada did."), ("b", "")]
-    assert [(ranking.method, ranking.rank) for ranking in group.passages[0].rankings] == [("a", 1)]
-    (entry,) = group.passages[0].exam_grades or []
-    assert grade_of_items(entry) == {make_item_id("1", "Ada"): 2, make_item_id("1", "1843"): 1}
-    assert entry.item_status == {make_item_id("1", "notes"): "failed"}
-    assert entry.prompt_info is not None and entry.prompt_info.prompt_class == "nuggets.assign"
-
-
-def test_grades_are_written_back_as_the_same_assignments(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    rows = [{key: value for key, value in ASSIGNMENTS[0].items() if key != "own"}]
-    rows[0]["nuggets"] = [{**one, "importance": "much"} for one in ASSIGNMENTS[0]["nuggets"]]
-    for nugget in rows[0]["nuggets"]:
-        nugget.pop("reasoning", None)
-    lines = LINES.read(_write(tmp_path, rows))
-    bank = bank_of_judged(lines)
-    grades = {("1", "a"): dict(zip((item.item_id for item in bank), (2, 1, None), strict=True))}
-    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        again = lines_of_grades(NUGGETIZER, bank, grades, {("1", "a"): "Ada did."}, {("1", "a"): "a"})
-    assert again == lines
-    assert "1 nuggets have no grade and were written as failed" in caplog.text
-    with pytest.raises(InputError, match="grade 5 has no label"):
-        lines_of_grades(NUGGETIZER, bank, {("1", "a"): {bank.for_query("1")[0].item_id: 5}}, {}, {("1", "a"): "a"})
 
 
 def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,3 +108,17 @@ def test_the_source_of_nuggets_goes_through_a_bank(tmp_path: Path) -> None:
     assert [item["info"] for item in items] == [{"source": "original"}, {"source": "post-edit"}]
     again = json.loads((tmp_path / "again.jsonl").read_text())["nuggets"]
     assert [nugget["source"] for nugget in again] == ["original", "post-edit"]
+
+
+def test_a_grade_without_a_label_is_refused_and_none_is_failed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nuggets = [{"text": "a", "importance": "vital"}, {"text": "b", "importance": "much"}]
+    bank = bank_of_entries(NUGGETS.read(_write(tmp_path, [{"qid": "1", "query": "who?", "nuggets": nuggets}])))
+    first, second = (item.item_id for item in bank)
+    [line] = lines_of_grades(NUGGETIZER, bank, {("1", "a"): {first: 2}}, {("1", "a"): "A b."}, {("1", "a"): "a"})
+    found = [(one.text, one.importance, one.label) for one in line.marks]
+    assert found == [("a", "vital", "support"), ("b", "much", "failed")] and line.response_length == 2
+    assert "1 nuggets have no grade and were written as failed" in caplog.text
+    with pytest.raises(InputError, match="grade 5 has no label"):
+        lines_of_grades(NUGGETIZER, bank, {("1", "a"): {second: 5}}, {}, {("1", "a"): "a"})

@@ -18,12 +18,6 @@ GAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", ["g.jsonl", "g.jsonl.gz"])
-def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
-    plain.GAMES.write(tmp_path / name, GAMES)
-    assert plain.GAMES.read(tmp_path / name) == GAMES
-
-
 def test_verdicts_of_assessors_are_marked(tmp_path: Path) -> None:
     plain.GAMES.write(tmp_path / "g.jsonl", GAMES)
     marked = [game.grader for game in _games([tmp_path / "g.jsonl"], assessors=True)[str(tmp_path / "g.jsonl")]]

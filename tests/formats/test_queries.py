@@ -123,10 +123,6 @@ def test_frames_and_mappings_are_queries() -> None:
     assert read_queries(pandas.DataFrame({"qid": [1, 2], "text": ["skin", "hair"]})) == {"1": "skin", "2": "hair"}
 
 
-def test_one_json_line_is_a_record(tmp_path: Path) -> None:
-    assert read_queries(put(tmp_path, '{"qid": "1", "query": "skin"}\n')) == {"1": "skin"}
-
-
 @pytest.mark.parametrize(
     "facets",
     ['{"T1": "Layers"}', '[{"heading_id": "T1", "heading": "Layers"}]', '[{"facet_id": "T1", "text": "Layers"}]'],
@@ -147,13 +143,6 @@ def test_repetitions_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert [message.partition(": ")[2] for message in caplog.messages] == [
         "1 of the queries repeat an earlier one; each is kept once",
     ]
-
-
-@pytest.mark.parametrize("name", ["q.json", "q.jsonl", "q.tsv", "q.tsv.gz", "q.json.gz"])
-def test_written_queries_are_read(tmp_path: Path, name: str) -> None:
-    queries = {"q1": "skin", "q/2 é %": "“two”"}
-    write_queries(tmp_path / name, QueryFile(queries))
-    assert read_queries(tmp_path / name) == queries
 
 
 CAR = {

@@ -11,16 +11,11 @@ from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.plain import (
-    RAGELO_ANSWERS,
     RAGELO_DOCUMENTS,
     RAGELO_GAMES,
     RAGELO_QUERIES,
 )
-from rubric_measures.formats.queries import QueryFile
-from rubric_measures.formats.reports import Answer
 from rubric_measures.types.entities import Preference
-
-LONG = 'She said: "yes",\nthen left. ' + "word " * 40_000
 
 
 def write(path: Path, text: str) -> Path:
@@ -36,20 +31,6 @@ def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
         Preference("1", "x", "y", "a", answer="long [[A]]"),
         Preference("1", "y", "x", None, "unparsed", "none"),
     ]
-
-
-def test_what_is_written_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "x.csv.gz"
-    queries = {"q1": "a, b", "q2": ' "quoted"\n'}
-    RAGELO_QUERIES.write(path, QueryFile(queries))
-    assert RAGELO_QUERIES.read(path).texts == queries
-    answers = [Answer("q1", "x", LONG), Answer("q1", "y", "")]
-    RAGELO_ANSWERS.write(path, answers)
-    assert RAGELO_ANSWERS.read(path) == answers
-    games = [Preference("q1", "x", "y", "tie", answer="[[C]]"), Preference("q1", "y", "x", None, "unparsed", "?")]
-    RAGELO_GAMES.write(path, games)
-    assert RAGELO_GAMES.read(path) == games
-    assert caplog.messages == []
 
 
 def test_documents_are_passages_to_grade(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from rubric_measures.formats.banks import BANK_CSV
 from rubric_measures.formats.base import head_of
 from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import QUERIES
-from rubric_measures.formats.specs import Field, Spec, number, text, whole
+from rubric_measures.formats.specs import Field, Spec, number, text
 from rubric_measures.formats.tables import rows_of
 
 # As a format of another package says it.
@@ -80,18 +80,6 @@ def test_whole_numbers_of_many_digits(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"n\.jsonl:1: n: expected a number; found '999"):
         NUMBERED.read(tmp_path / "n.jsonl")
     assert [text(one) for one in (2, 2.0, 2.5, -0.0, 1e16)] == ["2", "2", "2.5", "0", "10000000000000000"]
-
-
-@pytest.mark.parametrize(
-    "value", ["--5", "-", "", "1.5", "1e3", "1.", 1.5, 10**9, "1234567890", True, None, float("inf")]
-)
-def test_what_is_no_whole_number(value: Any) -> None:
-    with pytest.raises(ValueError, match=r"^expected a whole number$"):
-        whole(value)
-
-
-def test_whole_numbers() -> None:
-    assert [whole(one) for one in (3, 3.0, "3", " -3 ", "3.0", "3.00", "-123456789")] == [3, 3, 3, -3, 3, 3, -123456789]
 
 
 def test_parquet_without_its_extra_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

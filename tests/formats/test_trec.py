@@ -1,10 +1,8 @@
 """Tests of TREC runs and qrels: the one sort, both reading paths, what is refused, what is said, identity."""
 
 import importlib.util
-import io
 import logging
 import os
-import random
 import threading
 from pathlib import Path
 
@@ -14,17 +12,14 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.trec import (
-    QueryQrels,
-    map_qrels,
     map_runs,
     read_qrels,
     read_run,
-    regular_rankings,
     write_qrels,
     write_runs,
 )
 from rubric_measures.records.models import load_graded
-from rubric_measures.types.entities import Qrel, Ranking, Run, make_run
+from rubric_measures.types.entities import Qrel, Run, make_run
 
 
 def _write(folder: Path, text: str, name: str = "sys.run") -> Path:
@@ -39,18 +34,7 @@ def _rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
     }
 
 
-def _fast_rankings(text: str) -> tuple[str, dict[str, tuple[Ranking, int]]] | None:
-    return regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: ranked.ranking(), "x", [])
-
-
 REGULAR = "q1 Q0 d1 1 3.5 sys\nq1 Q0 d2 2 2 sys\nq2 Q0 d9 1 1e-3 sys\n"
-
-
-def test_reads_a_regular_run(tmp_path: Path) -> None:
-    assert _fast_rankings(REGULAR) is not None
-    run = read_run(_write(tmp_path, REGULAR))
-    assert run.run_id == "sys"
-    assert _rankings(run) == {"q1": [("d1", 3.5), ("d2", 2.0)], "q2": [("d9", 0.001)]}
 
 
 @pytest.mark.parametrize(
@@ -99,11 +83,6 @@ def test_a_run_without_one_tag_is_called_after_its_file(tmp_path: Path, caplog: 
     assert len(caplog.records) == 2
 
 
-def test_scores_whose_sum_overflows_are_read(tmp_path: Path) -> None:
-    run = read_run(_write(tmp_path, "q1 Q0 b 1 1.7e308 s\nq1 Q0 a 2 1.6e308 s\n"))
-    assert run.rankings["q1"].scores == [1.7e308, 1.6e308]
-
-
 def test_a_document_id_may_hold_a_non_ascii_space(tmp_path: Path) -> None:
     run = read_run(_write(tmp_path, "q1 Q0 a\u00a0b/%#é 1 1 s\n"))
     assert run.rankings["q1"].doc_ids == ["a\u00a0b/%#é"]
@@ -136,19 +115,6 @@ def test_qrels_keep_the_iteration_and_count_repeats(tmp_path: Path, caplog: pyte
     assert read_qrels(tmp_path / "out.qrels") == qrels
 
 
-def test_only_what_is_taken_of_a_query_is_kept(tmp_path: Path) -> None:
-    run = _write(tmp_path, "q2 Q0 a 1 1 s\nq1 Q0 c 1 3 s\nq1 Q0 b 2 2 s\n")
-    assert list(map_runs([str(run)], lambda query_id, ranked: (query_id, ranked.docs.strings()[0]))) == [
-        ("s", {"q2": ("q2", "a"), "q1": ("q1", "c")})
-    ]
-    # The lines of q1 are parted, so the careful reader has to read them.
-    parted = _write(tmp_path, "q1 0 a 1\nq2 0 a 2\nq1 x b 3\n")
-    assert map_qrels(parted, lambda columns: columns) == {
-        "q1": QueryQrels("q1", ["a", "b"], [1, 3], ["0", "x"]),
-        "q2": QueryQrels("q2", ["a"], [2], ["0"]),
-    }
-
-
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -158,21 +124,6 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     writer.start()
     assert list(read_run(pipe).rankings) == ["q1", "q2"]
     writer.join()
-
-
-def test_real_runs_and_judgments_are_read() -> None:
-    shared = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
-    if not (shared / "dl19").is_dir():
-        pytest.skip("the public data are not here")
-    qrels = read_qrels(shared / "dl19" / "qrels.dl19-passage.txt.gz")
-    assert (len(qrels), len({qrel.query_id for qrel in qrels})) == (9260, 43)
-    run = read_run(shared / "dl19" / "dl19.REP_LLAMA.top100.run.gz")
-    assert (len(run.rankings), sum(map(len, run.rankings.values()))) == (43, 4300)
-    ties = [len(ranking) - len(set(ranking.scores)) for ranking in run.rankings.values()]
-    assert sum(ties) > 1000
-    shuffled = [(q, d, s) for q, ranking in _rankings(run).items() for d, s in ranking]
-    random.Random(0).shuffle(shuffled)
-    assert make_run(run.run_id, shuffled).rankings == run.rankings
 
 
 RUN_TABLE = "qid,docno,score,rank\nq1,a,1.25,1\nq1,b,0.5,0\nq2,c,3,0\n"
