@@ -415,9 +415,9 @@ def content_of(path: str) -> str:
             if spec.recognise(head):
                 return content
         # The module of these two takes longer to import than most boards to score.
-        if head.has(b"report", b"judgments"):
+        if {"report", "judgments"} <= head.object.keys():
             return "argue judgments"
-        if head.has(b"sentences", b"run_id"):
+        if {"sentences", "run_id"} <= head.object.keys():
             return "support"
     return "judgments" if added_format(path) is None else "added"
 

@@ -65,8 +65,8 @@ def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
     """
     name = path_name(path)
     if peek_head(path).lstrip()[:1] not in (b"{", b"["):
-        is_questions = name != "-" and QUESTION_RUNS.recognise(head_of(path))
-        return QUESTION_RUNS.read(path) if is_questions else _PLAIN.read(path)
+        is_empty = not peek_head(path).strip()
+        return (_PLAIN if is_empty or not QUESTION_RUNS.recognise(head_of(path)) else QUESTION_RUNS).read(path)
     rows: Iterator[tuple[int, bytes]] = report_texts(name)
     first = next(rows, None)
     if first is None:

@@ -42,6 +42,7 @@ from rubric_measures.formats.specs import (
     one_of,
     same,
     text,
+    words,
 )
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
@@ -635,12 +636,6 @@ def _stripped(value: Any) -> str:
     return text(value).strip()
 
 
-def _words(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("expected a text")
-    return value.strip()
-
-
 def _parted(value: Any) -> list[str]:
     """Answers as a list, as JSON, or parted by `|`."""
     if isinstance(value, list):
@@ -711,7 +706,7 @@ BANK_CSV = _bank(
     "bank:csv", "test bank as a table, an item a row (.csv, .tsv)", forms=("csv", "tsv"),
     fields=(
         Field("query_id", QUERY_IDS, ident), Field("item_id", ("item_id", "nugget_id", "question_id"), _stripped, None),
-        Field("text", tuple(_ITEM_TEXTS), _words, PRESENT),
+        Field("text", tuple(_ITEM_TEXTS), lambda value: words(value).strip(), PRESENT),
         Field("kind", ("kind",), one_of({kind: kind for kind in _KINDS}), _usual_kind), _IMPORTANCE, _WEIGHT,
         Field("facet_id", ("facet",), _stripped, None),
         Field("gold_answers", ("gold_answers",), _parted, None, _joined),
@@ -914,17 +909,9 @@ NUGGET_BANK = _bank(
 )  # fmt: skip
 
 
-def _topic(columns: Set[str]) -> Any:
-    if "nugget_dict" in columns:
-        raise FormatError(
-            "is a preload of RAGTIME's annotation tool, which names no query: give {query id: [questions]} instead"
-        )
-    return REQUIRED
-
-
 NUGGET_LISTS = _bank(
     "nugget-lists", "lists of nuggets, TREC RAGTIME 2026", what="nugget banks", key=("query_id",),
-    kind="question", fields=(Field("query_id", ("metadata.topic_id",), default=_topic), _LISTED), adapt=_as_lists,
+    kind="question", fields=(Field("query_id", ("metadata.topic_id",)), _LISTED), adapt=_as_lists,
     told=lambda head: isinstance(head.row.get("nugget_bank"), list) or "nugget_dict" in head.row,
 )  # fmt: skip
 

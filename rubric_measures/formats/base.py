@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from msgspec import Struct
 
 from rubric_measures.base.errors import FormatError, InputError, warn
-from rubric_measures.base.files import atomic_writer, check_readable_twice, open_binary, path_name
+from rubric_measures.base.files import atomic_writer, check_readable_twice, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import json_at, parse_json
 
 PathName: TypeAlias = str | os.PathLike[str]
@@ -84,10 +84,6 @@ class Head(Struct, frozen=True, dict=True):
             return dict(json_at(text)[0])
         except (ValueError, RecursionError):
             return {}
-
-    def has(self, *keys: bytes) -> bool:
-        """Whether the first line begins a JSON object and names all these keys."""
-        return self.first.lstrip().startswith(b"{") and all(b'"%b"' % key in self.first for key in keys)
 
     @property
     def goes_on(self) -> bool:
@@ -170,13 +166,17 @@ def is_number(token: str) -> bool:
 
 
 def head_of(path: PathName) -> Head:
-    """The beginning of a file.
+    """The beginning of a file; standard input can be read after it.
 
     Raises:
         InputError: the file cannot be opened, or is a pipe, which can be read once only.
         FormatError: it is empty.
     """
     name = path_name(path)
+    if name == "-":
+        # It can be read after that.
+        first, _, rest = peek_head(name).lstrip().partition(b"\n")
+        return Head(name, first, rest)
     check_readable_twice(name)
     with open_binary(path) as stream:
         first = stream.read(3).removeprefix(b"\xef\xbb\xbf") + stream.readline(1 << 24)

@@ -465,14 +465,10 @@ def _by_id(docs: Tokens, order: Ints, values: NDArray[Any], edges: Ints, depths:
     while True:
         again = np.flatnonzero(np.append(same, False) | np.append(False, same))
         left, groups = left[again], np.cumsum(np.append(True, ~same))[again].view(np.uint64)
-        if not len(left):
+        if not len(left) or done > longest:
             return order
         lines = order[left]
         lengths = docs.ends[lines] - docs.starts[lines] - done
-        if done > longest:
-            # Some ids differ by NULs at their end alone.
-            order[left] = lines[np.lexsort((-lengths, groups))]
-            return order
         word = windows[np.minimum(docs.starts[lines] + done, len(windows) - 1)].view("<u8").byteswap()
         keys = groups << higher | ~(word & _KEPT.take(lengths, mode="clip")) >> shift
         by = np.argsort(keys)

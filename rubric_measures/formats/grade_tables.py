@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, path_name, peek_head
-from rubric_measures.formats.base import Head, given, head_of
+from rubric_measures.formats.base import given, head_of
 from rubric_measures.formats.specs import (
     COLUMN,
     DOC_IDS,
@@ -119,11 +119,7 @@ def is_grade_table(path: str | os.PathLike[str]) -> bool:
         InputError: the file cannot be opened.
     """
     # A line of graded records may be as long as a file.
-    start = b"" if begins_records(path) else peek_head(path).lstrip()
-    if path_name(path) != "-":
-        return bool(start) and GRADES.recognise(head_of(path))
-    first, _, rest = start.partition(b"\n")
-    return GRADES.recognise(Head("-", first, rest))
+    return not begins_records(path) and bool(peek_head(path).strip()) and GRADES.recognise(head_of(path))
 
 
 def grader_of(row: GradeRow) -> str:

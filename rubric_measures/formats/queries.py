@@ -34,6 +34,7 @@ from rubric_measures.formats.specs import (
     Spec,
     ident,
     whole,
+    words,
 )
 from rubric_measures.formats.tables import Cells, Rows
 
@@ -103,20 +104,13 @@ def join_queries(files: Iterable[QueryFile]) -> QueryFile:
     return QueryFile(texts, facets, of_queries, {key: further[key] for key in facets if further[key]})
 
 
-def _words(value: Any) -> str:
-    """A text: a number in its place tells another kind of file."""
-    if not isinstance(value, str):
-        raise ValueError("expected a text")
-    return value
-
-
 def _most(value: Any) -> int:
     if (found := whole(value)) < 1:
         raise ValueError("expected a whole number above 0")
     return found
 
 
-_FACETS = Inside({"": (Field("facet_id", FACET_IDS, _words), Field("text", FACET_TEXTS, _words, PRESENT))})
+_FACETS = Inside({"": (Field("facet_id", FACET_IDS, words), Field("text", FACET_TEXTS, words, PRESENT))})
 
 
 def _facets(value: Any) -> list[Row]:
@@ -168,7 +162,7 @@ _LIMITS = ("limit", "word_limit")
 _SPEC = Spec(
     kind="queries", description="queries: .json, .jsonl or .tsv by name", what="queries",
     fields=(
-        Field("query_id", (*QUERY_IDS, *ANY_IDS), ident), Field("text", QUERY_TEXTS, _words, PRESENT),
+        Field("query_id", (*QUERY_IDS, *ANY_IDS), ident), Field("text", QUERY_TEXTS, words, PRESENT),
         Field("facets", ("facets", "query_facets"), _facets, None, _written_facets),
         Field("limit", ("limit",), _most, None), Field("word_limit", ("word_limit",), _most, None),
     ),

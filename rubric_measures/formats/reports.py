@@ -404,11 +404,9 @@ def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:
     """
     for report in reports:
         for item_id, entry in report.item_grades().items():
-            ids, reply = (report.query_id, report.run_name, entry.grade, item_id), entry.reasoning or ""
-            if entry.grade is not None:
-                yield Grade(*ids, "graded", reply)
-            else:
-                yield Grade(*ids, "failed", reply, note="no grade in evaldata.nugget_grades")
+            note = "" if entry.grade is not None else "no grade in evaldata.nugget_grades"
+            ids = report.query_id, report.run_name, entry.grade, item_id
+            yield Grade(*ids, "failed" if note else "graded", entry.reasoning or "", note=note)
 
 
 REPORTS = REPORT_LINES.format._replace(read=read_reports)

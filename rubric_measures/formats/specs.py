@@ -97,6 +97,13 @@ def text(value: Any) -> str:
     raise ValueError("expected a text")
 
 
+def words(value: Any) -> str:
+    """A text; a number in its place tells another kind of file."""
+    if not isinstance(value, str):
+        raise ValueError("expected a text")
+    return value
+
+
 def ident(value: Any) -> str:
     """An id: a text that is not blank, without blanks around it."""
     found = text(value).strip()

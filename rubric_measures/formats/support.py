@@ -110,7 +110,7 @@ class SupportAnswer(JsonRecord, frozen=True, kw_only=True):
 _LINES = RecordLines(
     kind="support labels", description="answers with labels of what their citations support (TREC RAG)",
     what="labelled answers", type=SupportAnswer, key=attrgetter("key"), choices=("2", "1", "0", "-1"), is_lenient=True,
-    recognise=lambda head: head.has(b"sentences", b"run_id"),
+    recognise=lambda head: {"sentences", "run_id"} <= head.object.keys(),
 )  # fmt: skip
 
 
@@ -540,7 +540,7 @@ class ArgueReport(JsonRecord, frozen=True, kw_only=True):
 
 ARGUE = RecordLines(
     kind="argue judgments", description="judgments of reports, Auto-ARGUE", what="judgments of reports",
-    type=ArgueReport, key=attrgetter("key"), recognise=lambda head: head.has(b"report", b"judgments"),
+    type=ArgueReport, key=attrgetter("key"), recognise=lambda head: {"report", "judgments"} <= head.object.keys(),
 )  # fmt: skip
 
 Scores: TypeAlias = Mapping[tuple[str, str, str], float]

@@ -43,7 +43,7 @@ from rubric_measures.base.files import (
     paused_collector,
     peek_head,
 )
-from rubric_measures.formats.base import Format, Head, PathName, is_number
+from rubric_measures.formats.base import Format, Head, PathName, head_of, is_number
 from rubric_measures.types.entities import Gap, Qrel, Ranking, RankNotes, Run, by_rank, put_in_order
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
@@ -234,13 +234,12 @@ def is_run_table(path: PathName) -> bool:
         InputError: the file cannot be opened.
     """
     head = peek_head(path).lstrip()
-    first, _, rest = head.partition(b"\n")
     # Each such table names its scores; the spec takes its time to import.
-    if not head.startswith(b"PAR1") and b"score" not in first.lower():
+    if not head.startswith(b"PAR1") and b"score" not in head.partition(b"\n")[0].lower():
         return False
     from rubric_measures.formats.specs import RUN_TABLE
 
-    return RUN_TABLE.recognise(Head(path_name(path), first, rest))
+    return RUN_TABLE.recognise(head_of(path))
 
 
 def tabled_rankings(

@@ -105,7 +105,7 @@ def test_further_columns_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ('{"query_id": "q1", "texts": "Why?"}\n', ":1: text: is no test bank (expected text or question_text"),
         ("query_id,question,answer\nq1,Why?,So.\n", ":2: is no test bank (may be answers, or a bank: of a bank call"),
         ("query_id,question_text,nugget_text\nq1,Why?,\n", ":2: kind: expected kind; found 'query_id'"),
-        ('{"nugget_dict": {"Why?": {"So.": []}}}', ":1: is a preload of RAGTIME's annotation tool"),
+        ('{"nugget_dict": {"Why?": {"So.": []}}}', ":1: metadata.topic_id: expected metadata.topic_id"),
         ('{"a": 1}\n', ": text: is no test bank (expected a text; found '1')"),
     ],
 )  # fmt: skip
