@@ -53,7 +53,7 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and "_" not in text and "n" not in text and "i" not in text
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=250)
 @given(st.lists(_WRITTEN, min_size=1, max_size=8))
 def test_numbers_are_those_that_python_reads_to_the_last_bit(texts: list[str]) -> None:
     tokens = Tokens.of([text.encode() for text in texts])
@@ -70,7 +70,7 @@ def test_numbers_are_those_that_python_reads_to_the_last_bit(texts: list[str]) -
 
 def test_numbers_of_17_digits_are_rounded_as_python_rounds_them() -> None:
     rng = random.Random(3)
-    texts = [repr(rng.choice([rng.random(), rng.gauss(0, 30), rng.random() * 1e-3])) for _ in range(20_000)]
+    texts = [repr(rng.choice([rng.random(), rng.gauss(0, 30), rng.random() * 1e-3])) for _ in range(8_000)]
     # Halfway between two floats, and a digit above and below.
     texts += [
         "9007199254740993",
@@ -132,11 +132,11 @@ def test_files_of_any_shape_are_read_as_the_careful_reader_reads_them(
 ) -> None:
     rng = random.Random(piece)
     read = 0
-    for _ in range(150):
+    for _ in range(100):
         fast, careful = _both(_run_text(rng), piece, monkeypatch)
         assert fast in (careful, None)
         read += fast is not None
-    assert read > 75
+    assert read > 50
 
 
 def _line(**other: str) -> str:
@@ -256,11 +256,11 @@ def test_qrels_of_any_shape_are_read_as_the_careful_reader_reads_them(
     monkeypatch.setattr(columns, "_PIECE", piece)
     rng = random.Random(piece)
     read = 0
-    for _ in range(150):
+    for _ in range(100):
         text = _qrels_text(rng)
         fast = regular_qrels(io.BytesIO(text.encode()), lambda rows: rows)
         if fast is not None:
             rows = [Qrel(q, d, r, i) for q, *rest in fast.values() for d, r, i in zip(*rest, strict=True)]
             assert list(map(repr, rows)) == list(map(repr, checked_qrels(text, "x")))
             read += 1
-    assert read > 75
+    assert read > 50

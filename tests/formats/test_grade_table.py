@@ -13,12 +13,10 @@ import rubric_measures
 from rubric_measures import Draws
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.corpora.collections import example_folder
-from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.measures.grades import all_rows
 from rubric_measures.records.models import load_graded
-from tests.example_records import RECORDS, grade_set, passage, write_lines
+from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 
 COLUMNS = ["query_id", "doc_id", "run_id", "rank", "item_id", "text", "grade", "status", "grader", "prompt_class"]
 
@@ -28,21 +26,46 @@ def rows_of(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
         return list(csv.DictReader(stream, delimiter=delimiter))
 
 
-def test_grades_are_one_table(tmp_path: Path) -> None:
-    example = example_folder()
-    output = tmp_path / "grades.csv"
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_grades_are_one_table_that_is_read_again(tmp_path: Path, ending: str) -> None:
+    if ending == "parquet":
+        # Newer versions of pyarrow refuse the oldest numpy that we take.
+        pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+    folder = write_all(tmp_path)
+    records, bank, table = str(folder / "graded.jsonl.gz"), str(folder / "bank.jsonl"), tmp_path / f"grades.{ending}"
     # The ending says what is wanted; a bank gives the texts.
-    asked = ["convert", str(example / "graded.jsonl.gz"), "--bank", str(example / "questions.jsonl")]
-    assert main([*asked, "-o", str(output)]) == 0
-    rows = rows_of(output)
-    assert list(rows[0]) == [*COLUMNS, "reason"]
-    one = next(row for row in rows if row["run_id"] == "bm25" and row["rank"] == "1")
-    assert one["text"] and float(one["grade"]) in range(6) and one["status"] == "graded"
-    # Each document has each grade once a run.
-    keys = [tuple(row[name] for name in COLUMNS if name not in ("text", "grade", "status", "rank")) for row in rows]
-    assert len(set(keys)) == len(keys)
-    assert main([*asked, "--to", "csv", "-o", str(tmp_path / "grades.tsv")]) == 0
-    assert rows_of(tmp_path / "grades.tsv", "\t") == rows
+    assert main(["convert", records, "--bank", bank, "--to", "csv", "-o", str(table)]) == 0
+    if ending in ("csv", "tsv"):
+        rows = rows_of(table, "," if ending == "csv" else "\t")
+        assert list(rows[0]) == [*COLUMNS, "reason"]
+        shown = [(row["doc_id"], row["run_id"], row["rank"], row["item_id"], row["text"], row["grade"]) for row in rows]
+        assert shown[3:5] == [
+            ("d2", "one", "2", "q1/a", "What is a?", "0"), ("d2", "one", "2", "q1/b", "What is b?", "5")
+        ]  # fmt: skip
+        # Each document has each grade once a run.
+        assert len(rows) == 10
+    theirs, ours = rubric_measures.load(records, bank), rubric_measures.load(table, bank)
+    assert {key: sorted(all_rows(one)) for key, one in ours.queries.items()} == {
+        key: sorted(all_rows(one)) for key, one in theirs.queries.items()
+    }
+    assert ours.scale == theirs.scale
+    boards = [rubric_measures.score(grades, measures="RubricCover@5") for grades in (theirs, ours)]
+    assert boards[0].values == boards[1].values
+    # And written again it is the same file.
+    assert main(["convert", str(table), "--to", "csv", "-o", str(tmp_path / f"again.{ending}")]) == 0
+    assert ending == "parquet" or (tmp_path / f"again.{ending}").read_bytes() == table.read_bytes()
+    assert ending != "parquet" or main(["convert", records, "--to", "parquet", "-o", "-"]) == 2
+
+
+def test_grade_sets_of_one_prompt_class_stay_apart_in_a_table(tmp_path: Path) -> None:
+    sets = [grade_set({"q1/a": 1}), grade_set({"q1/n": 0}, kind="nugget")]
+    write_lines(tmp_path / "records.jsonl", [["q1", [passage("q1", "d1", sets)]]])
+    assert main(["convert", str(tmp_path / "records.jsonl"), "-o", str(tmp_path / "t.csv")]) == 0
+    prompt = "QuestionSelfRatedUnanswerablePromptWithChoices"
+    found = {row["prompt_class"] for row in rows_of(tmp_path / "t.csv")}
+    assert found == {f"{prompt} (nugget)", f"{prompt} (question)"}
+    with pytest.raises(InputError, match="several grade sets are left"):
+        rubric_measures.load(tmp_path / "t.csv")
 
 
 def test_failed_grades_and_documents_without_a_run_are_rows(tmp_path: Path) -> None:
@@ -81,17 +104,6 @@ def test_assigned_nuggets_and_item_qrels_are_such_a_table(tmp_path: Path) -> Non
     assert main(["convert", str(tmp_path / "items.qrels"), *more, "-o", str(tmp_path / "items.csv")]) == 0
     found = [(row["doc_id"], row["item_id"], row["grade"], row["grader"]) for row in rows_of(tmp_path / "items.csv")]
     assert found == [("d1", "a", "4", "judge"), ("d1", "b", "0", "judge")]
-
-
-def test_parquet(tmp_path: Path) -> None:
-    # Newer versions of pyarrow refuse the oldest numpy that we take.
-    parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
-    records = str(example_folder() / "graded.jsonl.gz")
-    assert main(["convert", records, "-o", str(tmp_path / "g.parquet")]) == 0
-    assert main(["convert", records, "-o", str(tmp_path / "g.csv")]) == 0
-    table = parquet.read_table(tmp_path / "g.parquet")
-    assert table.num_rows == len(rows_of(tmp_path / "g.csv")) and str(table.schema.field("grade").type) == "double"
-    assert main(["convert", records, "--to", "parquet", "-o", "-"]) == 2
 
 
 JUDGED = """question_id,passage_id,criterion,score,judge_model
@@ -175,26 +187,6 @@ def test_qrels_of_beir_are_such_a_table(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t31715818\t1\n3\t14717500\t1\n", encoding="utf-8")
     assert main(["qrels", str(tmp_path / "test.tsv")]) == 0
     assert capsys.readouterr().out == "1 0 31715818 1\n3 0 14717500 1\n"
-
-
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
-def test_what_is_written_is_read_again(tmp_path: Path, ending: str) -> None:
-    if ending == "parquet":
-        pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
-    example = example_folder()
-    records, bank = str(example / "graded.jsonl.gz"), str(example / "questions.jsonl")
-    table = tmp_path / f"grades.{ending}"
-    assert main(["convert", records, "--bank", bank, "--to", "csv", "-o", str(table)]) == 0
-    theirs, ours = rubric_measures.load(records, bank), rubric_measures.load(table, bank)
-    assert {key: sorted(all_rows(one)) for key, one in ours.queries.items()} == {
-        key: sorted(all_rows(one)) for key, one in theirs.queries.items()
-    }
-    assert ours.scale == theirs.scale
-    boards = [rubric_measures.score(grades, measures="RubricCover@5") for grades in (theirs, ours)]
-    assert boards[0].values == boards[1].values
-    # And written again it is the same file.
-    assert main(["convert", str(table), "--to", "csv", "-o", str(tmp_path / f"again.{ending}")]) == 0
-    assert ending == "parquet" or (tmp_path / f"again.{ending}").read_bytes() == table.read_bytes()
 
 
 def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,16 +284,6 @@ def test_a_row_number_is_no_document_and_a_document_has_one_rank(tmp_path: Path)
     (tmp_path / "r.csv").write_text(f"query_id,doc_id,run_id,rank,item_id,grade\n{rows}")
     with pytest.raises(InputError, match="document 'd1', run 'r': has the ranks 1 and 7; keep one"):
         rubric_measures.score(rubric_measures.load(tmp_path / "r.csv", grader="scale=0-1"), measures="RubricCover@5")
-
-
-def test_grade_sets_of_one_prompt_class_stay_apart_in_a_table(tmp_path: Path) -> None:
-    table = tmp_path / "t.csv"
-    convert_files([example_folder() / "graded.jsonl.gz"], table)
-    with table.open(newline="") as stream:
-        prompts = {row["prompt_class"] for row in csv.DictReader(stream)}
-    assert prompts == {"LexicalCoverage (nugget)", "LexicalCoverage (question)"}
-    with pytest.raises(InputError, match="several grade sets are left"):
-        rubric_measures.load(table)
 
 
 def test_a_reason_that_looks_like_a_formula_is_guarded_and_comes_back(tmp_path: Path) -> None:

@@ -110,9 +110,7 @@ def test_the_source_of_nuggets_goes_through_a_bank(tmp_path: Path) -> None:
     assert [nugget["source"] for nugget in again] == ["original", "post-edit"]
 
 
-def test_a_grade_without_a_label_is_refused_and_none_is_failed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_grade_without_a_label_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     nuggets = [{"text": "a", "importance": "vital"}, {"text": "b", "importance": "much"}]
     bank = bank_of_entries(NUGGETS.read(_write(tmp_path, [{"qid": "1", "query": "who?", "nuggets": nuggets}])))
     first, second = (item.item_id for item in bank)
