@@ -479,7 +479,7 @@ class GradingEngine:
             for maker in makers:
                 maker.style.asker.told = trial.note
         plans = [self.needed.plan(maker.style, bank) for maker in makers] if self.needed is not None else []
-        run = _Run(self, bank, makers, plans, report)
+        run = _Ongoing(self, bank, makers, plans, report)
         jobs = trial.watched(run.jobs(groups))
         for (group, which), made in self.runner.run(jobs, report.run, lambda: trial.waits() or run.line.is_long()):
             for number, outcomes in made:
@@ -511,7 +511,7 @@ class GradingEngine:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Ongoing:
     """One run of an engine: jobs out, and the records of queries that are done."""
 
     engine: GradingEngine
