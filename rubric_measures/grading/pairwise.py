@@ -22,7 +22,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError, warn
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
@@ -188,46 +188,13 @@ def references_of_records(
     return found
 
 
-def references_of_collection(source: str | Path, level: int = 2) -> dict[str, tuple[Reference, ...]]:
-    """The relevant documents of each query of a collection by its judgments, best label first, then by id.
-
-    Args:
-        source: a folder, a file, or an ir_datasets id; see `load_collection`.
-        level: the lowest label that is shown.
-
-    Raises:
-        InputError: there is no such collection, or it has no documents or no judgments.
-    """
-    from rubric_measures.corpora.collections import load_collection
-
-    collection = load_collection(source)
-    if not collection.has_docs() or not collection.judgments:
-        raise InputError(f"{source}: has no documents with judgments")
-    labels: dict[str, dict[str, float]] = {}
-    for row in collection.judgments:
-        if row.relevance >= level:
-            of_query = labels.setdefault(row.query_id, {})
-            of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
-    wanted = sorted({doc_id for of_query in labels.values() for doc_id in of_query})
-    texts = {doc_id: str(one.default_text()) for doc_id, one in collection.docs_store().get_many(wanted).items()}
-    warn("%s: %d relevant documents have no text and are not shown", source, len(wanted) - len(texts))
-    return {
-        query_id: tuple(
-            Reference(doc_id, texts[doc_id], label)
-            for doc_id, label in sorted(of_query.items(), key=lambda pair: (-pair[1], pair[0]))
-            if doc_id in texts
-        )
-        for query_id, of_query in sorted(labels.items())
-    }
-
-
 def load_references(
     source: str | Path, level: int = 2, wanted: Grader | None = None
 ) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query: of graded records with their annotations, or of a collection.
 
     Args:
-        source: a file of graded records (see `references_of_records`), or what `references_of_collection` takes.
+        source: a file of graded records, or a collection with judgments: a folder, a file, or an ir_datasets id.
         level: the lowest label that is shown.
         wanted: whose direct labels of records count; needed where there are those of several.
 
@@ -235,9 +202,17 @@ def load_references(
         InputError: the source cannot be read, or no document has such a label.
     """
     if Path(source).is_file() and peek_head(source).lstrip().startswith(b"["):
-        found = references_of_records(load_graded(source), level, wanted)
+        groups: Iterable[QueryPassages] = load_graded(source)
     else:
-        found = references_of_collection(source, level)
+        from rubric_measures.corpora.collections import load_collection
+        from rubric_measures.corpora.pooling import pool
+
+        known = load_collection(source)
+        if not known.has_docs() or not known.judgments:
+            raise InputError(f"{source}: has no documents with judgments")
+        relevant = [row for row in known.judgments if row.relevance >= level]
+        groups = pool(docs=known.docs_store(), judgments=relevant, judged=True, missing="skip") if relevant else ()
+    found = references_of_records(groups, level, wanted)
     if not any(found.values()):
         raise InputError(f"{source}: no document has a label of {level} or more")
     return found

@@ -18,9 +18,9 @@ from rubric_measures.grading.pairwise import (
     Game,
     Reference,
     answers_by_query,
+    load_references,
     pair_games,
     play,
-    references_of_collection,
     references_of_records,
 )
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
@@ -242,12 +242,12 @@ def test_references_of_records_take_labels_of_a_model_before_judgments() -> None
 
 
 def test_references_of_a_collection_are_its_judged_documents() -> None:
-    found = references_of_collection(EXAMPLE)
+    found = load_references(EXAMPLE)
     assert len(found) == 9
     labels = [one.label for one in found["q01"]]
     assert labels == sorted(labels, reverse=True) and min(labels) >= 2
     assert all(one.text for shown in found.values() for one in shown)
-    assert json.dumps(references_of_collection(EXAMPLE, 3)) != json.dumps(found)
+    assert json.dumps(load_references(EXAMPLE, 3)) != json.dumps(found)
 
 
 def test_a_prompt_of_ones_own_compares_answers(tmp_path: Path) -> None:
