@@ -44,9 +44,8 @@ from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.grading.asking import UNREAD, Asking
-from rubric_measures.grading.estimate import Estimate, GradingPlan
 from rubric_measures.grading.generation import reference_sentences
-from rubric_measures.grading.grader import GradingReport, default_prompts
+from rubric_measures.grading.grader import Estimate, GradingPlan, GradingReport, default_prompts
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure

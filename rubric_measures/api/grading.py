@@ -64,7 +64,7 @@ from rubric_measures.types.entities import Run, TestBank
 if TYPE_CHECKING:
     from rubric_measures.api.loading import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.grading.estimate import GradingPlan
+    from rubric_measures.grading.grader import GradingPlan
     from rubric_measures.grading.lazy import NeededFor
     from rubric_measures.grading.recording import BankChange
     from rubric_measures.measures.measure import Measures
@@ -549,8 +549,15 @@ class _Grading:
             needed: what the grades are for.
             citations: how many of a sentence are judged.
         """
-        from rubric_measures.grading.estimate import estimate, make_manifest, write_manifest
-        from rubric_measures.grading.grader import GradingEngine, GradingReport, note_amended, note_report
+        from rubric_measures.grading.grader import (
+            GradingEngine,
+            GradingReport,
+            estimate,
+            make_manifest,
+            note_amended,
+            note_report,
+            write_manifest,
+        )
         from rubric_measures.grading.recording import cells_where
 
         if where is None:
@@ -887,8 +894,7 @@ def run_canaries(
         GradingError: the model cannot be used.
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
-    from rubric_measures.grading.estimate import estimate
-    from rubric_measures.grading.grader import GradingEngine, GradingReport
+    from rubric_measures.grading.grader import GradingEngine, GradingReport, estimate
     from rubric_measures.prompts.library import load_prompt
     from rubric_measures.verification.graders import build_canaries, canary_report
     from rubric_measures.verification.sections import canary_sections

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from rubric_measures.corpora.assigned import AssignedAnswers
-    from rubric_measures.grading.estimate import GradingPlan
-    from rubric_measures.grading.grader import GradingReport
+    from rubric_measures.grading.grader import GradingPlan, GradingReport
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.loading import RecordQuery
     from rubric_measures.records.models import QueryPassages

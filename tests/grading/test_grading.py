@@ -11,8 +11,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.grading.asking import Asking
-from rubric_measures.grading.estimate import make_manifest
-from rubric_measures.grading.grader import GradingEngine, GradingReport
+from rubric_measures.grading.grader import GradingEngine, GradingReport, make_manifest
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.replies import ReplyCache
