@@ -244,10 +244,8 @@ def refuse_unused(function: Callable[..., Any], given: Mapping[str, Any], unused
         InputError: one of them is given, and is not what it is by default.
     """
     usual = {name: one.default for name, one in inspect.signature(function).parameters.items()}
-    if ignored := [
-        name for name in dict.fromkeys(unused)
-        if is_given(given[name]) and (usual[name] is None or given[name] != usual[name])
-    ]:  # fmt: skip
+    named = [name for name in dict.fromkeys(unused) if is_given(given[name])]
+    if ignored := [name for name in named if usual[name] is None or given[name] != usual[name]]:
         raise InputError(f"{', '.join(ignored)} would have no effect here; leave it out", settings=(*ignored, *why))
 
 

@@ -411,13 +411,9 @@ def _nuggets(query: Query, segments: Sequence[SourceSegment], askers: Sequence[A
         # One that was there keeps its first sources; a new or reworded one came from what was shown.
         known = {normalised(item.text): item.info for item in nuggets}
         info = {"segments": [segment.doc_id for segment in shown]}
-        nuggets = tuple(
-            RubricItem(
-                make_item_id(query.query_id, text), query.query_id, text, "nugget",
-                info=known.get(normalised(text), info),
-            )
-            for text in texts[:MAX_NUGGETS]
-        )  # fmt: skip
+        name = query.query_id
+        made = [(text, known.get(normalised(text), info)) for text in texts[:MAX_NUGGETS]]
+        nuggets = tuple(RubricItem(make_item_id(name, text), name, text, "nugget", info=said) for text, said in made)
     if not labelling:
         return nuggets, failures
     labelled, more = yield from _label(query, nuggets, labelling[0])

@@ -13,6 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
@@ -331,14 +332,14 @@ class Style:
             return [Outcome(item.item_id, lowest, note=f"an empty text, not asked{rule}") for item in unit.items]
         if self._simple and self._fits(unit):
             return (yield from self._one_by_one(unit))
-        plans = []
-        asked: list[_Question] = []
-        for part in self._shown_together(unit):
-            fit = self._fitted(part)
-            plans.append((part, fit, len(asked)))
-            for replicate in range(self.settings.replicates):
-                order = self.showing.order(part, replicate)
-                asked += [_Question(part, piece, replicate, order) for piece in fit.pieces]
+        parts = [(part, self._fitted(part)) for part in self._shown_together(unit)]
+        replicates = range(self.settings.replicates)
+        asked = [
+            _Question(part, piece, replicate, self.showing.order(part, replicate))
+            for part, fit in parts
+            for replicate in replicates
+            for piece in fit.pieces
+        ]
         asks = [
             Ask(self.showing.messages(part, piece, order), replicate, self._count(part))
             for part, piece, replicate, order in asked
@@ -349,12 +350,12 @@ class Style:
             items = [one.part.items[0] for one in asked]
             answers = yield from self._verifier.verified(group, items, [one.replicate for one in asked], answers)
         read = [self._of_items(one, answer) for one, answer in zip(asked, answers, strict=True)]
-        found = yield from self._completed(asked, read, group)
-        return [
-            self._outcome(part, place, asked, found, start, fit)
-            for part, fit, start in plans
-            for place in range(len(part.items))
-        ]
+        told = zip(asked, (yield from self._completed(asked, read, group)), strict=True)
+        outcomes = []
+        for part, fit in parts:
+            drawn = [[next(told) for _ in fit.pieces] for _ in replicates]
+            outcomes += [self._outcome(part, place, drawn, fit) for place in range(len(part.items))]
+        return outcomes
 
     def _of_items(self, asked: _Question, answer: ReadReply) -> list[ReadReply | None]:
         """What a reply says of each item of its question; None for one that is to be asked about singly."""
@@ -426,40 +427,35 @@ class Style:
             yield Unit(query_id, query_text, doc_id, text, (item,))
 
     def _outcome(
-        self,
-        unit: Unit,
-        place: int,
-        asked: Sequence[_Question],
-        read: Sequence[Sequence[ReadReply]],
-        start: int,
-        fit: Fit,
+        self, unit: Unit, place: int, drawn: Sequence[Sequence[tuple[_Question, Sequence[ReadReply]]]], fit: Fit
     ) -> Outcome:
-        """What the answers of all replicates and chunks say about one item; those of its unit begin at `start`."""
-        size, item_id = len(fit.pieces), unit.items[place].item_id
-        if not size:
+        """What the answers of all replicates and chunks say about the item of a unit at a place."""
+        item = unit.items[place]
+        if not fit.pieces:
             status: Any = fit.status
-            return Outcome(item_id, None, status, note=fit.note, details={"shown": []})
-        count = size * self.settings.replicates
-        answers = [row[place] for row in read[start : start + count]]
-        of_chunks = [answers[first : first + size] for first in range(0, count, size)]
-        drawn = [self._joined(some) for some in of_chunks]
-        chunks = [[answer.text for answer in some] for some in of_chunks]
-        singly = [number for number, answer in enumerate(answers) if answer.alone]
-        details: dict[str, object] = {"chunks": chunks} if size > 1 else {}
+            return Outcome(item.item_id, None, status, note=fit.note, details={"shown": []})
+        of_chunks = [[row[place] for _, row in pieces] for pieces in drawn]
+        details: dict[str, object] = {}
+        if len(fit.pieces) > 1:
+            details["chunks"] = [[answer.text for answer in some] for some in of_chunks]
         if fit.spans is not None:
             details["shown"] = [list(span) for span in fit.spans]
-        if singly:
+        if singly := [number for number, answer in enumerate(chain(*of_chunks)) if answer.alone]:
             details["asked_singly"] = singly
         if self.settings.shuffle_seed is not None and len(drawn) > 1 and self._is_list(unit):
-            orders = [one.order for one in asked[start : start + count : size]]
-            details["places"] = [order.index(unit.items[place]) + 1 for order in orders]
-        if not self.graded:
-            outcome = _text_outcome(item_id, drawn, details)
-            if self.settings.compat == "workbench" and outcome.status == "graded":
-                # The program lists every answered item as correct.
-                outcome = outcome._replace(grade=int(not is_unanswerable(outcome.answer)))
-            return self._marked(outcome, fit)
-        return self._marked(combine_replicates(item_id, drawn, self.settings.combine, details), fit)
+            details["places"] = [pieces[0][0].order.index(item) + 1 for pieces in drawn]
+        answers = [self._joined(some) for some in of_chunks]
+        if self.graded:
+            return self._marked(combine_replicates(item.item_id, answers, self.settings.combine, details), fit)
+        # The outcome of an extraction is a text for assessors, and no grade.
+        first = answers[0]
+        if len(answers) > 1:
+            details["replicates"] = [[None, answer.text] for answer in answers]
+        outcome = Outcome(item.item_id, None, first.status, first.text, first.note, details or None)
+        if self.settings.compat == "workbench" and outcome.status == "graded":
+            # The program lists every answered item as correct.
+            outcome = outcome._replace(grade=int(not is_unanswerable(outcome.answer)))
+        return self._marked(outcome, fit)
 
     def _fitted(self, unit: Unit) -> Fit:
         if self._room.limit is None:
@@ -489,14 +485,6 @@ class Style:
         if fit.note:
             return outcome._replace(details={**(outcome.details or {}), "long_passage": fit.note})
         return outcome
-
-
-def _text_outcome(item_id: str, answers: Sequence[ReadReply], details: dict[str, object]) -> Outcome:
-    """The outcome of an extraction: a text for assessors, and no grade."""
-    first = answers[0]
-    if len(answers) > 1:
-        details["replicates"] = [[None, answer.text] for answer in answers]
-    return Outcome(item_id, None, first.status, first.text, first.note, details or None)
 
 
 def make_style(backend: Backend, name: str, settings: Asking) -> Style:
