@@ -570,6 +570,15 @@ class Asker:
             open_ = again
         return cast(list[ReadReply], answers)
 
+    def ask_what_fits(
+        self, asks: Sequence[Ask], group: str = "", what: str = ""
+    ) -> Generator[Sequence[Request], Sequence[Reply], list[ReadReply]]:
+        """The same, where what does not fit the model is not asked, as it would cut it; `what` begins its note."""
+        problems = [self.room.why_too_long(ask.messages, self.max_tokens(ask.labels)) for ask in asks]
+        fitting = [ask for ask, problem in zip(asks, problems, strict=True) if not problem]
+        answers = iter((yield from self.ask(fitting, group)))
+        return [ReadReply(None, "failed", "", what + problem) if problem else next(answers) for problem in problems]
+
     def _more_tokens(self, ask: Ask) -> int:
         """How long the reply may be when it is asked for once more because it was cut; 0: it is not."""
         if self._embedded or not self.settings.retries or "max_tokens" in self.options:

@@ -34,7 +34,7 @@ from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.banks import BankEntry, bank_entries
 from rubric_measures.formats.documents import iter_documents
 from rubric_measures.formats.queries import read_query_file
-from rubric_measures.grading.asking import Ask, Asker, Asking, ReadReply, Trial
+from rubric_measures.grading.asking import Ask, Asker, Asking, Trial
 from rubric_measures.measures.grade_sets import DirectLabels, Grader
 from rubric_measures.models.base import Reply, Request, refuse_settings
 from rubric_measures.models.running import Job, LocalRunner, RunStats
@@ -122,16 +122,13 @@ class MadeBank(NamedTuple):
 def ask_all(asker: Asker, asks: Sequence[Ask]) -> _Steps[list[Parsed[Any]]]:
     """A step of a job that asks some questions together; the outcomes are in their order.
 
-    What does not fit the model is not asked, as it would cut it. A reply that was cut is none: it may lack an item.
+    What does not fit the model is not asked. A reply that was cut is none: it may lack an item.
     """
-    problems = [asker.room.why_too_long(ask.messages, asker.max_tokens(ask.labels)) for ask in asks]
-    answers = iter((yield from asker.ask([ask for ask, problem in zip(asks, problems, strict=True) if not problem])))
-    found = [ReadReply(None, "failed", "", problem) if problem else next(answers) for problem in problems]
     return [
         Parsed(one.value, one.note)
         if one.status in ("graded", "unparsed")
         else Parsed(None, f"{one.status}: {one.note}")
-        for one in found
+        for one in (yield from asker.ask_what_fits(asks))
     ]
 
 

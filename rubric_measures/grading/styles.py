@@ -161,20 +161,15 @@ class Verifier:
                 else answer._replace(value=int(matches_any(answer.value, item.gold_answers, compat=self._compat)))
                 for item, answer in zip(items, answers, strict=True)
             ]
-        checks: dict[tuple[int, str], ReadReply] = {}
-        asks: dict[tuple[int, str], Ask] = {}
-        for place, (item, replicate, answer) in enumerate(zip(items, replicates, answers, strict=True)):
-            if answer.value is None or is_unanswerable(answer.value):
-                continue
-            for gold in dict.fromkeys(item.gold_answers):
-                ask = self._ask(item, gold, answer, replicate)
-                if problem := self._asker.room.why_too_long(ask.messages, self._asker.max_tokens()):
-                    checks[place, gold] = ReadReply(None, "failed", "", f"the check of the extracted answer: {problem}")
-                else:
-                    asks[place, gold] = ask
-        if asks:
-            found = yield from self._asker.ask(list(asks.values()), group)
-            checks.update(zip(asks, found, strict=True))
+        places = [
+            (place, gold)
+            for place, (item, answer) in enumerate(zip(items, answers, strict=True))
+            if answer.value is not None and not is_unanswerable(answer.value)
+            for gold in dict.fromkeys(item.gold_answers)
+        ]
+        asks = [self._ask(items[place], gold, answers[place].value, replicates[place]) for place, gold in places]
+        found = yield from self._asker.ask_what_fits(asks, group, "the check of the extracted answer: ")
+        checks = dict(zip(places, found, strict=True))
         return [
             _checked(answer, {gold: checks[place, gold] for gold in item.gold_answers if (place, gold) in checks})
             for place, (item, answer) in enumerate(zip(items, answers, strict=True))
@@ -194,16 +189,15 @@ class Verifier:
         if self._asker is None:
             return 0, 0, 0
         for item in items:
-            asks = [self._ask(item, gold, ReadReply("", "graded", ""), 0) for gold in dict.fromkeys(item.gold_answers)]
+            asks = [self._ask(item, gold, "", 0) for gold in dict.fromkeys(item.gold_answers)]
             checks = max(checks, len(asks))
             texts = [message.content for ask in asks for message in ask.messages]
             shown = max(shown, sum(map(self._asker.room.count, texts)) + answer_tokens * len(asks))
         return checks, shown, checks * self._asker.max_tokens()
 
-    def _ask(self, item: RubricItem, gold: str, answer: ReadReply, replicate: int) -> Ask:
+    def _ask(self, item: RubricItem, gold: str, answer: str, replicate: int) -> Ask:
         assert self._asker is not None
-        values = {"question": item.text, "correct_answer": gold, "answer": answer.value}
-        return Ask(self._asker.prompt.render(**values), replicate)
+        return Ask(self._asker.prompt.render(question=item.text, correct_answer=gold, answer=answer), replicate)
 
 
 def _checked(answer: ReadReply, checks: dict[str, ReadReply]) -> ReadReply:
