@@ -421,7 +421,7 @@ class GradingEngine:
         makers = [GradeSetMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
         classes = Counter(maker.style.prompt.prompt_class for maker in makers)
         if repeated := [name for name, count in classes.items() if count > 1]:
-            problem = f"prompt {repeated[0]} is named twice; leave one out, or set another name in one of the files"
+            problem = f"two prompts are called {repeated[0]}; name it once, or set another name in one of the files"
             raise InputError(problem, settings=("prompt",))
         settable = {name for maker in makers for name in maker.style.prompt.defaults}
         for name in self.settings.fields:
@@ -810,7 +810,8 @@ def make_manifest(
             **{name: [*of] for name, of in report.asked_for.items()},
             "never_asked": report.never_asked,
         }
-    ledger = grader.runner.cache.ledger() if grader.runner.cache is not None else []
+    cache = grader.runner.cache
+    ledger = cache.ledger() if cache is not None and cache.path != ":memory:" else []
     return {
         **amended,
         **chosen,

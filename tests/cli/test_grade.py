@@ -100,16 +100,6 @@ def test_killed_at_random_moments_it_goes_on_and_ends_with_the_same_bytes(tmp_pa
     assert len(leftovers) <= 3
 
 
-def test_two_processes_share_a_cache(tmp_path: Path) -> None:
-    passages, bank = write_inputs(tmp_path, queries=2, passages=60, items=10)
-    outs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
-    both = [start(arguments(passages, bank, out, "--cache", str(tmp_path / "c"))) for out in outs]
-    ends = [process.communicate() for process in both]
-    assert [process.returncode for process in both] == [0, 0], ends
-    assert outs[0].read_bytes() == outs[1].read_bytes()
-    assert stored(tmp_path / "c") == 1200
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_its_like_keep_what_is_done_and_say_how_to_go_on(number: signal.Signals, tmp_path: Path) -> None:
     passages, bank = write_inputs(tmp_path, queries=3, passages=400, items=10)
@@ -214,6 +204,11 @@ def test_beside_standard_output_the_manifest_lies_where_it_is_wished(
     assert main(arguments(passages, bank, "-", "--cache", str(tmp_path / "c"))) == 0
     assert "nothing keeps what made the grades (--manifest)\n" in capsys.readouterr().err
     manifest = tmp_path / "m.json"
+    for made in (24, 48):
+        assert main(arguments(passages, bank, "-", "--manifest", str(manifest))) == 0
+        assert json.loads(manifest.read_text())["paid"]["made"] == made
+    manifest.unlink()
+    capsys.readouterr()
     for _ in range(2):
         assert main(arguments(passages, bank, "-", "--cache", str(tmp_path / "c"), "--manifest", str(manifest))) == 0
         again = capsys.readouterr()

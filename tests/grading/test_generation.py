@@ -280,34 +280,6 @@ def segments(count: int) -> list[SourceSegment]:
     return [SourceSegment(f"d{n}", f"segment {n}") for n in range(count)]
 
 
-def test_windows_importance_and_trim() -> None:
-    model = Nuggetizer()
-    made = nuggetize([QUERY], {"q1": segments(25)}, caller_of(model))
-    # 25 segments: windows of 10, 10, 5; 25 nuggets: batches of 10, 10, 5.
-    assert (len(model.create), len(model.importance)) == (3, 3)
-    texts = [item.text for item in made.bank.items["q1"]]
-    # Nine of 0..24 are divisible by 3: vital, in the order of creation; then the first eleven others.
-    vital = [f"fact {n}" for n in range(0, 25, 3)]
-    others = [f"fact {n}" for n in range(25) if n % 3][:11]
-    assert texts == vital + others
-    assert [item.importance for item in made.bank.items["q1"]] == ["vital"] * 9 + ["okay"] * 11
-    assert {item.kind for item in made.bank} == {"nugget"}
-    by_text = {item.text: item.info["segments"] for item in made.bank}
-    assert by_text["fact 3"] == [f"d{n}" for n in range(10)]
-    assert by_text["fact 12"] == [f"d{n}" for n in range(10, 20)]
-    assert by_text["fact 21"] == ["d20", "d21", "d22", "d23", "d24"]
-    assert made.failures == ()
-
-
-def test_the_list_never_grows_over_its_limit_and_assessors_get_all_of_it() -> None:
-    model = Nuggetizer()
-    made = nuggetize([QUERY], {"q1": segments(45)}, caller_of(model), over_generate=True)
-    assert (len(model.create), len(model.importance)) == (5, 0)
-    assert [item.text for item in made.bank.items["q1"]] == [f"fact {n}" for n in range(30)]
-    assert {item.importance for item in made.bank} == {None}
-    assert "at most 30 nuggets" in model.create[0]
-
-
 def test_an_emptied_list_is_no_update() -> None:
     replies = iter(['["hot water"]', "[]", "[]"])
 

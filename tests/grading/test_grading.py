@@ -472,7 +472,7 @@ def test_unknown_fields_and_other_grades_survive() -> None:
         (ScriptedBackend([rule("1")]), [WORDS], "question", "needs gold answers"),
         (ScriptedBackend([rule("1")]), ["nuggets.create"], "nugget", "does not grade passages"),
         (ScriptedBackend([rule("1")]), ["ragelo.answer_pairwise"], "nugget", "does not grade passages"),
-        (ScriptedBackend([rule("1")]), [RATING, RATING], "question", "named twice"),
+        (ScriptedBackend([rule("1")]), [RATING, RATING], "question", "two prompts are called"),
     ],
 )
 def test_prompts_that_cannot_be_used_are_said(backend: Backend, prompts: list[str], kind: Any, expected: str) -> None:

@@ -353,7 +353,7 @@ def test_over_http_with_budget_kill_and_resume_no_call_is_made_twice(tmp_path: P
     """A real server counts: calls, also after a budget and after kill -9, are those of one run without either."""
     pytest.importorskip("openai")
     pytest.importorskip("aiohttp")
-    world = World(8, queries=4, passages=20)
+    world = World(8, queries=2, passages=20)
     passages, bank = world.write(tmp_path)
     rules = [
         {"contains": [f"The passage {doc} says", f"What of {item}?"], "reply": str(one)}

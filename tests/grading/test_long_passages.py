@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.grading.asking import Asking, Room, fit_passage, overlapping_chunks
@@ -37,6 +37,7 @@ def chunked(text: str, room: int, overlap: float, count: Callable[[str], int]) -
     return tuple(text[start:end] for start, end in overlapping_chunks(text, room, overlap, count))
 
 
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8), min_size=1, max_size=60),
     st.integers(1, 20),
