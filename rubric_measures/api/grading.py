@@ -58,7 +58,7 @@ from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import distinct_run_names, is_run_table, read_run
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.grade_sets import Grader, read_judgments
-from rubric_measures.models.settings import Calls, note_limit
+from rubric_measures.models.settings import Calls
 from rubric_measures.types.entities import Run, TestBank
 
 if TYPE_CHECKING:
@@ -892,33 +892,27 @@ def run_canaries(
         GradingError: the model cannot be used.
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
-    from rubric_measures.grading.grader import GradingEngine, GradingReport, estimate
+    from rubric_measures.grading.grader import default_prompts
     from rubric_measures.prompts.library import load_prompt
     from rubric_measures.verification.graders import build_canaries, canary_report
     from rubric_measures.verification.sections import canary_sections
 
-    if of_pairs := next((name for name in prompt if load_prompt(name).target == "support"), None):
-        text = f"prompt {of_pairs} judges sentences by what they cite, and the suite makes passages for items"
+    names = tuple(prompt) or default_prompts(model if isinstance(model, str) else model.model, bank)
+    prompts = [load_prompt(name) for name in names]
+    if of_pairs := [one.prompt_class for one in prompts if one.target == "support"]:
+        text = f"prompt {of_pairs[0]} judges sentences by what they cite, and the suite makes passages for items"
         raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
-    asked = calls.to(model)
-    # An empty passage is one of the cases: what the model makes of it is to be seen.
-    grader = GradingEngine(asked.runner_over(), tuple(prompt), dataclasses.replace(asking, empty_texts="ask"))
-    # What is wrong with prompts is found before a cache is made.
-    makers = grader.makers(bank)
-    scales = [scale for maker in makers if (scale := maker.style.prompt.grade_scale) is not None]
+    scales = [scale for one in prompts if (scale := one.grade_scale) is not None]
     highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
     built = build_canaries(groups, bank, source=source, highest=[*highest] or ["5"])
-    if dry_run:
-        with asked.planning() as runner:
-            planned = dataclasses.replace(grader, runner=runner)
-            return CanaryRun(plan=estimate(planned, built, bank, asked.price))
-    total = len(makers) * sum(len(case.passages) * len(bank.for_query(case.query_id)) for case in built)
-    graded = GradingReport()
-    with asked.asking(progress, total, stats=graded.run) as runner:
-        grader = dataclasses.replace(grader, runner=runner)
-        report = canary_report(grader.grade_records(built, bank, graded))
-    note_limit(graded.run, is_kept=calls.is_kept)
-    _LOG.info("canary suite: %d grades: %s", graded.by_status.total(), graded.run)
+    # An empty passage is one of the cases: what the model makes of it is to be seen.
+    asking = dataclasses.replace(asking, empty_texts="ask")
+    graded = grade(
+        built, bank, model=model, prompt=prompt, asking=asking, calls=calls, dry_run=dry_run, progress=progress
+    )
+    if graded.plan is not None:
+        return CanaryRun(plan=graded.plan)
+    report = canary_report(graded)
     failed = sum(count.failed for count in report.counts.values())
     warn("%d canary grades failed: they count neither way", failed)
     return CanaryRun(tuple(canary_sections(report)), not failed)

@@ -173,7 +173,7 @@ def test_a_dry_run_counts_and_asks_nothing(
     assert not cache.exists()
     assert main([*common, "--format", "jsonl"]) == 0
     said = capsys.readouterr().err
-    assert "canary suite: 33 grades" in said
+    assert "33 grades of 12 passages" in said
     assert main([*common, "--dry-run"]) == 0
     header, line = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     row = dict(zip(header, line, strict=True))
@@ -198,7 +198,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     assert "raise it and run again: finished calls are in the cache" in capsys.readouterr().err
     assert main([*common, *cache]) == 0
     # Of 33 requests three are equal to others (both shared and cached ones may be counted so): 30 − 3 calls are left.
-    assert "canary suite: 33 grades: 27 calls" in capsys.readouterr().err
+    assert "33 grades of 12 passages: 27 calls" in capsys.readouterr().err
     assert main([*common, "--max-cost", "1"]) == 2
     assert "a limit on the cost needs a price" in capsys.readouterr().err
     # One token a call at 1 unit of money.
