@@ -570,7 +570,6 @@ class _Grading:
             )  # fmt: skip
             if where is not None:
                 only = cells_where(where, Grader.parse(grader), groups, source.name, bank, engine.makers(bank))
-                only.note()
                 engine = dataclasses.replace(engine, only=only)
             if self.dry_run:
                 with called.planning() as planned:

@@ -520,7 +520,7 @@ class GradingEngine:
             found = [tuple(item for item in wanted if item.item_id in asked) for asked in ids]
         if self.only is None:
             return found
-        chosen = [self.only.of(group.query_id, passage.doc_id) for passage in group.passages]
+        chosen = [self.only.ids.get((group.query_id, passage.doc_id), ()) for passage in group.passages]
         return [tuple(item for item in some if item.item_id in ids) for some, ids in zip(found, chosen, strict=True)]
 
 
@@ -804,7 +804,7 @@ def make_manifest(
             "statuses": dict(sorted(report.statuses.get(prompt.prompt_class, {}).items())),
         }
     amended = {} if grader.change is None else {"only_changed": report.amended.as_json()}
-    chosen = {} if grader.only is None else {"where": grader.only.as_json()}
+    chosen = {} if grader.only is None else {"where": grader.only.said}
     if report.asked_for:
         chosen["asked_for"] = {
             **{name: [*of] for name, of in report.asked_for.items()},

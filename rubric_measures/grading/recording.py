@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -33,7 +33,6 @@ from rubric_measures.records.models import (
     ITEM_LISTS,
     DirectGrade,
     GradedPassage,
-    GradeSetKey,
     ItemGradeSet,
     PromptInfo,
     QueryPassages,
@@ -126,16 +125,12 @@ class GradeSetMaker:
         return found
 
     @cached_property
-    def _prompt_info(self) -> PromptInfo:
-        info: dict[str, Any] = self.style.prompt.prompt_info()
-        return PromptInfo(**info)
-
-    @cached_property
     def _llm(self) -> dict[str, Any]:
+        info: dict[str, Any] = self.style.prompt.prompt_info()
         return {
             "llm": llm_name(self.model),
             "llm_options": dict(self.style.asker.options),
-            "prompt_info": self._prompt_info,
+            "prompt_info": PromptInfo(**info),
             "provenance": self.provenance,
         }
 
@@ -579,39 +574,16 @@ Condition = Callable[[float | None], bool]
 """Whether a cell is chosen, by its grade; None where grading it failed."""
 
 
-@dataclass(frozen=True)
-class Cells:
+class Cells(NamedTuple):
     """The cells (an item of a passage) that a condition chooses.
 
     Attributes:
-        where: the condition.
-        key: the grade set whose grades it is about.
         ids: (query_id, doc_id) -> the ids of the items (`"0"` for a label of the passage).
-        total: how many cells the grade set has.
+        said: the condition, and of which grade set it chose how many cells, for the manifest.
     """
 
-    where: str
-    key: GradeSetKey
     ids: Mapping[tuple[str, str], frozenset[str]]
-    total: int
-
-    def __len__(self) -> int:
-        return sum(map(len, self.ids.values()))
-
-    def of(self, query_id: str, doc_id: str) -> frozenset[str]:
-        """The items of a passage that are chosen."""
-        return self.ids.get((query_id, doc_id), frozenset())
-
-    def note(self) -> None:
-        """Says how many there are."""
-        if self.ids:
-            _LOG.info("%s: %d of %d cells (graded by %s)", self.where, len(self), self.total, self.key.llm)
-        else:
-            _LOG.info("%s: none of %d cells, so nothing is asked (graded by %s)", self.where, self.total, self.key.llm)
-
-    def as_json(self) -> dict[str, Any]:
-        """For the manifest."""
-        return {"cells": len(self), "condition": self.where, "grade_set": self.key._asdict(), "of": self.total}
+    said: Mapping[str, Any]
 
 
 def parse_condition(text: str) -> Condition:
@@ -688,4 +660,7 @@ def cells_where(
         raise selector.nothing_found(inside, settings=("where", "grader"))
     selector.note_counts()
     (key,) = selector.found
-    return Cells(where, key, ids, total)
+    count = sum(map(len, ids.values()))
+    chosen_of = f"{count} of {total} cells" if count else f"none of {total} cells, so nothing is asked"
+    _LOG.info("%s: %s (graded by %s)", where, chosen_of, key.llm)
+    return Cells(ids, {"cells": count, "condition": where, "grade_set": key._asdict(), "of": total})
