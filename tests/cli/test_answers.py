@@ -303,19 +303,6 @@ def test_gates_on_measures_that_there_are_not_are_refused_before_a_call(
         assert server.stats()["calls"] == before
 
 
-def test_citations_are_judged_by_a_model_behind_an_endpoint(tmp_path: Path) -> None:
-    pytest.importorskip("openai")
-    pytest.importorskip("aiohttp")
-    row = {"question": "Why?", "answer": "Because of that [1].", "contexts": ["It is because of that."]}
-    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    command = ["answers", str(tmp_path / "a.jsonl"), "--folder", str(tmp_path / "report"), "-m", "SupportPrecision"]
-    with model(tmp_path, says("Full Support", "Because")) as server:
-        assert main([*command, *endpoint(server), "--dry-run"]) == 0
-        assert server.stats()["calls"] == 0
-        assert main([*command, *endpoint(server)]) == 0
-        assert server.stats()["calls"] == 1
-
-
 def test_a_column_a_system_is_what_the_error_names_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "wide.csv").write_text("question,prod,candidate\nWhy?,a,b\n", encoding="utf-8")
     assert main(["answers", str(tmp_path / "wide.csv"), "--model", "lexical", "--folder", str(tmp_path / "out")]) == 2

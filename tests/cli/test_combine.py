@@ -199,21 +199,6 @@ def test_the_first_that_has_a_grade_is_preferred(
     assert combined.report.lost == 0 and combined.report.members[0].grades == 1
 
 
-def test_graders_in_an_order_are_no_panel(records: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What the second says of what the first graded counts nowhere, so how both agree is not said."""
-    code, out, _ = out_of(capsys, "combine", records, "--by", "prefer", "--grader", "B", "--grader", "A")
-    assert code == 0 and "compared" not in out and "against the rest" not in out
-    first, last = out.split("what is reached")
-    rows = [line.split() for line in first.splitlines()]
-    assert ["member", "grades", "missing"] in rows and ["B", "7", "1"] in rows and ["A", "7", "1"] in rows
-    # Each with the judgments, as ever.
-    assert "kappa with the judgments" in last
-    members = json.loads(
-        out_of(capsys, "combine", records, "--by", "prefer", "--grader", "B", "--grader", "A", "--format", "json")[1]
-    )["members"]
-    assert [(one["compared"], one["kappa"], one["difference"]) for one in members] == [(0, None, None)] * 2
-
-
 def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
     def label(name: str, grade: int | None) -> DirectGrade:
         more: dict[str, Any] = {} if grade is not None else {"status": "unparsed", "llm_response_error": "no grade"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sqlite3
 import tempfile
@@ -11,17 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.boards.programs import score_nuggetizer
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.measures.measure import parse_measures
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.lexical import ScriptedBackend
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import load_prices
-from rubric_measures.prompts.library import load_prompt_file
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Message
@@ -77,15 +71,11 @@ def cache(path: Path, change: str = "", *values: object) -> Path:
     ("change", "values"),
     [
         ("update calls set reply = x'fffe' where rowid = 2", ()),
-        ("update calls set reply = cast(x'ff22' as text) where rowid = 2", ()),
         ("update calls set reply = '[1]'", ()),
         ("update calls set reply = ?", ("[" * 100_000,)),
-        ("""update calls set reply = '{"text": "a", "prompt_tokens": 1e999}'""", ()),
         ("""update calls set reply = '{"text": "a", "prompt_tokens": "x"}'""", ()),
-        (f"""update calls set reply = '{{"text": "a", "prompt_tokens": {10**25}}}'""", ()),
         ("update calls set model = x'ff'", ()),
         ("update calls set key = 'abc' where rowid = 3", ()),
-        ("update calls set messages = 5", ()),
         ("update calls set replicate = 'abc'", ()),
         ("drop table calls", ()),
     ],
@@ -99,23 +89,6 @@ def test_a_damaged_cache_is_named_and_no_other(
         assert len(kept) == 3
     assert refused(capsys, "cache", "export", bad, "-o", tmp_path / "out").startswith(f"{bad}: ")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("text", ["[1]", "{}", "[" * 100_000, '{"item_id": [1]}'])
-def test_a_damaged_state_of_a_review_is_named(text: str, tmp_path: Path) -> None:
-    path, bank = tmp_path / "state", TestBank({"q": (RubricItem("i", "q", "text"),)}, {})
-    store = ReviewStore(path, bank)
-    store.edit_all("ann", [("item_edit", {"key": "i", "text": "other"}, {"i": 0})])
-    store.close()
-    connection = sqlite3.connect(path)
-    connection.execute("update version set item = ?", (text,))
-    connection.commit()
-    connection.close()
-    damaged = ReviewStore(path, bank)
-    with pytest.raises(InputError, match="is damaged") as found:
-        damaged.snapshot()
-    assert str(found.value).startswith(f"{path}: ")
-    damaged.close()
 
 
 def test_a_state_whose_schema_is_no_text_is_named(tmp_path: Path) -> None:
@@ -137,57 +110,12 @@ def test_huge_counts_of_tokens_in_scripted_replies(tmp_path: Path, capsys: pytes
         assert said.startswith(f"{tmp_path / 'replies.jsonl'}:1: completion_tokens: ")
 
 
-@pytest.mark.parametrize("raw", ["[" * 100_000 + "]" * 100_000, "1" + "0" * 5000])
-def test_deep_and_huge_values_of_scripted_replies(raw: str, tmp_path: Path) -> None:
-    path = tmp_path / "replies.jsonl"
-    path.write_text(f'{{"reply": "x", "raw": {{"a": {raw}}}}}\n')
-    with pytest.raises(FormatError) as found:
-        ScriptedBackend.from_file(path)
-    assert str(found.value).startswith(f"{path}:1: ")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [f"defaults = {{a = {'[' * 3000}{']' * 3000}}}", f"scale = [0, 1{'0' * 5000}]", f"scale = [0, 1{'0' * 400}]"],
-)
-def test_deep_and_huge_values_of_prompts(line: str, tmp_path: Path) -> None:
-    path = tmp_path / "prompt.toml"
-    path.write_text(f'text = "{{question}} {{context}}"\ntarget = "question"\nparser = "rating"\n{line}\n')
-    with pytest.raises(FormatError) as found:
-        load_prompt_file(path)
-    assert str(found.value).startswith(f"{path}:")
-    assert len(found.value.problem) < 200
-
-
 @pytest.mark.parametrize("price", ["1" + "0" * 400, "1e400", "-1", "true"])
 def test_prices_that_are_no_sums_of_money(price: str, tmp_path: Path) -> None:
     path = tmp_path / "prices.json"
     path.write_text(f'{{"m": {{"input": {price}, "output": 1}}}}')
     with pytest.raises(FormatError, match="expected the prices"):
         load_prices(path)
-
-
-@pytest.mark.parametrize("field", ["qid", "run_id", "importance", "assignment"])
-def test_a_list_is_no_name_and_no_label(field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nugget = {"text": "a", "importance": "vital", "assignment": "support"}
-    line = {"query": "x", "qid": "q", "run_id": "r", "answer_text": "t", "response_length": 1, "nuggets": [nugget]}
-    part = nugget if field in nugget else line
-    part[field] = ["a"]  # type: ignore[index]
-    path = tmp_path / "assignments.jsonl"
-    path.write_text(json.dumps(line) + "\n")
-    assert refused(capsys, "leaderboard", path, "--compat", "nuggetizer").startswith(f"{path}:1: ")
-    with pytest.raises(FormatError, match="found a list"):
-        score_nuggetizer(path, parse_measures(["NuggetV"]))
-
-
-def test_a_blank_tqa_question_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    question = {"beingAsked": {"processedText": "  "}, "correctAnswer": {"processedText": "a"}}
-    lesson = {"globalID": "L1", "lessonName": "n", "questions": {"nonDiagramQuestions": {"NDQ_1": question}}}
-    path = tmp_path / "tqa.json"
-    path.write_text(json.dumps([lesson]))
-    said = refused(capsys, "convert", path, "--to", "bank", "-o", tmp_path / "bank.jsonl")
-    assert said.startswith(f"{path}:1: ")
-    assert "NDQ_1" in said
 
 
 @pytest.mark.parametrize("field", ["standard_error", "coverage"])
@@ -201,20 +129,6 @@ def test_side_fields_of_our_leaderboards_are_numbers(field: str, value: str, tmp
     with pytest.raises(FormatError, match=f"m.{field}: ") as found:
         read_leaderboard(path)
     assert str(found.value).startswith(f"{path}: ")
-
-
-def test_runs_in_our_leaderboards_are_texts(tmp_path: Path) -> None:
-    path = tmp_path / "board.json"
-    runs = [{"run_id": ["r"], "missing_queries": [], "measures": {"m": {"mean": 0.5}}}]
-    path.write_text(json.dumps({"format": "rubric_measures leaderboard 1", "signature": "s", "runs": runs}))
-    with pytest.raises(FormatError, match="run_id"):
-        read_leaderboard(path)
-
-
-@pytest.mark.parametrize("level", [math.nan, math.inf, 1])
-def test_levels_that_make_no_interval_are_refused(level: float) -> None:
-    with pytest.raises(InputError, match="between 0 and 1"):
-        Draws(level=level)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs users and processes")
@@ -246,11 +160,8 @@ def test_a_cache_that_nobody_may_write_can_be_read() -> None:
     [
         {"q1/a": "abc"},
         {"q1/a": {"distribution": {"5": "abc"}}},
-        {"q1/a": {"distribution": [1.0]}},
         {"q1/a": {"replicates": 1e308}},
-        {"q1/a": {"replicates": [1.5]}},
         {"q1/a": {"replicates": [["abc", "5"], [2, "2"]]}},
-        {"q1/a": {"replicates": [[5, "5"], 5]}},
     ],
 )
 @pytest.mark.parametrize("command", ["leaderboard {} -m RubricCover(rel=4)@5", "verify graders {}"])
@@ -268,9 +179,7 @@ def test_details_of_grades_are_what_they_should_be(
     [
         ("items", 5),
         ("items", [["a/0"]]),
-        ("sentences", [None]),
         ("citations", [[["d1"]]]),
-        ("citations", ["d1"]),
         ("joined", ["2"]),
     ],
 )

@@ -170,20 +170,6 @@ def test_whole_queries_are_not_called_facets(tmp_path: Path, unit: str, capsys: 
         assert "no item names a facet" in err
 
 
-def test_qrels_of_whole_queries_are_not_called_facets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = write_all(tmp_path)
-    graded, bank, items, output = (
-        str(folder / name) for name in ("graded.jsonl.gz", "bank.jsonl", "items.qrels", "facets.qrels")
-    )
-    assert main(["qrels", graded, "--per", "item", "-o", items]) == 0
-    capsys.readouterr()
-    for command in ([graded], [graded, "--bank", bank], [items], [items, "--bank", bank]):
-        assert main(["qrels", *command, "--per", "facet", "-o", output]) == 2, command
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n"), Path(output).exists()) == ("", 1, False)
-        assert "no item names a facet" in err
-
-
 def test_queries_without_facets_are_counted_beside_those_with_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

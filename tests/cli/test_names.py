@@ -37,8 +37,11 @@ def test_standard_measures_over_qrels_keep_their_names(capsys: pytest.CaptureFix
     assert main([*board, "--format", "json", "--output", "board.json"]) == 0
     assert json.loads(Path("board.json").read_text())["measures"] == asked
     assert "labels that the grades imply" not in capsys.readouterr().err
-    assert main(["compare", "board.json", "-m", "nDCG@10"]) == 0
-    assert "nDCG@10" in capsys.readouterr().out
+    for name in ("nDCG@10", "RubricQrels(measure='nDCG@10')"):
+        assert main(["compare", "board.json", "-m", name]) == 0
+        assert "nDCG@10" in capsys.readouterr().out
+    assert main(["compare", "board.json", "-m", "RubricQrels(measure='nDCG@10',rel=2)"]) == 2
+    assert "unknown measure" in capsys.readouterr().err
     assert main(["correlate", "board.json", "board.json", "--official-measure", "nDCG@10", "-m", "RR"]) == 0
     assert "RR" in capsys.readouterr().out
     assert main(["check", "board.json", "q.txt", "near.run", "other.run"]) == 0

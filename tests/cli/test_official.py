@@ -65,16 +65,6 @@ def test_other_queries_are_said(tmp_path: Path, capsys) -> None:
     assert json.loads(out)["runs"][0]["measures"]["P@5"]["queries"] == 9
 
 
-def test_tests_checks_and_intervals_are_of_all_columns(tmp_path: Path, capsys) -> None:
-    asked = ("--qrels", EXAMPLE / "qrels.txt", "-m", OURS, "nDCG@10", "--checks")
-    board = tmp_path / "board.json"
-    assert "judged@20" in call(capsys, "leaderboard", *INPUTS, *asked, "--format", "text")[1]
-    assert call(capsys, "leaderboard", *INPUTS, *asked, "-o", board)[0] == 0
-    # A table of tests a measure.
-    out = call(capsys, "compare", board, "--baseline", "random", "--rounds", 9)[1]
-    assert out.count("against random") == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -52,14 +52,6 @@ def test_a_full_disk_is_one_line(folder: Path, arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 
-@needs_full_disk
-def test_help_on_a_full_disk_is_one_line(folder: Path) -> None:
-    for arguments in (["--help"], ["leaderboard", "--help"], ["--version"]):
-        done = shell(folder, "> /dev/full", *arguments)
-        assert "Exception ignored" not in done.stderr
-        assert done.stderr.count("\n") <= 1
-
-
 @pytest.mark.parametrize("arguments", [BOARD, EVALUATE])
 def test_a_closed_output_is_one_line(folder: Path, arguments: list[str]) -> None:
     done = shell(folder, ">&-", *arguments)
@@ -169,8 +161,3 @@ def test_a_collection_that_cannot_be_downloaded_is_one_line(
     said = capsys.readouterr().err
     assert said.startswith("rubric_measures: ir_datasets cannot give the collection (('All download sources failed'")
     assert said.count("\n") == 1
-
-
-def test_an_error_of_our_own_is_no_download() -> None:
-    with pytest.raises(RuntimeError):
-        guarded(lambda: _raising(RuntimeError("a defect")), pytest.fail)

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import read_text, reading_at_most
+from rubric_measures.base.files import reading_at_most
 from rubric_measures.cli import main
 from rubric_measures.formats import FORMATS
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.trec import read_run
-from rubric_measures.models.running import load_prices
 
 RUN = "".join(f"q{query} Q0 d{doc} {doc} {1 - doc / 10} r\n" for query in range(3) for doc in range(5))
 QRELS = "".join(f"q{query} 0 d{doc} {doc % 2}\n" for query in range(3) for doc in range(5))
@@ -34,16 +33,12 @@ BOARD = "a all m 0.5\nb all m 0.25\nc all m 0.125\n"
     [
         ({"q": QRELS, "cut": RUN}, "evaluate q cut nDCG@10"),
         ({"cut": QRELS, "r": RUN}, "evaluate cut r nDCG@10"),
-        ({"q": QRELS, "cut": RUN.replace(" r\n", "\n")}, "evaluate q cut nDCG@10"),
-        ({"q": QRELS, "cut": RUN + "q0 Q0 d9 9 0.01 r\n"}, "evaluate q cut nDCG@10"),
         ({"q": QRELS, "cut": RUN}, "leaderboard q cut"),
         ({"cut": QRELS, "r": RUN}, "leaderboard cut r"),
         ({"cut": "q1\thello\nq2\tthere\n"}, "convert cut -o out.json"),
         ({"cut": "qid,query\nq1,hello\nq2,there\n"}, "convert cut -o out.json"),
-        ({"cut": QRELS}, "convert cut -o out.qrels"),
         ({"cut": RUN}, "convert cut -o out.run"),
         ({"cut": WIDE, "b": BOARD}, "correlate cut b"),
-        ({"w": WIDE, "cut": BOARD}, "correlate w cut"),
         ({"cut": LONG}, "compare cut"),
         ({"cut": QRELS, "other": QRELS}, "agreement cut other"),
     ],
@@ -74,13 +69,6 @@ def test_no_reader_unpacks_more_than_the_limit(name: str, tmp_path: Path) -> Non
     assert str(found.value).startswith(f"{path}: ")
 
 
-def test_what_has_no_end_is_not_read_forever() -> None:
-    with reading_at_most(1_000_000), pytest.raises(InputError, match="holds more than"):
-        read_text("/dev/zero")
-    with reading_at_most(1_000_000), pytest.raises(InputError, match="holds more than"):
-        read_run("/dev/zero")
-
-
 def test_max_size_is_an_option_of_every_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "records.jsonl.gz"
     path.write_bytes(gzip.compress(b" " * 3_000_000))
@@ -109,16 +97,6 @@ def test_a_key_that_comes_twice_is_refused_with_its_line(name: str, content: str
     with pytest.raises(FormatError, match="comes twice in one object") as found:
         FORMATS[name].read(path)  # type: ignore[misc]
     assert found.value.line == line
-
-
-def test_a_key_of_a_price_table_comes_once_and_json_errors_name_the_line(tmp_path: Path) -> None:
-    path = tmp_path / "prices.json"
-    path.write_text('{"m": {"input": 1, "output": 1},\n "m": {"input": 2, "output": 1}}')
-    with pytest.raises(FormatError, match=r"prices.json:2: the key 'm' comes twice"):
-        load_prices(path)
-    path.write_text('{"m": {"input": 1,\n "output": }}')
-    with pytest.raises(FormatError, match=r"prices.json:2: is not JSON: expected value at column \d+$"):
-        load_prices(path)
 
 
 NAMES = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "plain", "-0.5"]
@@ -184,15 +162,8 @@ def test_runs_in_a_folder_have_safe_names(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "runs.txt"]
 
 
-def test_a_name_that_is_too_long_for_a_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "one.run").write_text(f"q Q0 d 1 1.0 {'x' * 300}\n")
-    (tmp_path / "out").mkdir()
-    assert main(["convert", str(tmp_path / "one.run"), "--to", "run", "-o", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.endswith("reading or writing failed (File name too long)\n")
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on files")
-@pytest.mark.parametrize("ending", ["pdf", "png", "svg"])
+@pytest.mark.parametrize("ending", ["pdf"])
 def test_a_figure_on_a_full_disk_is_one_line_and_nothing_is_left(ending: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     board, official = tmp_path / "a.tsv", tmp_path / "b.tsv"

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import main
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "analysis.md").read_text(encoding="utf-8")
-
-
-def expanded(part: str) -> list[str]:
-    """A part of a command line as the shell hands it over: file patterns as the files."""
-    return sorted(map(str, Path().glob(part))) if re.fullmatch(r"[\w./-]*\*[\w./-]*", part) else [part]
+from tests.docs.pages import ROOT, commands, run
 
 
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,18 +15,12 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "resources" / "example", "example")
-    commands = [
-        shlex.split(line) for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()
-    ]
+    shown = commands("analysis", "sh")
     names = ["leaderboard"] * 2 + ["compare"] * 2 + ["correlate"] * 2 + ["leaderboard", "correlate", "qrels"]
     names += ["agreement"] * 4 + ["power", "check", "check", "check", "leaderboard"]
-    assert [command[:2] for command in commands] == [["rubric_measures", name] for name in names]
-    outputs = []
-    for command in commands:
-        arguments = [argument for part in command[1:] for argument in expanded(part)]
-        # The example has nine queries, and ten tell how many are needed.
-        assert main(arguments) == (command[1] == "power"), command
-        outputs.append(capsys.readouterr())
+    assert [command[0] for command in shown] == names
+    # The example has nine queries, and ten tell how many are needed.
+    outputs = [run([command], capsys, (command[0] == "power",))[0] for command in shown]
     grid = outputs[5]
     # Four measures at five levels for the one grade set of questions; the nuggets are not of this bank.
     assert len(grid.out.splitlines()) == 1 + 20 + 2

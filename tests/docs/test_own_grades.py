@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import main
-
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "own-grades.md").read_text(encoding="utf-8")
+from tests.docs.pages import blocks, commands, run
 
 
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    tables = re.findall(r"^```csv\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    for name, text in zip(("judges.csv", "bank.csv"), tables, strict=True):
+    for name, text in zip(("judges.csv", "bank.csv"), blocks("own-grades", "csv"), strict=True):
         Path(name).write_text(text, encoding="utf-8")
-    outputs = []
-    for line in re.findall(r"^rubric_measures (.*)$", PAGE, re.MULTILINE):
-        assert main(shlex.split(line)) == 0, (line, capsys.readouterr().err)
-        outputs.append(capsys.readouterr().out.splitlines())
+    outputs = [printed.out.splitlines() for printed in run(commands("own-grades"), capsys)]
     # gpt: both boil the water (vital); prod has 1 of 2 items, candidate both.
     rows = [row.split()[:3] for row in outputs[0][1:3]]
     assert rows == [["candidate", "1.0000", "1.0000"], ["prod", "1.0000", "0.5000"]]

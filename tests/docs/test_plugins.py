@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -18,12 +20,6 @@ from tests.example_records import grade_set, passage, write_all, write_lines
 
 PACKAGE = Path(__file__).resolve().parents[2] / "docs" / "our-lab"
 BROKEN = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-[project]
-name = "bad-lab"
-version = "1.0"
 [project.entry-points."rubric_measures.measures"]
 BadMeasure = "bad_lab.broken:BadMeasure"
 [project.entry-points."rubric_measures.backends"]
@@ -37,12 +33,6 @@ bad-prompts = "bad_lab.broken"
 """
 WHY = "cannot be used: ModuleNotFoundError: No module named 'no_such_module'; mend it, or uninstall the package"
 SCORED = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-[project]
-name = "third-lab"
-version = "1.0"
 [project.entry-points."rubric_measures.formats"]
 their-judgments = "third_lab:JUDGMENTS"
 their-run = "third_lab:RUN"
@@ -65,19 +55,43 @@ JUDGMENTS = Format("item qrels", "j|query|doc|item|grade", judgments, recognise=
 RUN = Format("runs", "r|query|doc|score", run, recognise=lambda head: head.line[:2] == "r|")
 """
 UNFIT = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-[project]
-name = "fourth-lab"
-version = "1.0"
 [project.entry-points."rubric_measures.measures"]
 Three = "fourth_lab:THREE"
 Deep = "fourth_lab:Deep"
 Twice = "fourth_lab:CoveredTwice"
 RubricCover = "fourth_lab:CoveredTwice"
 """
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+PROJECT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "{name}"
+version = "1.0"
+"""
+# Runs several commands in one process, as plug-ins are found when the package is imported.
+PROGRAM = """
+import contextlib, io, json, sys
+from rubric_measures.cli import main
+done = []
+for command in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main(command)
+    done.append((code, out.getvalue(), err.getvalue()))
+json.dump(done, sys.stdout)
+"""
+
+
+class Done(NamedTuple):
+    """How a command ended, and what it said; what was said when the package was imported."""
+
+    code: int
+    out: str
+    err: str
+    first: str
+
+
+Run = Callable[..., list[Done]]
 
 
 def install(source: Path, target: Path) -> None:
@@ -85,6 +99,18 @@ def install(source: Path, target: Path) -> None:
     hatchling = pytest.importorskip("hatchling.builders.wheel")
     for wheel in hatchling.WheelBuilder(str(source)).build(directory=str(source / "dist"), versions=["standard"]):
         zipfile.ZipFile(wheel).extractall(target)
+
+
+def lab(folder: Path, name: str, entries: str, **modules: str) -> Path:
+    """The folder in which a package with these entry points and modules is installed."""
+    source, target = folder / name, folder / "installed"
+    module = source / name.replace("-", "_")
+    module.mkdir(parents=True)
+    (source / "pyproject.toml").write_text(PROJECT.format(name=name) + entries)
+    for one, text in {"__init__": "", **modules}.items():
+        (module / f"{one}.py").write_text(text)
+    install(source, target)
+    return target
 
 
 @pytest.fixture(scope="module")
@@ -99,13 +125,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the broken package is installed."""
-    source, target = tmp_path_factory.mktemp("bad-lab"), tmp_path_factory.mktemp("installed-bad")
-    (source / "bad_lab").mkdir()
-    (source / "pyproject.toml").write_text(BROKEN)
-    (source / "bad_lab" / "__init__.py").touch()
-    (source / "bad_lab" / "broken.py").write_text("import no_such_module\n")
-    install(source, target)
-    return target
+    return lab(tmp_path_factory.mktemp("bad"), "bad-lab", BROKEN, broken="import no_such_module\n")
 
 
 @pytest.fixture
@@ -118,20 +138,19 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
 
-    def running(*arguments: str | Path, beside: tuple[Path, ...]) -> subprocess.CompletedProcess[str]:
+    def running(*commands: str, beside: tuple[Path, ...]) -> list[Done]:
         root = Path(__file__).resolve().parents[2]
         monkeypatch.setenv("PYTHONPATH", ":".join(map(str, (*beside, root))))
-        command = [sys.executable, "-m", "rubric_measures", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        given = json.dumps([shlex.split(command) for command in commands])
+        command = [sys.executable, "-c", PROGRAM]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, cwd=tmp_path)
+        assert "Traceback" not in done.stderr and done.returncode == 0, done.stderr
+        return [Done(*one, done.stderr) for one in json.loads(done.stdout)]
 
     return running
 
 
-def one_line(text: str) -> str:
-    """The only line of a text, which is not that of a measure that every command finds broken."""
-    lines = [line for line in text.splitlines() if not line.startswith("the measure 'BadMeasure'")]
-    assert len(lines) == 1, text
-    return lines[0]
+GRADE = "grade graded.jsonl.gz --bank questions.jsonl --cache r.sqlite -o out.jsonl --model"
 
 
 def test_every_section_is_shorter_than_thirty_lines() -> None:
@@ -168,189 +187,123 @@ def weighted(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("weighted")
 @pytest.mark.parametrize("how", ["package", "file"])
 def test_the_measures_of_a_package_and_of_a_file(run: Run, ours: Path, how: str) -> None:
-    beside = (ours,) if how == "package" else ()
     start = "" if how == "package" else f"{ours}/our_lab/measures.py:"
-    asked = [start + name for name in SHOWN]
-    bank = ("few.jsonl", "--bank", "weighted.jsonl")
-    done = run("leaderboard", *bank, "-m", " ".join(asked), "--format", "tsv", beside=beside)
-    assert done.returncode == 0, done.stderr
-    header, row = (line.split("\t") for line in done.stdout.splitlines()[:2])
+    asked = " ".join(start + name for name in SHOWN)
+    board, evaluated = run(
+        f"leaderboard few.jsonl --bank weighted.jsonl -m '{asked}' --format tsv",
+        f"evaluate graded.jsonl.gz alpha.run {start}FirstCover@5 -q",
+        beside=(ours,) if how == "package" else (),
+    )
+    assert board.code == 0, board.err
+    header, row = (line.split("\t") for line in board.out.splitlines()[:2])
     found = dict(zip(header, row, strict=True))
     assert {name: found[name] for name, _ in SHOWN.values()} == dict(SHOWN.values())
-    done = run("evaluate", "graded.jsonl.gz", "alpha.run", f"{start}FirstCover@5", "-q", beside=beside)
-    assert done.stdout.splitlines()[0] == "q1\tFirstCover(rel=4)@5\t1.0000", done.stderr
+    assert evaluated.out.splitlines()[0] == "q1\tFirstCover(rel=4)@5\t1.0000", evaluated.err
 
 
 def test_what_is_no_function_stops_only_what_asks_for_it(run: Run, tmp_path: Path) -> None:
-    source, target = tmp_path / "fourth-lab", tmp_path / "installed"
-    (source / "fourth_lab").mkdir(parents=True)
-    (source / "pyproject.toml").write_text(UNFIT)
-    (source / "fourth_lab" / "__init__.py").write_text(
+    functions = (
         "THREE = 3\n\n\ndef Deep(view, depth):\n    return depth\n\n\n"
         "def CoveredTwice(view, rel):\n    return (view.counts(rel).times >= 2).mean(axis=1)\n"
     )
-    install(source, target)
-    done = run("leaderboard", "graded.jsonl.gz", "-m", "RubricCover", beside=(target,))
-    assert done.returncode == 0, done.stderr
-    for name, why in (
-        ("Three", "MeasureError: 3 is no measure; give a function over the view of a query, with a name"),
-        ("Deep", "MeasureError: Deep: the parameter depth has neither a default nor one of the types"),
-        ("Twice", "its function is named CoveredTwice; give the entry point and the function one name; mend it"),
-    ):
+    target = lab(tmp_path, "fourth-lab", UNFIT, __init__=functions)
+    whys = {
+        "Three": "MeasureError: 3 is no measure; give a function over the view of a query, with a name",
+        "Deep": "MeasureError: Deep: the parameter depth has neither a default nor one of the types",
+        "Twice": "its function is named CoveredTwice; give the entry point and the function one name; mend it",
+    }
+    asked = ["RubricCover", *whys, "CoveredTwice"]
+    works, *failed, other = run(*(f"leaderboard graded.jsonl.gz -m {name}" for name in asked), beside=(target,))
+    assert works.code == 0, works.err
+    for done, (name, why) in zip(failed, whys.items(), strict=True):
         said = f"the measure '{name}' of the package 'fourth-lab' cannot be used: {why}"
-        assert (said in done.stderr, "Traceback" in done.stderr) == (True, False), done.stderr
-        failed = run("leaderboard", "graded.jsonl.gz", "-m", name, beside=(target,))
-        assert failed.returncode == 2 and f"rubric_measures: {said}" in failed.stderr, failed.stderr
-        assert "Traceback" not in failed.stderr
+        assert said in works.first and done.code == 2 and f"rubric_measures: {said}" in done.err, done.err
     # What is built in keeps its name, and the function is not known by its own.
-    assert "the measure 'RubricCover' of the package 'fourth-lab' cannot be used: its function is" in done.stderr
-    failed = run("leaderboard", "graded.jsonl.gz", "-m", "CoveredTwice", beside=(target,))
-    assert failed.returncode == 2 and "unknown measure 'CoveredTwice'" in failed.stderr, failed.stderr
+    assert "the measure 'RubricCover' of the package 'fourth-lab' cannot be used: its function is" in works.first
+    assert other.code == 2 and "unknown measure 'CoveredTwice'" in other.err, other.err
 
 
 def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_path: Path) -> None:
-    assert run("convert", "questions.jsonl", "--to", "item-list", "-o", "items.txt", beside=(ours,)).returncode == 0
-    assert (tmp_path / "items.txt").read_text() == "q1 => What is tea?\nq2 => What is frost?\n"
-    # Read back by recognition.
-    assert run("convert", "items.txt", "--to", "bank", "-o", "bank.jsonl", beside=(ours,)).returncode == 0
-    assert "What is tea?" in (tmp_path / "bank.jsonl").read_text()
-    # A format that is a spec: told by its columns, and errors in their names.
     (tmp_path / "team.csv").write_text("ask_id,bot,said\nq1,x,So.\nq1,y,\n")
-    assert run("convert", "team.csv", "--to", "answers", "-o", "answers.jsonl", beside=(ours,)).returncode == 0
-    assert '"text": "So."' in (tmp_path / "answers.jsonl").read_text()
-    # Wherever answers are read, and as rows of JSON, too.
-    done = run("pool", "team.csv", "-o", "pooled.jsonl", beside=(ours,))
-    assert done.returncode == 0, done.stderr
-    assert '"x"' in (tmp_path / "pooled.jsonl").read_text()
     (tmp_path / "team.jsonl").write_text('{"ask_id": "q1", "bot": "x", "said": "So."}\n')
-    assert run("convert", "team.jsonl", "--to", "answers", "-o", "again.jsonl", beside=(ours,)).returncode == 0
-    assert '"text": "So."' in (tmp_path / "again.jsonl").read_text()
-    (tmp_path / "team.csv").write_text("ask_id,bot,said\nq1,,So.\n")
-    failed = run("convert", "team.csv", "--to", "answers", "-o", "other.jsonl", beside=(ours,))
-    assert (failed.returncode, "team.csv:2: bot: is empty" in failed.stderr) == (2, True), failed.stderr
-    model = ("--model", "dice:7", "--model-option", "sides=3", "--prompt", "OurCoverage", "--cache", "r.sqlite")
-    done = run("grade", "graded.jsonl.gz", "--bank", "bank.jsonl", *model, "-o", "out.jsonl", beside=(ours,))
-    assert done.returncode == 0, done.stderr
-    assert '"prompt_class":"OurCoverage"' in (tmp_path / "out.jsonl").read_text().replace(" ", "")
-    assert "dice:7" in (tmp_path / "out.jsonl").read_text()
-    listing = run("list", "formats", beside=(ours,)).stdout
-    assert re.search(r"item-list +yes +yes +\w+ +a line an item", listing)
+    (tmp_path / "bad.csv").write_text("ask_id,bot,said\nq1,,So.\n")
+    *done, failed, listing = run(
+        "convert questions.jsonl --to item-list -o items.txt",
+        # Read back by recognition.
+        "convert items.txt --to bank -o bank.jsonl",
+        # A format that is a spec: told by its columns, wherever answers are read, and as rows of JSON, too.
+        "convert team.csv --to answers -o answers.jsonl",
+        "convert team.jsonl --to answers -o again.jsonl",
+        "pool team.csv -o pooled.jsonl",
+        f"{GRADE} dice:7 --model-option sides=3 --prompt OurCoverage",
+        "convert bad.csv --to answers -o other.jsonl",
+        "list formats",
+        beside=(ours,),
+    )
+    assert [one.code for one in done] == [0] * len(done), done
+
+    def text(name: str) -> str:
+        return (tmp_path / name).read_text().replace(" ", "")
+
+    assert text("items.txt") == "q1=>Whatistea?\nq2=>Whatisfrost?\n" and "Whatistea?" in text("bank.jsonl")
+    assert '"text":"So."' in text("answers.jsonl") and '"text":"So."' in text("again.jsonl")
+    assert '"x"' in text("pooled.jsonl")
+    assert '"prompt_class":"OurCoverage"' in text("out.jsonl") and "dice:7" in text("out.jsonl")
+    assert (failed.code, "bad.csv:2: bot: is empty" in failed.err) == (2, True), failed.err
+    assert re.search(r"item-list +yes +yes +\w+ +a line an item", listing.out)
 
 
 def test_judgments_and_runs_of_a_package_are_scored(run: Run, tmp_path: Path) -> None:
-    source, target = tmp_path / "third-lab", tmp_path / "installed"
-    (source / "third_lab").mkdir(parents=True)
-    (source / "pyproject.toml").write_text(SCORED)
-    (source / "third_lab" / "__init__.py").write_text(SCORED_FORMATS)
-    install(source, target)
+    target = lab(tmp_path, "third-lab", SCORED, __init__=SCORED_FORMATS)
     # Of the items a and b, the run's first passage covers a, its second b.
     (tmp_path / "judgments").write_text("j|q1|d1|a|4\nj|q1|d2|b|4\n")
     (tmp_path / "run").write_text("r|q1|d1|2\nr|q1|d2|1\n")
     measures = "RubricCover(rel=4)@1 RubricCover(rel=4)"
-    done = run("leaderboard", "judgments", "run", "-m", measures, "--format", "tsv", "--no-overall", beside=(target,))
-    assert done.returncode == 0, done.stderr
-    header, row = (line.split("\t") for line in done.stdout.splitlines()[:2])
-    scores = dict(zip(header, row, strict=True))
-    assert (row[0], scores["RubricCover(rel=4)@1"], scores["RubricCover(rel=4)"]) == ("theirs", "0.5000", "1.0000")
-    done = run("evaluate", "judgments", "run", *measures.split(), beside=(target,))
-    assert done.stdout.split() == ["RubricCover(rel=4)@1", "0.5000", "RubricCover(rel=4)", "1.0000"], done.stderr
-    assert run("convert", "run", "--to", "run", "-o", "trec.run", beside=(target,)).returncode == 0
-    assert (tmp_path / "trec.run").read_text().startswith("q1 Q0 d1 1 2")
+    board, evaluated = run(
+        f"leaderboard judgments run -m '{measures}' --format tsv --no-overall",
+        f"evaluate judgments run '{measures}'",
+        beside=(target,),
+    )
+    header, row = (line.split("\t") for line in board.out.splitlines()[:2])
+    assert [dict(zip(header, row, strict=True))[name] for name in measures.split()] == ["0.5000", "1.0000"], board.err
+    assert evaluated.out.split() == ["RubricCover(rel=4)@1", "0.5000", "RubricCover(rel=4)", "1.0000"], evaluated.err
 
 
 def test_names_that_are_almost_those_of_a_package(run: Run, ours: Path) -> None:
-    grade = (
-        "grade",
-        "graded.jsonl.gz",
-        "--bank",
-        "questions.jsonl",
-        "--cache",
-        "r.sqlite",
-        "-o",
-        "out.jsonl",
-        "--model",
+    said = {
+        f"{GRADE} dic": "unknown model 'dic': did you mean dice",
+        f"{GRADE} dice": "model 'dice': expected dice:SEED",
+        f"{GRADE} dice:1 --model-option side=2": "unknown setting 'side': did you mean sides",
+        f"{GRADE} dice:1 --prompt OurCovrage": "unknown prompt 'OurCovrage': did you mean OurCoverage",
+        "convert questions.jsonl --to item-lst -o x": "unknown format 'item-lst': did you mean item-l",
+        "leaderboard graded.jsonl.gz -m FirstCovr": "unknown measure 'FirstCovr': did you mean FirstCover",
+    }
+    for done, expected in zip(run(*said, beside=(ours,)), said.values(), strict=True):
+        assert (done.code, done.err.count("\n"), expected in done.err) == (2, 1, True), done.err
+
+
+def test_a_broken_package_stops_only_what_needs_it(run: Run, ours: Path, broken: Path) -> None:
+    works = (
+        "leaderboard graded.jsonl.gz -m FirstCover@5",
+        "convert questions.jsonl --to item-list -o items.txt",
+        f"{GRADE} dice:7 --prompt OurCoverage",
+        "convert items.txt --to bank -o bank.jsonl",
+        f"{GRADE} lexical",
     )
-    for arguments, expected in (
-        ((*grade, "dic"), "unknown model 'dic': did you mean dice"),
-        ((*grade, "dice"), "model 'dice': expected dice:SEED"),
-        ((*grade, "dice:1", "--model-option", "side=2"), "unknown setting 'side': did you mean sides"),
-        ((*grade, "dice:1", "--prompt", "OurCovrage"), "unknown prompt 'OurCovrage': did you mean OurCoverage"),
-        (
-            ("convert", "questions.jsonl", "--to", "item-lst", "-o", "x"),
-            "unknown format 'item-lst': did you mean item-l",
-        ),
-        (("leaderboard", "graded.jsonl.gz", "-m", "FirstCovr"), "unknown measure 'FirstCovr': did you mean FirstCover"),
-    ):
-        done = run(*arguments, beside=(ours,))
-        assert (done.returncode, expected in one_line(done.stderr)) == (2, True), done.stderr
-
-
-def test_a_broken_package_stops_only_what_needs_it(run: Run, ours: Path, broken: Path, tmp_path: Path) -> None:
-    beside = (ours, broken)
-    for arguments in (
-        ("leaderboard", "graded.jsonl.gz", "-m", "FirstCover@5"),
-        ("convert", "questions.jsonl", "--to", "item-list", "-o", "items.txt"),
-        ("grade", "graded.jsonl.gz", "--bank", "questions.jsonl", "--model", "dice:7", "--prompt", "OurCoverage",
-         "--cache", "r.sqlite", "-o", "out.jsonl"),
-    ):  # fmt: skip
-        done = run(*arguments, beside=beside)
-        assert done.returncode == 0, done.stderr
-        assert f"the measure 'BadMeasure' of the package 'bad-lab' {WHY}" in done.stderr.splitlines()
-        assert "Traceback" not in done.stderr
-    done = run("convert", "items.txt", "--to", "bank", "-o", "bank.jsonl", beside=beside)
-    assert done.returncode == 0
-    assert f"rubric_measures: warning: the format 'bad-format' of the package 'bad-lab' {WHY}" in done.stderr
-    assert "the format 'no-format' of the package 'bad-lab' cannot be used: it is no rubric_measures" in done.stderr
-
-
-def test_asking_for_what_is_broken_is_one_line(run: Run, broken: Path) -> None:
-    grade = (
-        "grade",
-        "graded.jsonl.gz",
-        "--bank",
-        "questions.jsonl",
-        "--cache",
-        "r.sqlite",
-        "-o",
-        "out.jsonl",
-        "--model",
-    )
-    for arguments, what in (
-        ((*grade, "bad:x"), "the model kind 'bad'"),
-        ((*grade, "dice:1"), "unknown model 'dice:1'"),
-        (("convert", "questions.jsonl", "--to", "bad-format", "-o", "x"), "the format 'bad-format'"),
-        (("leaderboard", "graded.jsonl.gz", "-m", "BadMeasure@5"), "the measure 'BadMeasure'"),
-        ((*grade, "lexical", "--prompt", "bad-prompts"), "the folder of prompts 'bad-prompts'"),
-    ):
-        done = run(*arguments, beside=(broken,))
-        line = [line for line in done.stderr.splitlines() if line.startswith(f"rubric_measures: {what}")]
-        assert (done.returncode, len(line)) == (2, 1), done.stderr
-        assert what.startswith("unknown") or line[0].endswith(f"of the package 'bad-lab' {WHY}")
-
-
-def test_a_built_in_name_wins_and_that_is_said(run: Run, broken: Path) -> None:
-    model = ("--model", "lexical", "--cache", "r.sqlite", "-o", "out.jsonl")
-    done = run("grade", "graded.jsonl.gz", "--bank", "questions.jsonl", *model, beside=(broken,))
-    assert done.returncode == 0, done.stderr
+    asked = {
+        f"{GRADE} bad:x": "the model kind 'bad'",
+        "convert questions.jsonl --to bad-format -o x": "the format 'bad-format'",
+        "leaderboard graded.jsonl.gz -m BadMeasure@5": "the measure 'BadMeasure'",
+        f"{GRADE} lexical --prompt bad-prompts": "the folder of prompts 'bad-prompts'",
+    }
+    done = run(*works, *asked, beside=(ours, broken))
+    assert f"the measure 'BadMeasure' of the package 'bad-lab' {WHY}" in done[0].first.splitlines()
+    assert [one.code for one in done] == [0] * len(works) + [2] * len(asked), done
+    assert f"rubric_measures: warning: the format 'bad-format' of the package 'bad-lab' {WHY}" in done[3].err
+    assert "the format 'no-format' of the package 'bad-lab' cannot be used: it is no rubric_measures" in done[3].err
+    # A built-in name wins, and that is said.
     told = "the model kind 'lexical' of the package 'bad-lab' is left out: a built-in model kind has this name"
-    assert done.stderr.count(told) == 1
-
-
-def test_a_package_that_is_imported_first_registers_its_measure(tmp_path: Path) -> None:
-    source, ours = tmp_path / "fifth-lab", tmp_path / "installed"
-    (source / "fifth_lab").mkdir(parents=True)
-    unfit = UNFIT.partition("Three")[0].replace("fourth", "fifth")
-    (source / "pyproject.toml").write_text(f'{unfit}FirstCover = "fifth_lab:FirstCover"\n')
-    (source / "fifth_lab" / "__init__.py").write_text(
-        "import rubric_measures\n\n\n@rubric_measures.measure_of\n"
-        "def FirstCover(view, rel):\n    return view.best.max(axis=1)\n"
-    )
-    install(source, ours)
-    program = "import fifth_lab, ir_measures; print(ir_measures.parse_measure('FirstCover(rel=2)@3'))"
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = [{str(ours)!r}, {str(root)!r}]\n{program}"],
-        capture_output=True,
-        text=True,
-    )
-    assert (done.stdout, done.stderr) == ("FirstCover(rel=2)@3\n", "")
+    assert sum(one.err.count(told) for one in done) >= 1
+    for one, what in zip(done[len(works) :], asked.values(), strict=True):
+        [line] = [line for line in one.err.splitlines() if line.startswith(f"rubric_measures: {what}")]
+        assert line.endswith(f"of the package 'bad-lab' {WHY}")

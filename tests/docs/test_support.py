@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import main
+from tests.docs.pages import ROOT, commands, run
 from tests.support_data import line, write
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "support.md").read_text(encoding="utf-8")
-COMMANDS = [shlex.split(row)[1:] for row in re.findall(r"^rubric_measures .*$", PAGE, re.MULTILINE)]
 
 
 def test_the_commands_of_the_page(
@@ -32,15 +27,7 @@ def test_the_commands_of_the_page(
     write(Path("labels.jsonl"), person)
     write(Path("rag24.webassess.jsonl.gz"), line("one", "t1"), line("two", "t1", (["1"],)))
     write(Path("rag24.without-prediction.jsonl.gz"), line("one", "t2", (["2"],), style="ID") | {"topic_id": "t2"})
-    outputs = []
-    for command in COMMANDS:
-        given = [
-            found
-            for part in command
-            for found in (sorted(map(str, Path().glob(part))) if part == "answers/*.jsonl" else [part])
-        ]
-        assert main(given) == 0, (command, capsys.readouterr().err)
-        outputs.append(capsys.readouterr().out)
+    outputs = [printed.out for printed in run(commands("support"), capsys)]
     board = outputs[1].splitlines()
     assert board[0].split() == [
         "run",

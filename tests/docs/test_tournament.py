@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
+from tests.docs.pages import ROOT, commands, run, text_of
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "tournament.md").read_text(encoding="utf-8")
+PAGE = text_of("tournament")
 
 
 def test_the_walkthrough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "resources" / "example", "example")
-    blocks = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    commands = [shlex.split(line) for block in blocks for line in block.splitlines()]
-    names = ["tournament", "pool", "grade", "leaderboard", "tournament", "correlate"]
-    assert [command[:2] for command in commands] == [["rubric_measures", name] for name in names]
-    outputs = []
-    for command in commands:
-        assert main(command[1:]) == 0
-        outputs.append(capsys.readouterr())
+    shown = commands("tournament", "sh")
+    assert [command[0] for command in shown] == [
+        "tournament",
+        "pool",
+        "grade",
+        "leaderboard",
+        "tournament",
+        "correlate",
+    ]
+    outputs = run(shown, capsys)
     printed = re.findall(r"```text\n(.*?)```", PAGE, re.S)
     assert outputs[0].out == printed[0]
     notes = outputs[0].err

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
 from tests.boards.test_argue import BANKS, REPORTS
+from tests.docs.pages import ROOT, commands, run
 from tests.formats.test_dragun import COMPARED, QUESTIONS, rubric
 from tests.formats.test_ragdoll_battles import battle
 from tests.formats.test_ragdoll_rubrics import FULL, NOT, PART, graded
 from tests.formats.test_ragdoll_rubrics import write as write_lines
 from tests.support_data import line, write
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "trec-2026.md").read_text(encoding="utf-8")
-COMMANDS = [shlex.split(row)[1:] for row in re.findall(r"^rubric_measures .*$", PAGE, re.MULTILINE)]
 
 
 def test_every_track_goes_from_its_files_to_its_measures(
@@ -43,15 +37,8 @@ def test_every_track_goes_from_its_files_to_its_measures(
     Path("question_assessments.csv").write_text(COMPARED)
     Path("truth.tsv").write_text("run_id\trequest_id\tmetric\tvalue\na\tall\tf1_macro\t.7\nb\tall\tf1_macro\t.4\n")
     Path("judged.eval.txt").write_text("a all NuggetA 0.5\nb all NuggetA 0.1\n")
-    outputs = {}
-    for command in COMMANDS:
-        given = [
-            found
-            for part in command
-            for found in (sorted(map(str, Path().glob(part))) if part == "answers/*.jsonl" else [part])
-        ]
-        assert main(given) == 0, (command, capsys.readouterr().err)
-        outputs[" ".join(command)] = capsys.readouterr().out
+    asked = commands("trec-2026")
+    outputs = {" ".join(command): printed.out for command, printed in zip(asked, run(asked, capsys), strict=True)}
     shown = {command: text for command, text in outputs.items() if text}
     rows = {row["run_id"]: row for row in csv.DictReader(io.StringIO(_of(shown, "graded.jsonl")), delimiter="\t")}
     assert {run: row["WeightedCover"] for run, row in rows.items()} == {"x": "0.500000", "y": "0.444444"}

@@ -12,6 +12,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.verification import REPORTS
+from tests.docs.pages import commands, run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8")
@@ -20,15 +21,9 @@ PAGE = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8")
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "resources" / "example", "example")
-    commands = [
-        shlex.split(line) for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()
-    ]
-    assert len(commands) == 9
-    outputs = []
-    for command in commands:
-        assert command[:2] == ["rubric_measures", "verify"]
-        assert main(command[1:]) == 0, command
-        outputs.append(capsys.readouterr().out)
+    shown = commands("verification", "sh")
+    assert [command[0] for command in shown] == ["verify"] * 9
+    outputs = [printed.out for printed in run(shown, capsys)]
     _, grading, grid, uncovered, bad, _, graders, bank, canaries = outputs
     assert grading.startswith("q01: Which pigment makes leaves green in summer?")
     assert grid.startswith("### q01: why do leaves change colour in autumn")
