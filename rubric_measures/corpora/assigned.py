@@ -11,23 +11,8 @@ import numpy as np
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, paused_collector
+from rubric_measures.formats import judged
 from rubric_measures.formats.base import PathName
-from rubric_measures.formats.judged import (
-    ASSESSMENTS,
-    ASSIGNMENTS,
-    DRAGUN,
-    FAILED,
-    GRADED,
-    NUGGETIZER,
-    RAGDOLL,
-    ItemSet,
-    Judged,
-    JudgedAnswer,
-    Oddities,
-    Toolkit,
-    judged,
-    same_item,
-)
 from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades
 from rubric_measures.types.entities import RubricItem, TestBank
 
@@ -70,17 +55,17 @@ class _OpenQuery:
 
     items: dict[str, RubricItem] = field(default_factory=dict)
     docs: dict[str, int] = field(default_factory=dict)
-    alike: dict[ItemSet, _Alike] = field(default_factory=dict)
+    alike: dict[judged.ItemSet, _Alike] = field(default_factory=dict)
 
 
 class _Codes:
     """What is said of an item, as a number, worse before better: 0 nobody asked, 1 it failed, or a grade from 2 on."""
 
-    def __init__(self, toolkit: Toolkit, notes: Oddities) -> None:
+    def __init__(self, toolkit: judged.Toolkit, notes: judged.Oddities) -> None:
         grades = sorted(toolkit.grades.values())
         self.toolkit, self.notes = toolkit, notes
         self.grades = np.array([NONE, NONE, *grades])
-        self.of = {label: 2 + grades.index(grade) for label, grade in toolkit.grades.items()} | {FAILED: 1}
+        self.of = {label: 2 + grades.index(grade) for label, grade in toolkit.grades.items()} | {judged.FAILED: 1}
 
     def said(self, labels: Sequence[str]) -> bytes:
         """The numbers of labels; what nobody defined failed."""
@@ -100,7 +85,7 @@ class _Codes:
             else:
                 # Of two items that are one of the bank the better grade counts.
                 np.maximum.at(codes, at, said)
-        lost = codes == self.of[FAILED]
+        lost = codes == self.of[judged.FAILED]
         items, failed = tuple(query.items.values()), lost if lost.any() else None
         return QueryGrades(query_id, items, query.docs, self.grades[codes], failed, self.toolkit.scale)
 
@@ -132,12 +117,12 @@ def load_assignments(
         FormatError: naming file, line and field; also when a run answers a query twice.
     """
     name = path_name(path)
-    toolkit = {"assignments": NUGGETIZER, "graded answers": RAGDOLL}.get(kind, DRAGUN)
-    notes = Oddities(toolkit)
+    toolkit = {"assignments": judged.NUGGETIZER, "graded answers": judged.RAGDOLL}.get(kind, judged.DRAGUN)
+    notes = judged.Oddities(toolkit)
     codes, queries, texts = _Codes(toolkit, notes), dict[str, _OpenQuery](), dict[str, dict[str, str | int]]()
     # The lines make no cyclic garbage; looking for it would take as long as reading.
     with paused_collector():
-        for row in judged(_lines(path, kind), notes, name):
+        for row in judged.judged(_lines(path, kind), notes, name):
             query = queries.get(row.query_id) or _opened(queries, row, bank, name)
             place = len(query.docs)
             if query.docs.setdefault(row.run_id, place) != place:
@@ -159,13 +144,13 @@ def load_assignments(
     return AssignedAnswers(Grades(grades, on_failed, source), rankings, texts)
 
 
-def _lines(path: PathName, kind: str) -> Iterable[tuple[int, JudgedAnswer]]:
+def _lines(path: PathName, kind: str) -> Iterable[tuple[int, judged.JudgedAnswer]]:
     if kind == "assignments":
-        return ASSIGNMENTS.each(path)
-    return ((0, one) for one in (GRADED if kind == "graded answers" else ASSESSMENTS).read(path))
+        return judged.ASSIGNMENTS.each(path)
+    return ((0, one) for one in (judged.GRADED if kind == "graded answers" else judged.ASSESSMENTS).read(path))
 
 
-def _opened(queries: dict[str, _OpenQuery], row: Judged, bank: TestBank | None, name: str) -> _OpenQuery:
+def _opened(queries: dict[str, _OpenQuery], row: judged.Judged, bank: TestBank | None, name: str) -> _OpenQuery:
     """A query that is new; with a bank it has the bank's items."""
     found = queries[row.query_id] = _OpenQuery()
     if bank is not None:
@@ -174,7 +159,7 @@ def _opened(queries: dict[str, _OpenQuery], row: Judged, bank: TestBank | None, 
     return found
 
 
-def _columns(query: _OpenQuery, row: Judged, bank: TestBank | None, name: str) -> list[int]:
+def _columns(query: _OpenQuery, row: judged.Judged, bank: TestBank | None, name: str) -> list[int]:
     """The column of each item; without a bank new ones join the query's items."""
     places = {item_id: place for place, item_id in enumerate(query.items)}
     # Of items with one text the first.
@@ -183,7 +168,7 @@ def _columns(query: _OpenQuery, row: Judged, bank: TestBank | None, name: str) -
     for item in row.items.items:
         if bank is None:
             try:
-                same_item(query.items.setdefault(item.item_id, item), item)
+                judged.same_item(query.items.setdefault(item.item_id, item), item)
             except InputError as error:
                 raise FormatError(str(error), path=name, line=row.line, settings=error.settings) from None
             columns.append(places.setdefault(item.item_id, len(places)))

@@ -21,17 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import ir_datasets
-from ir_datasets.formats import (
-    BaseDocs,
-    BaseQrels,
-    BaseQueries,
-    BaseScoredDocs,
-    GenericDoc,
-    GenericQrel,
-    GenericQuery,
-    GenericScoredDoc,
-    TrecQrel,
-)
+from ir_datasets import formats
 from ir_datasets.indices import Docstore
 
 from rubric_measures.base.errors import InputError
@@ -91,7 +81,7 @@ class _Rows(Iterator[Any]):
         return _Rows(self._rows[key]) if isinstance(key, slice) else self._rows[key]
 
 
-class _Docs(BaseDocs, Docstore):  # type: ignore[misc]
+class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
     """Documents, in file order and by id: doc_id -> text or document; what was asked for is read once and kept.
 
     Args:
@@ -117,7 +107,7 @@ class _Docs(BaseDocs, Docstore):  # type: ignore[misc]
         found = self._read(wanted)
         if any(not isinstance(one, str) and one.title for one in found.values()):
             return found
-        return {key: GenericDoc(key, one if isinstance(one, str) else one.text) for key, one in found.items()}
+        return {key: formats.GenericDoc(key, one if isinstance(one, str) else one.text) for key, one in found.items()}
 
     def keep(self, doc_ids: Iterable[str]) -> None:
         """Reads the files once for all that will be asked for; what is not among it takes another reading, of all."""
@@ -144,7 +134,7 @@ class _Docs(BaseDocs, Docstore):  # type: ignore[misc]
 
     def docs_cls(self) -> Any:
         """The type of the documents."""
-        return next((type(document) for document in self._all.values()), GenericDoc)
+        return next((type(document) for document in self._all.values()), formats.GenericDoc)
 
     def docs_count(self) -> int:
         """How many there are."""
@@ -206,37 +196,41 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
     def _handlers(self, unit: str, *, is_graded: bool, is_judged: bool, is_ranked: bool) -> Iterator[Any]:
         """The qrels of a unit, and the first run, query by query, best first; as far as there are any."""
         if unit == "item" and is_graded:
-            yield _rows(BaseQrels, TrecQrel, self._item_rows)
+            yield _rows(formats.BaseQrels, formats.TrecQrel, self._item_rows)
         elif unit == "passage" and is_graded:
-            yield _rows(BaseQrels, GenericQrel, lambda: _labels(self.grades.qrels if self.grades else ()))
+            yield _rows(
+                formats.BaseQrels, formats.GenericQrel, lambda: _labels(self.grades.qrels if self.grades else ())
+            )
         elif unit != "item" and is_judged:
-            yield _rows(BaseQrels, GenericQrel, lambda: _labels(self.judgments))
+            yield _rows(formats.BaseQrels, formats.GenericQrel, lambda: _labels(self.judgments))
         if is_ranked:
             yield _rows(
-                BaseScoredDocs,
-                GenericScoredDoc,
+                formats.BaseScoredDocs,
+                formats.GenericScoredDoc,
                 lambda: (
-                    GenericScoredDoc(query_id, *row)
+                    formats.GenericScoredDoc(query_id, *row)
                     for query_id, ranking in self.runs[min(self.runs)].rankings.items()
                     for row in zip(ranking.doc_ids, ranking.scores, strict=True)
                 ),
             )
 
-    def _item_rows(self) -> Iterator[TrecQrel]:
+    def _item_rows(self) -> Iterator[formats.TrecQrel]:
         """One row a (passage, item), and rows of grade 0 for the document `*`: each item of the bank, and the scale."""
         for row in self.grades.items if self.grades is not None else ():
-            yield TrecQrel(row.query_id, row.doc_id, row.relevance, row.iteration)
+            yield formats.TrecQrel(row.query_id, row.doc_id, row.relevance, row.iteration)
         for query in self.grades.queries.values() if self.grades is not None else ():
             for item in query.items:
-                yield TrecQrel(query.query_id, BANK_DOC, 0, item.item_id)
+                yield formats.TrecQrel(query.query_id, BANK_DOC, 0, item.item_id)
 
 
-def _labels(rows: Iterable[Qrel]) -> Iterator[GenericQrel]:
-    return (GenericQrel(row.query_id, row.doc_id, row.relevance) for row in rows)
+def _labels(rows: Iterable[Qrel]) -> Iterator[formats.GenericQrel]:
+    return (formats.GenericQrel(row.query_id, row.doc_id, row.relevance) for row in rows)
 
 
 def _queries(read: Callable[[], Mapping[str, str]]) -> Any:
-    return _rows(BaseQueries, GenericQuery, lambda: (GenericQuery(*pair) for pair in read().items()))
+    return _rows(
+        formats.BaseQueries, formats.GenericQuery, lambda: (formats.GenericQuery(*pair) for pair in read().items())
+    )
 
 
 def _files_in(folder: Path) -> dict[str, list[Path]]:

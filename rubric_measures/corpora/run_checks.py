@@ -21,19 +21,13 @@ from rubric_measures.base.files import iter_lines, path_name, peek_head
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
 from rubric_measures.corpora.collections import Collection
+from rubric_measures.formats import reports
 from rubric_measures.formats.queries import Limit, QueryFile, length_of
-from rubric_measures.formats.reports import (
-    ORIGINAL,
-    TrackRules,
-    is_submission,
-    lost_brackets,
-    reports_of_submission,
-    track_rules,
-)
+from rubric_measures.formats.reports import TrackRules
 
-_AGGREGATORS = ("AND", "OR")
 _SHOWN = 5
 _T = TypeVar("_T")
+Severity = Literal["error", "warning"]
 
 
 class Finding(NamedTuple):
@@ -48,7 +42,7 @@ class Finding(NamedTuple):
         problem: what is wrong, in one line.
     """
 
-    severity: Literal["error", "warning"]
+    severity: Severity
     path: str
     line: int
     topic: str
@@ -123,7 +117,7 @@ class RunFile(Struct):
 
     def add(self, kind: str, problem: str, line: int = 0, topic: str = "", *, soft: bool = False) -> None:
         """Notes a finding; the rules say how grave its kind is."""
-        severity: Literal["error", "warning"] = "warning" if soft or kind in self.rules.warnings else "error"
+        severity: Severity = "warning" if soft or kind in self.rules.warnings else "error"
         self.found.append(Finding(severity, self.path, line, topic, kind, problem))
 
     def add_part(self, part: Part) -> None:
@@ -246,7 +240,7 @@ def _nugget(where: str, nugget: Any, cited: list[str]) -> Rows:
         return
     yield not _is_text(nugget.get("question")), "blank", f"{where} has no question"
     joined, answers = nugget.get("aggregator_type"), nugget.get("answers")
-    yield joined not in _AGGREGATORS, "form", f"{where}.aggregator_type is {joined!r:.40}; expected AND or OR"
+    yield joined not in ("AND", "OR"), "form", f"{where}.aggregator_type is {joined!r:.40}; expected AND or OR"
     yield not isinstance(answers, list), "form", f"{where} has no list of answers; an empty one has none"
     for number, answer in enumerate(_as(list, answers)):
         place, said = f"{where}.answers[{number}]", _as(dict, answer)
@@ -271,7 +265,7 @@ def _answer(run: RunFile, part: Part) -> Rows:
         yield is_bank, "form", "is a bank of nuggets, and this looks at generated answers"
         yield not is_bank, "form", f"has no list {rules.sentences!r} of sentences, as {rules.name} expects"
         return
-    lost = lost_brackets(_as(str, _as(dict, content.get(ORIGINAL)).get("answer")))
+    lost = reports.lost_brackets(_as(str, _as(dict, content.get(reports.ORIGINAL)).get("answer")))
     yield lost, "place", f"{lost} citations stand behind the end of a sentence, and count nothing", True
     yield not sentences, "empty", "the answer is empty, and scores 0"
     texts: list[str] = []
@@ -395,31 +389,28 @@ def _ranked(run: RunFile, rules: TrackRules) -> Iterator[Part]:
     topics: dict[str, Part] = {}
     for line, data in iter_lines(run.path):
         columns = [column.decode("utf-8", "replace") for column in data.split()]
-        try:
-            topic, row, run_id = _row(columns)
-        except ValueError as error:
-            run.add("form", str(error), line, columns[0])
+        if problem := _problem_of(columns):
+            run.add("form", problem, line, columns[0])
             continue
-        part = topics.get(topic) or topics.setdefault(topic, Part(line, topic))
-        part.rows.append(row)
+        topic, _, doc_id, rank, score, run_id = columns
+        part = topics.setdefault(topic, Part(line, topic))
+        part.rows.append((int(rank), float(score), doc_id))
         part.run_ids.add(run_id)
     yield from topics.values()
 
 
-def _row(columns: Sequence[str]) -> tuple[str, tuple[int, float, str], str]:
-    """The topic of a line; rank, score and document; the run."""
+def _problem_of(columns: Sequence[str]) -> str:
+    """What is wrong with a line of a TREC run; empty where nothing is."""
     if len(columns) != 6:
-        raise ValueError(f"has {len(columns)} columns; expected 6: topic Q0 document rank score run")
-    topic, q0, doc_id, rank, score, run_id = columns
+        return f"has {len(columns)} columns; expected 6: topic Q0 document rank score run"
+    _, q0, _, rank, score, _ = columns
     if q0 != "Q0":
-        raise ValueError(f"the second column is {q0!r:.40}; expected Q0")
+        return f"the second column is {q0!r:.40}; expected Q0"
     try:
-        row = (int(rank), float(score), doc_id)
-    except ValueError:
-        raise ValueError(f"rank {rank!r:.40} or score {score!r:.40} is no number") from None
-    if not math.isfinite(row[1]):
-        raise ValueError(f"the score is {score!r:.40}, which has no order")
-    return topic, row, run_id
+        is_finite = math.isfinite(int(rank) + float(score))
+    except (ValueError, OverflowError):
+        return f"rank {rank!r:.40} or score {score!r:.40} is no number"
+    return "" if is_finite else f"the score is {score!r:.40}, which has no order"
 
 
 def _answers(run: RunFile, of_forms: Mapping[str, TrackRules]) -> Iterator[Part]:
@@ -438,7 +429,7 @@ def _answers(run: RunFile, of_forms: Mapping[str, TrackRules]) -> Iterator[Part]
 
 
 def _form_of(content: Mapping[str, Any]) -> str:
-    if ORIGINAL in content:
+    if reports.ORIGINAL in content:
         return "text"
     if "nugget_bank" in content and "responses" not in content:
         return "nuggets"
@@ -463,8 +454,8 @@ def _contents(run: RunFile, takes_texts: bool) -> Iterator[tuple[int, Mapping[st
             continue
         if not isinstance(content, dict):
             run.add("form", "is no JSON object", line)
-        elif takes_texts and is_submission(content):
-            rows = list(reports_of_submission(content, run.path, line, says=False))
+        elif takes_texts and reports.is_submission(content):
+            rows = list(reports.reports_of_submission(content, run.path, line, says=False))
             if not rows:
                 run.add("form", "has no results", line)
             yield from ((line, row) for row in rows)
@@ -492,7 +483,7 @@ def check_runs(
         UnknownNameError: nobody knows the track.
         InputError: a file cannot be opened, or the collection has no documents.
     """
-    rules = track_rules(track)
+    rules = reports.track_rules(track)
     files = [_checked(path_name(path), rules, topics) for path in paths]
     if collection is not None:
         _check_documents(files, collection)

@@ -11,32 +11,14 @@ from msgspec import Struct
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import paused_collector
-from rubric_measures.records.models import (
-    ASKED_FOR,
-    ITEM_CONTENTS,
-    ITEM_LISTS,
-    DirectGrade,
-    GradedPassage,
-    GradeSetKey,
-    ItemGradeSet,
-    Judgment,
-    PassageData,
-    QueryPassages,
-    RankingEntry,
-    details_of,
-    exam_ratio,
-    grade_set_key,
-    is_partial,
-    items_of_set,
-    object_in,
-    provenance_of,
-)
+from rubric_measures.records import models
+from rubric_measures.records.models import DirectGrade, GradedPassage, GradeSetKey, ItemGradeSet, QueryPassages
 from rubric_measures.types.scales import scale_from
 
 _Json = dict[str, Any]
 _Made = TypeVar("_Made", bound=ItemGradeSet | DirectGrade)
 # Fields of ours of which two files may say parts, as of those that we do not know.
-_OPEN = {"provenance", "details", ITEM_CONTENTS, "pairs", "shown_together"}
+_OPEN = {"provenance", "details", models.ITEM_CONTENTS, "pairs", "shown_together"}
 
 
 @paused_collector()
@@ -77,7 +59,7 @@ def _check_scales(merged: Mapping[str, Mapping[str, GradedPassage]]) -> None:
     for query_id, members in merged.items():
         for doc_id, passage in members.items():
             for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
-                key, scale = grade_set_key(entry), _said_scale(entry)
+                key, scale = models.grade_set_key(entry), _said_scale(entry)
                 if scale is not None and known.setdefault(key, scale) != scale:
                     raise InputError(
                         f"query {query_id!r}, passage {doc_id!r}: grades by {key.llm} ({key.prompt_class}) are on the "
@@ -86,7 +68,7 @@ def _check_scales(merged: Mapping[str, Mapping[str, GradedPassage]]) -> None:
 
 
 def _said_scale(entry: ItemGradeSet | DirectGrade) -> str | None:
-    scale = scale_from(object_in(bytes(entry.prompt_text)), by_range=True)
+    scale = scale_from(models.object_in(bytes(entry.prompt_text)), by_range=True)
     return None if scale is None else str(scale)
 
 
@@ -147,7 +129,7 @@ class _Merger(NamedTuple):
 
     def changes(self, kind: type[Struct], one: _Json, other: _Json, fields: _Json) -> _Json:
         """What makes `one` the union of both: new fields, those that only `other` has, and the unknown ones of both."""
-        changed, bare = dict(fields), {"definition": None, ASKED_FOR: None}
+        changed, bare = dict(fields), {"definition": None, models.ASKED_FOR: None}
         known = set(kind.__struct_encode_fields__) - _OPEN
         for name, theirs in other.items():
             mine: Any = one.get(name)
@@ -157,7 +139,7 @@ class _Merger(NamedTuple):
                 changed[name] = theirs
                 continue
             alike = isinstance(mine, dict) and isinstance(theirs, dict)
-            if alike and name == ITEM_CONTENTS:
+            if alike and name == models.ITEM_CONTENTS:
                 for item_id in mine.keys() & theirs.keys():
                     self.either(name, f"what item {item_id!r} said when it was graded", mine[item_id], theirs[item_id])
             elif not alike:
@@ -169,18 +151,18 @@ class _Merger(NamedTuple):
                 self.conflict(f"{name} ({field})", mine.get(field), theirs.get(field))
             # What describes a grader in full stands in one of its entries only.
             changed[name] = {**theirs, **mine}
-            said = changed[name].pop(ASKED_FOR, ())
-            if name == "provenance" and ASKED_FOR in mine.keys() & theirs.keys():
-                changed[name][ASKED_FOR] = [*said, *(one for one in theirs[ASKED_FOR] if one not in said)]
+            said = changed[name].pop(models.ASKED_FOR, ())
+            if name == "provenance" and models.ASKED_FOR in mine.keys() & theirs.keys():
+                changed[name][models.ASKED_FOR] = [*said, *(one for one in theirs[models.ASKED_FOR] if one not in said)]
         return changed
 
     def data(self, one: _Json, other: _Json) -> _Json:
         fields = {
             name: self.united(kind, one.get(name) or [], other[name])
-            for name, kind in (("judgments", Judgment), ("rankings", RankingEntry))
+            for name, kind in (("judgments", models.Judgment), ("rankings", models.RankingEntry))
             if other.get(name) is not None
         }
-        return {**one, **self.changes(PassageData, one, other, fields)}
+        return {**one, **self.changes(models.PassageData, one, other, fields)}
 
     def united(self, kind: type[Struct], one: list[_Json], other: list[_Json]) -> list[_Json]:
         """The judgments or rankings of both lists: what both say is there once, what one list says twice stays twice.
@@ -248,7 +230,7 @@ class _Merger(NamedTuple):
             self.conflict(f"what grades by {one.llm} are", *kinds)
         before, after = one.as_json(), other.as_json()
         fields: _Json = {}
-        for name, item_of in ITEM_LISTS.items() if new or lost else ():
+        for name, item_of in models.ITEM_LISTS.items() if new or lost else ():
             # A failed call has left a reply at most.
             taken = new | lost if name == "answers" else new
             said = [said for said in before.get(name) or () if item_of(said) not in taken]
@@ -256,12 +238,15 @@ class _Merger(NamedTuple):
             if said or name != "self_ratings":
                 fields[name] = said
         if fields:
-            fields["exam_ratio"] = exam_ratio(fields["correctAnswered"], fields["wrongAnswered"])
+            fields["exam_ratio"] = models.exam_ratio(fields["correctAnswered"], fields["wrongAnswered"])
             if one.relevance_label != other.relevance_label:
                 # It was derived from a part of the grades.
                 fields["relevance_label"] = None
-        if known := details_of(other):
-            fields["details"] = {**known, **{name: said for name, said in details_of(one).items() if name not in new}}
+        if known := models.details_of(other):
+            fields["details"] = {
+                **known,
+                **{name: said for name, said in models.details_of(one).items() if name not in new},
+            }
         for name in ("item_status", "llm_response_errors"):
             left = {item_id: said for item_id, said in (before.get(name) or {}).items() if item_id not in new}
             left |= {item_id: said for item_id, said in (after.get(name) or {}).items() if item_id in lost}
@@ -299,21 +284,21 @@ _RANKS = {"truncated": 1, "graded": 2}
 
 
 def _belong_together(one: _Made, other: _Made) -> bool:
-    if grade_set_key(one) != grade_set_key(other):
+    if models.grade_set_key(one) != models.grade_set_key(other):
         return False
     if isinstance(one, DirectGrade) or isinstance(other, DirectGrade):
         return True
     # Of pairs (sentence, cited document) each answer has its own, and of a part of the items each measure.
     if (one.pairs and other.pairs) or not _items(one).keys().isdisjoint(_items(other)):
         return True
-    banks = {provenance_of(entry).get("bank") for entry in (one, other)}
-    return len(banks) == 1 and (is_partial(one) or is_partial(other))
+    banks = {models.provenance_of(entry).get("bank") for entry in (one, other)}
+    return len(banks) == 1 and (models.is_partial(one) or models.is_partial(other))
 
 
 def _may_be_one(one: _Json, other: _Json) -> bool:
     """Whether two judgments or rankings of the same content are one; an unknown field may name two assessors who
     agree."""
-    names = one.keys() & other.keys() - set(Judgment.__struct_encode_fields__)
+    names = one.keys() & other.keys() - set(models.Judgment.__struct_encode_fields__)
     return "method" in one or all(one[name] == other[name] for name in names)
 
 
@@ -330,5 +315,5 @@ def _label(entry: Any) -> tuple[bool, float | None]:
 
 def _items(entry: ItemGradeSet) -> dict[str, float | None]:
     """item id -> grade, None where it failed."""
-    grades, statuses = items_of_set(entry)
+    grades, statuses = models.items_of_set(entry)
     return {**dict.fromkeys(statuses), **grades}
