@@ -13,6 +13,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -316,25 +317,35 @@ def _notes(table: Table) -> list[str]:
     return [escaped(note) for note in (*reasons, *table.notes)]
 
 
-def _text(report: Report) -> Iterator[str]:
+def _for_people(
+    report: Report,
+    rows: Callable[[Table], Iterator[str]],
+    title: str,
+    note: str,
+    said: Callable[[str], str] = str,
+) -> Iterator[str]:
+    """The tables one below the other, each with its title and its notes, as a form writes these."""
+    for index, whole in enumerate(report.tables):
+        table = whole.seen_by("people")
+        yield "\n" * (index > 0)
+        yield title.format(said(escaped(table.title))) if table.title else ""
+        yield from rows(table)
+        yield from (note.format(said(one)) for one in _notes(table))
+
+
+def _text(table: Table) -> Iterator[str]:
     def shown(cell: Cell, column: Column) -> str:
         text = _shown(cell, column)
         return text if column.width is None or len(text) <= column.width else text[: column.width - 1] + "…"
 
-    for index, whole in enumerate(report.tables):
-        table = whole.seen_by("people")
-        yield "\n" * (index > 0)
-        indent = "  " if table.title else ""
-        if table.title:
-            yield f"{escaped(table.title)}\n"
-        head = [_shown(column.header, column) for column in table.columns]
-        grid = [head, *_grid(table, shown)[1:]]
-        for row in _aligned(grid if any(head) else grid[1:], table, _widths(grid)):
-            yield f"{indent}{'  '.join(row)}".rstrip() + "\n"
-        if any(head) and not table.rows:
-            yield f"{indent}(none)\n"
-        notes = _notes(table)
-        yield from ("\n" * (index == 0) + f"{note}\n" for index, note in enumerate(notes))
+    indent = "  " if table.title else ""
+    head = [_shown(column.header, column) for column in table.columns]
+    grid = [head, *_grid(table, shown)[1:]]
+    for row in _aligned(grid if any(head) else grid[1:], table, _widths(grid)):
+        yield f"{indent}{'  '.join(row)}".rstrip() + "\n"
+    if any(head) and not table.rows:
+        yield f"{indent}(none)\n"
+    yield "\n" * bool(_notes(table))
 
 
 def _tsv(report: Report) -> Iterator[str]:
@@ -367,23 +378,17 @@ def _markdown_cell(cell: Cell, column: Column) -> str:
     return markdown_text(_shown(cell, column))
 
 
-def _markdown(report: Report) -> Iterator[str]:
-    for index, whole in enumerate(report.tables):
-        table = whole.seen_by("people")
-        yield "\n" * (index > 0)
-        if table.title:
-            yield f"### {markdown_text(escaped(table.title))}\n\n"
-        grid = _grid(table, _markdown_cell)
-        # Cells that the aligned text shortens are too long to pad.
-        widths = [
-            3 if column.width is not None else max(width, 3)
-            for column, width in zip(table.columns, _widths(grid), strict=True)
-        ]
-        rule = ["-" * width if column.is_left else "-" * (width - 1) + ":"
-                for column, width in zip(table.columns, widths, strict=True)]  # fmt: skip
-        head, *rows = _aligned(grid, table, widths)
-        yield from (f"| {' | '.join(row)} |\n" for row in (head, rule, *rows))
-        yield from (f"\n{markdown_text(note)}\n" for note in _notes(table))
+def _markdown(table: Table) -> Iterator[str]:
+    grid = _grid(table, _markdown_cell)
+    # Cells that the aligned text shortens are too long to pad.
+    widths = [
+        3 if column.width is not None else max(width, 3)
+        for column, width in zip(table.columns, _widths(grid), strict=True)
+    ]
+    rule = ["-" * width if column.is_left else "-" * (width - 1) + ":"
+            for column, width in zip(table.columns, widths, strict=True)]  # fmt: skip
+    head, *rows = _aligned(grid, table, widths)
+    yield from (f"| {' | '.join(row)} |\n" for row in (head, rule, *rows))
 
 
 _TEX = {char: f"\\{char}" for char in "&%$#_{}"}
@@ -411,18 +416,12 @@ def _latex_row(cells: Sequence[str]) -> str:
     return f"{guard}{' & '.join(cells)} \\\\\n"
 
 
-def _latex(report: Report) -> Iterator[str]:
-    for index, whole in enumerate(report.tables):
-        table = whole.seen_by("people")
-        yield "\n" * (index > 0)
-        if table.title:
-            yield f"% {escaped(table.title)}\n"
-        head, *rows = _grid(table, _latex_cell)
-        yield f"\\begin{{tabular}}{{{''.join('l' if column.is_left else 'r' for column in table.columns)}}}\n"
-        yield "\\toprule\n" + _latex_row(head) + "\\midrule\n"
-        yield from map(_latex_row, rows)
-        yield "\\bottomrule\n\\end{tabular}\n"
-        yield from (f"% {note}\n" for note in _notes(table))
+def _latex(table: Table) -> Iterator[str]:
+    head, *rows = _grid(table, _latex_cell)
+    yield f"\\begin{{tabular}}{{{''.join('l' if column.is_left else 'r' for column in table.columns)}}}\n"
+    yield "\\toprule\n" + _latex_row(head) + "\\midrule\n"
+    yield from map(_latex_row, rows)
+    yield "\\bottomrule\n\\end{tabular}\n"
 
 
 # Rows of a table and of a picture that a notebook shows.
@@ -534,12 +533,12 @@ def _trec_eval(report: Report) -> Iterator[str]:
 
 FORMS: Mapping[str, Callable[[Report], Iterator[str]]] = MappingProxyType(
     {
-        "text": _text,
+        "text": partial(_for_people, rows=_text, title="{}\n", note="{}\n"),
         "tsv": _tsv,
         "json": _json,
         "jsonl": _json_lines,
-        "latex": _latex,
-        "markdown": _markdown,
+        "latex": partial(_for_people, rows=_latex, title="% {}\n", note="% {}\n"),
+        "markdown": partial(_for_people, rows=_markdown, title="### {}\n\n", note="\n{}\n", said=markdown_text),
         "trec_eval": _trec_eval,
     }
 )

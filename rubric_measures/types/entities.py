@@ -39,10 +39,6 @@ class Query(NamedTuple):
     query_id: str
     text: str
 
-    def default_text(self) -> str:
-        """The text that stands for the query."""
-        return self.text
-
 
 class Grade(NamedTuple):
     """This text, for this query, covers this rubric item this well; one row a (query, document, item, grader).
