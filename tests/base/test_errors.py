@@ -28,12 +28,6 @@ def test_every_exception_stands_in_the_tree_of_the_docstring() -> None:
         assert kind.__name__ in (errors.__doc__ or "")
 
 
-def test_a_format_error_is_one_line_with_place() -> None:
-    error = FormatError("found\nthis", path="a.json", line=3, field="x.y")
-    assert str(error) == "a.json:3: x.y: found this"
-    assert str(FormatError("bad")) == "bad"
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -45,18 +39,6 @@ def test_a_format_error_is_one_line_with_place() -> None:
 def test_errors_survive_pickling(error: Exception) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
-
-
-def test_unknown_names() -> None:
-    assert "did you mean bm25?" in str(UnknownNameError("run", "bm52", ["bm25", "tfidf"]))
-    assert str(UnknownNameError("run", "x", [])) == "unknown run 'x': there are none"
-
-
-def test_a_missing_extra_says_how_to_install_it() -> None:
-    with pytest.raises(
-        MissingExtraError, match=r"^no_such_.* is not installed; .*: pip install 'rubric_measures\[plot\]'$"
-    ):
-        require("no_such_module_at_all", "plot")
 
 
 def test_an_extra_that_goes_with_another_version_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,14 +57,6 @@ def test_output_appears_only_when_it_is_whole(tmp_path: Path) -> None:
     assert path.read_text() == "after\n"
 
 
-def test_gzip_output_has_no_time_stamp(tmp_path: Path) -> None:
-    for name in ("a.gz", "b.gz"):
-        with atomic_writer(tmp_path / name) as stream:
-            stream.write("same")
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"same"
-
-
 def test_permissions_follow_the_umask_or_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "x"
     old = os.umask(0o027)
@@ -134,17 +126,6 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path: Path) ->
         stream.write("whole")
     left.remove(next(name for name in left if name.startswith(".out [1].txt.")))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*left, ".out [1].txt.notes.part", target.name])
-
-
-def test_writers_of_one_file_that_live_leave_each_other_alone(tmp_path: Path) -> None:
-    target = tmp_path / "out.txt"
-    with atomic_writer(target) as first:
-        first.write("first")
-        with atomic_writer(target) as second:
-            second.write("second")
-        assert target.read_text() == "second"
-    assert target.read_text() == "first"
-    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_garbage_collection_goes_on_after_the_outermost_block_and_only_if_it_was_on() -> None:

@@ -102,10 +102,3 @@ def test_a_broken_plug_in_is_one_line_and_stops_only_what_needs_it(
     assert line.startswith(f"the number 'bad' of the package 'broken-package' cannot be used: {why}")
     assert line.isprintable()
     assert caplog.messages == [line]
-
-
-def test_no_metadata_are_read_where_no_package_has_plug_ins() -> None:
-    plugins.plug_ins.cache_clear()
-    plugins.named_groups.cache_clear()
-    assert b"[rubric_measures.no_such_group]" not in plugins.named_groups()
-    assert list(THINGS) == ["pi", "e"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pytrec_eval import RelevanceEvaluator
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.types.entities import Gap, Placed, RankNotes, by_rank, ranked
+from rubric_measures.types.entities import Gap, Placed, by_rank, ranked
 
 
 def test_a_missing_document_keeps_its_rank() -> None:
@@ -17,21 +17,10 @@ def test_a_missing_document_keeps_its_rank() -> None:
     assert [type(doc_id) is Gap for doc_id in placed.doc_ids] == [True, False, True, False, False]
 
 
-def test_ranks_that_count_from_zero_have_no_gap() -> None:
-    assert by_rank([(0, 3.0, "a"), (1, 2.0, "b"), (3, 1.0, "c")]).doc_ids == ["a", "b", "no-record-3", "c"]
-
-
 def test_documents_of_one_rank_stand_by_score_and_id_and_push_what_follows() -> None:
     # Ranks 1, 1, 1, 2 fill the places 1 to 4; rank 6 leaves place 5 free.
     places = [(1, 1.0, "a"), (1, 2.0, "b"), (1, 1.0, "c"), (2, 1.0, "d"), (6, 0.5, "e")]
     assert by_rank(places) == Placed(["b", "c", "a", "d", "no-record-5", "e"], 0)
-
-
-def test_scores_that_say_another_order_are_counted_and_do_not_count() -> None:
-    # b (2.0) stands below a (1.0), c (3.0) below b.
-    placed = by_rank([(1, 1.0, "a"), (2, 2.0, "b"), (3, 3.0, "c"), (4, 3.0, "d")])
-    assert placed == Placed(["a", "b", "c", "d"], 2)
-    assert RankNotes().adding(placed).adding(by_rank([(2, 1.0, "x")])) == RankNotes(1, 1, 2, 1)
 
 
 def test_no_gap_has_the_id_of_a_document() -> None:
@@ -64,12 +53,6 @@ def test_scores_of_one_single_compare_as_trec_eval_compares_them(
 ) -> None:
     monkeypatch.setattr("rubric_measures.types.entities.compares_singles", lambda: single)
     assert ranked([("c", 0.5), ("b", 1.0), ("a", 1 + 1e-12)]) == expected
-
-
-def test_trec_eval_is_asked_only_where_the_order_hangs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rubric_measures.types.entities.compares_singles", lambda: pytest.fail("asked"))
-    # A tie in both, other singles, and a document id that says the same order.
-    assert ranked([("a", 1.0), ("b", 1.0), ("d", 0.5 + 1e-12), ("c", 0.5)]) == ["b", "a", "d", "c"]
 
 
 SCORES = st.sampled_from([1.0, 1 + 1e-12, 1 - 1e-12, 0.5])

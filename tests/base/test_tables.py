@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rubric_measures.base.errors import InputError, UnknownNameError, escaped
+from rubric_measures.base.errors import InputError, escaped
 from rubric_measures.base.tables import (
     FORMS,
     TABLE_FORMS,
@@ -144,11 +144,6 @@ def test_titles_notes_and_empty_tables() -> None:
     assert shown(Report(report), "tsv") == "run\na\n"
 
 
-def test_tsv_has_a_new_header_where_columns_change() -> None:
-    tables = [Table(columns(names), [["x"] * len(names)]) for names in (["a", "b"], ["a", "b"], ["a"])]
-    assert shown(Report([], tables), "tsv") == "a\tb\nx\tx\nx\tx\n\na\nx\n"
-
-
 def test_long_cells_are_shortened_in_the_text_only_and_padded_nowhere() -> None:
     report = [Table([Column("text", is_left=True, width=6), Column("n")], [["a long text", 1], ["short", 2]])]
     assert shown(Report(report), "text") == "text    n\na lon…  1\nshort   2\n"
@@ -170,8 +165,3 @@ def test_escaped_leaves_no_way_to_break_or_turn_a_line() -> None:
     assert escaped(text).isprintable() and len(escaped(text).splitlines()) == 1
     # Letters that merely join, and spaces of any width, are no controls.
     assert escaped("می\u200cخواهم\u00a0é") == "می\u200cخواهم\u00a0é"
-
-
-def test_an_unknown_form_is_refused_at_once() -> None:
-    with pytest.raises(UnknownNameError, match="output format 'xml'"):
-        render(NASTY, "xml")

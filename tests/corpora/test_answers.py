@@ -127,23 +127,6 @@ def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptur
         check_answers([], track="rag99")
 
 
-def test_pooled_answers_keep_sentences_and_citations_and_are_stored_once() -> None:
-    answers = [
-        Answer("q", "r2", "A. B.", ("A.", "B."), (("d1",), ())),
-        Answer("q", "r1", "A. B.", ("A.", "B."), (("d2",), ("d3",))),
-    ]
-    (group,) = pool(answers=answers, max_words=None)
-    (passage,) = group.passages
-    assert (passage.doc_id, passage.text) == ("r1/q/1", "A. B.")
-    assert [place.method for place in passage.rankings] == ["r1", "r2"]
-    assert passage.paragraph == {
-        "answers": {
-            "r1": {"sentences": ["A.", "B."], "citations": [["d2"], ["d3"]]},
-            "r2": {"sentences": ["A.", "B."], "citations": [["d1"], []]},
-        }
-    }
-
-
 def test_files_of_plain_answers_are_pooled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "answers.tsv").write_text("q1\tr\tA b.\nq2\tr\t\n")
     (tmp_path / "topics.jsonl").write_text(

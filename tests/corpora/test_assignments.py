@@ -76,16 +76,6 @@ def test_grades_lengths_and_rankings(tmp_path: Path) -> None:
     assert assigned.lengths == {"a": {"q": 3}, "b": {"q": 0}}
 
 
-def test_older_files_are_read_as_new_ones(tmp_path: Path) -> None:
-    new = [_line("7", "a", [("x", "okay", "partial_support"), ("y", "vital", "support")])]
-    old = [_line(7, "a", [("x", "Okey", "Partial Support"), ("y", "vital", "support")])]
-    assert _scores(_write(tmp_path, old, "old")) == _scores(_write(tmp_path, new))
-    del old[0]["answer_text"], old[0]["run_id"]
-    old[0]["response_length"] = 12
-    assigned = load_assignments(_write(tmp_path, old, "mine.jsonl"))
-    assert assigned.lengths == {"mine": {"7": 12}}
-
-
 def test_labels_that_nobody_defined_are_failed_grades(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,17 +112,6 @@ def test_labels_and_items_of_a_graded_folder(with_grades: Path) -> None:
     assert tuple(load_collection(with_grades).judgments[0]) == ("q1", "d1", 2, "0")
 
 
-def test_the_measures_take_items_and_labels(with_grades: Path) -> None:
-    ir_measures = pytest.importorskip("ir_measures")
-    from rubric_measures import RubricCover
-
-    items = list(load_collection(with_grades, unit="item").qrels_iter())
-    run = list(load_collection(with_grades).scoreddocs_iter())
-    # One of the three items of the bank is graded 4 or better.
-    measure = RubricCover(rel=4) @ 20
-    assert ir_measures.calc_aggregate([measure], items, run)[measure] == pytest.approx(1 / 3)
-
-
 def test_records_as_a_collection(with_grades: Path) -> None:
     made = load_collection(with_grades / "graded.jsonl.gz")
     assert [tuple(doc) for doc in made.docs_iter()] == [("d1", "text 1"), ("d2", "text 2")]
@@ -179,11 +168,6 @@ def test_documents_with_titles(folder: Path) -> None:
     (folder / "docs.jsonl").write_text('{"doc_id": "d1", "title": "T", "text": "x"}\n{"doc_id": "d2", "text": "y"}\n')
     docs = list(load_collection(folder).docs_iter())
     assert [(tuple(doc), doc.default_text()) for doc in docs] == [(("d1", "T", "x"), "T\nx"), (("d2", "", "y"), "y")]
-
-
-def test_other_peoples_collections() -> None:
-    made = load_collection("vaswani")
-    assert made.has_docs() and made.has_qrels() and made.banks == {} and made.grades is None
 
 
 def test_the_example_is_registered() -> None:

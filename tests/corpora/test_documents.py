@@ -77,14 +77,6 @@ def test_each_form_is_read(name: str, is_packed: bool, tmp_path: Path) -> None:
     assert store.get("d2").default_text() == GRASS
 
 
-def test_a_text_may_be_empty(tmp_path: Path) -> None:
-    # As those of many documents of BEIR's trec-covid are.
-    path = tmp_path / "corpus.jsonl"
-    path.write_text(lines({"_id": "d1", "title": "Sky", "text": ""}, {"_id": "d2", "title": "", "text": ""}))
-    assert [doc.default_text() for doc in load_collection(path).docs_iter()] == ["Sky", ""]
-    assert load_collection(path).docs_store().get("d1").default_text() == "Sky"
-
-
 def test_parquet(tmp_path: Path) -> None:
     # Newer versions of pyarrow refuse the oldest numpy that we take.
     pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)

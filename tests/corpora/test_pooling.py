@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import logging
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -172,12 +171,6 @@ def test_a_run_on_standard_input(
     assert [list(places(group)) for group in load_graded(tmp_path / "out.jsonl")] == [["d1", "d2"], ["d3"]]
 
 
-def test_a_pipe_with_a_name_is_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert main(["pool", str(tmp_path / "pipe"), "-c", str(folder), "-o", str(tmp_path / "out.jsonl")]) == 2
-    assert "is no regular file" in capsys.readouterr().err
-
-
 def test_records_are_a_collection_of_texts(folder: Path, tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
     write_graded(records, pool([BM25], 3, TEXTS))
@@ -211,8 +204,3 @@ def test_bad_collections_are_one_line_and_leave_nothing(
     *notes, line = capsys.readouterr().err.splitlines()
     assert all(note.startswith("rubric_measures: warning: ") for note in notes) and Path(file).name in line
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_no_such_collection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pool", "-c", str(tmp_path / "none"), "-o", str(tmp_path / "out.jsonl")]) == 2
-    assert "no such folder, file or ir_datasets id" in capsys.readouterr().err

@@ -52,17 +52,6 @@ def merged(*passages: GradedPassage) -> GradedPassage:
     return found
 
 
-def test_queries_and_passages_keep_their_order() -> None:
-    first = [QueryPassages("q2", [passage("a")]), QueryPassages("q1", [passage("b")])]
-    second = [QueryPassages("q1", [passage("c"), passage("b")]), QueryPassages("q3", [passage("a")])]
-    assert [(group.query_id, [one.doc_id for one in group.passages]) for group in merge_records([first, second])] == [
-        ("q2", ["a"]),
-        ("q1", ["b", "c"]),
-        ("q3", ["a"]),
-    ]
-    assert merge_records([first, first]) == first
-
-
 def test_judgments_and_rankings_are_united() -> None:
     one = passage(paragraph_data=data({"q": 2}, {"bm25": 1}), mine=1)
     other = passage(paragraph_data=data({"q": 2, "q2": 0}, {"dense": 3, "bm25": 1}), theirs={"a": 1})
@@ -140,11 +129,6 @@ def test_several_judgments_of_a_passage_are_kept(
     assert said(merged(judged(*one), judged(*other))) == united
     added = add_judgments([QueryPassages("q", [judged((3, "ann"), (0, "bob"))])], [Qrel("q", "d", 0)])
     assert said(added[0].passages[0]) == [(3, "ann"), (0, "bob")]
-
-
-def test_neither_of_two_files_may_judge_what_the_other_does_not() -> None:
-    with pytest.raises(InputError, match="the judgment is \\[3, 0\\] in one file and \\[0, 2\\]"):
-        merged(judged((3, None), (0, None)), judged((0, None), (2, None)))
 
 
 def test_a_ranking_with_a_passage_twice_is_left_for_its_reader_to_refuse() -> None:

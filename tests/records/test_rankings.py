@@ -122,22 +122,6 @@ def test_a_run_that_is_added_to_records_scores_as_its_file_does(
     assert values_of(folder, capsys)["gamma"] == pytest.approx(expected["gamma"], abs=1e-12)
 
 
-def test_pooling_the_runs_of_records_again_gives_the_same_places(folder: Path) -> None:
-    again = folder / "again.jsonl.gz"
-    assert main(["pool", "-c", str(folder / "graded.jsonl.gz"), "-o", str(again)]) == 0
-    assert load_graded(again) == load_graded(folder / "pooled.jsonl.gz")
-
-
-def test_checks_count_documents_without_a_record_as_unjudged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def checked(*runs: str) -> object:
-        capsys.readouterr()
-        command = ["leaderboard", str(folder / "graded.jsonl.gz"), *runs, "--checks", "--format", "json"]
-        assert main([*command, "-m", "RubricCover(rel=3)@5"]) == 0
-        return json.loads(capsys.readouterr().out)["checks"]
-
-    assert checked() == checked(str(folder / "alpha.run"), str(folder / "beta.run"))
-
-
 def records(*places: tuple[int, float, str]) -> list[QueryPassages]:
     passages = []
     for rank, score, doc_id in places:
