@@ -238,9 +238,7 @@ class _Open:
         )
 
 
-def select_query(
-    group: QueryPassages, selector: GradeSetSelector, bank: TestBank | None, keep_ranks: bool = False
-) -> RecordQuery:
+def select_query(group: QueryPassages, selector: GradeSetSelector, bank: TestBank | None) -> RecordQuery:
     """One query of the records as what is scored.
 
     Raises:
@@ -248,7 +246,7 @@ def select_query(
         UnknownNameError: the bank does not have the query.
     """
     query = _Open(group, selector, bank)
-    query.add(group.passages, keep_ranks)
+    query.add(group.passages)
     return query.done()
 
 

@@ -393,11 +393,10 @@ def times_rows(rows: Iterable[Qrel], times: int | None, said: list[Note] | None 
     say([Note(text, settings=("times",))] if real else [], said)
 
 
-def of_counted(queries: Iterable[QueryGrades], source: str = "") -> Iterator[Note]:
+def of_counted(queries: Iterable[QueryGrades]) -> Iterator[Note]:
     """From which grade on labels count items, where nobody chose it: the level that covers on the scale."""
     for scale in sorted({query.scale[:3] for query in queries if query.scale is not None}):
-        named = f"{source}: " if source else ""
-        text = f"{named}labels count the items graded {scale[2]} or better (the scale is {scale[0]} to {scale[1]})"
+        text = f"labels count the items graded {scale[2]} or better (the scale is {scale[0]} to {scale[1]})"
         yield Note(text, is_warning=False)
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, RubricQrels, WeightedCover
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.measures.grades import QueryGrades
 from rubric_measures.measures.measure import nRubricCover
-from rubric_measures.measures.scoring import Needed, Plan
+from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.scales import ASSIGNED, SELF_RATING, parse_scale
 from tests import matrices
 from tests.matrices import query_of
@@ -123,36 +122,6 @@ def test_no_vital_nugget_is_zero_and_missing_importance_is_an_error() -> None:
         Plan([NuggetV]).for_query(bare)
     with pytest.raises(MeasureError, match="weight of every item"):
         Plan([WeightedCover]).for_query(bare)
-
-
-def test_facets_apart_have_their_items_and_their_failures() -> None:
-    items = [RubricItem(f"q/{f}/{i}", "q", "", facet_id=f) for f, i in [("a", 1), ("b", 1), ("a", 2)]]
-    items.append(RubricItem("q/1", "q", ""))
-    rows = [("d1", "q/a/1", 5), ("d1", "q/a/2", 5), ("d1", "q/b/1", 4), *(("d2", item.item_id, 0) for item in items)]
-    query = query_of(rows, items, [("d1", "q/1")])
-    parts = query.per_facet()
-    assert {name: [item.item_id for item in part.items] for name, part in parts.items()} == {
-        "q/a": ["q/a/1", "q/a/2"],
-        "q/b": ["q/b/1"],
-        "q": ["q/1"],
-    }
-    assert {name: matrices.cells(part) for name, part in parts.items()} == {
-        "q/a": {"d1": {"q/a/1": 5, "q/a/2": 5}, "d2": {"q/a/1": 0, "q/a/2": 0}},
-        "q/b": {"d1": {"q/b/1": 4}, "d2": {"q/b/1": 0}},
-        "q": {"d1": {}, "d2": {"q/1": 0}},
-    }
-    assert [matrices.lost(part) for part in parts.values()] == [{}, {}, {"d1": {"q/1"}}]
-    assert [part.failed is None for part in parts.values()] == [True, True, False]
-    assert all(part.query_id == "q" for part in parts.values())
-    assert QueryGrades.empty("q", ()).per_facet().keys() == {"q"}
-
-
-def test_coverage_counts_what_was_needed() -> None:
-    items = [RubricItem("q/1", "q", ""), RubricItem("q/2", "q", "")]
-    query = query_of([("d1", "q/1", 3)], items, [("d1", "q/2")])
-    needed = matrices.scored([RubricCover(rel=3) @ 2], query, ["d1", "d2", "d3"]).needed
-    # Two passages x two items are needed; one grade is there, one failed, d2 was never graded.
-    assert {which: counts.tolist() for which, counts in needed.items()} == {Needed(2): [[4, 1, 1]]}
 
 
 def test_standard_measures_read_labels_and_no_items() -> None:

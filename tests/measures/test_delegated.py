@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import ir_measures
@@ -10,7 +9,7 @@ import pytest
 
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
-from rubric_measures.measures.measure import checked_measure, compute, delegated
+from rubric_measures.measures.measure import checked_measure, compute
 from tests.example_records import write_all
 
 QRELS = [ir_measures.Qrel("q", "a", 1), ir_measures.Qrel("q", "b", 0)]
@@ -70,20 +69,6 @@ def test_a_provider_that_is_not_installed_says_how_to_install_it() -> None:
         MeasureError, match=r"parameters; The following.*: cwl_eval \(pip install ir-measures\[cwl_eval"
     ):
         compute([ir_measures.RBP(rel=1)], QRELS, RUN)
-
-
-def _broken_rows() -> Iterator[ir_measures.Qrel]:
-    """A source of judgments with a defect of its own, as code of this package would have it."""
-    yield QRELS[0]
-    raise KeyError("a defect")
-
-
-def test_a_defect_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MeasureError, match="KeyError"):
-        list(compute([ir_measures.AP], _broken_rows(), RUN))
-    monkeypatch.setitem(_broken_rows.__globals__, "__name__", "rubric_measures.anything")
-    with pytest.raises(KeyError), delegated([ir_measures.AP]):
-        list(_broken_rows())
 
 
 @pytest.mark.parametrize(

@@ -85,38 +85,41 @@ def test_nothing_is_known_of_a_passage_whose_grades_all_failed() -> None:
     assert value(query, RubricCover @ 2, ["p", "other"]) == 1.0
 
 
-def test_where_every_item_is_covered_twice_p_is_the_covering_share() -> None:
+F = FAILED
+# Passages in their ranking, the items' weights, what is scored, and the value.
+BY_HAND: dict[str, tuple[dict[str, Sequence[int | None]], Any, Any, Fraction]] = {
     # A is covered twice, by two of three valid grades (a = 0); nobody graded B but who failed (b = 0): p = 2/3.
-    query = graded({"p": (5, FAILED), "q": (4, FAILED), "r": (0, FAILED)})
-    expected = (1 + 1 - (1 - Fraction(2, 3)) ** 3) / 2
-    assert value(query, RubricCover, ["p", "q", "r"]) == pytest.approx(float(expected), abs=1e-15)
-
-
-def test_one_answer_has_the_share_of_what_is_graded() -> None:
-    query = graded({"p": (5, FAILED, 0, 4, 0)}, weights=(2, 2, 1, 1, 1))
-    assert value(query, RubricCover, ["p"]) == 0.5
-    assert value(query, WeightedCover, ["p"]) == pytest.approx(3 / 5, abs=1e-15)
-
-
-def test_partial_credit_is_the_formula_at_each_level() -> None:
+    "all covered twice": (
+        {"p": (5, F), "q": (4, F), "r": (0, F)},
+        None,
+        RubricCover,
+        (2 - (1 - Fraction(2, 3)) ** 3) / 2,
+    ),
+    "one answer": ({"p": (5, F, 0, 4, 0)}, (2, 2, 1, 1, 1), RubricCover, Fraction(1, 2)),
+    "one answer, weighted": ({"p": (5, F, 0, 4, 0)}, (2, 2, 1, 1, 1), WeightedCover, Fraction(3, 5)),
     # Support: p = 1/4, (1 + 1/4)/5 = 1/4. Partial: p = 2/4, (2 + 1/2)/5 = 1/2. Half of both: 3/8.
-    query = graded({"p": (2, 1, FAILED, 0, 0)}, scale=ASSIGNED)
-    assert value(query, NuggetA, ["p"]) == pytest.approx(0.375, abs=1e-15)
-    assert value(query, NuggetA(strict=True), ["p"]) == 0.25
-
-
-def test_penalties_have_a_share_of_their_own() -> None:
+    "partial credit": ({"p": (4, 3, F, 0, 0)}, None, NuggetA, Fraction(3, 8)),
+    "strict": ({"p": (4, 3, F, 0, 0)}, None, NuggetA(strict=True), Fraction(1, 4)),
     # Items: 5 of 2 credits; penalties of 1 and 3. Positive: a = 2, b = 1, p = 2/3; penalties: a = 1, b = 0, p = 1.
-    query = graded({"p": (5, 0, FAILED, 5, FAILED)}, weights=(2, 1, 1, -1, -3))
-    expected = (2 + Fraction(2, 3) - 1 - 3) / 4
-    assert value(query, WeightedCover(strict=True), ["p"]) == pytest.approx(float(expected), abs=1e-15)
+    "penalties": (
+        {"p": (5, 0, F, 5, F)},
+        (2, 1, 1, -1, -3),
+        WeightedCover(strict=True),
+        (2 + Fraction(2, 3) - 1 - 3) / 4,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_values_by_hand(name: str) -> None:
+    passages, weights, measure, expected = BY_HAND[name]
+    assert value(graded(passages, weights), measure, list(passages)) == pytest.approx(float(expected), abs=1e-15)
 
 
 def test_what_weighs_nothing_says_nothing() -> None:
     # All vital nuggets failed: what is known of the okay one is not asked.
     query = graded({"p": (FAILED, 2)}, importances=("vital", "okay"), scale=ASSIGNED)
-    assert value(query, NuggetV, ["p"]) is None
-    assert value(query, NuggetA, ["p"]) == 1.0
+    assert (value(query, NuggetV, ["p"]), value(query, NuggetA, ["p"])) == (None, 1.0)
 
 
 def test_the_normalised_cover_expects_of_its_denominator_too() -> None:
