@@ -360,8 +360,8 @@ class ItemRows:
 
     Where the scale of a query's grades is known its first row says it, see `scale_rows`.
 
-    Standard measures of ir_measures read one row a passage: of these rows they would silently keep the last one. So
-    this view answers only measures that read items, and refuses the others.
+    Standard measures of ir_measures read one row a passage: of these rows they would silently keep the last one. So in
+    its pipeline they get one label a passage, as of `Grades`, and a program that is asked by itself is refused.
     """
 
     columns = ("query_id", "doc_id", "relevance", "iteration")

@@ -235,12 +235,11 @@ class PipelineProvider(RubricProvider):
         return super().supports(measure) or _is_theirs(measure)
 
     def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
-        from rubric_measures.measures.grades import Grades, ItemRows
+        from rubric_measures.measures.grades import Grades
 
         asked = sorted(measures, key=str)
         qrels = _for_all(asked, qrels)
-        is_plain = not isinstance(qrels, Grades | ItemRows)
-        ours = [one for one in asked if _is_ours(one, is_plain)]
+        ours = [one for one in asked if _is_ours(one, not isinstance(qrels, Grades))]
         theirs = [one for one in asked if one not in ours]
         if not theirs:
             return super()._evaluator(ours, qrels)
@@ -322,9 +321,9 @@ def register_provider() -> None:
 
 def _rows_for(measures: Sequence[Measure], qrels: Any) -> Iterator[tuple[list[Measure], Any]]:
     """The measures of other providers with the rows that they read: labels, or the items where they ask for these."""
-    from rubric_measures.measures.grades import Grades, ItemRows
+    from rubric_measures.measures.grades import Grades
 
-    if not isinstance(qrels, Grades | ItemRows):
+    if not isinstance(qrels, Grades):
         qrels = qrels if isinstance(qrels, dict) or hasattr(qrels, "itertuples") else list(qrels)
         # Of several levels or alphas in one call the program behind them gives all but one zeros.
         yield from (([one], qrels) for one in measures if is_supported(one))
@@ -332,19 +331,16 @@ def _rows_for(measures: Sequence[Measure], qrels: Any) -> Iterator[tuple[list[Me
         if others:
             yield others, qrels
         return
-    grades = qrels.grades if isinstance(qrels, ItemRows) else qrels
     # Measures of `ir_measures.define` say what they ask for.
     of_items = [measure for measure in measures if "iteration" in getattr(measure, "QREL_INPUTS", ())]
-    custom = [measure for measure in measures if hasattr(measure, "runtime_impl") and measure not in of_items]
-    standard = [measure for measure in measures if not hasattr(measure, "runtime_impl")]
-    if standard:
-        refuse_real(grades.qrels, " ".join(map(str, standard)))
-        # Item rows that were given as such refuse to be read as labels.
-        yield standard, qrels if qrels is not grades else grades.qrels
-    if custom:
-        yield custom, grades.qrels
+    of_labels = [measure for measure in measures if measure not in of_items]
+    standard = [measure for measure in of_labels if not hasattr(measure, "runtime_impl")]
+    if of_labels:
+        labels = qrels.qrels
+        refuse_real(labels if standard else (), " ".join(map(str, standard)))
+        yield of_labels, labels
     if of_items:
-        yield of_items, grades.to_dataframe()
+        yield of_items, qrels.to_dataframe()
 
 
 def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
@@ -356,7 +352,7 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
     from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows
 
     if isinstance(qrels, dict | Grades | ItemRows):
-        return qrels
+        return qrels.grades if isinstance(qrels, ItemRows) else qrels
     if hasattr(qrels, "itertuples"):
         named = {"query_id", "doc_id"} <= set(qrels.columns)
         pairs = list(zip(qrels["query_id"].tolist(), qrels["doc_id"].tolist(), strict=True)) if named else []

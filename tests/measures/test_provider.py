@@ -136,8 +136,9 @@ def test_the_pipeline_of_ir_measures_is_not_patched() -> None:
 
 
 def test_item_rows_refuse_standard_measures() -> None:
+    """Where a program is asked that knows no items."""
     with pytest.raises(MeasureError, match="several rows a passage"):
-        ir_measures.calc_aggregate([COVER, nDCG @ 10], build_grades(ROWS).items, RUN)
+        ir_measures.pytrec_eval.calc_aggregate([nDCG @ 10], build_grades(ROWS).items, RUN)
 
 
 def test_bad_input_is_refused() -> None:
