@@ -6,8 +6,6 @@ import csv
 import json
 import re
 import shutil
-import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 
@@ -78,27 +76,14 @@ def test_a_version_that_lost_facts_is_worse(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.usefixtures("folder")
 def test_a_table_with_a_column_a_system(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run() == 0
-    long = Path("report/board.json").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(Path("results.csv").read_text(encoding="utf-8").splitlines()))
-    systems = sorted({row["system"] for row in rows})
-    questions: dict[str, dict[str, str]] = {}
-    for row in rows:
-        shared = {name: cell for name, cell in row.items() if name not in ("system", "answer")}
-        questions.setdefault(row["question"], shared)[row["system"]] = row["answer"]
-    with Path("results.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, dict.fromkeys(name for one in questions.values() for name in one))
-        writer.writeheader()
-        writer.writerows(questions.values())
-    shutil.rmtree("report")
-    assert run("--systems", *systems) == 0
-    wide = Path("report/board.json").read_text(encoding="utf-8")
-    # An answer that was missing is empty here.
-    measures = [{run["run_id"]: run["measures"] for run in json.loads(one)["runs"]} for one in (long, wide)]
-    assert measures[0] == measures[1]
-    capsys.readouterr()
-    assert run("--systems", "throrough") == 2
-    assert "has no column 'throrough' with the answers of a system; it has " in (said := capsys.readouterr().err)
+    rows = "question,reference,prod,candidate\nWhy?,Air scatters light.,Air scatters light.,No.\n"
+    Path("results.csv").write_text(rows, encoding="utf-8")
+    assert run("--systems", "prod", "candidate") == 0
+    assert [row.split()[:2] for row in capsys.readouterr().out.splitlines()[1:3]] == [
+        ["prod", "1.0000"], ["candidate", "0.0000"],
+    ]  # fmt: skip
+    assert run("--systems", "prdo") == 2
+    assert "has no column 'prdo' with the answers of a system; it has " in (said := capsys.readouterr().err)
     assert said.rstrip().endswith("(--systems)")
 
 
@@ -109,34 +94,6 @@ def test_the_report_leads_into_the_review_of_its_grades(capsys: pytest.CaptureFi
     assert "rubric_measures review report/graded.jsonl.gz --bank report/bank.csv" in page
     links = set(map(unescape, re.findall(r'<a href="http://127\.0\.0\.1:8642/(check\?[^"]*)">review</a>', page)))
     assert len(links) > 40
-    # The command of the page opens the cells.
-    pytest.importorskip("starlette")
-    httpx = pytest.importorskip("httpx")
-    command = [
-        "review",
-        "report/graded.jsonl.gz",
-        "--bank",
-        "report/bank.csv",
-        "--assessor",
-        "ada",
-        "--bind",
-        "127.0.0.1:0",
-    ]
-    process = subprocess.Popen([sys.executable, "-m", "rubric_measures", *command], stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        [address] = re.findall(r"http://\S+", process.stderr.readline())
-        base, _, token = address.partition("?")
-        with httpx.Client(base_url=base, follow_redirects=True) as client:
-            # Whoever did not open the printed link is told to.
-            assert "the token that the server printed" in client.get(f"/{min(links)}").text
-            assert client.get(f"/?{token}").status_code == 200
-            for link in sorted(links)[::20]:
-                answer = client.get(f"/{link}")
-                assert answer.status_code == 200 and "aria-current" in answer.text, link
-    finally:
-        process.kill()
-        process.communicate()
 
 
 CITING = """question,answer,contexts,system

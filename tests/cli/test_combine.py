@@ -128,19 +128,6 @@ def test_a_panel_is_one_more_grader(
     assert board.measures == ["RubricCover(rel=4)@1"]
 
 
-def test_the_mean_of_right_and_wrong_is_a_rating(tmp_path: Path) -> None:
-    info = PromptInfo(prompt_class="Thomas", scale=[0, 1], covers=1)
-    entries = [
-        ItemGradeSet.build({"i1": grade}, answers=[], llm=name, self_rated=False, prompt_info=info)
-        for name, grade in (("A", 1), ("B", 0))
-    ]
-    records = [QueryPassages("q1", [GradedPassage(doc_id="d1", text="x", exam_grades=entries)])]
-    made = rubric_measures.combine(records, ["A", "B"], by="mean", output=tmp_path / "mean.jsonl")
-    grades = rubric_measures.load(str(tmp_path / "mean.jsonl"), grader=made.grader)
-    assert str(grades.scale) == "0-1:1"
-    assert [row.relevance for row in grades.queries["q1"].rows()] == [0.5]
-
-
 def test_grades_with_fractions_are_no_votes(records: str, capsys: pytest.CaptureFixture[str]) -> None:
     (group,) = load_graded(records)
     real = ItemGradeSet.build({"i1": 2.5}, answers=[("i1", "")], llm="D", prompt_info=RATED)

@@ -101,15 +101,6 @@ def test_a_state_whose_schema_is_no_text_is_named(tmp_path: Path) -> None:
     assert str(found.value).startswith(f"{path}: ")
 
 
-def test_huge_counts_of_tokens_in_scripted_replies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "queries.tsv").write_text("q1\tWhat?\n")
-    for count in (10**25, -1):
-        (tmp_path / "replies.jsonl").write_text(json.dumps({"reply": "1. Which?", "completion_tokens": count}) + "\n")
-        model = f"scripted:{tmp_path / 'replies.jsonl'}"
-        said = refused(capsys, "generate", tmp_path / "queries.tsv", "--model", model, "-o", tmp_path / "out")
-        assert said.startswith(f"{tmp_path / 'replies.jsonl'}:1: completion_tokens: ")
-
-
 @pytest.mark.parametrize("price", ["1" + "0" * 400, "1e400", "-1", "true"])
 def test_prices_that_are_no_sums_of_money(price: str, tmp_path: Path) -> None:
     path = tmp_path / "prices.json"

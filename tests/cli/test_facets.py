@@ -102,39 +102,6 @@ def test_what_does_not_go_together_is_refused(more: list[str], capsys: pytest.Ca
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(("unit", "best"), [([], ["a"]), (["--facets"], ["a", "tied"])])
-def test_checks_beside_run_files_are_the_same_in_a_stream(
-    unit: list[str], best: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Tied in file order a, b, where ours puts b first; one run that ranks another topic only, one with a new document.
-    Path("tied.run").write_text("q Q0 a 1 1 tied\nq Q0 b 2 1 tied\n")
-    Path("other.run").write_text("z Q0 a 1 1 other\n")
-    Path("new.run").write_text("q Q0 c 1 2 new\nq Q0 b 2 1 new\n")
-    runs = ["tied.run", "a.run", "other.run", "new.run"]
-    command = [
-        "leaderboard",
-        "records.jsonl.gz",
-        *runs,
-        "--bank",
-        "bank.jsonl",
-        "-m",
-        "NuggetA",
-        "RubricCover(rel=1)@1",
-    ]
-    command += ["--checks", "--format", "json", *unit]
-    assert main(command) in (0, 1)
-    found = json.loads(capsys.readouterr().out)["checks"]
-    checks = {run["run_id"]: run for run in found["runs"]}
-    assert {name: run["missing"] for name, run in checks.items()} == {"a": [], "new": [], "other": ["q"], "tied": []}
-    assert {name: run["judged"] for name, run in checks.items()} == {"a": 1, "new": 0.5, "other": None, "tied": 1}
-    assert {name: run["tied"] for name, run in checks.items()} == {"a": 0, "new": 0, "other": None, "tied": 1}
-    # Document a covers both causes, 2/3 of the items and 1/2 of the facets; b the effect, 1/3 and 1/2. With b first,
-    # tied has less than run a by items, and as much by facets.
-    top = found["top"][1]
-    assert (top["by_doc_id"], top["by_file_order"]) == (best, ["a", "tied"])
-
-
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("unit", ["--facets", "--per-facet"])
 def test_item_ids_name_the_facets_where_there_is_no_bank(unit: str, capsys: pytest.CaptureFixture[str]) -> None:
     # Item ids are query/facet/…, so the same facets come out, as `qrels --per facet` has them.

@@ -113,16 +113,3 @@ def test_rubric_cover_looks_at_the_passage_that_trec_eval_puts_first(capsys: pyt
         assert main([command[0], "items.txt", "near.run", *command[1:], "RubricCover(rel=4)@1"]) == 0
         value = "0.5000" if first_is_a else "0.0000"
         assert f"\t{value}\n" in capsys.readouterr().out
-
-
-def test_checks_name_the_runs_whose_order_hangs_on_ties_or_precision(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["leaderboard", "q.txt", "near.run", "other.run", "-m", "nDCG@10", "P@1", "--checks", "--format", "json"]
-    assert main(command) == 0
-    out, err = capsys.readouterr()
-    checks = {run["run_id"]: run for run in json.loads(out)["checks"]["runs"]}
-    assert {name: (one["order_by_ties"], one["order_by_precision"]) for name, one in checks.items()} == {
-        "near": (2, 2),
-        "other": (0, 0),
-    }
-    assert "1 run with an order inside the cutoff that ties decide: near" in err
-    assert "1 run with an order inside the cutoff that single or double precision decides: near" in err

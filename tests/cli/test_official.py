@@ -9,7 +9,7 @@ import ir_measures
 import pytest
 
 import rubric_measures
-from rubric_measures import Draws, Tests
+from rubric_measures import Draws
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from tests.cli.test_analysis import call, checked
@@ -111,31 +111,6 @@ def test_several_measures_each_have_their_own_official_column(tmp_path: Path, ca
     assert f"several columns, and none for {OURS}, choose one: P@10|nDCG@10" in call(capsys, "correlate", path)[2]
     path.write_text(official.render("json"), encoding="utf-8")
     assert "has no official measures (such as nDCG@10) beside ours" in call(capsys, "correlate", path)[2]
-
-
-def test_summary_and_lengths_stand_beside_intervals_and_are_no_runs(tmp_path: Path, capsys) -> None:
-    def line(run: str, *labels: str) -> str:
-        rows = zip(("n1", "n2"), labels, strict=True)
-        nuggets = [{"text": text, "importance": "vital", "assignment": label} for text, label in rows]
-        return json.dumps({"qid": labels[0], "run_id": run, "answer_text": "a b", "nuggets": nuggets}) + "\n"
-
-    path = tmp_path / "assigned.jsonl"
-    # A query for each first label.
-    pairs = [("support", "support"), ("not_support", "support"), ("partial_support", "support")]
-    worse = [(first, "not_support") for first, _ in pairs]
-    path.write_text("".join(line("a", *one) for one in pairs) + "".join(line("b", *one) for one in worse))
-    asked = ("leaderboard", path, "-m", "NuggetA", "--length", "--summary")
-    status, out, _ = call(capsys, *asked, "--format", "json")
-    content = checked("leaderboard", out)
-    assert status == 0 and content["measures"] == ["NuggetA(rel=2,partial_rel=1)", "L"]
-    board = tmp_path / "board.json"
-    board.write_text(out)
-    # Tests are of one pair, not of five runs.
-    compared = rubric_measures.compare(board, tests=Tests(50))
-    assert [len(one.pairs) for one in compared.values()] == [1, 1]
-    assert {run for of in compared.intervals.values() for run in of} == {"a", "b"}
-    assert rubric_measures.correlate(board, board, measures="NuggetA", draws=Draws(0)).found[0].runs == ("a", "b")
-    assert call(capsys, *asked, "--format", "tsv")[0] == 0
 
 
 def test_the_share_of_grades_is_not_that_of_judgments(

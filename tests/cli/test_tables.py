@@ -19,11 +19,8 @@ REPORTS = (
     ["--checks"],
     ["--summary"],
     ["--length"],
-    ["--summary", "--length"],
     ["--facets"],
-    ["--per-facet"],
     ["--per-facet", "--summary"],
-    ["--per-facet", "--checks"],
     ["--checks", "--summary"],
 )
 

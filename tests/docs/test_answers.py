@@ -97,36 +97,6 @@ def test_from_answers_to_scores(
         assert main(command) == 0
 
 
-def test_a_run_of_empty_answers_has_its_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    _files()
-    silent = [{"query_id": topic, "run_id": "silent", "text": " "} for topic in ("tea", "frost")]
-    _lines(Path("runs/silent.jsonl"), list(silent))
-    pool, grade, leaderboard = _commands(1)
-    pool.insert(1, "runs/silent.jsonl")
-    assert main(pool) == 0
-    assert "1 run without a word in any answer, scored 0: silent" in capsys.readouterr().err
-    # The scripted model has a reply for every passage with words; nobody asks it about the empty one.
-    assert main(grade) == 0
-    capsys.readouterr()
-    assert main([*leaderboard[:-2], "--format", "json", "--no-overall"]) == 0
-    board = json.loads(capsys.readouterr().out)
-    (row,) = [run["measures"] for run in board["runs"] if run["run_id"] == "silent"]
-    levels = "(rel=2,partial_rel=1)"
-    for measure in ("NuggetV(rel=2,strict=True)", f"NuggetV{levels}", f"NuggetW{levels}", f"NuggetA{levels}"):
-        assert (row[measure]["mean"], row[measure]["queries"], row[measure]["coverage"]) == (0.0, 2, 1.0)
-    assert row["L"]["mean"] == 0.0
-    # As assignments they are all there, empty ones too: three runs, two queries.
-    assert main(["convert", "graded.jsonl.gz", "--to", "assignments", "--bank", "nuggets.jsonl", "-o", "a.jsonl"]) == 0
-    lines = [json.loads(line) for line in Path("a.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert len(lines) == 6
-    assert {one["assignment"] for line in lines if not line["answer_text"] for one in line["nuggets"]} == {
-        "not_support"
-    }
-
-
 def test_a_run_is_converted_and_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
