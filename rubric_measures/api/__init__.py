@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rubric_measures.api.graders import *
     from rubric_measures.api.grading import *
     from rubric_measures.api.loading import *
-    from rubric_measures.api.reports import *
     from rubric_measures.api.scoring import *
     from rubric_measures.api.tournaments import *
 else:
@@ -30,7 +29,6 @@ else:
         "graders": "Calibration Combined agreement agreement_tables calibrate combine",
         "grading": "grade grade_support pool regrade run_canaries",
         "loading": "load load_bank",
-        "reports": "refuse_sums",
         "scoring": "Board default_measures reusability score",
         "tournaments": "tournament",
     }

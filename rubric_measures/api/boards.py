@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import asdict, replace
 
@@ -278,10 +278,6 @@ def _proved(
     return changed(proof, exact=made.exact) if part else proof
 
 
-@overload
-def check_bundle(folder: _Path, later: None = None) -> Proof: ...
-@overload
-def check_bundle(folder: _Path, later: _Path) -> Changes: ...
 def check_bundle(folder: _Path, later: _Path | None = None) -> Proof | Changes:
     """Makes the board of a bundle again, and compares every value with it; or says what changed to a later bundle.
 

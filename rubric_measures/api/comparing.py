@@ -14,7 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -591,11 +591,11 @@ def correlate(
             text = f"{' and '.join(called)}: scores of runs, and {', '.join(idle)} is of a grid of graded records"
             raise InputError(f"{text}; leave it out", settings=idle)
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
-    is_paired = official_measure is None and not any(of_grid) and side.choice(None, asked) is None
-    column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))
+    is_paired = official_measure is None and not any(of_grid) and len(side.fitting(None, asked)) > 1
+    column = side.only(side.columns[:1] if is_paired else side.fitting(official_measure, asked))
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
-    spreads = {f"official {column.name}": errors}
+    spreads = {f"official {column.name}": side.errors(column)}
     grid: list[GridCell] = []
     known: Any = {"queries": {query for values in column.queries.values() for query in values}, "runs": column.means}
     for other, name in zip(opened, called, strict=True):
@@ -620,11 +620,13 @@ def correlate(
         theirs = _read(other, form, **known, measures=wanted or ())
         # Numbers without a name are by whatever is asked for.
         chosen_ones = theirs.columns if theirs.is_unnamed else wanted or theirs.columns
-        for scores, spread in (theirs.take(theirs.named(one)) for one in chosen_ones):
+        for scores in (theirs.take(theirs.named(one)) for one in chosen_ones):
             label = scores.name if len(others) == 1 else f"{name}: {scores.name}"
             columns.append(scores)
-            spreads[label] = spread
-            own = side.take(side.own(scores.name))[0] if is_paired else column
+            spreads[label] = theirs.errors(scores)
+            inner = [one for one in inner_names(scores.name) if one in side.columns]
+            like = columns_named(scores.name, side.columns) or inner
+            own = side.only(like, f", and none for {scores.name}") if is_paired else column
             with naming(name):
                 found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
             results.append((name, found))
@@ -676,53 +678,42 @@ class _AnyScores:
     Attributes:
         name: what messages call them.
         columns: the columns.
-        take: name of a column -> its scores, and the standard errors that the file gives or per-query scores have.
+        take: name of a column -> its scores.
+        errors: scores -> the standard errors that the file gives or per-query scores have.
         runs: all runs, also those without a score by some measure.
         is_unnamed: whether the numbers name no measure.
     """
 
     name: str
     columns: Sequence[str]
-    take: Callable[[str], tuple[RunScores, Mapping[str, float]]]
+    take: Callable[[str], RunScores]
+    errors: Callable[[RunScores], Mapping[str, float]] = lambda _: MappingProxyType({})
     runs: Iterable[str] = ()
     is_unnamed: bool = False
 
     @property
     def by_query(self) -> dict[str, _Values]:
         """Column -> run -> query -> score, of the columns that have such; `_ANY` is one without a name."""
-        found = {_ANY if self.is_unnamed else name: self.take(name)[0].queries for name in self.columns}
+        found = {_ANY if self.is_unnamed else name: self.take(name).queries for name in self.columns}
         return {name: {**{run: {} for run in self.runs}, **of} for name, of in found.items() if of}
 
     def named(self, name: str) -> str:
         """The column that a name means."""
         return column_named(name, self.columns, f"(columns of {self.name})")
 
-    def choice(self, name: str | None, wanted: Sequence[str] | None) -> str | None:
-        """The column that is named, or the only one that is asked for; None where there are several."""
+    def fitting(self, name: str | None, wanted: Sequence[str] | None) -> Sequence[str]:
+        """The column that is named, or the only one that is asked for; all where there are several."""
         if name is not None:
-            return self.named(name)
+            return [self.named(name)]
         asked = list(dict.fromkeys(found for one in wanted or () for found in columns_named(one, self.columns)))
-        choice = asked if len(asked) == 1 else self.columns
-        return choice[0] if len(choice) == 1 else None
+        return asked if len(asked) == 1 else self.columns
 
-    def chosen(self, name: str | None, wanted: Sequence[str] | None) -> str:
-        """The same where there has to be one."""
-        found = self.choice(name, wanted)
-        if found is None:
-            raise self._several()
-        return found
-
-    def own(self, name: str) -> str:
-        """The official column of a measure, by its name."""
-        found = columns_named(name, self.columns) or [one for one in inner_names(name) if one in self.columns]
-        if len(found) != 1:
-            raise self._several(f", and none for {name}")
-        return found[0]
-
-    def _several(self, why: str = "") -> InputError:
-        return InputError(
-            f"{self.name}: several columns{why}, choose one: {'|'.join(self.columns)}", settings=("official_measure",)
-        )
+    def only(self, fitting: Sequence[str], why: str = "") -> RunScores:
+        """The scores of the one column that fits."""
+        if len(fitting) != 1:
+            text = f"{self.name}: several columns{why}, choose one: {'|'.join(self.columns)}"
+            raise InputError(text, settings=("official_measure",))
+        return self.take(fitting[0])
 
 
 def _read(
@@ -737,32 +728,28 @@ def _read(
         ranks: whether the numbers are ranks, 1 best; None where the name of the column tells.
         known: tells columns of a file that does not.
     """
-    from rubric_measures.analysis import leaderboards as correlation
+    from rubric_measures.analysis.leaderboards import scores_of_board, scores_of_table, standard_errors
     from rubric_measures.formats.leaderboards import read_leaderboard
 
     called = f"the {kind} " if kind else "the "
     if isinstance(scores, Mapping) and not are_rows(scores):
         given = _given_scores(kind or "scores", scores)
-        return _AnyScores(f"{called}scores", [given.name], lambda _: (given, {}), is_unnamed=True)
+        return _AnyScores(f"{called}scores", [given.name], lambda _: given, is_unnamed=True)
     if isinstance(scores, RecordGrades):
         raise InputError("the official scores are a leaderboard, not grades; score them first")
     if isinstance(scores, Leaderboard):
-        board = scores
-
-        def of_board(name: str) -> tuple[RunScores, Mapping[str, float]]:
-            found = correlation.scores_of_board(board, name)
-            return found, correlation.standard_errors(found)
-
-        return _AnyScores(f"{called}board", board.measures, of_board, board.values)
+        take = partial(scores_of_board, scores)
+        return _AnyScores(f"{called}board", scores.measures, take, standard_errors, scores.values)
     with file_path(scores) as path:
         table = read_leaderboard(path, form=form, **known)
-
-    def of_table(name: str) -> tuple[RunScores, Mapping[str, float]]:
-        found = correlation.scores_of_table(table, name, ranks=ranks)
-        return found, {**correlation.standard_errors(found), **table.errors(name)}
-
     # A run with scores by another measure alone has none by this one, which is said.
-    return _AnyScores(_name(scores), table.measures, of_table, (*table.run_ids, *table.unscored))
+    return _AnyScores(
+        _name(scores),
+        table.measures,
+        partial(scores_of_table, table, ranks=ranks),
+        lambda found: {**standard_errors(found), **table.errors(found.name)},
+        (*table.run_ids, *table.unscored),
+    )
 
 
 def _given_scores(name: str, scores: Any) -> RunScores:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import begins_records
@@ -105,11 +105,7 @@ class PassageRecords(Sequence["QueryPassages"]):
                 raise InputError(f"expected the passages of a query (QueryPassages), found {type(group).__name__}")
         return self._given
 
-    @overload
-    def __getitem__(self, place: int) -> QueryPassages: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[QueryPassages]: ...
-    def __getitem__(self, place: int | slice) -> QueryPassages | list[QueryPassages]:
+    def __getitem__(self, place: Any) -> Any:
         return self._groups[place]
 
     def __len__(self) -> int:
@@ -661,11 +657,9 @@ def load(
         if is_file(source):
             # An open file may be closed when its grades are looked at.
             with file_path(source) as copy:
-                if content_of(copy) == "records":
-                    from rubric_measures.records.models import load_graded
-
-                    return RecordGrades(load_graded(copy), known_bank, wanted, on_failed)
                 read = load(copy, known_bank, grader=wanted, on_failed=on_failed)
+                if isinstance(read, RecordGrades):
+                    return RecordGrades(read.records.groups, known_bank, wanted, on_failed)
                 return Grades(read.queries, on_failed, read.source)
         if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
             raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")

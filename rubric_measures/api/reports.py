@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
@@ -21,9 +20,7 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.boards.board import BELOW, Leaderboard
-from rubric_measures.boards.scoring import is_summed
 from rubric_measures.measures.grades import NONE
-from rubric_measures.measures.measure import Measures, parse_measures, rubric_measures_of
 from rubric_measures.types.scales import as_number
 
 if TYPE_CHECKING:
@@ -34,39 +31,19 @@ if TYPE_CHECKING:
     from rubric_measures.pages.plots import DotPanel
 
 
-def refuse_sums(measures: Measures) -> None:
-    """Refuses measures that are sums over queries, because these reports are about means.
-
-    Raises:
-        InputError: one is.
-    """
-    for measure in rubric_measures_of(parse_measures(measures)):
-        if is_summed(measure):
-            raise InputError(f"{measure} is a sum over queries, and this is about means; leave it out")
-
-
 BoardPlot = Literal["dots", "heat"]
 _KINDS = get_args(BoardPlot)
 # Measures on one page.
 _PANELS = 4
 
 
-def plot_board(
-    board: Leaderboard,
-    path: str | os.PathLike[str] | None,
-    kind: BoardPlot,
-    tests: Tests,
-    grades: Gradable | None = None,
-    runs: Runs | None = None,
-) -> Figure:
-    """Draws a board, see `Board.plot`."""
-    from rubric_measures.pages.style import check_figure_path, save_figures
-
-    if path is not None:
-        check_figure_path(path)
+def figures_of(
+    board: Leaderboard, kind: BoardPlot, tests: Tests, grades: Gradable | None = None, runs: Runs | None = None
+) -> Iterator[Figure]:
+    """The pages of a picture of a board, see `Board.plot`."""
     if kind not in _KINDS:
         raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
-    return save_figures(_heat(board, grades, runs) if kind == "heat" else _dots(board, tests), path)
+    return _heat(board, grades, runs) if kind == "heat" else _dots(board, tests)
 
 
 def _runs_of(board: Leaderboard) -> list[str]:

@@ -38,7 +38,7 @@ from rubric_measures.boards.board import (
     turning_neighbours,
     worst_failed,
 )
-from rubric_measures.boards.scoring import score_records, score_run_files, score_runs
+from rubric_measures.boards.scoring import is_summed, score_records, score_run_files, score_runs
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.measures.findings import Note, of_queries, of_wrapped, say
 from rubric_measures.measures.grades import Grades, OnFailed, faceted
@@ -286,9 +286,10 @@ class Board(Leaderboard, frozen=True):
             MissingExtraError: matplotlib is not installed.
         """
         from rubric_measures.analysis.resampling import Tests
-        from rubric_measures.api.reports import plot_board
+        from rubric_measures.api.reports import figures_of
+        from rubric_measures.pages.style import save_figures
 
-        return plot_board(self, path, kind, tests or Tests(), grades, runs)
+        return save_figures(figures_of(self, kind, tests or Tests(), grades, runs), path)
 
 
 def score(
@@ -531,15 +532,16 @@ def reusability(
             common, as answers have none.
     """
     from rubric_measures.analysis.board_reports import Reusability, left_out
-    from rubric_measures.api.reports import refuse_sums, with_rankings
+    from rubric_measures.api.reports import with_rankings
 
     known = load(grades, bank, grader=grader, on_failed=on_failed)
     asked = parse_measures(default_measures(known) if measures is None else measures)
     asked = asked if are_labels(known) else rubric_measures_of(asked)
-    refuse_sums(asked)
-    if pool_depth < 1:
-        text = f"a pool has the first passage of each run or more, not {pool_depth}"
-        raise InputError(text, settings=("pool_depth",))
+    sums = [measure for measure in rubric_measures_of(asked) if is_summed(measure)]
+    refuse(
+        (sums, f"{', '.join(map(str, sums))} is a sum over queries, and this is about means; leave it out", ()),
+        (pool_depth < 1, f"a pool has the first passage of each run or more, not {pool_depth}", ("pool_depth",)),
+    )
     queries = [(query, rankings) for _, query, rankings in with_rankings(known, runs)]
     rows = left_out(queries, asked, pool_depth, known.on_failed)
     if all(row.alone == 1 for row in rows):

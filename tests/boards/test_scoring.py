@@ -10,7 +10,6 @@ from pathlib import Path
 import ir_measures
 import pytest
 from ir_measures import Qrel
-from msgspec.structs import replace
 
 import rubric_measures
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
@@ -22,7 +21,7 @@ from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.types.entities import Signature
-from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
+from tests.example_records import grade_set, passage, write_all, write_lines
 
 COVER = RubricCover(rel=4) @ 20
 NDCG = RubricQrels(measure="nDCG@10")
@@ -244,18 +243,6 @@ def test_counts_are_sums_without_a_standard_error(folder: Path) -> None:
     for run_id, sums in expected.items():
         cells = [board.cells[run_id][str(RubricQrels(measure=name))] for name in names]
         assert [(cell.mean, cell.standard_error, cell.queries) for cell in cells] == [(one, None, 3) for one in sums]
-
-
-def test_latex_and_markdown_escape(folder: Path) -> None:
-    lines = json.loads(json.dumps(RECORDS).replace('"two"', '"a_b|c"'))
-    write_lines(folder / "graded.jsonl.gz", lines)
-    board = record_board(folder, COVER)
-    assert r"a\_b\textbar{}c & 0.0833 $\pm$ 0.0833" in render(board, "latex")
-    assert r"a_b\|c" in render(board, "markdown")
-    for name, cell in ((r"a\|b", r"a\\\|b"), ("_a_b_", r"\_a_b\_"), ("<i>*[`", r"\<i\>\*\[\`")):
-        renamed = {name: board.cells["one"]}
-        table = render(replace(board, cells=renamed, values={name: board.values["one"]}, best={}), "markdown")
-        assert table.splitlines()[-1].startswith(f"| {cell} ")
 
 
 def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.boards.board import Best, Leaderboard
-from rubric_measures.boards.programs import with_lengths, with_summary
+from rubric_measures.boards.programs import with_summary
 from rubric_measures.boards.scoring import collect_cells
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
@@ -28,18 +28,6 @@ VALUES = {
 }
 BEST = {"V": Best(1.0, 0.0, {"q1": 1.0, "q2": 1.0})}
 BOARD = Leaderboard(["V"], VALUES, collect_cells(VALUES), Signature({}), best=BEST)
-
-
-def test_lengths_are_a_measure_of_runs_only() -> None:
-    board = with_lengths(BOARD, {"a": {"q1": 3, "q2": 5}, "b": {"q1": 7}})
-    assert board.measures == ["V", "L"]
-    # b has no answer to q2: (7 + 0) / 2; nobody knows c: 0.
-    assert {run: row["L"].mean for run, row in board.cells.items()} == {"a": 4.0, "b": 3.5, "c": 0.0}
-    assert board.best == BEST
-    assert board.values["b"]["L"] == {"q1": 7.0, "q2": 0.0}
-    assert BOARD.measures == ["V"]
-    with pytest.raises(MeasureError, match="has a measure L already"):
-        with_lengths(board, {})
 
 
 def test_summary_rows_are_of_runs_only_and_stand_at_the_end() -> None:
