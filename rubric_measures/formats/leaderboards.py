@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -74,11 +74,12 @@ _Raw: TypeAlias = "tuple[int, str, Score]"
 """One number as a file has it: its line (0 where that says nothing), what messages call it, and what is not checked."""
 
 
-def _id_columns(header: Iterable[str]) -> tuple[str | None, str | None]:
-    """What a wide table calls its runs and its queries."""
-    titles = list(header)
+@lru_cache(1 << 10)
+def _id_columns(titles: tuple[str, ...]) -> tuple[str | None, str | None, dict[str, str]]:
+    """What a wide table calls its runs and its queries; and the columns of a long one: kind -> title."""
     run = next((title for title in titles if title in _RUN_HEADERS), None)
-    return run, next((title for title in titles if title in _TOPIC_HEADERS), None)
+    topic = next((title for title in titles if title in _TOPIC_HEADERS), None)
+    return run, topic, {_TITLES[title.lower()]: title for title in titles if title.lower() in _TITLES}
 
 
 def _is_table(line: str) -> bool:
@@ -92,7 +93,7 @@ def _is_table(line: str) -> bool:
     header = cells_of(line)
     if _long_header(header):
         return "," in line
-    run, topic = _id_columns(header)
+    run, topic, _ = _id_columns(tuple(header))
     if run is None or set(header[: header.index(run)]) - _TOPIC_HEADERS - {"rank"}:
         return "+/-" in header
     return not _TEXT_HEADERS.intersection(header) and len(header) > 1 + (topic is not None)
@@ -194,11 +195,6 @@ class LeaderboardTable:
         """The measures, in the order of their first rows."""
         return tuple(dict.fromkeys(row.measure for row in self.rows))
 
-    @property
-    def query_ids(self) -> tuple[str, ...]:
-        """The queries, in the order of their first rows, without `all`."""
-        return tuple(dict.fromkeys(row.query_id for row in self.rows if row.query_id != ALL))
-
     def column(self, measure: str, query_id: str = ALL) -> dict[str, float]:
         """Run -> value of one measure for one query (the aggregate by default); runs without such a row are absent.
 
@@ -291,19 +287,17 @@ def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
     """The numbers without repetitions and without texts (counted); two values for one number are an error."""
     # Texts are no numbers: a measure of nothing else is none.
     are = {str(one.measure) for _, _, one in numbers if not isinstance(one.value, str) or is_number(one.value)}
-    texts = {str(one.measure) for _, _, one in numbers} - are
-    left_out = sum(str(one.measure) in texts for _, _, one in numbers)
-    comma = next(
-        (raw for raw in numbers if str(raw[2].measure) in texts and _COMMA.fullmatch(str(raw[2].value).strip())), None
-    )
-    if comma is not None:
-        problem = f"{comma[2].value!r} has a decimal comma; save the numbers with points"
-        raise FormatError(problem, path=name, line=comma[0], field=comma[1])
-    warn("%s: %d values of %d measures were left out: they are texts", name, left_out, len(texts))
+    left_out = [raw for raw in numbers if str(raw[2].measure) not in are]
+    for line, field, one in left_out:
+        if _COMMA.fullmatch(str(one.value).strip()):
+            problem = f"{one.value!r} has a decimal comma; save the numbers with points"
+            raise FormatError(problem, path=name, line=line, field=field)
+    texts = len({str(one.measure) for _, _, one in left_out})
+    warn("%s: %d values of %d measures were left out: they are texts", name, len(left_out), texts)
     unique: dict[tuple[str, str, str], Score] = {}
     repeated = 0
     for line, field, raw in numbers:
-        if str(raw.measure) in texts:
+        if str(raw.measure) not in are:
             continue
         row = _score(raw, name, line, field)
         earlier = unique.setdefault(row[:3], row)
@@ -379,6 +373,7 @@ def _of_pairs(values: Collection[Any]) -> str:
 def _numbers(found: Rows, is_json: bool, unscored: list[tuple[str, str]]) -> Iterator[_Raw]:
     """The numbers of rows with names. `stderr:` and `coverage:`, or `+/-`, stand beside a measure."""
     name, columns, rows = found.name, found.columns or (), list(found.rows)
+    alone = run_name_of(name)
     renamed = {}
     if "+/-" in columns[1:-1]:
         # The workbench's: a measure, this, its standard error.
@@ -391,13 +386,12 @@ def _numbers(found: Rows, is_json: bool, unscored: list[tuple[str, str]]) -> Ite
         row = cells
         if found.is_text:
             row = {renamed.get(title, title): active(cell.strip()) for title, cell in cells.items()}
-        kinds = {_TITLES[title.lower()]: cell for title, cell in row.items() if title.lower() in _TITLES}
-        run, topic = _id_columns(row)
+        run, topic, kinds = _id_columns(tuple(row))
         if is_json and row.get("format") == OWN_FORMAT:
             yield from _from_own_json(cells, name, unscored)
         elif {"measure", "value"} <= kinds.keys():
-            said = {"run": run_name_of(name), "topic": ALL, **kinds}
-            yield line, "value", Score(*(said[kind] for kind in ("run", "measure", "topic", "value")))
+            said = {"run": alone, "topic": ALL, **{kind: row[title] for kind, title in kinds.items()}}
+            yield line, "value", Score(said["run"], said["measure"], said["topic"], said["value"])
         elif is_json and len(rows) == 1 and not isinstance(row.get(run or ""), str):
             measure = _of_pairs(row.values())
             yield from ((0, one, Score(one, measure, ALL, value)) for one, value in row.items())
@@ -553,20 +547,13 @@ def _is_leaderboard(head: Head) -> bool:
 
 
 def _format(form: Form) -> Format:
-    return Format(
-        "leaderboard",
-        f"leaderboard, form {form}",
-        lambda path: read_leaderboard(path, form=form),
-        partial(write_leaderboard, form=form) if form in _WRITERS else None,
-    )
+    write = partial(write_leaderboard, form=form) if form in _WRITERS else None
+    return Format("leaderboard", f"leaderboard, form {form}", partial(read_leaderboard, form=form), write)
 
 
-LEADERBOARD = Format(
-    "leaderboard",
-    "leaderboard in any form; written as run topic measure value",
-    read_leaderboard,
-    write_leaderboard,
-    _is_leaderboard,
-)
+LEADERBOARD = _format("ir_measures")._replace(
+    description="leaderboard in any form; written as run topic measure value", read=read_leaderboard,
+    recognise=_is_leaderboard,
+)  # fmt: skip
 # One for each form: `OF_FORM.wide`.
 OF_FORM = SimpleNamespace(**{form: _format(form) for form in FORMS})

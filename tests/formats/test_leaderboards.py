@@ -198,7 +198,7 @@ def test_own_json_is_read(tmp_path: Path) -> None:
     table = read_leaderboard(_write(tmp_path, json.dumps(content), "a.json"))
     assert table.rows == (Score("r1", "V", "t1", 0.5), Score("r1", "V", "all", 0.5, 0.1, 0.9))
     assert table.per_query("V") == {"r1": {"t1": 0.5}}
-    assert (table.query_ids, table.measures, table.run_ids) == (("t1",), ("V",), ("r1",))
+    assert (table.measures, table.run_ids) == (("V",), ("r1",))
     with pytest.raises(UnknownNameError, match="unknown measure 'W'"):
         table.column("W")
 
