@@ -5,17 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import (
     bank_entries,
-    is_bank,
     load_bank,
     write_bank,
 )
@@ -126,19 +122,3 @@ def test_two_titles_of_a_query(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     bank = load_bank(write_lines(tmp_path / "b.jsonl", LINES[0], {**LINES[0], "query_text": "hair", "items": []}))
     assert bank.query_texts == {"q1": "skin"}
     assert [line for line in caplog.messages if line.endswith("1 query (such as q1) has two texts; the first is kept")]
-
-
-def test_a_key_that_comes_twice_is_refused_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "bank.jsonl"
-    item = '{"question_id": "i", "question_text": "a?"}'
-    path.write_text(f'{{"query_id": "q1", "items": [{item}]}}\n{{"query_id": "q2", "items": [], "items": [{item}]}}\n')
-    with pytest.raises(FormatError, match=r"bank.jsonl:2: the key 'items' comes twice in one object; keep one"):
-        load_bank(path)
-
-
-def test_a_pipe_with_a_name_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "bank.jsonl")
-    # Nobody writes into it: who opened it would wait for ever.
-    for look in (is_bank, detect_format):
-        with pytest.raises(InputError, match="is no regular file, so it cannot be read twice"):
-            look(tmp_path / "bank.jsonl")

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 import rubric_measures
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import NUGGETS, bank_of_entries
 from rubric_measures.formats.judged import ASSIGNMENTS as LINES
-from rubric_measures.formats.judged import NUGGETIZER, bank_of_judged, lines_of_grades, records_of_judged
-from rubric_measures.records.models import grade_of_items
+from rubric_measures.formats.judged import NUGGETIZER, lines_of_grades
 
 
 def _write(folder: Path, rows: list[object], name: str = "file.jsonl") -> Path:
@@ -27,18 +26,6 @@ def _rows(path: Path) -> list[object]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as stream:
         return [json.loads(line) for line in stream]
-
-
-def test_labels_of_older_files_are_read_and_stay_as_they_were(tmp_path: Path) -> None:
-    nugget = {"text": "a", "importance": " Okey ", "assignment": "Partial Support"}
-    old = [{"qid": 7, "run_id": "r", "nuggets": [nugget]}]
-    lines = LINES.read(_write(tmp_path, old))
-    LINES.write(tmp_path / "new.jsonl", lines)
-    assert _rows(tmp_path / "new.jsonl") == old
-    [item] = bank_of_judged(lines).for_query("7")
-    assert item.importance == "okay"
-    [entry] = records_of_judged(lines)[0].passages[0].exam_grades or []
-    assert grade_of_items(entry) == {item.item_id: 1}
 
 
 def test_a_line_without_a_run_is_of_the_run_that_the_file_is_named_after(tmp_path: Path, capsys) -> None:
@@ -84,19 +71,6 @@ def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pyt
     assert len(_rows(rubric_measures.convert(reports, "again.jsonl", to="answers"))) == len(rows)
     passages = [passage for group in records for passage in group.passages]
     assert [passage.doc_id for passage in passages if not passage.text] == ["b/q2/1"]
-
-
-def test_a_query_with_two_lines_is_refused_and_of_two_importances_the_first_counts(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    line = {"qid": "1", "nuggets": [{"text": "a", "importance": "vital"}]}
-    with pytest.raises(FormatError, match="1 stands in line 1 already; keep one"):
-        NUGGETS.read(_write(tmp_path, [line, {**line, "query": "who?"}]))
-    twice = {"qid": "1", "nuggets": [{"text": "a", "importance": "vital"}, {"text": "a", "importance": "okay"}]}
-    bank = bank_of_entries(NUGGETS.read(_write(tmp_path, [twice])))
-    assert [item.importance for item in bank] == ["vital"]
-    said = "1 items come twice in their query; the first is kept (1 of them with another importance, weight or answers)"
-    assert said in caplog.text
 
 
 def test_the_source_of_nuggets_goes_through_a_bank(tmp_path: Path) -> None:

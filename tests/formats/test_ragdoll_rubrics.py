@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 import rubric_measures
-from rubric_measures.base.errors import InputError
 from rubric_measures.boards.programs import ragdoll_score
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.judged import bank_of_judged, records_of_judged
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.queries import read_queries
 from tests.shared_data import shared_data
@@ -114,12 +112,6 @@ def test_what_its_rule_does_not_know(
     monkeypatch.chdir(rubric.parent)
     assert main(["leaderboard", str(answers), "--compat", "ragdoll", *more]) == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_no_lines_are_of_no_toolkit() -> None:
-    for made_of in (bank_of_judged, records_of_judged):
-        with pytest.raises(InputError, match="there are no judged answers"):
-            made_of([])
 
 
 def test_a_rubric_is_a_bank_and_comes_back(rubric: Path, tmp_path: Path) -> None:

@@ -110,18 +110,6 @@ def test_judgments_alone_are_no_answers_and_no_queries(files: Path, capsys: pyte
     assert f"tasks.jsonl:1: {said}; accepted" in capsys.readouterr().err
 
 
-def test_the_last_row_of_a_task_counts(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # Rows that failed stay, and what is done again is appended.
-    write(files / "tasks.jsonl", [*TASKS, task(2, 0, "FS", note="again")])
-    convert = ["convert", "tasks.jsonl", "--answers", "answers.jsonl", "--to", "support-labels", "-o", "labels.jsonl"]
-    assert main(convert) == 0
-    assert (
-        "tasks.jsonl: 1 of the support judgments were replaced by a later one, which counts" in capsys.readouterr().err
-    )
-    [answer] = read_support_labels("labels.jsonl")
-    assert [[one.support for one in sentence.citations] for sentence in answer.sentences][2] == ["2"]
-
-
 def test_what_the_toolkit_leaves_after_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = shared_data("conformance") / "ragdoll-support.resumed.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]

@@ -33,17 +33,6 @@ def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_documents_are_passages_to_grade(tmp_path: Path) -> None:
-    text = 'qid,did,document\nq2,d1,"One, two"\nq1,d1,Three\nq2,d2,Four\n'
-    groups = RAGELO_DOCUMENTS.read(write(tmp_path / "d.csv", text))
-    assert [(group.query_id, [(one.doc_id, one.text) for one in group.passages]) for group in groups] == [
-        ("q2", [("d1", "One, two"), ("d2", "Four")]),
-        ("q1", [("d1", "Three")]),
-    ]
-    RAGELO_DOCUMENTS.write(tmp_path / "again.csv", groups)
-    assert RAGELO_DOCUMENTS.read(tmp_path / "again.csv") == groups
-
-
 def test_further_columns_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path / "q.csv", "qid,lang,query\n1,en,What?\n")
     assert RAGELO_QUERIES.read(path).texts == {"1": "What?"}

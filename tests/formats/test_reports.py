@@ -12,12 +12,10 @@ from rubric_measures.formats.reports import (
     Answer,
     answer_doc_id,
     answer_of_report,
-    grades_of_reports,
     read_reports,
     report_of_answer,
     write_reports,
 )
-from rubric_measures.types.entities import Grade
 
 RAG = {
     "metadata": {"team_id": "t", "run_id": "rag", "narrative_id": 14, "type": "automatic"},
@@ -95,23 +93,3 @@ def test_an_answer_makes_a_report_of_itself() -> None:
     assert answer_of_report(report_of_answer(answer)) == answer
     assert answer_of_report(report_of_answer(Answer("1", "r", "A."))) == Answer("1", "r", "A.", ("A.",), ((),))
     assert answer_of_report(report_of_answer(Answer("1", "r", ""))) == Answer("1", "r", "")
-
-
-def test_item_grades_are_grades_of_the_run(tmp_path: Path) -> None:
-    graded = {
-        **DRAGUN,
-        "evaldata": {
-            "nugget_grades": {"i1": {"grade": 4, "reasoning": "yes"}, "i2": {"grade": None}, "i3": {"grade": 0}},
-            "other": [1],
-        },
-    }
-    (report,) = read_reports(_write(tmp_path, [graded]))
-    grades = list(grades_of_reports([report]))
-    assert grades == [
-        Grade("m#1", "dr", 4, "i1", "graded", "yes"),
-        Grade("m#1", "dr", None, "i2", "failed", "", "", "no grade in evaldata.nugget_grades"),
-        Grade("m#1", "dr", 0, "i3"),
-    ]
-    (bad,) = read_reports(_write(tmp_path, [{**DRAGUN, "evaldata": {"nugget_grades": {"i1": 4}}}]))
-    with pytest.raises(InputError, match="nugget_grades is not"):
-        bad.item_grades()

@@ -12,7 +12,6 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError, MissingExtraError
 from rubric_measures.formats import tables
 from rubric_measures.formats.answers import read_answer_table
-from rubric_measures.formats.banks import BANK_CSV
 from rubric_measures.formats.base import head_of
 from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import QUERIES
@@ -90,21 +89,6 @@ def test_parquet_without_its_extra_says_so(monkeypatch: pytest.MonkeyPatch, tmp_
     (tmp_path / "bank").write_bytes(b"PAR1 and more")
     with pytest.raises(MissingExtraError):
         rubric_measures.load_bank(tmp_path / "bank")
-
-
-def test_further_columns_that_look_like_formulas_come_back(tmp_path: Path) -> None:
-    content = "query_id,text,note,item_id\nq1,A,'=1+1,1\nq1,B,'tis,2\n"
-    (tmp_path / "a.csv").write_text(content)
-    read = BANK_CSV.read(tmp_path / "a.csv")
-    BANK_CSV.write(tmp_path / "b.csv", read)
-    assert BANK_CSV.read(tmp_path / "b.csv") == read
-    said = NUMBERED.rows(write_numbers(tmp_path, "id,n,note\n'=a,1,'=1+1\n'b,2,'tis\n"))
-    assert [(row.said["id"], row.further) for row in said] == [("=a", {"note": "=1+1"}), ("'b", {"note": "'tis"})]
-
-
-def write_numbers(tmp_path: Path, content: str) -> Path:
-    (tmp_path / "n.csv").write_text(content)
-    return tmp_path / "n.csv"
 
 
 def test_ranked_questions_with_a_header_are_told(tmp_path: Path) -> None:

@@ -1,13 +1,9 @@
 """Tests of topics and length limits."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from rubric_measures.base.errors import UnknownNameError
-from rubric_measures.corpora.conversion import convert_files
-from rubric_measures.formats.queries import Limit, length_of, limit_for, read_query_file
+from rubric_measures.formats.queries import Limit, length_of, limit_for
 
 
 def test_the_topic_has_the_first_word_about_length() -> None:
@@ -27,10 +23,3 @@ def test_characters_are_counted_after_nfkc() -> None:
     assert length_of("\ufb01", "characters") == 2
     assert length_of("e\u0301", "characters") == 1
     assert length_of(" a\u00a0b\nc ", "words") == 3
-
-
-def test_a_title_stays_beside_a_narrative(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text('{"request_id": "1", "title": "T", "narrative": "N"}\n')
-    assert read_query_file(tmp_path / "in.jsonl").texts == {"1": "N"}
-    convert_files([tmp_path / "in.jsonl"], tmp_path / "out.jsonl")
-    assert json.loads((tmp_path / "out.jsonl").read_text()) == {"request_id": "1", "title": "T", "narrative": "N"}
