@@ -21,7 +21,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, peek_head
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import Format, Head, PathName, head_of
-from rubric_measures.formats.plain import QUESTION_RUNS
+from rubric_measures.formats.plain import PLAIN_ANSWERS, QUESTION_RUNS
 from rubric_measures.formats.reports import (
     REPORT_LINES,
     Answer,
@@ -30,23 +30,9 @@ from rubric_measures.formats.reports import (
     say_contradictions,
     say_lost_positions,
 )
-from rubric_measures.formats.specs import PRESENT, QUERY_IDS, RUN_IDS, Field, Spec, ident, text
+from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.formats.tables import Rows, as_object, cells_of, plain_name, rows_of
 from rubric_measures.types.entities import canonical_json
-
-_PLAIN = Spec(
-    kind="answers", description="generated answers as {query_id, run_id, text}", what="answers", forms=("jsonl", "tsv"),
-    fields=(
-        Field("query_id", QUERY_IDS, ident), Field("run_id", RUN_IDS, ident),
-        Field("text", ("text", "answer", "response"), text, PRESENT),
-    ),
-    key=("run_id", "query_id"), bare=(("query_id", "run_id", "text"),), is_quoted=False,
-    into=lambda rows: [Answer(**row.said) for row in rows],
-    outof=lambda answers: (
-        {**dict(zip(Answer._fields, one, strict=True)), "sentences": None, "citations": any(one.citations)}
-        for one in answers
-    ),
-)  # fmt: skip
 
 
 def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
@@ -66,14 +52,14 @@ def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
     name = path_name(path)
     if peek_head(path).lstrip()[:1] not in (b"{", b"["):
         is_empty = not peek_head(path).strip()
-        return (_PLAIN if is_empty or not QUESTION_RUNS.recognise(head_of(path)) else QUESTION_RUNS).read(path)
+        return (PLAIN_ANSWERS if is_empty or not QUESTION_RUNS.recognise(head_of(path)) else QUESTION_RUNS).read(path)
     rows: Iterator[tuple[int, bytes]] = report_texts(name)
     first = next(rows, None)
     if first is None:
         raise FormatError("is empty; expected reports, or lines (query_id, run_id, text)", path=name)
     rows = chain([first], rows)
     if not _is_report(_object(*first, name)):
-        return _PLAIN.read(Rows(name, None, ((line, _object(line, data, name)) for line, data in rows)))
+        return PLAIN_ANSWERS.read(Rows(name, None, ((line, _object(line, data, name)) for line, data in rows)))
     return _of_reports(rows, name, keep_lost)
 
 
@@ -123,7 +109,7 @@ def _questions_of_bank(content: Mapping[str, Any], name: str, line: int) -> Answ
 def is_answer_header(line: str) -> bool:
     """Whether a line names the columns of plain answers."""
     cells = cells_of(line)
-    return len(cells) > 2 and _PLAIN.is_header(cells)
+    return len(cells) > 2 and PLAIN_ANSWERS.is_header(cells)
 
 
 def _is_answers(head: Head) -> bool:
@@ -133,7 +119,7 @@ def _is_answers(head: Head) -> bool:
     return isinstance(found.get("answer"), str) or ("run_id" in found and isinstance(found.get("text"), str))
 
 
-ANSWERS = Format("answers", _PLAIN.description, read_answers, _PLAIN.write, _is_answers)
+ANSWERS = Format("answers", PLAIN_ANSWERS.description, read_answers, PLAIN_ANSWERS.write, _is_answers)
 
 Role = Literal["query", "answer", "reference", "contexts", "id", "run"]
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
@@ -122,14 +123,22 @@ RAGELO_DOCUMENTS = Spec(
         for group in groups for one in group.passages
     ),
 )  # fmt: skip
-RAGELO_ANSWERS = Spec(
-    kind="answers", description="RAGElo's CSV of answers", what="answers",
-    fields=(_QUERY, Field("run_id", _AGENT, ident), Field("text", ("answer",), text, PRESENT)),
-    key=("run_id", "query_id"),
+PLAIN_ANSWERS = Spec(
+    kind="answers", description="generated answers as {query_id, run_id, text}", what="answers", forms=("jsonl", "tsv"),
+    fields=(
+        Field("query_id", QUERY_IDS, ident), Field("run_id", RUN_IDS, ident),
+        Field("text", ("text", "answer", "response"), text, PRESENT),
+    ),
+    key=("run_id", "query_id"), bare=(("query_id", "run_id", "text"),), is_quoted=False,
     into=lambda rows: [Answer(**row.said) for row in rows],
     outof=lambda answers: (
-        {**dict(zip(Answer._fields[:3], one, strict=False)), "citations": any(one.citations)} for one in answers
+        {**dict(zip(Answer._fields, one, strict=True)), "sentences": None, "citations": any(one.citations)}
+        for one in answers
     ),
+)  # fmt: skip
+RAGELO_ANSWERS = replace(
+    PLAIN_ANSWERS, description="RAGElo's CSV of answers", forms=("csv",), bare=(), is_quoted=True,
+    fields=(_QUERY, Field("run_id", _AGENT, ident), Field("text", ("answer",), text, PRESENT)),
 )  # fmt: skip
 RAGELO_GAMES = Spec(
     kind="games", description="RAGElo's CSV of pairwise evaluations", what="games",

@@ -17,7 +17,7 @@ from msgspec.json import Decoder
 from msgspec.json import format as formatted
 from msgspec.structs import force_setattr
 
-from rubric_measures.base.errors import FormatError, InputError, counted, warn
+from rubric_measures.base.errors import FormatError, InputError, counted, naming, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector
 from rubric_measures.base.json_text import decoded, json_texts, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
@@ -346,7 +346,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             InputError: the file cannot be opened.
             FormatError: naming file, line and field; also when there are no rows, or two have one key.
         """
-        with paused_collector():
+        with paused_collector(), naming(source):
             return self.into(list(self.rows(source)))
 
     def rows(self, source: Any, only: Container[str] | None = None) -> Iterator[Row]:

@@ -111,14 +111,11 @@ def as_known(identifiers: Sequence[str], known: Collection[str]) -> Sequence[str
     return [forms.get(identifier, identifier) for identifier in identifiers] if forms else identifiers
 
 
-class IdCleaner:
+class IdCleaner(dict[str, str]):
     """Percent-encodes the spaces of ids, and counts the ids that had some.
 
     Calling it with an id gives the id to write; `InputError` for an empty one.
     """
-
-    def __init__(self) -> None:
-        self._written: dict[str, str] = {}
 
     def __call__(self, identifier: str) -> str:
         """The id to write; an `InputError` for an empty one."""
@@ -126,15 +123,15 @@ class IdCleaner:
             raise InputError("an empty id cannot be written to a TREC file")
         written = written_id(identifier)
         if written != identifier:
-            self._written[identifier] = written
+            self[identifier] = written
         return written
 
     def say(self, name: str) -> None:
         """Says once, with the count, that ids were changed in the file `name`."""
-        if self._written:
-            identifier, written = next(iter(self._written.items()))
+        if self:
+            identifier, written = next(iter(self.items()))
             warn(
-                f"{name}: {len(self._written)} ids hold spaces or control characters and were percent-encoded "
+                f"{name}: {len(self)} ids hold spaces or control characters and were percent-encoded "
                 f"({identifier!r} became {written})"
             )
 
