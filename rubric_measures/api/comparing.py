@@ -172,8 +172,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             InputError: another ending, or the file cannot be written.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.pages.plots import plot_critical_difference, plot_differences
-        from rubric_measures.pages.style import save_figures
+        from rubric_measures.pages.plots import plot_critical_difference, plot_differences, save_figures
 
         return save_figures(
             (
@@ -484,8 +483,7 @@ class Correlations(Reported):
             InputError: there is no leaderboard file to draw, or there are several official columns.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.pages.plots import plot_ranks, plot_scatter
-        from rubric_measures.pages.style import save_figures
+        from rubric_measures.pages.plots import plot_ranks, plot_scatter, save_figures
 
         official = self.official
         if len({result.official for _, result in self.results}) > 1:

@@ -130,8 +130,7 @@ class LabelAgreement(SourceAgreement):
             InputError: another ending, or the file cannot be written.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.pages.plots import plot_bland_altman
-        from rubric_measures.pages.style import save_figures
+        from rubric_measures.pages.plots import plot_bland_altman, save_figures
 
         return save_figures([plot_bland_altman(*self.aligned, (self.names[0], self.names[1]))], path)
 

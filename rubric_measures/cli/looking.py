@@ -283,8 +283,13 @@ def verify(
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.models.settings import given_of
     from rubric_measures.verification.html import write_html
-    from rubric_measures.verification.reports import ReportSettings, chosen_queries, report_parts, report_sections
-    from rubric_measures.verification.sections import sections_report
+    from rubric_measures.verification.sections import (
+        ReportSettings,
+        chosen_queries,
+        report_parts,
+        report_sections,
+        sections_report,
+    )
 
     is_canary, calls = report == "canary", canaries.keywords.get("calls")
     asked_for = {} if calls is None else given_of(calls)

@@ -319,7 +319,7 @@ def board_page(
         plots=[report.dots(name, intervals, level) for name in board.measures],
         versions=[] if against is None else [*report.versions(against)],
         left_out=() if against is None else against.left_out,
-        findings=[one for one in report.findings() if one[2]],
+        findings=[one for one in report.findings() if one[1]],
         scores=report.scores(intervals),
         order=sorted(range(len(listed)), key=lambda place: (report.difference(listed[place].query_id), place)),
         signature=board.signature,
@@ -410,8 +410,12 @@ class _BoardReport:
             rows.append(("", cells))
         return rows
 
-    def findings(self) -> Iterator[tuple[str, str, list[tuple[str, str, str, str]]]]:
-        """Heading, what it means, and lines: where it leads, what is found, a remark, of whom."""
+    @property
+    def facts(self) -> str:
+        return "Facts" if all(item.kind == "nugget" for query in self.queries for item in query.items) else "Items"
+
+    def findings(self) -> Iterator[tuple[str, list[tuple[str, str, str, str]]]]:
+        """The kind, and lines: where it leads, what is found, a remark, of whom."""
         several = len(self.runs) > 1
         # With what they are sorted by.
         nobody, separating, failed, silent = [], [], [], []
@@ -441,21 +445,10 @@ class _BoardReport:
                     separating.append((key, (link, item.text, remark, query.retrieval(item.item_id, lacking))))
             name = query.text or query.query_id
             silent += [(f"#q{place}", name, "", f"{run}: {why}") for run in self.runs if (why := _silence(query, run))]
-        what = "No run covers them" if several else "They are not covered"
-        facts = "Facts" if all(item.kind == "nugget" for query in self.queries for item in query.items) else "Items"
-        heading = f"{facts} that nobody has ({len(nobody)})"
-        says = f"{what}: missing in the answers, or wrong in the bank."
-        if self.is_of_sentences:
-            heading = f"Sentences without full support ({len(nobody)})"
-            says = "They cite nothing, or what they cite first supports them in part or not at all."
-        elif not several:
-            heading = f"{len(nobody)} of {self.items} {facts.lower()} missed"
-        yield heading, says, [line for _, line in sorted(nobody, key=lambda one: one[0])]
-        lines = [line for _, line in sorted(separating, key=lambda one: one[0])]
-        yield f"{facts} that separate runs ({len(lines)})", "Some runs cover them, others do not.", lines
-        says = "They are no numbers: scores count them as the signature says (on_failed)."
-        yield f"Failed grades ({len(failed)})", says, failed
-        yield f"Empty and missing answers ({len(silent)})", "They score 0.", silent
+        yield "nobody", [line for _, line in sorted(nobody, key=lambda one: one[0])]
+        yield "separating", [line for _, line in sorted(separating, key=lambda one: one[0])]
+        yield "failed", failed
+        yield "silent", silent
 
     def versions(self, against: FactDiff) -> Iterator[tuple[list[str], list[tuple[str, list[Any]]]]]:
         """Of each run that is compared with another: what is said of it, and by what became of them the facts that not

@@ -222,15 +222,6 @@ class StabilityPoint(NamedTuple):
     high: float | None
 
 
-def drawn_points(points: Iterable[StabilityPoint]) -> dict[int, tuple[float, float, float]]:
-    """size -> mean, low and high, of the points that have them."""
-    return {
-        one.size: (one.mean, one.low, one.high)
-        for one in points
-        if one.mean is not None and one.low is not None and one.high is not None
-    }
-
-
 def bank_stability(coverage: RunCoverage, rounds: int = 50, seed: int = 0) -> list[StabilityPoint]:
     """Kendall's τ-b between the leaderboard of the full bank and those of random parts of it, by size of the part.
 

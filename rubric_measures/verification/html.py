@@ -31,8 +31,7 @@ from rubric_measures.pages.frame import (
     snippet,
 )
 from rubric_measures.types.entities import TestBank
-from rubric_measures.verification.reports import ReportSettings, query_sections
-from rubric_measures.verification.sections import Section
+from rubric_measures.verification.sections import ReportSettings, Section, query_sections
 
 _PACKAGE = "rubric_measures.verification"
 # In characters; browsers open pages of this size at once.
@@ -41,46 +40,6 @@ LARGEST_PAGE = 2_000_000
 _LONGEST = 100_000
 # How many of each kind the first page lists.
 _LISTED = 20
-_NAMES = {
-    "spurious": "Items that passages judged not relevant cover",
-    "never": "Items that no passage covers",
-    "against": "Items that work against judgments or other items",
-    "uncovered": "Relevant passages that no item covers",
-    "doubtful": "Doubtful grades",
-    "bad-items": "Items",
-    "duplicate-items": "Near-duplicate items",
-    "bank-stability": "Size of the bank",
-    "bank": "Does the bank hold",
-    "bank-ends": "Items at floor and ceiling",
-    "bank-against": "Items against the rest",
-    "bank-pairs": "Items that the same passages cover",
-    "bank-suggestions": "Suggestions",
-    "reusability-run": "Reusability: runs left out",
-    "grader-agreement": "Agreement of graders",
-    "canaries": "Canary suite",
-    "fooled": "Canaries that fooled a grader",
-}
-_HEADS = {
-    "query_id": "Query",
-    "item_id": "Item",
-    "doc_id": "Passage id",
-    "text": "Passage",
-    "llm": "Model",
-    "prompt_class": "Prompt",
-    "by_relevant": "Relevant passages that cover it",
-    "by_not_relevant": "Not relevant ones that cover it",
-    "spurious": "Not relevant passages that cover it",
-    "relevant": "Relevant ones",
-    "covering": "All that cover it",
-    "r_judgment": "Correlation with judgments",
-    "r_leaderboard": "Correlation with the leaderboard",
-    "covered": "Covered by runs",
-    "flips": "Pairs of runs that flip without it",
-    "tau_mean": "Mean τ",
-    "tau_low": "Least τ",
-    "tau_high": "Greatest τ",
-    "rate": "Share fooled",
-}
 # Tables of what is to do, of which the page says how much there is where it has no lists.
 _TO_DO = ("bank-suggestions", "bank-ends", "bank-pairs", "duplicate-items", "disagreements")
 # Columns with texts of items, and those with their ids.
@@ -343,6 +302,11 @@ class _Blocks:
         missing: list[Cell] = [len(missed)] if "uncovered-passages" in parts else []
         self._counts.append([query_id, len(query.passages), len(query.items), *missing])
 
+    def _name(self, kind: str) -> str:
+        """What the pages call an analysis."""
+        found: str = self._blocks.names.get(kind) or readable(kind)
+        return found
+
     def _add(self, kind: str, key: tuple[float, ...], cells: list[Cell]) -> None:
         self._found.setdefault(kind, []).append((key, cells))
 
@@ -376,8 +340,8 @@ class _Blocks:
         totals = {one: f"{total:,}" for one, total in self._totals.items() if total}
         listed = sorted((one.kind for one in self._lists), key=(*totals, "fooled").__contains__, reverse=True)
         counts = {one: f"{len(self._found.get(one, ())):,}" for one in listed}
-        numbers = [(count, totals.get(one, ""), _NAMES[one], f"#{one}") for one, count in counts.items()]
-        others = [_NAMES.get(kind, readable(kind)) for kind in _TO_DO]
+        numbers = [(count, totals.get(one, ""), self._name(one), f"#{one}") for one, count in counts.items()]
+        others = [self._name(kind) for kind in _TO_DO]
         numbers += [(f"{one.count:,}", "", one.name, one.href()) for one in tables if one.name in others]
         lists = [self._table(one, one.kind) for one in self._lists]
         note = self._review.note if self._review is not None and self._places else ""
@@ -387,7 +351,7 @@ class _Blocks:
         """The tables of statistics."""
         places = []
         for count, section in enumerate(sections):
-            name = _NAMES.get(section.kind, readable(section.kind))
+            name = self._name(section.kind)
             place = _Placed(f"t{count}", name, len(section.rows))
             place.block = self._blocks.table(self._table(section, place.anchor))
             places.append(place)
@@ -397,7 +361,7 @@ class _Blocks:
         """The list of all queries."""
         missed = ["uncovered"] * ("uncovered-passages" in self._settings.parts)
         columns = ["query_id", "passages", "items", *missed]
-        listed = Section("queries", "", columns, self._counts, names={"uncovered": _NAMES["uncovered"]})
+        listed = Section("queries", "", columns, self._counts, names={"uncovered": self._name("uncovered")})
         return self._blocks.table(self._table(listed, "queries")) if self._counts else ""
 
     def _table(self, section: Section, anchor: str, name: str = "") -> dict[str, Any]:
@@ -419,12 +383,12 @@ class _Blocks:
             if has_review:
                 cells.append(self._link(said))
             rows.append((f"{anchor}{number_of}" if section.kind == "passages" else "", cells))
-        heads = [section.names.get(columns[place]) or _HEADS.get(columns[place]) for place in shown]
-        heads = [head or readable(columns[place]) for head, place in zip(heads, shown, strict=True)]
+        names = {**self._blocks.heads, **section.names}
+        heads = [names.get(columns[place]) or readable(columns[place]) for place in shown]
         kinds = ["number" if any(cells[at].kind == "number" for _, cells in rows) else "" for at in range(len(shown))]
         return {
             "anchor": anchor,
-            "name": name or _NAMES.get(section.kind, readable(section.kind)),
+            "name": name or self._name(section.kind),
             # That of the grades of an item is its name.
             "says": "" if section.kind == "grading" else section.title,
             "plot": section.plot,

@@ -15,8 +15,7 @@ from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, Check
 from rubric_measures.pages.frame import ReviewAddress
 from rubric_measures.types.scales import SELF_RATING, Scale
 from rubric_measures.verification.html import LARGEST_PAGE, write_html
-from rubric_measures.verification.reports import ReportSettings
-from rubric_measures.verification.sections import Section
+from rubric_measures.verification.sections import ReportSettings, Section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
 
 NASTY = "<script>document.title = 'broken'</script> \"double\" 'single' & <img src=x onerror=alert(1)> שלום \x07"

@@ -30,8 +30,7 @@ from rubric_measures.verification.banks import (
     query_coverage,
 )
 from rubric_measures.verification.html import write_html
-from rubric_measures.verification.reports import ReportSettings
-from rubric_measures.verification.sections import stability_section
+from rubric_measures.verification.sections import ReportSettings, stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
 from tests.strategies import Case, cases, columns_of
 
