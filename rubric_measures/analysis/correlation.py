@@ -33,6 +33,7 @@ from rubric_measures.analysis.resampling import (
     FloatArray,
     Interval,
     Resample,
+    Statistic,
     mean_intervals,
     pieces,
     ratio,
@@ -572,6 +573,29 @@ def _is_noise(table: FloatArray) -> bool:
     return reliability is not None and reliability < _LEAST_RELIABILITY
 
 
+def means_correlated(official: FloatArray, scores: FloatArray, base: str) -> Statistic:
+    """How the means of the runs, when queries count so often, correlate with the official ones.
+
+    Args:
+        official: (runs,) or (queries, runs).
+        scores: (queries, runs, measures).
+        base: a name of `COEFFICIENTS`.
+    """
+
+    def values(counts: FloatArray) -> FloatArray:
+        fixed = np.broadcast_to(official, (len(counts), official.shape[-1])) if official.ndim == 1 else None
+        reference = weighted_means(counts, official) if fixed is None else fixed
+        result = np.full((len(counts), scores.shape[2]), np.nan)
+        for measure in range(scores.shape[2]):
+            means = weighted_means(counts, scores[:, :, measure])
+            # Rounds in which a run has no score, because none of its queries was drawn, do not count.
+            whole = ~np.isnan(reference + means).any(axis=1)
+            result[whole, measure] = COEFFICIENTS[base](reference[whole], means[whole])
+        return result
+
+    return values
+
+
 def drawn_over_queries(
     official: ArrayLike, scores: FloatArray, name: str, draws: Draws
 ) -> tuple[list[Coefficient], Drawn]:
@@ -593,19 +617,9 @@ def drawn_over_queries(
         chosen = top_k(x_mean, k)
         x, x_mean, table = x[..., chosen], x_mean[chosen], table[:, chosen]
 
-    def values(counts: FloatArray) -> FloatArray:
-        reference = np.broadcast_to(x, (len(counts), len(x))) if x.ndim == 1 else weighted_means(counts, x)
-        result = np.full((len(counts), table.shape[2]), np.nan)
-        for measure in range(table.shape[2]):
-            means = weighted_means(counts, table[:, :, measure])
-            # Rounds in which a run has no score, because none of its queries was drawn, do not count.
-            whole = ~np.isnan(reference + means).any(axis=1)
-            result[whole, measure] = COEFFICIENTS[base](reference[whole], means[whole])
-        return result
-
     means = weighted_means(ones, table.reshape(len(table), -1))[0].reshape(table.shape[1:])
     points = [replace(correlate(x_mean, means[:, measure], base), name=name) for measure in range(table.shape[2])]
-    return points, Resample(len(table), draws).draw(values)
+    return points, Resample(len(table), draws).draw(means_correlated(x, table, base))
 
 
 def correlate_over_runs(

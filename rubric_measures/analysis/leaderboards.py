@@ -16,7 +16,7 @@ import math
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -28,13 +28,13 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.analysis.correlation import (
-    COEFFICIENTS,
     Coefficient,
     NoiseFreeTau,
     QueryTau,
     correlate_over_queries,
     correlate_over_runs,
     drawn_over_queries,
+    means_correlated,
     noise_free_tau,
     parse_coefficient,
     pooled_tau,
@@ -51,7 +51,6 @@ from rubric_measures.analysis.resampling import (
     half_counts,
     paired_family,
     score_table,
-    weighted_means,
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.base.tables import (
@@ -369,21 +368,8 @@ def correlate_leaderboards(
         if complete and len(runs) > 1 and len(scored[1]) > 1:
             pairs = significant_pair_agreement(reference[0], scored[0])
             noise_free = noise_free_tau(reference[0], scored[0], draws)
-    return LeaderboardCorrelation(
-        official.name,
-        other.name,
-        tuple(runs),
-        missing,
-        extra,
-        tuple(results),
-        worst,
-        drop,
-        by_query,
-        pooled,
-        pairs,
-        tuple(notes),
-        noise_free,
-    )
+    joined = (official.name, other.name, tuple(runs), missing, extra, tuple(results))
+    return LeaderboardCorrelation(*joined, worst, drop, by_query, pooled, pairs, tuple(notes), noise_free)
 
 
 def equal_boards(
@@ -480,47 +466,44 @@ def expand_measures(measures: Iterable[Measure], rels: Sequence[int]) -> list[Me
     return list(expanded.values())
 
 
-@dataclass
-class _Levels:
-    """The levels of one grade set: those of its scale, or the grades that occur where it is not known."""
-
-    scale: Scale | None = None
-    grades: set[float] = field(default_factory=set)
-
-    def look_at(self, entry: ItemGradeSet | DirectGrade) -> None:
-        self.scale = self.scale or scale_of_set(entry)
-        if self.scale is None:
-            self.grades.update(grades_of_set(entry)[0].values())
-
-    def all(self) -> list[int]:
-        """All levels but the lowest grade, which everything has that is graded."""
-        if self.scale is not None:
-            return list(range(self.scale.lowest + 1, self.scale.highest + 1))
-        return sorted({math.ceil(grade) for grade in self.grades if grade > 0}) or [1]
+def _levels_of(scale: Scale | None, grades: Collection[float]) -> list[int]:
+    """The levels of a grade set: all of its scale but the lowest grade, which everything has that is graded; those of
+    the grades that occur where the scale is not known.
+    """
+    if scale is not None:
+        return list(range(scale.lowest + 1, scale.highest + 1))
+    return sorted({math.ceil(grade) for grade in grades if grade > 0}) or [1]
 
 
 def _sets_of(
     groups: GradedFile, wanted: Grader, bank: TestBank | None
-) -> tuple[list[GradeSetKey], Mapping[GradeSetKey, _Levels]]:
-    """The grade sets to score: those that pass the filter and, with a bank, grade an item of it (or no item at all)."""
+) -> tuple[dict[GradeSetKey, Scale | None], defaultdict[GradeSetKey, set[float]]]:
+    """The grade sets to score, with their scales, and the grades that occur where one is not known: those that pass the
+    filter and, with a bank, grade an item of it (or no item at all).
+    """
     name = groups.name
-    levels: defaultdict[GradeSetKey, _Levels] = defaultdict(lambda: _Levels(wanted.scale))
-    found = grade_sets(groups, wanted, bank, lambda key, entry: levels[key].look_at(entry))
+    scales: dict[GradeSetKey, Scale | None] = {}
+    grades: defaultdict[GradeSetKey, set[float]] = defaultdict(set)
+
+    def look_at(key: GradeSetKey, entry: ItemGradeSet | DirectGrade) -> None:
+        scales[key] = scales.get(key) or wanted.scale or scale_of_set(entry)
+        if scales[key] is None:
+            grades[key].update(grades_of_set(entry)[0].values())
+
+    found = grade_sets(groups, wanted, bank, look_at)
     every = found or grade_sets(groups)
-    keys = [key for key, count in found.items() if count]
     outside = [key for key, count in found.items() if not count]
     if not found:
         raise InputError(f"{name}: no grade set passes the filter; it has: {choices_of(every)}")
-    if not keys:
+    if len(outside) == len(found):
         raise InputError(f"{name}: no grade set has grades of items in the bank: {choices_of(outside)}")
     text = "%s: %d grade sets have no grade of an item in the bank and were left out: %s"
     warn(text, name, len(outside), choices_of(outside))
-    return keys, levels
+    return {key: scales.get(key) for key, count in found.items() if count}, grades
 
 
-def _refuse_above_all(measures: Sequence[Measure], levels: Iterable[_Levels]) -> None:
+def _refuse_above_all(measures: Sequence[Measure], scales: Collection[Scale | None]) -> None:
     """Refuses a measure whose level no grade of any grade set reaches; one of a few sets has a reason in its cell."""
-    scales = [one.scale for one in levels]
     if None not in scales:
         highest = max((scale for scale in scales if scale is not None), key=lambda scale: scale.highest)
         for one in Plan(measures).computations:
@@ -569,20 +552,21 @@ def correlate_grid(
     restriction = wanted or Grader()
     cells: list[GridCell] = []
     groups = load_graded(path)
-    keys, levels = _sets_of(groups, restriction, bank)
-    _refuse_above_all(expand_measures(measures, [1]), [levels[key] for key in keys])
-    prompts = prompt_cells(keys)
-    for key in keys:
+    scales, grades = _sets_of(groups, restriction, bank)
+    _refuse_above_all(expand_measures(measures, [1]), scales.values())
+    prompts = prompt_cells(scales)
+    for key, scale in scales.items():
         chosen = replace(restriction.only(key), first=compat == "workbench")
         # Labels of whole passages grade no item, so the bank has nothing to say about them.
         items = None if key.kind == "direct" else bank
-        if levels[key].scale is None:
+        levels = _levels_of(scale, grades[key])
+        if scale is None:
             _LOG.warning(
                 "%s: the scale of the grades by %s is not known: the levels are the grades that occur (%s)",
-                *(os.fspath(path), key, " ".join(map(str, levels[key].all()))),
+                *(os.fspath(path), key, " ".join(map(str, levels))),
                 extra={"settings": ("scale",)},
             )
-        every = expand_measures(measures, levels[key].all())
+        every = expand_measures(measures, levels)
         for measure, board, reason in _grid_boards(groups, items, chosen, every, on_failed, compat):
             result, scores, notes = None, None, list[Note]()
             if board is not None:
@@ -709,25 +693,19 @@ def pick_of_grid(official: RunScores, cells: Sequence[GridCell], coefficient: st
     if k is not None:
         runs = [runs[place] for place in top_k(x, k)]
         x = np.array([official.means[run] for run in runs])
-    halves = half_counts(len(queries), _SPLITS, seed)
+
+    def table(scores: RunScores) -> FloatArray:
+        return score_table([{query: scores.queries[run].get(query) for query in queries} for run in runs])[0]
+
     by_query = reference is not None and set(queries) <= set(reference[1])
-
-    def means(scores: RunScores, counts: FloatArray) -> FloatArray:
-        table, _ = score_table([{query: scores.queries[run].get(query) for query in queries} for run in runs])
-        return weighted_means(counts, table)
-
+    statistic = means_correlated(table(official) if by_query else x, np.stack([*map(table, boards)], axis=2), base)
     sign = -1.0 if base == "max_rank_drop" else 1.0
-    found = np.empty((2, _SPLITS, len(boards)))
-    for side, counts in enumerate(halves):
-        truth = means(official, counts) if by_query else np.broadcast_to(x, (_SPLITS, len(runs)))
-        for place, board in enumerate(boards):
-            found[side, :, place] = sign * COEFFICIENTS[base](truth, means(board, counts))
+    found = np.stack([sign * np.asarray(statistic(counts)) for counts in half_counts(len(queries), _SPLITS, seed)])
     defined = ~np.isnan(found).any(axis=(0, 2))
     if not defined.any():
         return nothing("undefined in every split")
     first, second = found[0, defined], found[1, defined]
-    best = np.argmax(first, axis=1)
-    rows = np.arange(len(best))
+    best, rows = np.argmax(first, axis=1), np.arange(len(first))
     values = np.array([sign * float(value or 0.0) for value, _ in known])
     is_best = values[best] == values.max()
     return Pick(
