@@ -568,18 +568,10 @@ def design(
         _least_t(smallest, deviation, level, power) if queries >= _LEAST_FOR_OUTLOOK else None
         for level in (alpha, alpha / pairs)
     )
-    return Design(
-        measure,
-        compared.unscored,
-        len(compared.left_out),
-        components,
-        deviation,
-        smallest,
-        one_pair,
-        all_pairs,
-        _detectable(deviation, queries, alpha / pairs, power),
-        sum(pair.significant for pair in compared.pairs) / len(compared.pairs),
-    )
+    wanted = (smallest, one_pair, all_pairs, _detectable(deviation, queries, alpha / pairs, power))
+    separated = sum(pair.significant for pair in compared.pairs) / len(compared.pairs)
+    left_out = len(compared.left_out)
+    return Design(measure, compared.unscored, left_out, components, deviation, *wanted, separated)
 
 
 def _least_t(difference: float, deviation: float, alpha: float, power: float) -> int | None:
@@ -594,12 +586,7 @@ def _detectable(deviation: float, queries: int, alpha: float, power: float) -> f
 
     if not deviation:
         return None
-    # In units of the standard error; a t-test of two queries at a small level asks for thousands of them.
+    # In units of the standard error; from _FAR on the power is 1.
     error = deviation / np.sqrt(queries)
-    high = 1.0
-    while float(t_power(high * error, deviation, queries, alpha)) < power:
-        high *= 2.0
-        if high > 1e9:
-            return None
-    found: float = brentq(lambda size: float(t_power(size * error, deviation, queries, alpha)) - power, 0.0, high)
+    found: float = brentq(lambda size: float(t_power(size * error, deviation, queries, alpha)) - power, 0.0, _FAR)
     return float(found * error)

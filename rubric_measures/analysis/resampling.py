@@ -420,20 +420,19 @@ def mean_intervals(scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> list[Interv
     means = weighted_means(np.ones((1, queries)), table)[0].tolist()
     for column, size in enumerate(sizes):
         told: tuple[float, int, int] = (draws.level, size, 0)
-        if size < 2:
-            reason = "one query only; an interval needs two" if size else "no query has a score"
-            result.append(Interval(means[column] if size else None, None, None, *told, reason, "t"))
+        mean = means[column] if size else None
+        reason = "" if size > 1 else "one query only; an interval needs two" if size else "no query has a score"
+        if reason or not draws.rounds:
+            result.append(Interval(mean, None, None, *told, reason or "no interval was asked for", "t"))
         elif column in drawn:
             result.append(replace(drawn[column], units=size))
-        elif not draws.rounds:
-            result.append(Interval(means[column], None, None, *told, "no interval was asked for", "t"))
         else:
             error = float(np.nanstd(table[:, column], ddof=1)) / np.sqrt(size)
             reach = float(stdtrit(size - 1, (1.0 + draws.level) / 2.0)) * error
             low, high = means[column] - reach, means[column] + reach
             if np.nanmin(table[:, column]) >= 0.0 and np.nanmax(table[:, column]) <= 1.0:
                 low, high = max(low, 0.0), min(high, 1.0)
-            result.append(Interval(means[column], low, high, *told, "", "t"))
+            result.append(Interval(mean, low, high, *told, "", "t"))
     return result
 
 

@@ -903,7 +903,7 @@ def run_canaries(
         raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
     scales = [scale for one in prompts if (scale := one.grade_scale) is not None]
     highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
-    built = build_canaries(groups, bank, source=source, highest=[*highest] or ["5"])
+    built = build_canaries(list(groups), bank, source, highest=[*highest] or ["5"])
     # An empty passage is one of the cases: what the model makes of it is to be seen.
     asking = dataclasses.replace(asking, empty_texts="ask")
     graded = grade(

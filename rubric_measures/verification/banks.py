@@ -102,55 +102,30 @@ def mean_scores(table: FloatArray) -> FloatArray:
     return np.where(counts > 0, np.round(sums / np.maximum(counts, 1), 12), np.nan)
 
 
-class QueryCoverage(NamedTuple):
-    """Which items of one query each run covers among its first passages.
-
-    Attributes:
-        query_id: the query.
-        item_ids: its items.
-        runs: the runs that rank it.
-        counts: (3, runs, items), see `RunCoverage.counts`.
-    """
-
-    query_id: str
-    item_ids: tuple[str, ...]
-    runs: tuple[str, ...]
-    counts: CountArray
-
-
-def query_coverage(query: RecordQuery, cutoff: int = 20) -> QueryCoverage:
-    """What each run covers of one query with its first passages, as Rubric-Cover counts it.
-
-    Args:
-        query: the selected grades.
-        cutoff: how many passages of a ranking count.
-    """
-    grades = query.grades
-    covers = grades.grades >= grades.level()
-    failed = np.zeros_like(covers) if grades.failed is None else grades.failed
-    # A facet may have a grade beside a failed one: below the level nobody knows whether it is covered.
-    states = np.stack([covers, covers | (grades.valid & ~failed), failed])
-    counts = np.zeros((3, len(query.rankings), len(grades.items)), dtype=np.int32)
-    for place, ranking in enumerate(query.rankings.values()):
-        rows = [grades.docs[doc_id] for doc_id in ranking[:cutoff] if doc_id in grades.docs]
-        counts[:, place] = states[:, rows].sum(axis=1)
-    return QueryCoverage(query.query_id, tuple(item.item_id for item in grades.items), tuple(query.rankings), counts)
-
-
-def joined_coverage(queries: Iterable[QueryCoverage]) -> RunCoverage:
-    """The coverage of all queries together.
+def run_coverage(queries: Iterable[RecordQuery], cutoff: int = 20) -> RunCoverage:
+    """What each run covers with its first passages, as Rubric-Cover counts it.
 
     A run that does not rank a query covers none of its items.
+
+    Args:
+        queries: the selected grades.
+        cutoff: how many passages of a ranking count.
     """
-    ranked = sorted((query for query in queries if query.runs and query.item_ids), key=lambda one: one.query_id)
-    runs = tuple(sorted({run_id for query in ranked for run_id in query.runs}))
-    places = {run_id: place for place, run_id in enumerate(runs)}
+    ranked = sorted((one for one in queries if one.rankings and one.grades.items), key=lambda one: one.query_id)
+    runs = tuple(sorted({run_id for query in ranked for run_id in query.rankings}))
     found = RunCoverage(runs, {}, {}, {})
     for query in ranked:
-        order = sorted(range(len(query.item_ids)), key=query.item_ids.__getitem__)
+        grades = query.grades
+        order = sorted(range(len(grades.items)), key=lambda place: grades.items[place].item_id)
+        covers = grades.grades >= grades.level()
+        failed = np.zeros_like(covers) if grades.failed is None else grades.failed
+        # A facet may have a grade beside a failed one: below the level nobody knows whether it is covered.
+        states = np.stack([covers, covers | (grades.valid & ~failed), failed])[:, :, order]
         counts = np.zeros((3, len(runs), len(order)), dtype=np.int32)
-        counts[:, [places[run_id] for run_id in query.runs]] = query.counts[:, :, order]
-        found.items[query.query_id] = tuple(query.item_ids[place] for place in order)
+        for place, run_id in enumerate(runs):
+            top = query.rankings.get(run_id, ())[:cutoff]
+            counts[:, place] = states[:, [grades.docs[one] for one in top if one in grades.docs]].sum(axis=1)
+        found.items[query.query_id] = tuple(grades.items[place].item_id for place in order)
         found.covered[query.query_id] = counts[0] > 0
         if counts[2].any():
             found.counts[query.query_id] = counts
@@ -363,9 +338,8 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemRe
         min_judgment: the least judgment that is relevant.
     """
     rows = [row for query in queries for row in _item_statistics_counts(query, min_judgment)]
-    covered = [query_coverage(query) for query in queries]
     graded = [query for query in queries if query.grades.docs]
-    coverage = joined_coverage(covered)
+    coverage = run_coverage(queries)
     table = coverage.table()
     full = mean_scores(table)
     influences = [influence_of(row.query_id, row.item_id, coverage, table, full) for row in rows]
@@ -373,8 +347,8 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemRe
         [row._replace(by_run=r, flips=flips) for row, (r, flips) in zip(rows, influences, strict=True)],
         duplicate_items([query.grades.items for query in queries]),
         coverage,
-        [one.query_id for one in covered],
-        [one.query_id for one in covered if not one.item_ids],
+        [one.query_id for one in queries],
+        [one.query_id for one in queries if not one.grades.items],
         graded[-1].grades.level() if graded else None,
     )
 

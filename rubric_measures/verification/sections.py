@@ -29,7 +29,6 @@ from rubric_measures.measures.checked import (
     bad_items,
     check_records,
     grades_by_item,
-    is_graded,
     level_of,
     uncovered_passages,
 )
@@ -598,8 +597,6 @@ _USED = {
     "runs": frozenset(("item-statistics", "bank")),
     "min_judgment": frozenset(("uncovered-passages", "bad-questions", "item-statistics")),
 }
-# How many of the largest disagreements between graders are listed.
-DISAGREEMENTS = 50
 
 
 @dataclass(frozen=True)
@@ -708,23 +705,13 @@ def report_parts(
 
 def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[CheckedQuery]:
     selector = GradeSetSelector(settings.wanted, source.name)
-    # What stands before the first grade waits for it: only then it is known whether there is a scale.
-    waiting: list[CheckedQuery] | None = [] if _LEVELLED & settings.parts else None
     lacks_order = settings.report == "uncertain"
     for query in check_records(chosen_queries(source, settings, source.name), selector, bank):
         _refuse_partial(selector, settings)
         lacks_order = lacks_order and all(row.confidence is None for row in query.rows())
-        if waiting is not None and not is_graded(query):
-            waiting.append(query)
-            continue
-        if waiting is not None:
-            level_of(query)
-            yield from waiting
-            waiting = None
         yield query
     if not selector.found:
         raise _no_grades(source)
-    yield from waiting or ()
     if lacks_order:
         text = "%s: no grade says how sure it is, so the best come first; label probabilities or replicates say it"
         logging.getLogger("rubric_measures").warning(text, source.name)
@@ -765,7 +752,7 @@ def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSetti
         if "bank" in settings.parts:
             yield from bank_sections(report, queries, settings.report == "suggest")
     if "graders" in settings.parts:
-        of_graders = grader_report(groups, settings.wanted, DISAGREEMENTS)
+        of_graders = grader_report(groups, settings.wanted)
         if not of_graders.graders:
             raise _no_grades(source)
         yield from grader_sections(of_graders)

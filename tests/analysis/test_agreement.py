@@ -15,7 +15,6 @@ from rubric_measures.analysis.agreement import (
     binary_agreement,
     bland_altman,
     kappa_of_confusion,
-    label_histogram,
     query_spread,
 )
 from rubric_measures.analysis.label_sources import compare_sources
@@ -74,12 +73,6 @@ def test_bland_altman() -> None:
     assert bland_altman([1], [0]).low is None
 
 
-def test_histogram_names_labels_that_are_never_used() -> None:
-    histogram = label_histogram([0, 0, 5], scale=range(6))
-    assert histogram.counts == {0: 2, 1: 0, 2: 0, 3: 0, 4: 0, 5: 1}
-    assert histogram.unused == (1, 2, 3, 4)
-
-
 def test_query_spread() -> None:
     queries = ["1", "1", "1", "1", "2", "2", "3"]
     # Query 1 agrees fully, query 2 fully disagrees: p_o 0, p_e .5, κ −1; query 3 has one label: undefined.
@@ -120,3 +113,19 @@ def test_a_label_that_is_a_slip_is_named_and_fills_no_memory() -> None:
     assert compare_sources([judge, slip]).agreement.pairs == 9
     with pytest.raises(InputError, match="slip: labels from 0 to 1000000 are too many"):
         compare_sources([judge, LabelSource("slip", {**labels, ("q", "d8"): 1_000_000})])
+
+
+def test_quadratic_weights_are_distances_of_labels_not_of_positions() -> None:
+    # Labels 0, 1, 5. a = 0 1 5, b = 1 1 5: one disagreement of 1² among 3.
+    # Chance: rows (1,1,1), columns (0,2,1): Σ n_i m_j (l_i − l_j)² / 3 = (2·1 + 25 + 16 + 2·16) / 3 = 75 / 3 = 25.
+    assert agreement([0, 1, 5], [1, 1, 5]).quadratic_kappa == pytest.approx(1 - 1 / 25)
+
+
+def test_binary_agreement() -> None:
+    a, b = [0, 3, 4, 5, 5], [0, 2, 1, 2, 3]
+    result = binary_agreement(a, b, 4, 2)
+    assert (result.both, result.only_a, result.only_b, result.neither) == (2, 1, 1, 1)
+    assert result.exact_match == 0.6
+    # p_e = (3·3 + 2·2)/25 = .52; κ = (.6 − .52)/.48 = 1/6
+    assert result.kappa == pytest.approx(1 / 6)
+    assert binary_agreement(a, b, 9, 9).kappa is None

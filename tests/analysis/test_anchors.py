@@ -64,14 +64,6 @@ def test_scores_by_confusion_by_hand() -> None:
     assert [(one.grade, one.anchors, one.covers.estimate) for one in values] == [(0.0, 4, 0.25), (5.0, 4, 0.75)]
 
 
-def test_a_right_grader_stays_as_it_is() -> None:
-    right = [Anchor(f"q{i}", "question", grade, grade) for i in range(6) for grade in (0.0, 5.0)]
-    answers = [RunGrades("r", f"q{i}", (5.0, 0.0, 0.0) if i % 2 else (5.0, 5.0, 0.0)) for i in range(6)]
-    (one,) = calibrated_runs(right, answers, 4, Draws(300))
-    assert one.raw == one.interval.estimate == pytest.approx(0.5)
-    assert 0.33 < one.interval.low < 0.5 < one.interval.high < 0.67
-
-
 def test_what_anchors_say_nothing_about_is_refused() -> None:
     with pytest.raises(InputError, match="gives 3, and of what the truth grades it gave nothing below 4 or above 5"):
         high = [Anchor("q0", "", 4.0, 5.0), Anchor("q1", "", 5.0, 0.0)]

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from rubric_measures.analysis.resampling import (
@@ -38,13 +36,6 @@ def test_bca_is_scipys_given_the_same_replicates() -> None:
     assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=1e-6)
 
 
-def test_bca_interval_by_hand() -> None:
-    # Scores 0, 1 and two rounds: replicates 0 and 1 around the estimate 0.5; share below = (1 + 0)/2, z0 = 0; jackknife
-    # 1 and 0 is symmetric, a = 0. So the ends are the 2.5 % and 97.5 % quantiles of {0, 1}: 0.025 and 0.975.
-    result = interval(0.5, [0.0, 1.0], [1.0, 0.0])
-    assert (result.low, result.high) == (pytest.approx(0.025), pytest.approx(0.975))
-
-
 def test_means_have_students_interval_below_25_queries_and_bca_from_there() -> None:
     scores = np.random.default_rng(2).random((25, 1))
     scores[[3, 20], 0] = 1.1, 3.0
@@ -57,16 +48,6 @@ def test_means_have_students_interval_below_25_queries_and_bca_from_there() -> N
     assert (short.low, short.high, short.method) == (0.0, 1.0, "t")
     # The scores are skewed, and so is the interval.
     assert many.high - many.estimate > many.estimate - many.low
-
-
-def test_columns_do_not_depend_on_their_order_or_company() -> None:
-    scores = np.random.default_rng(2).random((30, 5))
-    together = mean_intervals(scores, draws=Draws(500))
-    order = [3, 0, 4, 1, 2]
-    shuffled = mean_intervals(scores[:, order], draws=Draws(500))
-    assert [shuffled[order.index(column)] for column in range(5)] == together
-    assert mean_intervals(scores[:, 2:3], draws=Draws(500))[0] == together[2]
-    assert mean_intervals(scores, draws=Draws(500, 7)) != together
 
 
 def test_missing_scores_take_no_part() -> None:
@@ -88,14 +69,6 @@ def test_one_query_has_no_interval() -> None:
     assert mean_intervals([[0.4], [0.5]], Draws(0))[0].reason == "no interval was asked for"
     (one,) = Resample(1).draw(lambda counts: counts[:, 0]).intervals()
     assert (one.estimate, one.low, "needs two" in one.reason) == (1.0, None, True)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=25, max_size=40))
-def test_intervals_of_means_are_ordered_and_inside_the_scores(scores) -> None:
-    (result,) = mean_intervals([[score] for score in scores], draws=Draws(200))
-    assert result.low is not None and result.high is not None
-    assert min(scores) - 1e-9 <= result.low <= result.high <= max(scores) + 1e-9
 
 
 def test_constant_and_undefined_statistics() -> None:

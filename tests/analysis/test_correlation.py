@@ -1,7 +1,6 @@
 """Tests of rank correlation: published values, scipy, definitions by enumeration, ties, what is undefined."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from rubric_measures.analysis.correlation import (
     rbo_batch,
     tau_ap_b_batch,
     tau_ap_batch,
-    top_k,
 )
 from rubric_measures.base.errors import InputError, UnknownNameError
 
@@ -139,25 +137,6 @@ def test_rbo_a_is_the_mean_over_all_orders(pairs) -> None:
     assert ours == pytest.approx(sum(combos) / len(combos), abs=1e-9)
 
 
-def test_rbo_ties_by_hand() -> None:
-    # x: a over {b, c}; y: a, b, c. p = 0.5, weights (1−p)p^(d−1) = 1/2, 1/4, then 1/4 for all depths from 3 on.
-    x, y = np.array([[2.0, 1.0, 1.0]]), np.array([[3.0, 2.0, 1.0]])
-    # a: depth 2 holds a and half of b: X = 1 + 1/2, A = 1.5/2. 1/2 + 0.75/4 + 1/4 = 0.9375
-    assert rbo_batch(x, y, 0.5)[0] == pytest.approx(0.9375)
-
-
-@settings(max_examples=60, deadline=None)
-@given(small_scores, st.randoms())
-def test_order_of_runs_does_not_matter(pairs, random) -> None:
-    shuffled = list(pairs)
-    random.shuffle(shuffled)
-    for name in COEFFICIENTS:
-        first = correlate([float(a) for a, _ in pairs], [float(b) for _, b in pairs], name)
-        second = correlate([float(a) for a, _ in shuffled], [float(b) for _, b in shuffled], name)
-        assert first.reason == second.reason
-        assert first.value == pytest.approx(second.value, abs=1e-12)
-
-
 def test_all_tied_is_undefined_and_says_so() -> None:
     for name in COEFFICIENTS:
         result = correlate([1.0, 2.0, 3.0], [5.0, 5.0, 5.0], name)
@@ -203,20 +182,6 @@ def test_tau_gap_leaves_out_runs_that_are_tied_with_all_above_in_truth() -> None
     assert value([0.5, 0.5, 0.1], [2.0, 1.0, 3.0], "tau_gap") == -1.0
 
 
-def test_top_k_keeps_ties_at_the_cut() -> None:
-    official = [0.9, 0.8, 0.8, 0.7, 0.1]
-    assert top_k(official, 2).tolist() == [0, 1, 2]
-    # Among the first three: pairs (0,1) and (0,2) are ordered, (1,2) is tied in x. y agrees on one of two.
-    # τ_b = (1 − 1) / sqrt(2 · 3) = 0
-    result = correlate(official, [0.5, 0.4, 0.6, 0.9, 0.8], "kendall@2")
-    assert (result.name, result.value, result.runs) == ("kendall@2", 0.0, 3)
-
-
-def test_max_rank_drop() -> None:
-    # Ranks 1 2 3 4 become 2.5 1 4 2.5 with a tie: drops 1.5, −1, 1, −1.5.
-    assert correlate([4, 3, 2, 1], [0.5, 0.9, 0.1, 0.5], "max_rank_drop").value == 1.5
-
-
 def test_names() -> None:
     assert parse_coefficient("kendall@15") == ("kendall", 15)
     with pytest.raises(UnknownNameError, match="did you mean kendall"):
@@ -224,17 +189,3 @@ def test_names() -> None:
     for wrong in ("kendall@", "kendall@0", "kendall@-3", "kendall@x"):
         with pytest.raises(InputError, match="positive whole number"):
             parse_coefficient(wrong)
-
-
-def test_wrong_input() -> None:
-    with pytest.raises(InputError, match="finite"):
-        correlate([1.0, math.nan], [1.0, 2.0], "kendall")
-
-
-def test_batches_cut_in_pieces_agree_with_one_by_one() -> None:
-    generator = np.random.default_rng(3)
-    x, y = generator.integers(0, 9, (700, 40)).astype(float), generator.integers(0, 9, (700, 40)).astype(float)
-    for name, batch in COEFFICIENTS.items():
-        together = batch(x, y)
-        single = np.array([batch(x[i : i + 1], y[i : i + 1])[0] for i in range(0, 700, 50)])
-        np.testing.assert_allclose(together[::50], single, atol=1e-12, err_msg=name)

@@ -12,16 +12,6 @@ from rubric_measures.base.errors import InputError
 SMALL = Tests(smallest=0.05)
 
 
-def test_components_by_hand() -> None:
-    # Means of runs .4 and .7, of queries .4 .5 .75, all .55. MS runs = 3 (.15² + .15²) / 1 = .135;
-    # MS queries = 2 (.15² + .05² + .2²) / 2 = .065; rest: residuals ∓.05, ±.05, 0: 4 · .0025 / 2 = .005.
-    found = variance_components([[0.2, 0.6], [0.4, 0.6], [0.6, 0.9]])
-    assert found.runs == pytest.approx((0.135 - 0.005) / 3)
-    assert found.queries == pytest.approx((0.065 - 0.005) / 2)
-    assert found.rest == pytest.approx(0.005)
-    assert found.reliability == pytest.approx(found.runs / (found.runs + 0.005 / 3))
-
-
 def test_components_as_statsmodels() -> None:
     pytest.importorskip("statsmodels")
     pandas = pytest.importorskip("pandas")
@@ -37,11 +27,6 @@ def test_components_as_statsmodels() -> None:
     assert found.rest == pytest.approx(squares["Residual"])
     assert found.runs == pytest.approx((squares["C(run)"] - squares["Residual"]) / 9)
     assert found.queries == pytest.approx(max((squares["C(query)"] - squares["Residual"]) / 4, 0))
-
-
-def test_components_without_a_rest() -> None:
-    found = variance_components([[0.1, 0.3], [0.2, 0.4], [0.4, 0.6]])
-    assert (found.rest, found.reliability) == (0.0, 1.0)
 
 
 def test_a_design() -> None:

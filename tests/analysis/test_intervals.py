@@ -47,13 +47,6 @@ def test_replicates_are_those_of_resampled_queries() -> None:
     assert result.interval.high == pytest.approx(min(1.0, estimate + reach))
 
 
-def test_the_order_of_runs_does_not_matter() -> None:
-    x, y = tables()
-    order = np.random.default_rng(1).permutation(8)
-    found = correlate_over_queries(x.mean(0), y, "kendall", draws=Draws(200))
-    assert correlate_over_queries(x.mean(0)[order], y[:, order], "kendall", draws=Draws(200)) == found
-
-
 def test_one_query_or_no_rounds() -> None:
     x, y = tables()
     single = correlate_over_queries(x[:1], y[:1], "kendall", draws=Draws(100))

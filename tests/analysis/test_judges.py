@@ -10,8 +10,7 @@ from rubric_measures.analysis.label_sources import Judge, compare_sources, judge
 from rubric_measures.analysis.leaderboards import RunScores, equal_boards
 from rubric_measures.analysis.resampling import Drawn, Draws, bootstrap_counts
 from rubric_measures.base.errors import InputError
-from rubric_measures.measures.grades import Grades, build_query
-from rubric_measures.measures.labels import Labelling, LabelSource
+from rubric_measures.measures.labels import LabelSource
 from rubric_measures.types.scales import parse_scale
 
 
@@ -147,16 +146,6 @@ def test_judges_are_ranked_and_grouped() -> None:
         compare_sources([*sources, LabelSource("stranger", {("q0", "other"): 1})], draws=Draws(0))
 
 
-def test_one_judge_of_another_scale_changes_no_other_row() -> None:
-    sources = made()
-    wide = LabelSource("wide", {key: label + 4 for key, label in sources[1].labels.items()})
-    alone, beside = (
-        {row.name: row.statistics for row in compare_sources(given, draws=Draws(50)).judges.rows}
-        for given in (sources, [*sources, wide])
-    )
-    assert all(beside[name] == statistics for name, statistics in alone.items())
-
-
 def test_labels_outside_the_scale_are_counted() -> None:
     keys = [("q", str(place)) for place in range(5)]
     truth = LabelSource("truth", dict(zip(keys, [0, 1, 2, 3, 3], strict=True)))
@@ -180,14 +169,6 @@ def test_the_share_of_failed_grades() -> None:
     assert row.statistics["failed"].low < 3 / 33 < row.statistics["failed"].high
     (row,) = compare_sources(sources, draws=Draws(0)).judges.rows
     assert "failed" not in row.statistics
-
-
-def test_failed_grades_are_counted_by_query() -> None:
-    first, _ = build_query("q1", None, (("d1", "d2"), ("0", "0"), (2, 0)), [("d4", "0")])
-    compiled = Grades({"q1": first, "q2": build_query("q2", None, (("d3",), ("0",), (1,)))[0]})
-    source = Labelling().of(compiled, "model")
-    assert source.failed == {"q1": (1, 3), "q2": (0, 1)}
-    assert set(source.labels) == {("q1", "d1"), ("q1", "d2"), ("q2", "d3")}
 
 
 def test_judges_that_give_leaderboards_are_grouped() -> None:

@@ -15,7 +15,6 @@ from rubric_measures.analysis.leaderboards import (
     correlate_grid,
     correlate_leaderboards,
     scores_of_table,
-    standard_errors,
 )
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
@@ -76,11 +75,6 @@ def test_means_that_are_not_those_of_the_queries_fall_back_to_runs() -> None:
     assert different.query_kendall is None
 
 
-def test_maximum_rank_drop_names_the_run() -> None:
-    result = correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.1, "b": 0.9, "c": 0.8, "d": 0.7}), draws=Draws(0))
-    assert (result.worst_run, result.worst_drop, result.value("max_rank_drop")) == ("a", 3.0, 3.0)
-
-
 def test_table_columns(tmp_path) -> None:
     path = tmp_path / "ranks.json"
     path.write_text(json.dumps({"a": 1, "b": 2, OVERALL: 3}))
@@ -130,9 +124,3 @@ def test_the_workbenchs_correlations() -> None:
             for coefficient in ("kendall", "spearman"):
                 assert ours[name].value(coefficient) == pytest.approx(expected[prefix + coefficient], abs=1e-12)
     assert len(cells) == 10
-
-
-def test_standard_errors_of_per_query_scores() -> None:
-    queries = {"a": {"q1": 0.0, "q2": 1.0}, "one": {"q1": 0.5}, "other": {"q1": 0.0, "q2": 1.0}}
-    # a: s² = (0.25 + 0.25) / 1, so s / √2 = √(0.5 / 2) = 0.5. `other` is no mean of its queries.
-    assert standard_errors(RunScores("m", {"a": 0.5, "one": 0.5, "other": 0.9}, queries)) == pytest.approx({"a": 0.5})

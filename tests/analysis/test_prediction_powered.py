@@ -35,14 +35,6 @@ def test_tuned_power_by_hand() -> None:
     assert (result.assessor_mean, result.naive_mean, result.labelled, result.unlabelled) == (0.75, 0.5, 4, 8)
 
 
-def test_it_removes_the_models_bias_and_narrows_the_interval() -> None:
-    truth, guess, others = sample(assessed=100, model=2000)
-    result = prediction_powered_mean(truth, guess, others)
-    assert result.low < 0.5 < result.high
-    assert not result.naive_low < 0.5 < result.naive_high
-    assert result.high - result.low < 0.8 * (result.assessor_high - result.assessor_low)
-
-
 def test_a_useless_model_costs_nothing() -> None:
     truth, guess, others = sample()
     constant = prediction_powered_mean(truth, np.full(60, 0.3), np.full(400, 0.3))

@@ -39,14 +39,6 @@ def test_baseline() -> None:
     assert all(pair.significant for pair in result.pairs)
 
 
-@pytest.mark.parametrize("procedure", CORRECTIONS)
-def test_order_of_runs_and_queries_does_not_matter(procedure) -> None:
-    given, _ = scores(8)
-    turned = {run: dict(reversed(list(given[run].items()))) for run in reversed(list(given))}
-    tests = Tests(correction=procedure, rounds=200)
-    assert compare_runs(given, "m", tests=tests) == compare_runs(turned, "m", tests=tests)
-
-
 def test_queries_that_a_run_lacks_are_left_out_and_named() -> None:
     given, _ = scores(5)
     del given["b"]["t2"]

@@ -8,20 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubric_measures.analysis.comparison import compare_runs
 from rubric_measures.analysis.leaderboards import significant_pair_agreement
 from rubric_measures.analysis.resampling import CORRECTIONS, adjust, groups_of_equals, paired_family
-
-
-def test_paired_test_by_hand() -> None:
-    # d = 1, 2, 0, 1: mean 1, sum of squares about the mean 2, sd = sqrt(2/3), t = 1 / (sd/2) = 2.4495.
-    found = paired_family([[1.0], [2.0], [0.0], [1.0]])
-    assert (found.means[0], found.sizes[0]) == (1.0, 4)
-    assert found.t[0] == pytest.approx(2.4495, abs=1e-4)
-    # Of the 16 sign flips |sum| = 4 needs all of 1, 2, 1 alike; the zero is free: 2 · 2 = 4 of 16.
-    assert found.adjusted[0] == 0.25
-    # So few queries have no flips that are rare enough for an interval.
-    assert np.isnan(found.low[0])
 
 
 @settings(max_examples=50, deadline=None)
@@ -138,10 +126,3 @@ def test_significant_pair_agreement() -> None:
     assert (flat.passive_agreements, flat.active_share) == (3, None)
     mixed = significant_pair_agreement(official, np.zeros((20, 3)))
     assert (mixed.mixed_agreements, mixed.passive_agreements) == (2, 1)
-
-
-def test_pair_agreement_counts_what_a_comparison_calls_different() -> None:
-    scores = np.random.default_rng(8).random((10, 6)) + np.linspace(0, 0.5, 6)
-    given = {str(run): {str(query): score for query, score in enumerate(column)} for run, column in enumerate(scores.T)}
-    expected = sum(pair.significant for pair in compare_runs(given, "m").pairs)
-    assert significant_pair_agreement(scores, scores).reference_significant == expected > 0

@@ -82,13 +82,6 @@ def test_outputs() -> None:
     assert "\\fbox{\\textbf{2}}" in latex
 
 
-def test_undefined_kappa_is_said() -> None:
-    empty = [agreement_table([], TABLES[3])]
-    assert shown(empty, "text").splitlines()[2].split() == ["4+5", "0", "0", "0", "-"]
-    assert r"4+5 & \fbox{\textbf{0}} & \textbf{0} & 0 & - \\" in shown(empty, "latex")
-    assert shown(empty, "tsv").splitlines()[1].endswith("\t0\t-")
-
-
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared data are not here")
 def test_all_cells_of_the_workbench() -> None:
     passages = []

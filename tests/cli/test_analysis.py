@@ -560,16 +560,6 @@ def scored(tmp_path):
     return qrels, [tmp_path / f"{name}.run" for name in ("good", "mixed", "tied")]
 
 
-def test_json_of_a_leaderboard_has_all_digits_unless_told(scored, capsys) -> None:
-    qrels, runs = scored
-    command = ("leaderboard", qrels, *runs, "-m", "ERR_IA(rel=4)@3", "--format", "json")
-    means = []
-    for places in ((), ("-p", "2")):
-        content = json.loads(call(capsys, *command, *places)[1])
-        means.append([cell["mean"] for row in content["runs"] for cell in row["measures"].values()])
-    assert [round(mean, 2) for mean in means[0]] == means[1] != means[0]
-
-
 def test_leaderboard_is_unchanged_without_options_and_extended_with_them(scored, capsys) -> None:
     qrels, runs = scored
     measures = ("-m", "RubricCover(rel=4)@2", "RubricCover(rel=4)@1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rubric_measures import Tests
-from rubric_measures.analysis.comparison import Comparison, compare_runs
+from rubric_measures.analysis.comparison import compare_runs
 from rubric_measures.pages.plots import plot_critical_difference, plot_differences
 
 pytest.importorskip("matplotlib")
@@ -33,13 +33,6 @@ def test_critical_difference_names_runs_at_both_sides_and_bars_groups() -> None:
     assert axes.get_xlabel() == "m\nmean of 4 queries (holm, α = 0.05)"
     cut = plot_critical_difference(compare_runs(SCORES, "m", tests=Tests(correction="holm")), shown=2)
     assert len(cut.axes[0].texts) == 2 and "\nthe best 2 of 3 runs, mean" in cut.axes[0].get_xlabel()
-
-
-def test_one_run_more_than_can_be_told_apart_has_no_bar() -> None:
-    comparison = Comparison("m", None, {"a": 1.0, "b": 0.0}, ("q1",), (), (), (), Tests(correction="holm"))
-    figure = plot_critical_difference(comparison)
-    assert [text.get_text() for text in figure.axes[0].texts] == ["1.000  a", "b  0.000"]
-    assert figure.legends == []
 
 
 def test_differences_are_to_the_baseline_best_first() -> None:

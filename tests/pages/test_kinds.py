@@ -11,7 +11,7 @@ import rubric_measures
 from rubric_measures import Draws, Preference, Tests, tournament
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
-from rubric_measures.pages import style
+from rubric_measures.pages import plots
 
 pytest.importorskip("matplotlib")
 
@@ -25,13 +25,13 @@ MEASURES = ["RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"]
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list:
     """The figures that are written."""
     found: list = []
-    save = style.save_figures
+    save = plots.save_figures
 
     def kept(figures, path):
         found.extend(figures)
         save(found, path)
 
-    monkeypatch.setattr(style, "save_figures", kept)
+    monkeypatch.setattr(plots, "save_figures", kept)
     return found
 
 

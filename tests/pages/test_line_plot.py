@@ -30,11 +30,6 @@ def test_places_and_texts() -> None:
     assert band.attrib["points"].split() == ["64.0,16.0", "584.0,16.0", "584.0,16.0", "64.0,288.0"]
 
 
-def test_one_point_and_none() -> None:
-    assert line_plot([], "t", "x", "y") is None
-    assert len(list(drawn([PlotPoint(3, -0.25, -0.25, -0.25)], "t", "x", "y").iter("circle"))) == 1
-
-
 @given(st.floats(-5, 5), st.floats(0, 10), st.booleans())
 def test_ticks_enclose_the_values(low: float, span: float, whole: bool) -> None:
     found = ticks(low, low + span, whole)

@@ -76,16 +76,6 @@ def test_halves_and_both_bootstraps() -> None:
     assert (alone.half_tau, alone.tau, alone.first) == (None, None, None)
 
 
-def test_the_reliability_of_a_bank_is_that_of_scores() -> None:
-    """Spearman and Brown's figure is the squared correlation of the scores with what all items would give."""
-    generator = np.random.default_rng(3)
-    ability = generator.uniform(0.3, 0.7, 60)
-    tables = {f"q{q}": (generator.random((60, 8)) < ability[:, None]).astype(int).tolist() for q in range(6)}
-    scores = np.mean([np.mean(table, axis=1) for table in tables.values()], axis=0)
-    found = bank_halves(coverage_of(tables), rounds=100)
-    assert found.reliability == pytest.approx(np.corrcoef(scores, ability)[0, 1] ** 2, abs=0.1)
-
-
 # x alone brings d3, the only passage that covers q1/c; z covers nothing of its own.
 POOL: list[object] = [
     ["q1", [
@@ -113,16 +103,6 @@ def test_runs_left_out_by_hand(tmp_path: Path) -> None:
     again = {one.run_id: one for one in rubric_measures.reusability(str(tmp_path / "graded.jsonl"), pool_depth=20).rows
              if one.measure == "RubricCover(rel=4)@20"}  # fmt: skip
     assert (again["x"].score, again["x"].left_out, again["x"].rank_left_out) == (0.5, 0.25, 2.5)
-
-
-def test_a_query_of_which_every_item_goes_scores_nothing(tmp_path: Path) -> None:
-    lines: list[object] = [
-        ["q1", [passage("q1", f"d{r}", [grade_set({"q1/a": 5 * (r == "x")})], {r: 1}) for r in "xy"]],
-        ["q2", [passage("q2", "d3", [grade_set({"q2/a": 5})], {"x": 1, "y": 1})]],
-    ]  # fmt: skip
-    x = next(one for one in reusability(queries_of(tmp_path, lines)) if one.run_id == "x")
-    # Both queries count: 2/2 before, 1/2 after.
-    assert (x.score, x.left_out, x.rank, x.rank_left_out) == (1.0, 0.5, 1.0, 1.5)
 
 
 def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.records.models import distributions_of, load_graded
 from rubric_measures.verification.sections import calibration_bins
 from tests.example_records import grade_set, passage, write_lines
 
@@ -78,20 +77,6 @@ def test_the_least_certain_grades_come_first(path: Path, capsys: pytest.CaptureF
         orders[order] = [row["doc_id"] for row in rows]
         assert {row["doc_id"]: row["confidence"] for row in rows} == {"d1": 0.95, "d2": 0.95, "d3": 0.55, "d4": 0.6}
     assert orders == {"grading": ["d1", "d3", "d4", "d2"], "uncertain": ["d3", "d4", "d1", "d2"]}
-
-
-def test_merging_keeps_distributions(path: Path, tmp_path: Path) -> None:
-    other = _set({"2": 0.7, "3": 0.3})
-    more = json.loads(json.dumps(other).replace("q1/a", "q1/b"))
-    # The same grader graded another item of the passage in another file, and a again.
-    both = {**grade_set({"q1/a": 4, "q1/b": 2}), "details": {**_set(CASES["d1"][0])["details"], **more["details"]}}
-    second = write_lines(tmp_path / "second.jsonl", [["q1", [passage("q1", "d1", [both])]]])
-    out = tmp_path / "merged.jsonl"
-    assert main(["convert", str(path), str(second), "--to", "records", "-o", str(out)]) == 0
-    [group] = load_graded(out)
-    first = next(one for one in group.passages if one.doc_id == "d1")
-    machine = next(entry for entry in first.exam_grades or () if entry.llm == "model")
-    assert distributions_of(machine) == {"q1/a": {0: 0.05, 4: 0.95}, "q1/b": {2: 0.7, 3: 0.3}}
 
 
 def test_an_order_by_what_nobody_knows_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

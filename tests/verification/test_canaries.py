@@ -51,14 +51,15 @@ def scripted(tmp_path: Path) -> Scripted:
 
 def test_the_cases(files: tuple[Path, Path]) -> None:
     groups, bank = load_graded(files[0]), load_bank(files[1])
-    built = build_canaries(groups, bank, seed=1, cases=2)
-    assert build_canaries(groups[::-1], bank, seed=1, cases=2) == built
+    built = build_canaries(groups, bank)
+    assert build_canaries(groups[::-1], bank) == built
     first = {passage.doc_id: passage for passage in built[0].passages}
     assert sorted(first) == [
         "canary/empty/q1/0",
         "canary/instruction/q1/0",
         "canary/item-text/q1/0",
         "canary/item-text/q1/1",
+        "canary/item-text/q1/2",
         "canary/other-query/q1/0",
         "canary/shuffled-query/q1/0",
     ]
@@ -68,8 +69,6 @@ def test_the_cases(files: tuple[Path, Path]) -> None:
     about = first["canary/item-text/q1/0"].paragraph
     assert first["canary/item-text/q1/0"].text == f"What is {about['item_id'][-1]}?"
     assert all(passage.exam_grades is None for group in built for passage in group.passages)
-    with pytest.raises(InputError, match="at least one case"):
-        build_canaries(groups, bank, cases=0)
     with pytest.raises(InputError, match="no passages"):
         build_canaries([], bank)
 

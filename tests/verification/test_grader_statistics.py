@@ -61,17 +61,14 @@ def test_counts_and_agreement_by_hand(tmp_path: Path) -> None:
 
 
 def test_only_so_many_disagreements_are_kept(tmp_path: Path) -> None:
-    # 3,000 passages with spreads 0 to 5 in turn: 500 of each, 2,500 of them disagreements.
+    # 300 passages with spreads 0 to 5 in turn: 50 of each, 250 of them disagreements.
     passages = [
         passage("q1", f"d{number:04}", [grade_set({"q1/a": number % 6}), grade_set({"q1/a": 0}, llm="other")])
-        for number in range(3000)
+        for number in range(300)
     ]
-    groups = load_graded(write_lines(tmp_path / "graded.jsonl", [["q1", passages]]))
-    every, some = grader_report(groups), grader_report(groups, most=3)
-    assert (every.disagreed, len(every.disagreements)) == (some.disagreed, 2500) == (2500, 2500)
-    assert some.disagreements == every.disagreements[:3]
-    assert [(row.doc_id, row.spread) for row in some.disagreements] == [("d0005", 5), ("d0011", 5), ("d0017", 5)]
-    assert some.pairs == every.pairs and some.graders == every.graders
+    found = grader_report(load_graded(write_lines(tmp_path / "graded.jsonl", [["q1", passages]])), most=3)
+    assert found.disagreed == 250
+    assert [(row.doc_id, row.spread) for row in found.disagreements] == [("d0005", 5), ("d0011", 5), ("d0017", 5)]
 
 
 def test_graders_with_nothing_in_common(tmp_path: Path) -> None:

@@ -181,19 +181,6 @@ def test_lists_say_the_worst_and_lead_to_it(tmp_path: Path) -> None:
     assert 'class="grade g4 covers">5</td>' in text and 'class="grade g0">0</td>' in text
 
 
-def test_items_that_work_against_the_others_are_listed(tmp_path: Path) -> None:
-    columns = ["query_id", "r_judgment", "r_leaderboard", "item_id", "item"]
-    rows = [["q1", -0.5, None, "a", "Why?"], ["q1", 0.5, -0.75, "b", "How?"], ["q1", 0.5, 0.1, "c", "Who?"]]
-    items = {"a": "Why?", "b": "How?", "c": "Who?"}
-    grades = {item: CheckedGrade("q1", item, text, "d1", 5, "graded", "5", 1, "text") for item, text in items.items()}
-    query = CheckedQuery("q1", "why", items, [CheckedPassage("d1", "text", 1, grades)], SELF_RATING)
-    path = tmp_path / "report.html"
-    write_html(str(path), [Section("items", "t", columns, rows), query], ReportSettings())
-    reader = Reader(path.read_text(encoding="utf-8"))
-    assert reader.headings[3] == "Items that work against judgments or other items"
-    assert reader.cells[:8] == ["How?", "why", "0.5000", "−0.7500", "Why?", "why", "−0.5000", "–"]
-
-
 def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> None:
     chance = random.Random(1)
     words = ["the", "way", "of", "a", "long", "river", "from", "its", "mountain", "to", "the", "sea"]

@@ -25,9 +25,8 @@ from rubric_measures.verification.banks import (
     bank_stability,
     duplicate_items,
     item_report,
-    joined_coverage,
     mean_scores,
-    query_coverage,
+    run_coverage,
 )
 from rubric_measures.verification.html import write_html
 from rubric_measures.verification.sections import ReportSettings, stability_section
@@ -117,7 +116,7 @@ def test_any_part_of_a_bank_is_scored_as_the_measure_scores_it(case: Case, rel: 
     names = data.draw(st.lists(st.sampled_from(sorted(item.item_id for item in case.items)), min_size=1, unique=True))
     compiled = replace(case.compiled, scale=Scale(0, 5, rel))
     query = RecordQuery(compiled, {"run": case.ranking, "other": case.ranking[::2]}, {}, {}, case.ranking)
-    coverage = joined_coverage([query_coverage(query, 3)])
+    coverage = run_coverage([query], 3)
     kept = np.array([item in names for item in coverage.items["q"]])
     rows = columns_of({pair: grade for pair, grade in case.grades.items() if pair[1] in names})
     lost = sorted(pair for pair in case.failed if pair[1] in names)
@@ -223,21 +222,6 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
         "the report graders does not use runs; item-statistics, all, bank, suggest do (--runs)"
         in capsys.readouterr().err
     )
-
-
-def test_queries_of_the_bank_without_passages_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    graded = str(write_lines(tmp_path / "graded.jsonl", list(RECORDS)))
-    bank = str(write_lines(tmp_path / "bank.jsonl", BANK))
-    assert main(["verify", "item-statistics", graded, "--bank", bank]) == 0
-    assert "for 1 query of the bank (such as q3); in no statistics: 1 item\n" in capsys.readouterr().err
-    assert main(["verify", "item-statistics", graded, "--bank", bank, "--queries", "q1"]) == 0
-    assert "no passages" not in capsys.readouterr().err
-
-
-def test_a_figure_that_cannot_be_drawn_is_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, why in (("size.bmp", "written as .pdf, .svg, .png"), ("no/size.png", "the folder does not exist")):
-        assert main(["leaderboard", "no-such-file", "--plot", str(tmp_path / name)]) == 2
-        assert why in capsys.readouterr().err
 
 
 def test_the_report_draws_the_size_of_the_bank_without_matplotlib(tmp_path: Path) -> None:

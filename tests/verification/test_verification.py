@@ -297,12 +297,3 @@ def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.Cap
             # Markdown escapes the backslashes and brackets once more.
             shown = re.sub(r"\\([\\\[])", r"\1", out) if form == "markdown" else out
             assert r"a\x1b[31mred\x9b2J\x7f\x00b" in shown
-
-
-def test_json_lines_round_no_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages = [passage("q1", f"d{n}", [grade_set({"q1/a": 5 if n < 1 else 0})], {"s": n + 1}, 2) for n in range(3)]
-    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
-    out = run(capsys, "item-statistics", str(path), "--format", "jsonl")
-    (row,) = [one for one in map(json.loads, out.splitlines()) if one["report"] == "items"]
-    assert row["by_relevant"] == 1 / 3
-    assert "\t0.3333\t" in run(capsys, "item-statistics", str(path), "--format", "tsv")
