@@ -287,7 +287,7 @@ class Board(Leaderboard, frozen=True):
         """
         from rubric_measures.analysis.resampling import Tests
         from rubric_measures.api.reports import figures_of
-        from rubric_measures.pages.style import save_figures
+        from rubric_measures.pages.plots import save_figures
 
         return save_figures(figures_of(self, kind, tests or Tests(), grades, runs), path)
 
