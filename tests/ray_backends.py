@@ -77,7 +77,7 @@ class Diary:
                 raise DeviceLostError("the device is lost: an assertion failed")
             if self.kills_once and self.kills_once in text and _first(self.folder / "killed"):
                 os.kill(os.getpid(), signal.SIGKILL)
-            yield request, Reply(str(len(text) % 6), prompt_tokens=len(text), raw={"model": "diary-1"})
+            yield request, Reply(str(len(text) % 6), prompt_tokens=len(text), completion_tokens=1, raw={"model": "diary-1"})
 
 
 def _wait_for(path: Path) -> None:

@@ -17,7 +17,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
-from typing import Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
+
+import msgspec
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.types.entities import canonical_json
@@ -106,6 +108,7 @@ class Request:
 
 # A count beyond is damage; databases count no further than 2**63, and add counts up.
 MOST_TOKENS = 2**50
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,8 @@ class Reply:
     text: str | None
     status: ReplyStatus = "ok"
     error: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
     raw: Mapping[str, object] = field(default_factory=dict)
 
     @property

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -20,7 +20,7 @@ from rubric_measures.base.errors import FormatError, users_pattern
 from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.base.json_text import decoded, parse_json
 from rubric_measures.base.words import content_stems
-from rubric_measures.models.base import MOST_TOKENS, Reply, ReplyStatus, Request, check_options
+from rubric_measures.models.base import Count, Reply, ReplyStatus, Request, check_options
 from rubric_measures.models.replies import messages_hash
 from rubric_measures.types.entities import content_hash
 
@@ -154,9 +154,6 @@ _DISPUTED = (
 )
 
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
-
-
 class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
     """One line of the table: which requests it answers, and the reply.
 
@@ -185,8 +182,8 @@ class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
     replicate: int | None = None
     status: ReplyStatus | None = None
     error: str | None = None
-    prompt_tokens: _Count = 0
-    completion_tokens: _Count = 0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
     raw: dict[str, Any] = {}
     model: str = ""
 

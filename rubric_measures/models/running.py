@@ -14,6 +14,7 @@ The local runner: jobs that ask a model step by step, behind one cache, each req
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
 import os
@@ -171,60 +172,47 @@ class Account:
         self._store = cache
         self._open: set[str] = set()  # calls that are ours to make
         self._reserved = 0.0  # the most that these can cost
-        self._open_of_query: Counter[str] = Counter()
         self._unsaid: list[str] = []  # of these, those that were sent and not said to be
         self._said = time.monotonic()
         self._beats: threading.Thread | None = None
         self._ended = threading.Event()
-        self._told_unpriced = False
+        self._told_foreign = False
         self._mark = 0  # the last row of the cache that is in these sums
-        self._final: dict[tuple[str, str, bool], Spent] = {}
+        self._final: dict[str, Spent] = {}
         self.query_limit = ""
-        self._calls, self._cost, self._mean, self._unknown = 0, 0.0, 0.0, 0
-        self._of_query: dict[str, tuple[float, int]] = {}
+        self._of_query: dict[str, Spent] = {}
+        self._paid = Spent()
         self._refresh()
 
     def _refresh(self) -> None:
         """Reads what was paid."""
         if self._store is None or not self.is_limited:
             return
-        by_query = self._runner.max_cost_per_query is not None
-        self._mark, final, rest = self._store.paid(self._mark, by_query)
-        for one in final:
-            key = one[:3]
-            before = self._final.get(key)
-            numbers = one[3:] if before is None else [a + b for a, b in zip(before[3:], one[3:], strict=True)]
-            self._final[key] = Spent(*key, *numbers)
-        rows = [*self._final.values(), *rest]
-        costs = [self._cost_of(row) for row in rows] if self._limits_cost else [0.0] * len(rows)
-        self._calls = sum(row.calls for row in rows)
-        self._cost = sum(costs)
-        self._unknown = sum(row.unknown for row in rows)
-        mine = [(row, cost) for row, cost in zip(rows, costs, strict=True) if row.model == self._runner.backend.model]
-        known = sum(row.calls - row.unknown for row, _ in mine)
-        self._mean = sum(cost for _, cost in mine) / known if known else 0.0
-        if by_query:
-            self._of_query.clear()
-            for row, cost in zip(rows, costs, strict=True):
-                spent, unknown = self._of_query.get(row.query, (0.0, 0))
-                self._of_query[row.query] = spent + cost, unknown + row.unknown
+        runner, price = self._runner, self._runner.price or Price(0.0, 0.0)
+        self._mark, final, rest = self._store.paid(
+            self._mark, runner.backend.model, (price.input, price.output), runner.max_cost_per_query is not None
+        )
+        for query, spent in final:
+            self._final[query] = self._final.get(query, Spent()).plus(spent)
+        self._of_query = dict(self._final)
+        for query, spent in rest:
+            self._of_query[query] = self._of_query.get(query, Spent()).plus(spent)
+        self._paid = functools.reduce(Spent.plus, self._of_query.values(), Spent())
+        if self._limits_cost and self._paid.silent:
+            self._stats.limit = self._stats.limit or UNKNOWN_COST
+        if self._limits_cost and self._paid.foreign and not self._told_foreign:
+            self._told_foreign = True
+            text = "%s has %d calls of other models without a price, which the limit on the cost counts as 0"
+            _LOG.warning(text, self._store.path, self._paid.foreign)
 
-    def _cost_of(self, row: Spent) -> float:
-        """What calls cost; those of this model that were made without a price cost what it says now."""
-        if row.priced:
-            return row.cost
-        price, model = self._runner.price, self._runner.backend.model
-        if price is not None and row.model == model:
-            if row.calls > row.failed and not row.prompt_tokens:
-                self._stats.limit = self._stats.limit or UNKNOWN_COST
-            if row.calls == row.unknown:
-                return 0.0  # what they are expected to cost is counted apart
-            return price.of_reply(Reply("", prompt_tokens=row.prompt_tokens, completion_tokens=row.completion_tokens))
-        if not self._told_unpriced:
-            self._told_unpriced = True
-            text = "the ledger of %s has calls of %s without a price: they count as 0 in the limit on the cost"
-            _LOG.warning(text, self._store.path if self._store else "", row.model)
-        return 0.0
+    @property
+    def _mean(self) -> float:
+        """What a call costs on average, as far as it is known."""
+        return self._paid.known_cost / self._paid.known if self._paid.known else 0.0
+
+    def _expected(self, spent: Spent) -> float:
+        """What was spent, with what is not known yet and one more call."""
+        return spent.cost + self._mean * (spent.unknown + 1)
 
     def take(self, wanted: Sequence[Request]) -> Taken:
         """Takes calls that are to be made next; with a limit, of those one at a time.
@@ -236,11 +224,7 @@ class Account:
             return Taken({request.key for request in wanted}, set(), {})
         found = self._store.ask(self._owner, wanted, self.is_limited, self._may if self.is_limited else None)
         self._open |= found.taken
-        if self.is_limited:
-            for request in wanted:
-                if request.key in found.taken:
-                    self._open_of_query[request.query] += 1
-                    self._reserved += self._most_of(request)
+        self._reserved += sum(self._most_of(request) for request in wanted if request.key in found.taken)
         if self._beats is None and self._store.is_shared:
             self._beats = threading.Thread(target=self._beat, name="rubric_measures-lease", daemon=True)
             self._beats.start()
@@ -252,38 +236,39 @@ class Account:
         runner, stats = self._runner, self._stats
         if stats.limit:
             return False
-        if runner.max_calls is not None and self._calls >= runner.max_calls:
+        if runner.max_calls is not None and self._paid.calls >= runner.max_calls:
             stats.limit = f"the limit of {runner.max_calls} calls was reached"
-            if others := self._calls - len(self._open) - (stats.calls - self._before[0]):
+            if others := self._paid.calls - len(self._open) - (stats.calls - self._before[0]):
                 stats.limit += f", {others} of them by other runs over this cache"
-        elif runner.max_cost is not None and self._cost + self._mean * (self._unknown + 1) >= runner.max_cost:
+        elif runner.max_cost is not None and self._expected(self._paid) >= runner.max_cost:
             stats.limit = f"the limit of {runner.max_cost:g} on the cost was reached"
-            others_cost = self._cost - (stats.cost - self._before[1])
-            if others_cost > 1e-9 * self._cost:
+            others_cost = self._paid.cost - (stats.cost - self._before[1])
+            if others_cost > 1e-9 * self._paid.cost:
                 stats.limit += f", {others_cost:.6g} of it by other runs over this cache"
-        elif runner.max_cost_per_query is not None and request.query:
-            spent, unknown = self._of_query.get(request.query, (0.0, 0))
-            if spent + self._mean * (unknown + 1) >= runner.max_cost_per_query:
-                self.query_limit = f"the limit of {runner.max_cost_per_query:g} on the cost of a query was reached"
+        elif (
+            (limit := runner.max_cost_per_query) is not None
+            and request.query
+            and self._expected(self._of_query.get(request.query, Spent())) >= limit
+        ):
+            self.query_limit = f"the limit of {limit:g} on the cost of a query was reached"
         return not stats.limit and not self.query_limit
 
     def must_wait(self, request: Request) -> bool:
         """Whether a call waits for those in flight: until one is answered, nobody knows what a call costs.
 
         Thoughts come on top of the longest reply, so there is no bound. A batch that takes hours has none: its first
-        one has as many requests as fit the limit by what they cost at most, not one.
+        one has as many requests as fit the limit by what they cost at most, not one, where no query has a limit.
         """
         runner = self._runner
         if not self._limits_cost or self._stats.calls > self._stats.failed or self._mean or not self._open:
             return False
-        if not getattr(runner.backend, "in_batches", False):
+        if (
+            runner.max_cost is None
+            or runner.max_cost_per_query is not None
+            or not getattr(runner.backend, "in_batches", False)
+        ):
             return True
-        most, limit = self._most_of(request), runner.max_cost_per_query
-        if limit is not None and request.query and self._open_of_query[request.query]:
-            spent, _ = self._of_query.get(request.query, (0.0, 0))
-            if spent + (self._open_of_query[request.query] + 1) * most > limit:
-                return True
-        return runner.max_cost is not None and self._cost + self._reserved + most > runner.max_cost
+        return self._paid.cost + self._reserved + self._most_of(request) > runner.max_cost
 
     def _most_of(self, request: Request) -> float:
         """The most that a call can cost; 0 without a limit on the cost, so that nothing is counted for nobody."""
@@ -301,9 +286,7 @@ class Account:
         if self._store is None:
             return reply
         self._open.discard(request.key)
-        if self.is_limited:
-            self._open_of_query[request.query] -= 1
-            self._reserved = self._reserved - self._most_of(request) if self._open else 0.0
+        self._reserved = self._reserved - self._most_of(request) if self._open else 0.0
         tokens = reply.prompt_tokens + reply.completion_tokens
         # A call that brought neither answer nor tokens cost nothing, whatever the price.
         is_priced = bool(cost) or (self._runner.price is not None and tokens > 0) or not (reply.is_answer or tokens)
@@ -320,7 +303,6 @@ class Account:
             self._store.release(self._owner, gone)
         self._open -= gone
         if not self._open:
-            self._open_of_query.clear()
             self._reserved = 0.0
 
     def _beat(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from rubric_measures.base.errors import GradingError, InputError
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.replies import ReplyCache
-from rubric_measures.models.running import Job, LocalRunner, RunStats
+from rubric_measures.models.running import Job, LocalRunner, Price, RunStats
 from rubric_measures.models.settings import Calls
 from rubric_measures.types.scales import Message
 
@@ -67,17 +67,18 @@ class Echo:
 
 
 @dataclass(frozen=True)
-class Flat:
-    """Every call costs the same, for each token of its reply; how much it may cost at most."""
+class Flat(Price):
+    """What a call may cost at most is said here."""
 
-    cost: float
     most: float = math.inf
-
-    def of_reply(self, reply: Reply) -> float:
-        return self.cost * reply.completion_tokens
 
     def most_of(self, request: Request) -> float:
         return self.most
+
+
+def flat(cost: float, most: float = math.inf) -> Price:
+    """Every call costs the same, for the one token of its reply; how much it may cost at most."""
+    return Flat(0, cost * 1e6, None, most)
 
 
 def ask(text: str, replicate: int = 0) -> Request:
@@ -139,7 +140,7 @@ def test_cut_replies_are_paid_once_and_are_no_failures() -> None:
     stats, again = RunStats(), RunStats()
     with ReplyCache(":memory:") as cache:
         echo = Echo(window=2, cut=frozenset("abcde"))
-        runner = LocalRunner(echo, cache, max_cost=100, price=Flat(2))
+        runner = LocalRunner(echo, cache, max_cost=100, price=flat(2))
         first = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
         second = dict(LocalRunner(echo, cache, max_calls=0).run(((text, once(text)) for text in "abcdef"), again))
     assert first == second == {text: text for text in "abcdef"}
@@ -236,7 +237,7 @@ def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
     echo = Echo(window)
     stats = RunStats()
     with ReplyCache(":memory:") as cache:
-        runner = LocalRunner(echo, cache, max_cost=5, price=Flat(2))
+        runner = LocalRunner(echo, cache, max_cost=5, price=flat(2))
         results = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
     assert echo.seen == ["a", "b"]
     assert results == {"a": "a", "b": "b", **dict.fromkeys("cdef")}
@@ -246,7 +247,7 @@ def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
 def test_calls_of_a_batch_that_surely_fit_the_limit_are_made_together() -> None:
     """Nothing is known yet, but each call costs 4 at most: three of them fit 14, a batch of three is sent."""
     echo, stats = Echo(window=100, in_batches=True), RunStats()
-    runner = LocalRunner(echo, None, max_cost=14, price=Flat(2, most=4))
+    runner = LocalRunner(echo, None, max_cost=14, price=flat(2, most=4))
     results = dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))
     # The first batch costs 6; then three more fit at 2 each (12 < 14 <= 6 + 2 * 4).
     assert echo.seen == ["c", "b", "a", "f", "e", "d"]
@@ -254,7 +255,7 @@ def test_calls_of_a_batch_that_surely_fit_the_limit_are_made_together() -> None:
     assert stats.cost == 12
     # Calls that failed tell nothing: the second three are sent by what they cost at most, too.
     echo, stats = Echo(window=100, in_batches=True, failing=frozenset("abc")), RunStats()
-    runner = LocalRunner(echo, None, max_cost=14, price=Flat(2, most=4))
+    runner = LocalRunner(echo, None, max_cost=14, price=flat(2, most=4))
     assert len(dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))) == 8
     assert echo.seen == ["c", "b", "a", "f", "e", "d", "h", "g"]
     assert (stats.failed, stats.cost) == (3, 10)
@@ -263,7 +264,7 @@ def test_calls_of_a_batch_that_surely_fit_the_limit_are_made_together() -> None:
 def test_the_first_call_says_what_thoughts_cost() -> None:
     """By its longest reply a call costs 1 at most; a model that thinks takes 2."""
     echo, stats = Echo(window=100), RunStats()
-    runner = LocalRunner(echo, None, max_cost=5, price=Flat(2, most=1))
+    runner = LocalRunner(echo, None, max_cost=5, price=flat(2, most=1))
     results = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
     assert (echo.seen, stats.cost) == (["a", "b"], 4)
     assert results == {"a": "a", "b": "b", **dict.fromkeys("cdef")}
@@ -272,7 +273,7 @@ def test_the_first_call_says_what_thoughts_cost() -> None:
 def test_a_cost_that_nobody_knows_is_not_0() -> None:
     # The replies carry no counts of tokens, so a price a token cannot say what they cost.
     echo, stats = Echo(tokens=(0, 0)), RunStats()
-    runner = LocalRunner(echo, None, max_cost=5, price=Flat(2))
+    runner = LocalRunner(echo, None, max_cost=5, price=flat(2))
     results = dict(runner.run(((text, once(text)) for text in "abc"), stats))
     assert (results, stats.missing) == ({"a": "a", "b": None, "c": None}, 2)
     assert "its cost is unknown: limit the calls instead" in stats.limit

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 import logging
-import math
 import os
 import signal
 import socket
@@ -32,10 +31,9 @@ from rubric_measures.formats.banks import bank_entries, write_bank  # noqa: E402
 from rubric_measures.grading.asking import Asking  # noqa: E402
 from rubric_measures.grading.grader import GradingEngine, GradingReport  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
-from rubric_measures.models.base import Reply, Request  # noqa: E402
 from rubric_measures.models.ray_runner import QUIET, RayRunner, RaySettings, connected, pool_size, ray_backend  # noqa: E402
 from rubric_measures.models.replies import ReplyCache  # noqa: E402
-from rubric_measures.models.running import LocalRunner, RunStats  # noqa: E402
+from rubric_measures.models.running import LocalRunner, Price, RunStats  # noqa: E402
 from rubric_measures.records.models import QueryPassages, write_graded  # noqa: E402
 from rubric_measures.types.entities import TestBank  # noqa: E402
 from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
@@ -52,6 +50,7 @@ ROOT = Path(__file__).parents[2]
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
 CHECKED = "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"
 PATIENCE = 300.0  # seconds after which a test that waits has failed
+TWO = Price(0, 2e6)  # every call costs 2, which only its reply tells
 
 
 @pytest.fixture(scope="module")
@@ -496,16 +495,6 @@ def test_no_process_of_a_run_outlives_it(cluster: Any, folder: Path) -> None:
     assert {state for name, state in states() if name == "Line" or "Worker" in name} == {"DEAD"}
 
 
-class Two:
-    """Every call costs 2, which only its reply tells."""
-
-    def of_reply(self, reply: Reply) -> float:
-        return 2.0
-
-    def most_of(self, request: Request) -> float:
-        return math.inf
-
-
 def test_progress_counts_replies_that_are_kept(cluster: Any, folder: Path) -> None:
     groups, bank = make_groups(2, 5), make_bank(2, 2)
     ticks: list[tuple[int, int, int]] = []
@@ -527,13 +516,13 @@ def test_progress_counts_replies_that_are_kept(cluster: Any, folder: Path) -> No
 def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path, recwarn: pytest.WarningsRecorder) -> None:
     groups, bank = make_groups(1, 4), make_bank(1, 3)
     with ReplyCache(":memory:") as cache:
-        _, report = graded(diary(folder, cache, max_calls=5, price=Two()), groups, bank)
+        _, report = graded(diary(folder, cache, max_calls=5, price=TWO), groups, bank)
         assert report.run.limit == "the limit of 5 calls was reached"
         assert len(cache) == len(calls(folder)) == report.run.calls == 5
         # Ray Data finds the only block too few for two actors, which is nothing that its user could change.
         assert not [warning for warning in recwarn if "concurrent actors" in str(warning.message)]
         # The five calls cost 10, so two more may be made: a third would pass the limit.
-        _, report = graded(diary(folder, cache, actors=1, max_cost=15, price=Two()), groups, bank)
+        _, report = graded(diary(folder, cache, actors=1, max_cost=15, price=TWO), groups, bank)
         paid = "the limit of 15 on the cost was reached, 10 of it by other runs over this cache"
         assert (report.run.limit, len(cache), len(calls(folder))) == (paid, 7, 7)
         _, report = graded(diary(folder, cache, max_calls=0), groups, bank)
@@ -542,7 +531,7 @@ def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path, recwar
         assert (report.run.cached, report.run.calls) == (7, 5)
     assert len(calls(folder)) == 12
     # Without a ledger only the first call shows that one costs 2.
-    _, report = graded(diary(folder, actors=1, max_cost=5, price=Two()), groups, bank)
+    _, report = graded(diary(folder, actors=1, max_cost=5, price=TWO), groups, bank)
     assert (report.run.limit, report.run.calls) == ("the limit of 5 on the cost was reached", 2)
 
 

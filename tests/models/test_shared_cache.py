@@ -291,10 +291,11 @@ def test_the_ledger_has_every_kind_of_call(tmp_path: Path) -> None:
         # The replies are gone; what was paid was paid.
         model = "function:test"
         assert [row[1:] for row in cache.ledger()] == [(model, 2, 1, 30, 6, None), (model, 2, 1, 10, 2, 0.5)]
-        last, final, rest = cache.paid(0, True)
-        assert (last, [(row.query, row.calls, row.unknown) for row in final], rest) == (
-            4, [("a", 1, 0), ("b", 1, 0), ("c", 1, 0), ("d", 1, 1)], []
-        )  # fmt: skip
+        last, final, rest = cache.paid(0, model, (1e6, 1e6), True)
+        assert (last, rest) == (4, [])
+        assert [(query, spent.calls, spent.cost, spent.unknown) for query, spent in final] == [
+            ("a", 1, 0.5, 0), ("b", 1, 0, 0), ("c", 1, 36, 0), ("d", 1, 0, 1)
+        ]  # fmt: skip
     with ReplyCache(tmp_path / "other.sqlite") as other:
         other.ask(me, [ask("e")], True)
         other.put(ask("e"), Reply("y"), cost=0.5, owner=me)
