@@ -77,7 +77,10 @@ class Diary:
                 raise DeviceLostError("the device is lost: an assertion failed")
             if self.kills_once and self.kills_once in text and _first(self.folder / "killed"):
                 os.kill(os.getpid(), signal.SIGKILL)
-            yield request, Reply(str(len(text) % 6), prompt_tokens=len(text), completion_tokens=1, raw={"model": "diary-1"})
+            yield (
+                request,
+                Reply(str(len(text) % 6), prompt_tokens=len(text), completion_tokens=1, raw={"model": "diary-1"}),
+            )
 
 
 def _wait_for(path: Path) -> None:
@@ -98,27 +101,17 @@ def make_diary(model: str, **options: Any) -> Backend:
     return Diary(Path(model), **options)
 
 
-def drive(folder: str, options: dict[str, Any], arguments: list[str], before_ray: str = "") -> int:
+def drive(folder: str, options: dict[str, Any], arguments: list[str]) -> int:
     """The command line with the diary as its model, for processes that are killed or interrupted.
 
     Args:
         folder: the diary's.
         options: of the diary.
         arguments: the command line.
-        before_ray: a statement that is executed where Ray is about to start.
     """
-    import ray
-
     from rubric_measures.cli import main
     from rubric_measures.models import ray_runner
 
     make = partial(make_diary, folder, **options)
     ray_runner.ray_backend = lambda model, _, settings: (make(), make, settings)
-    begin = ray.init
-
-    def init(*args: Any, **kwargs: Any) -> Any:
-        exec(before_ray)
-        return begin(*args, **kwargs)
-
-    ray.init = init
     return main(arguments)

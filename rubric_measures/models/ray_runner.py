@@ -1,24 +1,19 @@
-"""Calls spread over a Ray cluster: blocks of requests go through a pool of actors by Ray Data, replies come back.
+"""Calls spread over a Ray cluster: blocks of requests go to a pool of actors, replies come back.
 
 The cache, the jobs and the limits stay in the process of the driver, which runs them as it does without Ray.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import importlib.util
 import itertools
 import logging
 import os
-import pickle
-import queue
 import socket
 import sys
-import threading
-import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,12 +41,15 @@ _LOG = logging.getLogger("rubric_measures")
 _IN_FLIGHT = 2  # blocks that each actor has: one that it answers, and the next
 _TICK = 0.5  # seconds until a Ctrl-C is noticed
 _DEATHS = 12  # of processes one after the other without any reply between
+_FATAL = 3  # of processes over one passage
 _PROCESSORS = 4  # of an actor without a GPU
 _BLOCK_OF_MODEL, _BLOCK = 16, 256  # passages
 _LOST = "processes of actors died over this passage"
 
 # Makes the backend of an actor: `make_backend`, or another function of a module that the actors can import.
 Maker = Callable[[], Backend]
+# Of the requests of a block (None: there is none), what went wrong, and what the backend had to say.
+Answer = tuple[list[Reply | None], RubricMeasuresError | None, list[tuple[int, str]]]
 
 
 @dataclass(frozen=True)
@@ -106,12 +104,9 @@ def connected(address: str) -> Iterator[Any]:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     ray = require("ray", "ray")
-    require("ray.data", "ray")
     if ray.is_initialized():
         yield ray
         return
-    # What Ray Data logs as an error is an actor that died, or what is raised here in a line.
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL + 1)
     own: dict[str, Any] = {} if address else {"include_dashboard": False, "object_store_memory": _STORE}
     try:
         _find_cluster(address)
@@ -123,15 +118,10 @@ def connected(address: str) -> Iterator[Any]:
         # Ray gives the user's token to `auto` by itself, and to an address only when it is told to.
         token = "; if the cluster asks for a token, set RAY_AUTH_MODE=token" if address.rpartition(":")[1] else ""
         raise BackendError(f"{where}: {said}{token}") from None
-    from ray._private import worker
-
-    # Ray has no option that keeps what it says of tasks it begins again off standard output, where records may go.
-    worker._worker_logs_enabled = False
     try:
         yield ray
     finally:
         ray.shutdown()
-        worker._worker_logs_enabled = True
 
 
 def _find_cluster(address: str) -> None:
@@ -161,43 +151,6 @@ def _no_stderr() -> Iterator[None]:
         os.close(nothing)
 
 
-class Line:
-    """The blocks that Ray Data has not read, in a process beside the driver; with it all actors of its stream end."""
-
-    def __init__(self) -> None:
-        self._blocks: asyncio.Queue[bytes] = asyncio.Queue()
-        self._taken = 0
-
-    async def put(self, block: bytes) -> None:
-        """Puts a block at the end."""
-        await self._blocks.put(block)
-
-    async def take(self, place: int) -> bytes:
-        """Takes the first block, or waits for one.
-
-        Raises:
-            RuntimeError: so many were not taken before: a process took more and is gone. Ray would drop what they were.
-        """
-        if place != self._taken:
-            raise RuntimeError("the process that read the blocks was gone")
-        self._taken += 1
-        return await self._blocks.get()
-
-    async def end(self) -> None:
-        """Waits for ever."""
-        await asyncio.Event().wait()
-
-
-def _leave_with(line: Any, actor: Any) -> None:
-    import ray
-
-    try:
-        ray.get(line.end.remote())
-    except ray.exceptions.RayActorError:
-        # Ray Data lets go of its actors some time, and they would keep their processors from those of the next stream.
-        ray.kill(actor)
-
-
 class Worker:
     """An actor: makes its backend and answers blocks with it.
 
@@ -205,14 +158,7 @@ class Worker:
     the options are relative to `folder`, where the driver works.
     """
 
-    def __init__(self, make: Maker, expected: Mapping[str, object], version: str, folder: str, line: Any) -> None:
-        import ray
-
-        context = ray.get_runtime_context()
-        if context.was_current_actor_reconstructed:
-            # Ray would begin again for ever what killed a process; this ends the stream, so that the driver knows.
-            raise RuntimeError("a process of the Ray pool was gone")
-        threading.Thread(target=_leave_with, args=(line, context.current_actor), daemon=True).start()
+    def __init__(self, make: Maker, expected: Mapping[str, object], version: str, folder: str) -> None:
         self._notes = BufferingHandler(10**6)
         _LOG.addHandler(self._notes)
         _LOG.setLevel(logging.INFO)  # this process is ours, and the driver knows what is to be shown
@@ -233,24 +179,12 @@ class Worker:
         except Exception as error:
             self._problem = BackendError(_described(error))
 
-    def __call__(self, table: Any) -> Any:
-        """Answers the blocks of a table (one, as a rule)."""
-        import pyarrow
-
-        return pyarrow.table({"data": [self._answered(data.as_py()) for data in table["data"]]})
-
-    def _answered(self, data: bytes) -> bytes:
-        """The number of a block, its replies (None: there is none), what went wrong, and what the backend had to say.
-
-        Replies that were there before nothing worked any more are paid, so they come with the problem.
-        """
-        from ray import cloudpickle
-
-        number, requests = pickle.loads(data)
+    def answer(self, block: list[Request]) -> Answer:
+        """The replies of a block; those that were there before nothing worked any more are paid, so they come, too."""
         replies: dict[str, Reply] = {}
         problem = self._problem
         try:
-            for request, reply in self._backend.complete(iter(requests)) if problem is None else ():
+            for request, reply in self._backend.complete(iter(block)) if problem is None and block else ():
                 replies[request.key] = reply
         except RubricMeasuresError as error:
             problem = error
@@ -259,43 +193,12 @@ class Worker:
             problem = DeviceLostError(_described(error))
         notes = [(record.levelno, record.getMessage()) for record in self._notes.buffer]
         self._notes.flush()
-        found: bytes = cloudpickle.dumps((number, [replies.get(one.key) for one in requests], problem, notes))
-        return found
+        return [replies.get(one.key) for one in block], problem, notes
 
 
 def _described(error: Exception) -> str:
     text = " ".join(str(error).split())
     return text if isinstance(error, RubricMeasuresError) else f"{type(error).__name__}: {text}"
-
-
-def _feed(_: Any, line: Any) -> Iterator[Any]:
-    """The stream of blocks as Ray Data reads it: a row a block."""
-    import pyarrow
-    import ray
-
-    for place in itertools.count():
-        yield pyarrow.table({"data": [ray.get(line.take.remote(place))]})
-
-
-def _read(dataset: Any, results: queue.SimpleQueue[Any]) -> None:
-    try:
-        for table in dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
-            for data in table["data"]:
-                results.put(pickle.loads(data.as_py()))
-        said = "it ended"
-    except BaseException as error:
-        # Not the exception: its frames would keep the actors, and these their processors.
-        said = " ".join(str(error).split())[:300] or type(error).__name__
-    results.put(_gone(said))
-
-
-def _gone(said: str) -> tuple[None, list[Reply], GradingError, list[Any]]:
-    """What comes back where nothing does, as from an actor."""
-    return None, [], GradingError(said), []
-
-
-def _nodes(ray: Any) -> set[str]:
-    return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
 def _passages(requests: Iterable[Request]) -> Iterator[list[Request]]:
@@ -354,25 +257,34 @@ class RayRunner(LocalRunner):
             pool.close()
 
 
-class _Pool:
-    """A stream of Ray Data through actors: it begins with the first block, and anew when a process died.
+@dataclass(eq=False)
+class _Actor:
+    """An actor, the answers that it owes with their blocks, the oldest first, and whether it gave one.
 
-    When a process dies, what was under way goes out again, and nothing new does until all of it is answered. When
-    another one dies meanwhile, one passage is out at a time: so the one is found over which they die.
+    The first block is empty: it is answered when the actor has its place and its model.
+    """
+
+    handle: Any
+    owed: deque[tuple[Any, list[Request]]]
+    is_ready: bool = False
+
+
+class _Pool:
+    """Actors that answer blocks of requests; one that dies is replaced, and what it had goes out again.
+
+    What killed it is in the block that it answered: its passages go out one by one, and one over which process after
+    process dies fails.
     """
 
     def __init__(self, runner: RayRunner) -> None:
         self._runner = runner
         self._size = runner.settings.batch_size or _BLOCK
-        self._window = 1
-        self._numbers = itertools.count()
-        self._under_way: dict[int, list[Request]] = {}
+        self._actors: list[_Actor] = []
         self._again: deque[list[Request]] = deque()
-        self._deaths = 0  # since what was under way at the first of them is not answered yet
+        self._deaths: Counter[str] = Counter()  # first request of a passage -> processes that died over its block
         self._in_row = 0
-        self._line: Any = None
-        self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._stream, self._stack = contextlib.ExitStack(), contextlib.ExitStack()
+        self._problem: BackendError | None = None
+        self._stack = contextlib.ExitStack()
 
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Sends blocks out while there is room for them, and yields what comes back.
@@ -385,37 +297,23 @@ class _Pool:
             KeyboardInterrupt: the run was stopped, and what was sent is answered.
         """
         passages = _passages(requests)
-        problem: BackendError | None = None
-        told = False
-        if self._line is None:
+        is_told = False
+        if not self._actors:
             self._begin()
         while True:
-            if problem is None and not self._is_stopped:
-                self._fill(passages)
-            if not self._under_way:
+            ends = self._problem is not None or self._is_stopped
+            is_all_sent = ends or self._send(passages)
+            under_way = sum(bool(block) for actor in self._actors for _, block in actor.owed)
+            if is_all_sent and not under_way:
                 break
-            if self._is_stopped and not told:
-                told = True
-                _LOG.info("waiting for %d blocks that were sent; Ctrl-C again drops them", len(self._under_way))
-            try:
-                number, replies, error, notes = self._results.get(timeout=_TICK)
-            except queue.Empty:
-                if self._nodes - _nodes(self._ray):
-                    self._results.put(_gone("a node left the cluster"))
-                continue
-            for level, note in notes:
-                _LOG.log(level, "%s", note)
-            if type(error) in (GradingError, DeviceLostError):
-                yield from self._died(error)
-                continue
-            if error is not None and problem is None:
-                text = f"the model cannot be used in the Ray actors: {error}"
-                problem = error if isinstance(error, RejectedError) else BackendError(text)
-            self._in_row = 0
-            pairs = zip(self._under_way.pop(number), replies, strict=True)
-            yield from ((request, reply) for request, reply in pairs if reply is not None)
-        if problem is not None:
-            raise problem
+            if self._is_stopped and not is_told:
+                is_told = True
+                _LOG.info("waiting for %d blocks that were sent; Ctrl-C again drops them", under_way)
+            owing = {actor.owed[0][0]: actor for actor in self._actors if actor.owed}
+            for answer in self._ray.wait(list(owing), timeout=_TICK)[0]:
+                yield from self._taken(owing[answer])
+        if self._problem is not None:
+            raise self._problem
         if self._is_stopped:
             raise KeyboardInterrupt
 
@@ -423,90 +321,85 @@ class _Pool:
     def _is_stopped(self) -> bool:
         return self._runner.stop is not None and self._runner.stop.is_set()
 
-    def _fill(self, passages: Iterator[list[Request]]) -> None:
-        from ray import cloudpickle
+    def _begin(self) -> None:
+        runner = self._runner
+        self._ray = self._stack.enter_context(connected(runner.settings.address))
+        if self._is_stopped:
+            raise KeyboardInterrupt
+        count, cpus, gpus = pool_size(self._ray, runner.settings)
+        expected = {"model": runner.backend.model, **runner.backend.options}
+        of_actors = self._ray.remote(Worker).options(num_cpus=cpus, num_gpus=gpus or None)
+        self._make = partial(of_actors.remote, runner.make, expected, __version__, str(Path.cwd()))
+        self._actors = [self._begun() for _ in range(count)]
 
-        if not self._again and not self._under_way:
-            self._deaths = 0
-        while len(self._under_way) < (1 if self._deaths > 1 else self._window):
-            if self._again:
-                block = self._again.popleft()
-            elif self._deaths:
-                return
-            else:
-                block = list(itertools.chain.from_iterable(itertools.islice(passages, self._size)))
-            if not block:
-                return
-            if self._line is None:
-                self._begin()
-            number = next(self._numbers)
-            self._under_way[number] = block
-            # What was computed from them stays here.
-            plain = [dataclasses.replace(one, messages=tuple(Message(*part) for part in one.messages)) for one in block]
-            self._line.put.remote(cloudpickle.dumps((number, plain)))
+    def _begun(self) -> _Actor:
+        handle = self._make()
+        return _Actor(handle, deque([(handle.answer.remote([]), [])]))
 
-    def _died(self, error: Exception) -> Iterator[tuple[Request, Reply]]:
-        """Begins anew with what was under way, but for a passage over which processes died."""
-        self._end()
-        self._deaths += 1
+    def _send(self, passages: Iterator[list[Request]]) -> bool:
+        """Gives every actor that is ready as many blocks as it may have; whether there were no more."""
+        for most in range(1, _IN_FLIGHT + 1):
+            for actor in self._actors:
+                if not actor.is_ready or len(actor.owed) >= most:
+                    continue
+                if self._again:
+                    block = self._again.popleft()
+                else:
+                    block = list(itertools.chain.from_iterable(itertools.islice(passages, self._size)))
+                if not block:
+                    return True
+                # What was computed from them stays here.
+                plain = [
+                    dataclasses.replace(one, messages=tuple(Message(*said) for said in one.messages)) for one in block
+                ]
+                actor.owed.append((actor.handle.answer.remote(plain), block))
+        return False
+
+    def _taken(self, actor: _Actor) -> Iterator[tuple[Request, Reply]]:
+        """The replies of the oldest block that an actor owes."""
+        answer, block = actor.owed.popleft()
+        replies: list[Reply | None] = [None for _ in block]
+        error: RubricMeasuresError | None
+        try:
+            replies, error, notes = self._ray.get(answer)
+        except self._ray.exceptions.RayError as gone:
+            error, notes = GradingError(_described(gone)[:300]), []
+        for level, note in notes:
+            _LOG.log(level, "%s", note)
+        pairs = list(zip(block, replies, strict=True))
+        yield from ((request, reply) for request, reply in pairs if reply is not None)
+        if any(replies):
+            self._in_row = 0
+        actor.is_ready = error is None
+        if type(error) in (GradingError, DeviceLostError):
+            yield from self._died(actor, [request for request, reply in pairs if reply is None], error)
+        elif error is not None and self._problem is None:
+            text = f"the model cannot be used in the Ray actors: {error}"
+            self._problem = error if isinstance(error, RejectedError) else BackendError(text)
+
+    def _died(self, actor: _Actor, lost: list[Request], error: Exception | None) -> Iterator[tuple[Request, Reply]]:
+        """Replaces an actor that died over some requests, which go out again but for a passage that keeps killing."""
         self._in_row += 1
         if self._in_row > _DEATHS:
             raise GradingError(f"Ray keeps failing ({error}); finished calls are in the cache: run again to continue")
-        _LOG.warning("a process of the Ray pool was gone; %d blocks are begun again", len(self._under_way))
-        lost, self._under_way = list(self._under_way.values()), {}
-        if self._deaths > 1:
-            lost = [passage for block in lost for passage in _passages(block)]
-        if self._deaths > 2 and len(lost) == 1:
+        waiting = [block for _, block in actor.owed if block]
+        _LOG.warning("a process of the Ray pool was gone; %d blocks are begun again", bool(lost) + len(waiting))
+        self._end(actor)
+        self._actors[self._actors.index(actor)] = self._begun()
+        passages = list(_passages(lost))
+        self._deaths.update(passage[0].key for passage in passages)
+        if len(passages) == 1 and self._deaths[passages[0][0].key] >= _FATAL:
             note = f"{_LOST} ({error})" if isinstance(error, DeviceLostError) else _LOST
-            yield from ((request, Reply(None, "failed", note)) for request in lost.pop())
-        self._again.extendleft(reversed(lost))
+            yield from ((request, Reply(None, "failed", note)) for request in passages.pop())
+        self._again.extendleft(reversed([*passages, *waiting]))
 
-    def _begin(self) -> None:
-        runner = self._runner
-        ray = self._ray = self._stack.enter_context(connected(runner.settings.address))
-        if self._is_stopped:
-            raise KeyboardInterrupt
-        # Few blocks are no mistake of the user.
-        warnings.filterwarnings("ignore", "The minimum number of concurrent actors", UserWarning)
-        self._nodes = _nodes(ray)
-        actors, cpus, gpus = pool_size(ray, runner.settings)
-        self._window = _IN_FLIGHT * actors
-        # Blocks stay with the driver's node until an actor takes them: another node may leave with what it holds.
-        here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
-        self._line = ray.remote(Line).options(max_concurrency=1000, num_cpus=0, label_selector=here).remote()
-        # Of the ways to begin a dataset, this one needs no task: all processors may be taken.
-        seed = ray.data.from_items([{"seed": 0}], override_num_blocks=1)
-        # Every row is a block of Ray Data's: a stream must not be kept until it makes a block of megabytes.
-        seed.context.target_max_block_size = 1
-        seed.context.enable_progress_bars = False
-        seed.context.execution_no_progress_timeout_s = -1.0  # a block may take a slow model as long as it likes
-        # It takes GPUs for batches of a size that is said, and no other.
-        rows: dict[str, Any] = {"batch_size": 1, "batch_format": "pyarrow"}
-        expected = {"model": runner.backend.model, **runner.backend.options}
-        dataset = seed.map_batches(
-            _feed, fn_kwargs={"line": self._line}, num_cpus=0, label_selector=here, **rows
-        ).map_batches(
-            Worker,
-            fn_constructor_args=(runner.make, expected, __version__, str(Path.cwd()), self._line),
-            compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=_IN_FLIGHT),
-            num_cpus=cpus,
-            num_gpus=gpus or None,
-            **rows,
-        )
-        self._results = queue.SimpleQueue()
-        reader = threading.Thread(target=_read, args=(dataset, self._results), name="rubric_measures-ray", daemon=True)
-        reader.start()
-        self._stream.callback(reader.join, 60)
-        self._stream.callback(ray.kill, self._line)
-
-    def _end(self) -> None:
-        """Ends the stream; blocks under way are lost."""
-        self._line = None
-        self._stream.close()
+    def _end(self, actor: _Actor) -> None:
+        self._ray.kill(actor.handle)
 
     def close(self) -> None:
-        """Ends the stream and, where Ray is our own, Ray."""
-        self._end()
+        """Ends the actors and, where Ray is our own, Ray."""
+        for actor in self._actors:
+            self._end(actor)
         self._stack.close()
 
 
