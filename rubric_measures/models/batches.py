@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.base.errors import BackendError, FormatError
+import msgspec
+
+from rubric_measures.base.errors import BackendError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.json_text import decoded, parse_json
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.wire import Endpoint, Known, path_of
 
@@ -28,6 +30,24 @@ _MOST_BYTES = 190_000_000
 _LONGEST_POLL = 60.0
 _ENDED = ("completed", "failed", "expired", "cancelled")
 _AGAIN = "run the same command again to continue"
+
+
+class _Entry(msgspec.Struct):
+    """A batch of which replies were not all taken."""
+
+    file: str
+    batch: str | None
+    url: str
+    model: str
+
+
+class _State(msgspec.Struct):
+    """What the state file says."""
+
+    batches: list[_Entry]
+
+
+_STATES = msgspec.json.Decoder(_State)
 
 
 @dataclass
@@ -63,16 +83,16 @@ class BatchRun:
         """
         with self._explained():
             earlier = {batch: self._results(batch) for batch in self._known_batches()}
+            lines = {key: line for results in earlier.values() for key, line in results.items()}
             chunk: dict[str, list[Request]] = {}
             taken: set[str] = set()
             size = 0
             for request in requests:
                 key = request.key
-                found = next((results for results in earlier.values() if key in results), None)
-                if found is not None:
+                if key in lines:
                     taken.add(key)
-                    if not self._teaches(found[key], request, Known()):
-                        yield request, self._reply(found[key], request)
+                    if (reply := self._reply(lines[key], request, Known())) is not None:
+                        yield request, reply
                         continue
                 chunk.setdefault(key, []).append(request)
                 size += len(self._line(request))
@@ -91,39 +111,25 @@ class BatchRun:
             file.writelines(self._line(requests[0]) for requests in chunk.values())
             file.seek(0)
             uploaded = self.client.files.create(file=("requests.jsonl", file), purpose="batch").id
-        self._note(uploaded, None)
+        self._note({**self._noted(), uploaded: None})
         batch = self.client.batches.create(
             input_file_id=uploaded, endpoint=_path(next(iter(chunk.values()))[0]), completion_window="24h"
         ).id
-        self._note(uploaded, batch)
+        self._note({**self._noted(), uploaded: batch})
         results = self._results(batch)
         again: dict[str, list[Request]] = {}
         for key, requests in chunk.items():
-            line = results.get(key)
-            if self._teaches(line, requests[0], before):
+            reply = self._reply(results.get(key), requests[0], before)
+            if reply is None:
                 again[key] = requests
                 continue
-            left_out = sorted(before.left_out_of(self.endpoint.on_wire(requests[0])))
-            for request in requests:
-                reply = self._reply(line, request)
-                yield (
-                    request,
-                    dataclasses.replace(reply, raw={**reply.raw, "left_out": left_out}) if left_out else reply,
-                )
+            if left_out := sorted(before.left_out_of(self.endpoint.on_wire(requests[0]))):
+                reply = dataclasses.replace(reply, raw={**reply.raw, "left_out": left_out})
+            yield from ((request, reply) for request in requests)
         self._forget([batch])
         if again:
             # Each field is learned once, so this ends.
             yield from self._send(again)
-
-    def _teaches(self, line: Mapping[str, Any] | None, request: Request, before: Known) -> bool:
-        """Whether a refusal says how the request can be sent; `before` is what was known when it was."""
-        answer = (line or {}).get("response") or {}
-        if answer.get("status_code") in (None, 200):
-            return False
-        status, endpoint = answer["status_code"], self.endpoint
-        return endpoint.learn(
-            status, endpoint.trouble_of(status, answer.get("body")).error, endpoint.body(request, before)
-        )
 
     def _line(self, request: Request) -> bytes:
         call = {"custom_id": request.key, "method": "POST", "url": _path(request), "body": self.endpoint.body(request)}
@@ -149,66 +155,58 @@ class BatchRun:
                     found[str(result.get("custom_id"))] = result
         return found
 
-    def _reply(self, line: Mapping[str, Any] | None, request: Request) -> Reply:
+    def _reply(self, line: Mapping[str, Any] | None, request: Request, before: Known) -> Reply | None:
+        """The reply of a line of results; None where it says how the request can be sent.
+
+        What was known when it was sent is `before`.
+        """
         if line is None:
             return Reply(None, "failed", f"the batch ended without this reply; {_AGAIN}")
-        answer = line.get("response") or {}
+        answer, endpoint = line.get("response") or {}, self.endpoint
         status, body = answer.get("status_code"), answer.get("body")
         if status == 200:
-            found = self.endpoint.reply_of(json.dumps(body), request)
+            found = endpoint.reply_of(json.dumps(body), request)
         else:
-            found = self.endpoint.trouble_of(status or 500, body or {"error": line.get("error")})
+            found = endpoint.trouble_of(status or 500, body or {"error": line.get("error")})
+            if status and endpoint.learn(status, found.error, endpoint.body(request, before)):
+                return None
         return found if isinstance(found, Reply) else Reply(None, found.status, found.error)
 
     def _known_batches(self) -> list[str]:
         """The batches of earlier runs; one whose id was not noted any more is found by its file."""
-        ours = self._ours()
+        ours = self._noted()
         if None in ours.values():
             ours |= {
                 one.input_file_id: one.id for one in self.client.batches.list(limit=100) if one.input_file_id in ours
             }
         # A file without a batch was never sent.
-        found = {file: batch for file, batch in ours.items() if batch}
-        self._write(found)
-        return list(found.values())
-
-    def _note(self, file: str, batch: str | None) -> None:
-        self._write({**self._ours(), file: batch})
+        self._note({file: batch for file, batch in ours.items() if batch})
+        return [batch for batch in ours.values() if batch]
 
     def _forget(self, batches: Iterable[str]) -> None:
         if gone := set(batches):
-            self._write({file: batch for file, batch in self._ours().items() if batch not in gone})
+            self._note({file: batch for file, batch in self._noted().items() if batch not in gone})
 
-    def _ours(self) -> dict[str, str | None]:
-        """File -> batch of this endpoint and model, as noted; None where the batch's id is not."""
-        return {entry["file"]: entry["batch"] for entry in self._entries() if self._is_ours(entry)}
-
-    def _is_ours(self, entry: Mapping[str, object]) -> bool:
-        return (entry.get("url"), entry.get("model")) == (self.endpoint.url, self.endpoint.name)
-
-    def _entries(self) -> list[dict[str, Any]]:
+    def _entries(self, *, ours: bool) -> list[_Entry]:
+        """The entries of the state file that are of this endpoint and model, or those that are not."""
         if not Path(self.state).exists():
             return []
-        text = read_text(self.state)
-        try:
-            entries = parse_json(text, lenient=True)["batches"]
-            if all(isinstance(entry["file"], str) and "batch" in entry for entry in entries):
-                return list(entries)
-        except (ValueError, KeyError, TypeError):
-            pass
-        raise FormatError("is no list of batches; name another file", path=path_name(self.state))
+        entries = decoded(_STATES, read_text(self.state).encode("utf-8"), path=path_name(self.state)).batches
+        mine = (self.endpoint.url, self.endpoint.name)
+        return [entry for entry in entries if ((entry.url, entry.model) == mine) is ours]
 
-    def _write(self, ours: Mapping[str, str | None]) -> None:
-        entries: list[Mapping[str, object]] = [entry for entry in self._entries() if not self._is_ours(entry)]
-        entries += [
-            {"file": file, "batch": batch, "url": self.endpoint.url, "model": self.endpoint.name}
-            for file, batch in ours.items()
-        ]
+    def _noted(self) -> dict[str, str | None]:
+        """File -> batch of this endpoint and model; None where the batch's id is not noted yet."""
+        return {entry.file: entry.batch for entry in self._entries(ours=True)}
+
+    def _note(self, ours: Mapping[str, str | None]) -> None:
+        entries = self._entries(ours=False)
+        entries += [_Entry(file, batch, self.endpoint.url, self.endpoint.name) for file, batch in ours.items()]
         if not entries:
             Path(self.state).unlink(missing_ok=True)
             return
         with atomic_writer(self.state) as stream:
-            json.dump({"batches": entries}, stream, indent=1)
+            stream.write(msgspec.json.format(msgspec.json.encode(_State(entries)), indent=1).decode())
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:

@@ -576,28 +576,29 @@ class LabelTable:
         return bool(self.labels) and all(self.paths) and all(sequences) and not begins
 
     @cached_property
-    def after(self) -> Mapping[Tokens, list[int]]:
-        """Beginning of a sequence -> the tokens that go on with it."""
-        found: dict[Tokens, dict[int, None]] = {}
-        for path in itertools.chain.from_iterable(self.paths):
-            for size, token in enumerate(path):
-                found.setdefault(path[:size], {})[token] = None
-        return {begun: list(tokens) for begun, tokens in found.items()}
-
-    @cached_property
     def rows(self) -> list[Tokens]:
         """The fewest beginnings that begin with all others: a forward pass over them says all probabilities."""
-        begun = sorted(self.after)
+        begun = sorted({path[:-1] for path in itertools.chain.from_iterable(self.paths)})
         return [one for one, longer in itertools.pairwise(begun) if longer[: len(one)] != one] + begun[-1:]
 
-    def probabilities(self, steps: Mapping[tuple[Tokens, int], float]) -> dict[str, float]:
-        """The probability of each label, by the log probabilities of tokens after beginnings.
+    def read(self, row: Tokens, scores: Any) -> dict[Tokens, float]:
+        """The probabilities of the sequences of which a row says all.
 
-        P(label) = Σ over its token sequences of Π P(token | tokens before)
+        P(sequence) = Π P(token | tokens before)
+
+        Args:
+            row: one of `rows`.
+            scores: the log probabilities of all tokens, behind the prompt and behind each token of the row.
         """
+        paths = [path for path in itertools.chain.from_iterable(self.paths) if row[: len(path) - 1] == path[:-1]]
+        places = [place for path in paths for place in range(len(path))]
+        found = iter(scores[places, list(itertools.chain.from_iterable(paths))].tolist())
+        return {path: exp(sum(itertools.islice(found, len(path)))) for path in paths}
+
+    def chances(self, of_paths: Mapping[Tokens, float]) -> dict[str, float]:
+        """The probability of each label: the sum of those of its sequences."""
         return {
-            label: sum(exp(sum(steps[path[:size], token] for size, token in enumerate(path))) for path in paths)
-            for label, paths in zip(self.labels, self.paths, strict=True)
+            label: sum(of_paths[path] for path in paths) for label, paths in zip(self.labels, self.paths, strict=True)
         }
 
 
@@ -721,7 +722,7 @@ class WritingModel(HuggingFaceModel):
     def _scored(self, jobs: Sequence[WritingJob], shown: Any) -> dict[int, Reply]:
         """Place -> the most probable label, for jobs whose labels together have the least mass or more."""
         tables = {place: table for place, job in enumerate(jobs) if (table := self._table(job.request)) is not None}
-        steps: dict[int, dict[tuple[Tokens, int], float]] = {place: {} for place in tables}
+        of_paths: dict[int, dict[Tokens, float]] = {place: {} for place in tables}
         rows = [
             (place, begun, self._row(jobs[place], begun)) for place, table in tables.items() for begun in table.rows
         ]
@@ -735,11 +736,8 @@ class WritingModel(HuggingFaceModel):
                 last = 1 + max(len(begun) for _, begun, _ in chunk)
                 logits = self._logits(shown, [place for place, _, _ in chunk], [row for _, _, row in chunk], last)
                 for (place, begun, _), found in zip(chunk, logits[:, -last:].float().log_softmax(-1), strict=True):
-                    for size, scores in enumerate(found[-1 - len(begun) :]):
-                        tokens = tables[place].after[begun[:size]]
-                        of_tokens = zip(tokens, scores[tokens].tolist(), strict=True)
-                        steps[place].update({(begun[:size], token): score for token, score in of_tokens})
-        chances = {place: table.probabilities(steps[place]) for place, table in tables.items()}
+                    of_paths[place] |= tables[place].read(begun, found[-1 - len(begun) :])
+        chances = {place: table.chances(of_paths[place]) for place, table in tables.items()}
         return {
             place: self._label_reply(jobs[place], found)
             for place, found in chances.items()

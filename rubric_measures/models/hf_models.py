@@ -185,22 +185,12 @@ class DecoderBackend(WritingModel):
         return text
 
 
-# Settings of a model's generation config that change greedy decoding, with the values that change nothing.
-_NEUTRAL: Mapping[str, tuple[object, ...]] = {
-    "forced_bos_token_id": (None,),
-    "forced_eos_token_id": (None,),
-    "min_length": (None, 0),
-    "min_new_tokens": (None, 0),
-    "no_repeat_ngram_size": (None, 0),
-    "encoder_no_repeat_ngram_size": (None, 0),
-    "repetition_penalty": (None, 1.0),
-    "encoder_repetition_penalty": (None, 1.0),
-    "exponential_decay_length_penalty": (None,),
-    "suppress_tokens": (None, []),
-    "begin_suppress_tokens": (None, []),
-    "bad_words_ids": (None, []),
-    "sequence_bias": (None, {}),
-}
+# Settings of a model's generation config that change greedy decoding.
+_RULES = (
+    "forced_bos_token_id", "forced_eos_token_id", "min_length", "min_new_tokens", "no_repeat_ngram_size",
+    "repetition_penalty", "encoder_no_repeat_ngram_size", "encoder_repetition_penalty",
+    "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "sequence_bias",
+)  # fmt: skip
 
 
 class Seq2SeqBackend(WritingModel):
@@ -230,10 +220,16 @@ class Seq2SeqBackend(WritingModel):
     def _load_network(self) -> Any:
         network = super()._load_network()
         config = network.generation_config
-        ruled = [name for name, neutral in _NEUTRAL.items() if getattr(config, name, None) not in neutral]
+        found = {name: getattr(config, name, None) for name in _RULES}
+        ruled = [
+            name
+            for name, value in found.items()
+            # A token may have the number 0.
+            if value not in (None, [], {}) and ("_id" in name or value != (1 if "penalty" in name else 0))
+        ]
         if ruled:
-            found = f"its generation config has rules of its own ({', '.join(ruled)}), which are not followed here"
-            raise BackendError(f"{self.model}: {found}; take a model without, such as FLAN-T5")
+            said = f"its generation config has rules of its own ({', '.join(ruled)}), which are not followed here"
+            raise BackendError(f"{self.model}: {said}; take a model without, such as FLAN-T5")
         return network
 
     @cached_property
@@ -306,13 +302,8 @@ class _WindowJob:
         return sum(len(window.ids) for window in self.windows)
 
 
-@dataclass(frozen=True)
-class _Best:
-    """The best span of a window, as characters of the passage, and the window's no-answer score."""
-
-    score: float
-    null: float
-    span: tuple[int, int]
+# The score of the best span of a window, the window's no-answer score, and the span as characters of the passage.
+_Best = tuple[float, float, tuple[int, int]]
 
 
 class ExtractiveBackend(HuggingFaceModel):
@@ -447,18 +438,17 @@ class ExtractiveBackend(HuggingFaceModel):
             value, place = score.flatten().max(0)
             first, last = window.spans[int(place) // width], window.spans[int(place) % width]
             null = float(starts[row, window.null] + ends[row, window.null])
-            bests.append(_Best(float(value), null, (first[0], last[1]) if first and last else (0, 0)))
+            bests.append((float(value), null, (first[0], last[1]) if first and last else (0, 0)))
         return bests
 
     def _reply(self, job: _WindowJob, bests: Sequence[_Best]) -> Reply:
-        best = max(bests, key=lambda found: found.score)
-        null = min(found.null for found in bests)
-        start, end = best.span
+        score, _, (start, end) = max(bests, key=lambda found: found[0])
+        null = min(found[1] for found in bests)
         text = job.context[start:end].strip()
         raw: dict[str, object] = {"mode": "extractive", "no_answer_score": round(null, 4)}
         if end > start:
-            raw |= {"span": [start, end], "span_score": round(best.score, 4)}
-        if not text or null > best.score + self.margin:
+            raw |= {"span": [start, end], "span_score": round(score, 4)}
+        if not text or null > score + self.margin:
             text = NO_ANSWER
         return Reply(text, prompt_tokens=job.tokens, raw=raw)
 

@@ -293,6 +293,8 @@ class ReplyCache:
         InputError: the file cannot be opened, is no SQLite file, or belongs to something else.
     """
 
+    _opened: sqlite3.Connection | None = None
+
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, lease_seconds: float = 60.0) -> None:
         self.path = path_name(path)
         self._lease_seconds = lease_seconds
@@ -302,7 +304,6 @@ class ReplyCache:
         if read_only and not Path(self.path).is_file():
             raise InputError(f"{self.path}: there is no such cache")
         self._read_only = read_only
-        self._opened: sqlite3.Connection | None = None
         if self._is_there():
             with self._using:
                 self._connection  # noqa: B018 - opens the file, so that a wrong one is refused now
@@ -399,6 +400,11 @@ class ReplyCache:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        # Of a cache in memory that a runner made for itself.
+        if self._opened is not None:
+            self._opened.close()
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
         """The stored replies of those keys (hex) that have one."""
@@ -500,15 +506,7 @@ class ReplyCache:
             "FROM calls WHERE day IS NOT NULL AND (owner IS NULL OR until < ?) "
             "GROUP BY day, model, cost IS NOT NULL ORDER BY day, model, cost IS NOT NULL"
         )
-        found = [LedgerRow(*row) for row in self._rows(text, time.time())]
-        # Limits are held against these sums, so a file that was damaged must not have them at any value.
-        try:
-            is_damaged = any(str(date.fromisoformat(row.day)) != row.day for row in found)
-        except (TypeError, ValueError):
-            is_damaged = True
-        if is_damaged or not all(isinstance(number, int) for row in found for number in row[2:6]):
-            raise InputError(f"{self.path}: the reply cache cannot be used (the ledger is damaged)")
-        return found
+        return [LedgerRow(*row) for row in self._rows(text, time.time())]
 
     def paid(
         self, after: int, model: str, prices: tuple[float, float], by_query: bool
@@ -534,11 +532,6 @@ class ReplyCache:
             for is_final, query, *numbers in self._connection.execute(_PAID, {**named, "by_query": by_query}):
                 found[not is_final].append((query, Spent(*numbers)))
             return last, *found
-
-    @property
-    def is_written(self) -> bool:
-        """Whether calls can be put into it."""
-        return not self._read_only
 
     @property
     def is_shared(self) -> bool:

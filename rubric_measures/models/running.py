@@ -165,11 +165,10 @@ class Account:
     def __init__(self, runner: LocalRunner, stats: RunStats) -> None:
         self._runner, self._stats = runner, stats
         self._limits_cost = runner.max_cost is not None or runner.max_cost_per_query is not None
-        self.is_limited = self._limits_cost or runner.max_calls is not None
+        self.is_limited = (self._limits_cost or runner.max_calls is not None) and not runner.is_closed
         self._owner = new_owner()
-        cache = runner.cache if runner.cache is not None and runner.cache.is_written and not runner.is_closed else None
         self._before = stats.calls, stats.cost
-        self._store = cache
+        self._store = runner.cache
         self._open: set[str] = set()  # calls that are ours to make
         self._reserved = 0.0  # the most that these can cost
         self._unsaid: list[str] = []  # of these, those that were sent and not said to be
@@ -186,7 +185,7 @@ class Account:
 
     def _refresh(self) -> None:
         """Reads what was paid."""
-        if self._store is None or not self.is_limited:
+        if not self.is_limited:
             return
         runner, price = self._runner, self._runner.price or Price(0.0, 0.0)
         self._mark, final, rest = self._store.paid(
@@ -220,8 +219,6 @@ class Account:
         Where a limit forbids a call, `RunStats.limit` or `query_limit` says which.
         """
         self.query_limit = ""
-        if self._store is None:
-            return Taken({request.key for request in wanted}, set(), {})
         found = self._store.ask(self._owner, wanted, self.is_limited, self._may if self.is_limited else None)
         self._open |= found.taken
         self._reserved += sum(self._most_of(request) for request in wanted if request.key in found.taken)
@@ -278,13 +275,11 @@ class Account:
 
     def hand(self, request: Request) -> None:
         """Notes that a call is sent."""
-        if self._store is not None and not self.is_limited:
+        if not self.is_limited:
             self._unsaid.append(request.key)
 
     def put(self, request: Request, reply: Reply, cost: float) -> Reply:
         """Notes what came back, and returns the reply that counts; see `ReplyCache.put`."""
-        if self._store is None:
-            return reply
         self._open.discard(request.key)
         self._reserved = self._reserved - self._most_of(request) if self._open else 0.0
         tokens = reply.prompt_tokens + reply.completion_tokens
@@ -299,15 +294,13 @@ class Account:
     def give_back(self, keys: Iterable[str]) -> None:
         """Gives back calls that are not made."""
         gone = self._open.intersection(keys)
-        if self._store is not None:
-            self._store.release(self._owner, gone)
+        self._store.release(self._owner, gone)
         self._open -= gone
         if not self._open:
             self._reserved = 0.0
 
     def _beat(self) -> None:
         """Says now and then that this run is there, as long as it is: a call may take an hour."""
-        assert self._store is not None
         seconds = self._store.renew(self._owner, list(self._open))
         while not self._ended.wait(seconds):
             with contextlib.suppress(Exception):
@@ -346,7 +339,7 @@ class _Started(Generic[K, T]):
 
 
 class RunState(Generic[K, T]):
-    """The state of one run, for runners. A backend may pull requests from a thread of its own, hence the lock."""
+    """The state of one run, for runners."""
 
     def __init__(
         self,
@@ -357,7 +350,6 @@ class RunState(Generic[K, T]):
     ) -> None:
         self.runner, self.jobs, self.stats = runner, jobs, stats
         self.hold = hold if hold is not None else lambda: False
-        self.lock = threading.RLock()
         self.exhausted = False
         self.steps: deque[_Started[K, T]] = deque()  # have asked, and nothing of it was looked up yet
         self.asked = 0  # the requests of these
@@ -407,53 +399,44 @@ class RunState(Generic[K, T]):
 
     def give_up(self, reason: str) -> None:
         """Fails the calls under way, with the reason."""
-        with self.lock:
-            reply = Reply(None, "failed", reason)
-            for key in sorted(self.handed):
-                self.stats.missing += 1
-                for job, place in self.waiting.pop(key):
-                    self._deliver(job, place, reply)
-            self.account.give_back(self.handed)
-            self.handed.clear()
+        for key in sorted(self.handed):
+            self._fail(key, reason)
+        self.account.give_back(self.handed)
+        self.handed.clear()
 
     def feed(self, first: Request) -> Iterator[Request]:
         """What the backend pulls: the requests that nothing else answers, passage by passage."""
         request: Request | None = first
         while request is not None:
-            self.hand(request)
+            self.handed.add(request.key)
+            self.account.hand(request)
             yield request
             request = self.next_miss()
 
-    def hand(self, request: Request) -> None:
-        """Notes that a request is with the backend."""
-        self.handed.add(request.key)
-        self.account.hand(request)
-
     def next_miss(self) -> Request | None:
         """The next request for the backend; None at the end, when stopped or held, or when results wait to be read."""
-        with self.lock:
-            while True:
-                if self._is_stopped():
+        while True:
+            if self._is_stopped():
+                return None
+            if (self.ready or self.misses) and self.stats.limit:
+                self._leave_out()
+            elif self.ready:
+                return self.ready.popleft()
+            elif self.misses:
+                if self.account.must_wait(self.misses[0]):
                     return None
-                if (self.ready or self.misses) and self.stats.limit:
-                    self._leave_out()
-                elif self.ready:
-                    return self.ready.popleft()
-                elif self.misses:
-                    if self.account.must_wait(self.misses[0]):
-                        return None
-                    self._take()
-                    continue
-                elif self.elsewhere and time.monotonic() - self.looked > _LOOK_SECONDS:
-                    self._look_elsewhere()
-                    continue
-                if len(self.done) > _BACKLOG:
-                    return None
-                block = self._next_block()
-                if block:
-                    self._look_up(block)
-                else:
-                    return None
+                self._take()
+                continue
+            elif self.elsewhere and time.monotonic() - self.looked > _LOOK_SECONDS:
+                self._look_elsewhere()
+                continue
+            if len(self.done) > _BACKLOG:
+                return None
+            block = self._next_block()
+            if block:
+                self._look_up(block)
+            else:
+                return None
 
     def take_done(self) -> Iterator[tuple[K, T]]:
         """The results that are there."""
@@ -465,17 +448,16 @@ class RunState(Generic[K, T]):
 
     def settle(self, request: Request, reply: Reply) -> None:
         """Puts a reply into the cache and hands it to everyone who waits for it."""
-        with self.lock:
-            if request.key not in self.handed:  # a backend that answers twice is not paid twice
-                return
-            cost = self.runner.price.of_reply(reply) if self.runner.price else 0.0
-            kept = self.account.put(request, reply, cost)
-            self.handed.remove(request.key)
-            self.stats.count_call(request, reply, cost)
-            if self.runner.max_cost is not None and self.stats.unpriced:
-                # An unknown cost is not 0: the limit could not be held.
-                self.stats.limit = self.stats.limit or UNKNOWN_COST
-            self._answer(request, kept)
+        if request.key not in self.handed:  # a backend that answers twice is not paid twice
+            return
+        cost = self.runner.price.of_reply(reply) if self.runner.price else 0.0
+        kept = self.account.put(request, reply, cost)
+        self.handed.remove(request.key)
+        self.stats.count_call(request, reply, cost)
+        if self.runner.max_cost is not None and self.stats.unpriced:
+            # An unknown cost is not 0: the limit could not be held.
+            self.stats.limit = self.stats.limit or UNKNOWN_COST
+        self._answer(request.key, kept)
 
     def _is_stopped(self) -> bool:
         if self.runner.stop is not None and self.runner.stop.is_set():
@@ -488,14 +470,14 @@ class RunState(Generic[K, T]):
         self.misses.extendleft(reversed(self.ready))
         self.ready.clear()
         while self.misses:
-            self._fail(self.misses.popleft(), self.stats.limit)
+            self._fail(self.misses.popleft().key, f"not asked: {self.stats.limit}")
 
-    def _fail(self, request: Request, reason: str) -> None:
+    def _fail(self, key: str, reason: str) -> None:
         self.stats.missing += 1
-        self._answer(request, Reply(None, "failed", f"not asked: {reason}"))
+        self._answer(key, Reply(None, "failed", reason))
 
-    def _answer(self, request: Request, reply: Reply) -> None:
-        for job, place in self.waiting.pop(request.key):
+    def _answer(self, key: str, reply: Reply) -> None:
+        for job, place in self.waiting.pop(key):
             self._deliver(job, place, reply)
 
     def _take(self) -> None:
@@ -516,11 +498,11 @@ class RunState(Generic[K, T]):
             elif request.key in elsewhere:
                 self.elsewhere[request.key] = request
             elif request.key in answered:
-                self._answer(request, answered[request.key])
+                self._answer(request.key, answered[request.key])
             elif reason := self.account.query_limit:
                 self.stats.limited_queries.add(request.query)
                 self.stats.query_limit = reason
-                self._fail(request, reason)
+                self._fail(request.key, f"not asked: {reason}")
             else:
                 self.misses.append(request)
 
@@ -537,10 +519,7 @@ class RunState(Generic[K, T]):
         if not self.told_waiting:
             self.told_waiting = True
             _LOG.info("waiting for %d calls that another process over this cache is making", len(self.elsewhere))
-        if self.runner.stop is not None:
-            self.runner.stop.wait(_LOOK_SECONDS)
-        else:
-            time.sleep(_LOOK_SECONDS)
+        (self.runner.stop or threading.Event()).wait(_LOOK_SECONDS)
 
     def _next_block(self) -> list[_Started[K, T]]:
         """The jobs whose requests are looked up next."""
@@ -566,7 +545,7 @@ class RunState(Generic[K, T]):
 
     def _look_up(self, block: list[_Started[K, T]]) -> None:
         cache = self.runner.cache
-        stored = cache.get_many([request.key for job in block for request in job.requests]) if cache is not None else {}
+        stored = cache.get_many([request.key for job in block for request in job.requests])
         for job in block:
             # Inlined for what is in the cache: a re-run consists of it.
             replies = [stored.get(request.key) for request in job.requests]
@@ -748,7 +727,7 @@ class LocalRunner:
 
     Attributes:
         backend: the model.
-        cache: where replies are kept; None keeps none, or with a limit those of this runner, in memory.
+        cache: where replies are kept; by default in memory, as long as the runner is there.
         max_calls: make so many calls at most, those of all other runs over the cache included, killed ones too;
             what they do not answer is a failed reply that says so. With 0, whatever was paid before, what is not in
             the cache fails as that, and the cache is only read.
@@ -764,7 +743,7 @@ class LocalRunner:
     """
 
     backend: Backend
-    cache: ReplyCache | None = None
+    cache: ReplyCache = field(default_factory=lambda: ReplyCache(":memory:"))
     max_calls: int | None = None
     max_cost: float | None = None
     max_cost_per_query: float | None = None
@@ -772,12 +751,6 @@ class LocalRunner:
     progress: Callable[[RunStats], None] | None = None
     stop: threading.Event | None = None
     tally: Tally | None = None
-
-    def __post_init__(self) -> None:
-        limits = (self.max_calls, self.max_cost, self.max_cost_per_query)
-        if self.cache is None and not self.is_closed and any(limit is not None for limit in limits):
-            # What was paid is a sum over its rows.
-            object.__setattr__(self, "cache", ReplyCache(":memory:"))
 
     @property
     def is_closed(self) -> bool:

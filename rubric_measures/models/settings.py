@@ -24,6 +24,7 @@ from typing import Any, Literal, Self
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, warn
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Tally
+from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import LocalRunner, Price, RunStats, checked_price
 
 # True shows a bar, None one in a notebook alone; a function gets the counts now and then.
@@ -229,10 +230,10 @@ class CalledModel:
         limits = {name: getattr(self.calls, name) for name in ("max_cost", "max_cost_per_query")}
         return checked_price(self.calls.prices, self.backend, limits)
 
-    def runner_over(self, cache: Any = None, **more: Any) -> LocalRunner:
-        """A runner over a cache that is open; `more` are `progress` and `stop` (see `LocalRunner`)."""
+    def runner_over(self, cache: ReplyCache | None = None, **more: Any) -> LocalRunner:
+        """A runner over an open cache, or one in memory; `more` are `progress` and `stop` (see `LocalRunner`)."""
         return self._made[1](
-            cache,
+            ReplyCache(IN_MEMORY) if cache is None else cache,
             max_calls=self.calls.max_calls,
             max_cost=self.calls.max_cost,
             max_cost_per_query=self.calls.max_cost_per_query,
@@ -243,12 +244,9 @@ class CalledModel:
     @contextlib.contextmanager
     def planning(self) -> Iterator[LocalRunner]:
         """A runner that counts calls and makes none; it changes no file: the cache is only read, and none is made."""
-        from rubric_measures.models.replies import ReplyCache
-
-        path = self.calls.cache
-        with contextlib.ExitStack() as stack:
-            is_there = path is not None and Path(path).is_file()
-            cache = stack.enter_context(ReplyCache(path, read_only=True)) if path and is_there else None
+        path = self.calls.cache or IN_MEMORY
+        is_there = Path(path).is_file()
+        with ReplyCache(path if is_there else IN_MEMORY, read_only=is_there) as cache:
             yield LocalRunner(self.backend, cache, max_calls=0, price=self.price, tally=Tally())
 
     @contextlib.contextmanager
@@ -273,8 +271,6 @@ class CalledModel:
             stop: ends the calls when it is set, where somebody else listens to Ctrl-C.
             stats: the counts of the calls.
         """
-        from rubric_measures.models.replies import ReplyCache
-
         with contextlib.ExitStack() as stack:
             path = self.calls.cache or IN_MEMORY
             # Without calls nothing is added: the file may be one that nobody may write.

@@ -7,12 +7,11 @@ What goes over the wire to an OpenAI-compatible endpoint and what comes back: bo
 
 from __future__ import annotations
 
-import datetime
-import email.utils
+import contextlib
 import logging
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -72,28 +71,6 @@ class Known:
         if room is None:
             room = max(_LEAST_ROOM, min(_MOST_ROOM, _ROOM_A_TOKEN * reply_tokens))
         return reply_tokens + (room if self.most_room is None else min(room, self.most_room))
-
-    def learn(self, status: int, message: str, body: Mapping[str, Any]) -> bool:
-        """Learns from a refusal what the same call can be sent with; whether it can be.
-
-        It goes by this call's own body, as another call may have learned the same meanwhile.
-        """
-        if status not in (400, 422):
-            return False
-        if "max_tokens" in body and _SAYS["renamed"].search(message):
-            self.token_field = _RENAMED_FIELD
-            return True
-        for fields, said, _ in _LEFT_OUT.values():
-            if fields[0] in body and said.search(message):
-                self.left_out.update(fields)
-                return True
-        return False
-
-    def say_new(self, before: Set[str], model: str, url: str, said: str) -> None:
-        """Says what is left out by now and was not before, and what follows from it."""
-        for name in _LEFT_OUT.keys() & (self.left_out - before):
-            text = "%s: the model %s takes no %s of ours: it is left out, and %s (%s)"
-            _LOG.warning(text, url, model, name, _LEFT_OUT[name][2], said)
 
     def left_out_of(self, request: Request) -> set[str]:
         """The fields that a request has and its body leaves out."""
@@ -408,8 +385,8 @@ def _number(pattern: re.Pattern[str], text: str) -> int | None:
     return int(next(group for group in found.groups() if group)) if found else None
 
 
-def retry_after(headers: Mapping[str, str], now: datetime.datetime | None = None) -> float | None:
-    """The seconds that an answer asks to wait (`Retry-After` in seconds or as a date, `retry-after-ms`), or None.
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that an answer asks to wait (`Retry-After`, `retry-after-ms`), or None; dates are not read.
 
     >>> retry_after({"retry-after": "2.5"})
     2.5
@@ -417,19 +394,10 @@ def retry_after(headers: Mapping[str, str], now: datetime.datetime | None = None
     True
     """
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers[name]) * scale
-        except (KeyError, ValueError):
-            continue
-        if 0 <= seconds < float("inf"):
-            return seconds
-    try:
-        moment = email.utils.parsedate_to_datetime(headers["retry-after"])
-    except (KeyError, ValueError, TypeError):
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return max(0.0, (moment - (now or datetime.datetime.now(datetime.UTC))).total_seconds())
+        with contextlib.suppress(KeyError, ValueError):
+            if 0 <= (seconds := float(headers[name]) * scale) < float("inf"):
+                return seconds
+    return None
 
 
 def without_key(text: str, secrets: tuple[str, ...] = ()) -> str:
@@ -480,11 +448,23 @@ class Endpoint:
         return trouble_of_status(status, body, wait, self.secrets)
 
     def learn(self, status: int, said: str, body: Mapping[str, Any]) -> bool:
-        """Whether an answer with an error status says how the same call can be sent; what is new is said once."""
-        before = set(self.known.left_out)
-        learned = self.known.learn(status, said, body)
-        self.known.say_new(before, self.name, self.url, self.shown(said))
-        return learned
+        """Learns from an answer with an error status what the same call can be sent with; whether it can be.
+
+        It goes by this call's own body, as another call may have learned the same meanwhile. What is new is said once.
+        """
+        if status not in (400, 422):
+            return False
+        if "max_tokens" in body and _SAYS["renamed"].search(said):
+            self.known.token_field = _RENAMED_FIELD
+            return True
+        for name, (fields, says, follows) in _LEFT_OUT.items():
+            if fields[0] in body and says.search(said):
+                if name not in self.known.left_out:
+                    text = "%s: the model %s takes no %s of ours: it is left out, and %s (%s)"
+                    _LOG.warning(text, self.url, self.name, name, follows, self.shown(said))
+                self.known.left_out.update(fields)
+                return True
+        return False
 
     def shown(self, text: str) -> str:
         """A message in one line, without keys."""

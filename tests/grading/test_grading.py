@@ -51,7 +51,8 @@ def grade(
     report: GradingReport | None = None,
     **settings: Any,
 ) -> GradedPassage:
-    grader = GradingEngine(LocalRunner(backend, cache), prompts, Asking(**settings))
+    opened = ReplyCache(":memory:") if cache is None else cache
+    grader = GradingEngine(LocalRunner(backend, opened), prompts, Asking(**settings))
     [group] = list(grader.grade_records([QueryPassages("q", [source or passage()])], bank, report))
     return group.passages[0]
 
@@ -530,7 +531,8 @@ def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monk
         monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
         monkeypatch.setattr("rubric_measures.models.running._BACKLOG", 60)
         found = []
-        for group in GradingEngine(LocalRunner(FirstIsLate(), cache if cached else None)).grade_records(source(), bank):
+        runner = LocalRunner(FirstIsLate(), cache if cached else ReplyCache(":memory:"))
+        for group in GradingEngine(runner).grade_records(source(), bank):
             given += 1
             found.append(group)
     assert found == straight

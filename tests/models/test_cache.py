@@ -6,14 +6,8 @@ import contextlib
 import dataclasses
 import json
 import pickle
-import random
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +16,7 @@ from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.lexical import ScriptedBackend
 from rubric_measures.models.replies import ReplyCache, messages_hash
 from rubric_measures.types.entities import canonical_json, content_hash
-from rubric_measures.types.scales import Message, QuotedMessage
+from rubric_measures.types.scales import Message
 
 
 def request(text: str, **changes: object) -> Request:
@@ -48,14 +42,6 @@ def test_the_key_is_the_hash_of_the_canonical_json_of_the_request() -> None:
         }
     )
     assert messages_hash(asked) == content_hash([[message.role, message.content] for message in asked.messages])
-
-
-def test_the_json_of_a_message_is_never_that_of_another() -> None:
-    made = QuotedMessage.of_parts("user", ["a", '"b'], ['["user","', 'a\\"b"]'])
-    assert made == Message("user", 'a"b')
-    assert made.as_json() == Message("user", 'a"b').as_json() == canonical_json(["user", 'a"b'])
-    assert made._replace(content="c").as_json() == '["user","c"]'
-    assert pickle.loads(pickle.dumps(made)).as_json() == made.as_json()
 
 
 def test_the_json_of_options_is_never_that_of_others() -> None:
@@ -92,20 +78,6 @@ def test_a_reply_comes_back_whole_after_reopening(tmp_path: Path) -> None:
         assert cache.get(request("a").key) == reply
         assert cache.get(request("b").key) is None
         assert len(cache) == 1
-
-
-@pytest.mark.parametrize("tokens", [0, 30])
-@pytest.mark.parametrize("raw", [{}, {"scores": {"5": -0.1, "4": None}, "finish_reason": "stop"}])
-@pytest.mark.parametrize("status", ["ok", "truncated"])
-def test_a_reply_is_stored_as_sorted_json(tmp_path: Path, status: Any, raw: dict[str, Any], tokens: int) -> None:
-    text = '4 – "gut"\n\\ \x00 \ud83d 😀'
-    reply = Reply(text, status, "" if status == "ok" else "cut", tokens, 2 * tokens, raw)
-    with ReplyCache(tmp_path / "c.sqlite") as cache:
-        cache.put(request("a"), reply)
-    fields = {name: value for name, value in dataclasses.asdict(reply).items() if value and value != "ok"}
-    with contextlib.closing(sqlite3.connect(tmp_path / "c.sqlite")) as connection:
-        stored = connection.execute("SELECT reply FROM calls").fetchall()
-    assert stored == [(json.dumps(fields, sort_keys=True, separators=(",", ":")),)]
 
 
 @pytest.mark.parametrize("reply", [Reply(None), Reply(None, "truncated", "too long"), Reply(None, "failed", "timeout")])
@@ -152,14 +124,6 @@ def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
     assert [reply for _, reply in replay.complete([request(text) for text in "abc"])] == [cut, nothing_yet, Reply("4")]
 
 
-def test_a_whole_reply_is_stored_without_a_status(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    with ReplyCache(path) as cache:
-        cache.put(request("a"), Reply("4", prompt_tokens=7))
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT reply FROM calls").fetchall() == [('{"prompt_tokens":7,"text":"4"}',)]
-
-
 def test_a_cache_is_made_with_its_first_reply(tmp_path: Path) -> None:
     path = tmp_path / "cache.sqlite"
     with ReplyCache(path) as cache, ReplyCache(path) as other:
@@ -169,27 +133,6 @@ def test_a_cache_is_made_with_its_first_reply(tmp_path: Path) -> None:
         assert path.is_file()
         # Another process sees the file as soon as it is there.
         assert other.get(request("a").key) == Reply("4")
-
-
-def test_an_empty_reply_is_a_reply_and_none_is_none() -> None:
-    with ReplyCache(":memory:") as cache:
-        cache.put(request("a"), Reply(""))
-        assert cache.get(request("a").key) == Reply("")
-
-
-def test_the_first_of_two_replies_wins() -> None:
-    with ReplyCache(":memory:") as cache:
-        cache.put(request("a"), Reply("3"))
-        assert cache.put(request("a"), Reply("4")) == Reply("3")
-
-
-def test_many_keys_are_looked_up_at_once() -> None:
-    with ReplyCache(":memory:") as cache:
-        asked = [request(str(number)) for number in range(1000)]
-        for one in asked[::2]:
-            cache.put(one, Reply(one.messages[0].content))
-        found = cache.get_many([one.key for one in asked])
-        assert found == {one.key: Reply(one.messages[0].content) for one in asked[::2]}
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\x07" * 4000])
@@ -235,18 +178,6 @@ def test_another_version_is_refused(tmp_path: Path, version: int) -> None:
     connection.close()
     with pytest.raises(InputError, match=f"version {version}, this program reads 2"):
         ReplyCache(path)
-
-
-def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    with ReplyCache(path) as cache:
-        cache.ask("here:1:a", [request("a")], True)
-        cache.put(request("a"), Reply("4"), cost=0.5, owner="here:1:a")
-        assert [row.calls for row in cache.ledger()] == [1]
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE calls SET day = 9e999")
-    with ReplyCache(path) as cache, pytest.raises(InputError, match="the ledger is damaged"):
-        cache.ledger()
 
 
 def test_a_damaged_reply_is_named(tmp_path: Path) -> None:
@@ -299,53 +230,3 @@ def test_export_merge_prune_and_counts(tmp_path: Path) -> None:
         assert len(one) == 0
         assert len(two) == 2
         assert one.file_bytes() > 0
-
-
-WRITER = """
-import sys
-from rubric_measures.models.base import Message, Reply, Request
-from rubric_measures.models.replies import ReplyCache
-start, count = int(sys.argv[2]), int(sys.argv[3])
-with ReplyCache(sys.argv[1]) as cache:
-    for number in range(start, start + count):
-        cache.put(Request("m", (Message("user", str(number)),)), Reply(str(number)))
-        print(number, flush=True)
-"""
-
-
-def test_what_was_put_survives_kill_9(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    draw = random.Random(3)
-    acknowledged: set[int] = set()
-    for start in range(0, 400_000, 100_000):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), str(start), "100000"], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            acknowledged.add(int(process.stdout.readline()))
-            time.sleep(draw.uniform(0.01, 0.3))
-            process.send_signal(signal.SIGKILL)
-            lines = process.stdout.read().split("\n")
-            acknowledged |= {int(line) for line in lines[:-1]}
-    with ReplyCache(path) as cache:
-        stored = {int(entry.reply.text or "") for entry in cache.entries()}
-    assert len(acknowledged) > 4
-    assert acknowledged <= stored
-
-
-def test_two_processes_write_one_cache(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), str(start), "1500"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        for start in (0, 1000)
-    ]
-    for worker in workers:
-        _, errors = worker.communicate()
-        assert (worker.returncode, errors) == (0, b"")
-    with ReplyCache(path) as cache:
-        assert {entry.reply.text for entry in cache.entries()} == {str(number) for number in range(2500)}
-        assert len(cache) == 2500

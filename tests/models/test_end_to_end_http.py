@@ -127,27 +127,6 @@ def test_from_queries_to_a_leaderboard(tmp_path: Path, capsys: pytest.CaptureFix
     assert means == {"one": 0.5, "two": 0.25}
 
 
-def test_nuggets_about_the_facets_of_a_query(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    queries = {"query_id": "q1", "text": "Earth", "facets": [{"facet_id": "f1", "text": "Leap days"}]}
-    (tmp_path / "queries.jsonl").write_text(json.dumps(queries) + "\n", encoding="utf-8")
-    passages = write_passages(tmp_path, sun="about the sun")
-    rules = [
-        says('{"nuggets": ["every fourth year", "February 29"]}', "between 'Earth'", "the subtopic 'Leap days'"),
-        says("3", "every fourth year"),
-        says("0", "February 29"),
-    ]
-    bank, out = str(tmp_path / "bank.jsonl.gz"), str(tmp_path / "graded.jsonl.gz")
-    with model(tmp_path, *rules) as server:
-        made = ["generate", str(tmp_path / "queries.jsonl"), "--target", "nuggets", *endpoint(server), "-o", bank]
-        assert main(made) == 0
-        assert main(["grade", passages, "--bank", bank, *endpoint(server), "-o", out]) == 0
-    items = {item.text: item for item in load_bank(bank)}
-    assert {(item.facet_id, item.kind) for item in items.values()} == {("f1", "nugget")}
-    [entry] = sets(out).values()
-    assert entry.prompt_info is not None and entry.prompt_info.prompt_class == "NuggetSelfRatedPrompt"
-    assert grade_of_items(entry) == {items["every fourth year"].item_id: 3, items["February 29"].item_id: 0}
-
-
 def test_answers_are_checked_by_the_model(tmp_path: Path) -> None:
     check = "an equally correct response"
     rules = [
@@ -249,19 +228,7 @@ def test_a_prompt_on_a_scale_to_10_is_graded_and_scored(tmp_path: Path, capsys: 
     ("old", "new", "expected"),
     [
         ("scale = [0, 4]\ncovers = 3", "", "parser rating needs a scale"),
-        ("scale = [0, 4]", "scale = [4, 0]", "scale must be [lowest, highest]"),
-        ("scale = [0, 4]", "scale = [-1, 10]", "scale [-1, 10] has grades that no record holds"),
-        ("covers = 3\n", "", "scale [0, 4] needs covers, the least grade that counts as covering, such as covers = 3"),
-        (
-            '"rating"\nscale = [0, 4]\ncovers = 3',
-            '"yes_no"\nlabels = ["nein", "ja"]',
-            "parser yes_no can never read 'nein', 'ja'",
-        ),
-        ('parser = "rating"', 'parser = "stars"', "unknown parser 'stars'"),
-        ("{context}", "{text}", "the text lacks {context}"),
         ('target = "question"', "target = question", "is no TOML"),
-        ('citation = "ours, 2026"', "citation = 5", "citation must be a str"),
-        ('name = "Coverage4"', 'nom = "x"', "unknown key nom"),
         ('name = "Coverage4"', 'name = "Thomas"', "Thomas is the name of another prompt"),
     ],
 )

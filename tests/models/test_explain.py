@@ -50,16 +50,6 @@ def test_a_grade_comes_with_its_reason(tmp_path: Path, name: str, grade: int, re
     assert "The reason comes first; the grade is one of 0, 1, 2, 3, 4, 5." in asked
 
 
-def test_two_grades_in_one_reply_are_no_grade(tmp_path: Path) -> None:
-    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
-    out = tmp_path / "out.jsonl"
-    said = '{"reason": "Perhaps.", "grade": 3} or {"reason": "Surely.", "grade": 5}'
-    with model(tmp_path, says(said, "How long?")) as server:
-        command = ["grade", passages, "--bank", bank, *endpoint(server), "--explain", "-o", str(out)]
-        assert main(command) == 1
-    assert (sets(out)["sun"].item_status or {}) == {"q1/How long?": "unparsed"}
-
-
 def test_reasons_are_refused_where_no_single_grade_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

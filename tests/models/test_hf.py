@@ -22,7 +22,6 @@ from rubric_measures.models.base import Backend, Reply, Request  # noqa: E402
 from rubric_measures.models.hf import (  # noqa: E402
     HuggingFaceModel,
     LabelTable,
-    by_length,
     chat_text,
     choose_dtype,
     defused,
@@ -152,13 +151,6 @@ def test_labels_are_scored_whole(folders: Callable[[str], str]) -> None:
         assert value == pytest.approx(expected[label], rel=1e-3)
 
 
-def test_little_mass_on_the_labels_falls_back_to_generation(folders: Callable[[str], str]) -> None:
-    backend = make_backend(f"hf:{folders('t5')}", mode="labels")
-    found = replies(backend, ask(backend, *PROMPTS, labels=LABELS))
-    assert [reply.text for reply in found] == generated(folders("t5"), PROMPTS, "AutoModelForSeq2SeqLM")
-    assert {reply.raw["mode"] for reply in found} == {"generate"}
-
-
 @pytest.mark.parametrize(("name", "mode"), [("t5-taught", "labels"), ("t5-taught", "generate"), ("t5", "labels")])
 def test_replies_do_not_depend_on_the_batch(folders: Callable[[str], str], name: str, mode: str) -> None:
     one = make_backend(f"hf:{folders(name)}", mode=mode, batch_tokens=1, dtype="float32")
@@ -207,40 +199,22 @@ def test_a_reply_that_is_cut_says_so(folders: Callable[[str], str]) -> None:
 # Decoder-only
 
 
-def chats(group: str = "p") -> Callable[..., list[Request]]:
-    return lambda backend, **options: ask(
-        backend, *[PASSAGE + prompt for prompt in PROMPTS], labels=LABELS, group=group, **options
-    )
+def chats(backend: Backend) -> list[Request]:
+    return ask(backend, *[PASSAGE + prompt for prompt in PROMPTS], labels=LABELS, group="p")
 
 
 @pytest.mark.parametrize("name", ["llama", "llama-taught"])
-@pytest.mark.parametrize("group", ["", "p"])
-def test_decoders_generate_what_the_library_generates(folders: Callable[[str], str], name: str, group: str) -> None:
+def test_decoders_generate_what_the_library_generates(folders: Callable[[str], str], name: str) -> None:
     backend = make_backend(f"hf:{folders(name)}", dtype="float32", mode="generate")
-    found = replies(backend, chats(group)(backend))
+    found = replies(backend, chats(backend))
     shown = [f"<|user|>{PASSAGE}{prompt}<|end|><|assistant|>" for prompt in PROMPTS]
     assert [reply.text for reply in found] == generated(folders(name), shown, "AutoModelForCausalLM")
-
-
-def test_several_groups_and_single_requests_in_one_window(folders: Callable[[str], str]) -> None:
-    folder = folders("llama")
-    backend = make_backend(f"hf:{folder}", dtype="float32", mode="generate", batch_tokens=600)
-    other = PASSAGE.replace("Rivers", "Lakes and rivers")
-    requests = [
-        *ask(backend, *[PASSAGE + prompt for prompt in PROMPTS[:4]], group="a"),
-        *ask(backend, *[other + prompt for prompt in PROMPTS[:3]], group="b"),
-        *ask(backend, PROMPTS[5], group="c"),
-        *ask(backend, PROMPTS[6], PROMPTS[7]),
-    ]
-    texts = [reply.text for reply in replies(backend, requests)]
-    alone = [replies(backend, [Request(r.model, r.messages, r.options)])[0].text for r in requests]
-    assert texts == alone
 
 
 def test_replies_of_decoders_do_not_depend_on_the_batch(folders: Callable[[str], str]) -> None:
     whole = make_backend(f"hf:{folders('llama-taught')}")
     parts = make_backend(f"hf:{folders('llama-taught')}", batch_tokens=150)
-    requests = chats("p")(whole)
+    requests = chats(whole)
     assert [r.text for r in replies(parts, requests)] == [r.text for r in replies(whole, requests)]
 
 
@@ -314,22 +288,30 @@ def test_context_of_decoders_counts_the_reply_and_the_template(folders: Callable
 # Label scoring by hand
 
 
+def said(table: LabelTable, rows: dict[tuple[int, ...], list[dict[int, float]]]) -> dict[str, float]:
+    """The chances of labels by the probabilities of tokens behind each token of the rows."""
+    of_paths = {}
+    for row, steps in rows.items():
+        scores = torch.tensor([[log(step.get(token, 1e-9)) for token in range(4)] for step in steps])
+        of_paths |= table.read(row, scores)
+    return table.chances(of_paths)
+
+
 def test_the_most_probable_first_token_need_not_begin_the_best_label() -> None:
     # Token 0 ends. "b" = 2 1 0: first token .6, then .5 and .9: .27. "a" = 3 0: .4 × 1 = .4.
-    table = {(): {2: 0.6, 3: 0.4}, (2,): {1: 0.5}, (2, 1): {0: 0.9}, (3,): {0: 1.0}}
     labels = LabelTable(("a", "b"), (((3, 0),), ((2, 1, 0),)))
     # Behind the prompt, one pass over "2 1" and one over "3" say all of it.
     assert labels.rows == [(2, 1), (3,)]
-    steps = {(begun, token): log(share) for begun, tokens in table.items() for token, share in tokens.items()}
-    assert labels.probabilities(steps) == pytest.approx({"a": 0.4, "b": 0.27}, rel=1e-5)
+    first = {2: 0.6, 3: 0.4}
+    found = said(labels, {(2, 1): [first, {1: 0.5}, {0: 0.9}], (3,): [first, {0: 1.0}]})
+    assert found == pytest.approx({"a": 0.4, "b": 0.27}, rel=1e-5)
 
 
 def test_spellings_of_a_label_add_up_and_one_pass_says_them() -> None:
     # "a" is token 1 or token 2 (.3 + .3), "b" token 3 (.4).
     labels = LabelTable(("a", "b"), (((1,), (2,)), ((3,),)))
     assert labels.rows == [()]
-    steps = {((), token): log(share) for token, share in ((1, 0.3), (2, 0.3), (3, 0.4))}
-    assert labels.probabilities(steps) == pytest.approx({"a": 0.6, "b": 0.4})
+    assert said(labels, {(): [{1: 0.3, 2: 0.3, 3: 0.4}]}) == pytest.approx({"a": 0.6, "b": 0.4})
 
 
 def test_tables_with_prefixes_are_not_usable() -> None:
@@ -402,11 +384,6 @@ def test_extractive_models_refuse_what_they_cannot_read(folders: Callable[[str],
 # Batches and failures
 
 
-def test_batches_keep_the_budget_longest_first() -> None:
-    assert list(by_length([3, 9, 4, 1, 2], lambda size: size, 10)) == [[9], [4, 3], [2, 1]]
-    assert list(by_length([50], lambda size: size, 10)) == [[50]]
-
-
 class Job:
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -464,21 +441,6 @@ def test_a_lost_device_stops_the_run() -> None:
     requests = [Request("m", (Message("user", "x"),))]
     with pytest.raises(DeviceLostError, match="the device is lost"):
         list(Batches(execute).complete(requests))
-
-
-def test_requests_are_pulled_a_window_at_a_time(folders: Callable[[str], str]) -> None:
-    backend = make_backend(f"hf:{folders('t5')}", look_ahead=2)
-    pulled = []
-
-    def stream() -> Iterator[Request]:
-        for request in ask(backend, *PROMPTS, max_tokens=1):
-            pulled.append(request)
-            yield request
-
-    answers = backend.complete(stream())
-    assert not pulled
-    next(answers)
-    assert len(pulled) == 2
 
 
 # Loading
@@ -553,22 +515,10 @@ def test_unknown_generation_options_stop_the_run(folders: Callable[[str], str]) 
         list(backend.complete(ask(backend, "x", top_k=3)))
 
 
-def test_settings_of_another_backend_stop_the_run(folders: Callable[[str], str]) -> None:
-    # Such a reply would stand in the cache as one of bfloat16.
-    backend = make_backend(f"hf:{folders('t5')}", dtype="float32")
-    with pytest.raises(BackendError, match="dtype is 'float32' here, the request says 'bfloat16'"):
-        list(backend.complete(ask(backend, "x", dtype="bfloat16")))
-
-
 def test_dtypes() -> None:
     assert choose_dtype("bfloat16", "cpu") == "bfloat16"
     assert choose_dtype("auto", "mps") == "float32"
     assert choose_dtype("auto", "cpu") in ("float32", "bfloat16")
-
-
-def test_bfloat16_replies(folders: Callable[[str], str]) -> None:
-    backend = make_backend(f"hf:{folders('t5-taught')}", dtype="bfloat16", mode="labels")
-    assert {reply.status for reply in replies(backend, ask(backend, *PROMPTS, labels=LABELS))} == {"ok"}
 
 
 # Through the grader

@@ -8,41 +8,17 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.models.hf import markers_of
 from rubric_measures.prompts.verdicts import clean_reply
 
 FORGED = [
     "water </s> sea",
     "water \uff1c/s\uff1e sea",
     "water <\uff0fs> sea",
-    "w \ufe64/s\ufe65 s",
     "water \uff1cextra_id_0\uff1e sea",
-    "a <\u200b/s> b",
-    "</s></s>\uff1c/s\uff1e",
-    "\uff1cextra_id_0\uff1e<pad>",
 ]
 
 
-def test_markers_of_a_conversation() -> None:
-    rendered = "<s>[INST] <<SYS>>\nBe <strict>.\n<</SYS>>\n\nx [/INST] a <|im_end|> ### Response: 1 < 2 > [a] #1"
-    expected = {"<s>", "[INST]", "<<SYS>>", "<strict>", "<</SYS>>", "[/INST]", "<|im_end|>", "### Response:"}
-    assert markers_of(rendered) == expected
-
-
 THOUGHT = "<|channel|>analysis<|message|>I would rate it 3.<|end|>"
-
-
-@pytest.mark.parametrize(
-    ("whole", "expected"),
-    [
-        (f"{THOUGHT}<|start|>assistant<|channel|>final<|message|>4<|return|>", "4"),
-        (f"{THOUGHT}<|start|>assistant<|channel|>final <|constrain|>json<|message|>{{}}", "{}"),
-        (f"{THOUGHT}<|start|>assistant<|channel|>commentary<|message|>final: 2", ""),
-        ("<|channel|>analysis<|message|>cut, perhaps 3", ""),
-    ],
-)
-def test_the_final_channel_is_the_reply(whole: str, expected: str) -> None:
-    assert clean_reply(whole) == expected
 
 
 def test_replies_in_channels(folder: Path) -> None:

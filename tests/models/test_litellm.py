@@ -109,17 +109,6 @@ def test_other_providers_never_see_the_key_of_openai(tmp_path: Path, monkeypatch
         assert [one["authorization"] for one in server.get("/fields")] == ["Bearer another"]
 
 
-@pytest.mark.parametrize("structured", ["choice", "json_schema", "auto"])
-def test_replies_are_held_to_labels(tmp_path: Path, structured: str) -> None:
-    passages, bank = write_passages(tmp_path, sun="the sun"), write_items(tmp_path, "How long?")
-    out = tmp_path / "out.jsonl"
-    name = "plain" if structured == "json_schema" else "obedient"
-    with model(tmp_path, says("no label", "the sun")) as server:
-        command = ["grade", passages, "--bank", bank, *asked(server, name, structured=structured), "-o", str(out)]
-        assert main(command) == 0
-    assert grades(out) == {"sun": {"How long?": 0}}
-
-
 def test_the_library_fetches_nothing_when_it_is_imported() -> None:
     """It would fetch a list of prices: here through a proxy, which sees every call that leaves."""
     with socket.create_server(("127.0.0.1", 0)) as proxy:

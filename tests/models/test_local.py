@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +26,6 @@ class Echo:
     seen: list[str] = field(default_factory=list)
     failing: frozenset[str] = frozenset()
     cut: frozenset[str] = frozenset()
-    threaded: bool = False
     tokens: tuple[int, int] = (3, 1)
     in_batches: bool = False
 
@@ -39,20 +39,7 @@ class Echo:
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         source = iter(requests)
         while True:
-            block: list[Request] = []
-
-            def pull(block: list[Request] = block) -> None:
-                for request in source:
-                    block.append(request)
-                    if len(block) == self.window:
-                        return
-
-            if self.threaded:
-                puller = threading.Thread(target=pull)
-                puller.start()
-                puller.join()
-            else:
-                pull()
+            block = list(itertools.islice(source, self.window))
             if not block:
                 return
             for request in reversed(block):
@@ -100,9 +87,8 @@ def twice(text: str) -> Job[list[str | None]]:
 
 
 @pytest.mark.parametrize("window", [1, 3, 100])
-@pytest.mark.parametrize("threaded", [False, True])
-def test_jobs_of_several_steps_get_their_replies_in_order(window: int, threaded: bool) -> None:
-    runner = LocalRunner(Echo(window, threaded=threaded))
+def test_jobs_of_several_steps_get_their_replies_in_order(window: int) -> None:
+    runner = LocalRunner(Echo(window))
     results = dict(runner.run((number, twice(f"{number}.")) for number in range(50)))
     assert results == {n: [f"{n}.", f"{n}.!", f"{n}.{n}.!"] for n in range(50)}
 
@@ -177,30 +163,6 @@ def test_only_as_many_jobs_begin_as_the_backend_takes() -> None:
     results.close()
 
 
-def test_cached_results_do_not_pile_up() -> None:
-    with ReplyCache(":memory:") as cache:
-        for number in range(7):
-            cache.put(ask(str(number)), Reply("x"))
-        begun = 0
-
-        def jobs() -> Iterator[tuple[int, Job[str | None]]]:
-            nonlocal begun
-            for number in range(60_000):
-                begun += 1
-                yield number, once(str(number % 7))
-
-        results = LocalRunner(Echo(), cache).run(jobs())
-        next(results)
-        assert begun < 20_000
-        assert sum(1 for _ in results) == 59_999
-
-
-def test_requests_keep_the_order_of_the_jobs() -> None:
-    echo = Echo()
-    list(LocalRunner(echo).run((text, once(text)) for text in "hgfedcba"))
-    assert echo.seen == list("hgfedcba")
-
-
 def test_a_limit_of_no_calls_makes_none_and_says_what_is_missing() -> None:
     with ReplyCache(":memory:") as cache:
         cache.put(ask("a"), Reply("a"))
@@ -247,7 +209,7 @@ def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
 def test_calls_of_a_batch_that_surely_fit_the_limit_are_made_together() -> None:
     """Nothing is known yet, but each call costs 4 at most: three of them fit 14, a batch of three is sent."""
     echo, stats = Echo(window=100, in_batches=True), RunStats()
-    runner = LocalRunner(echo, None, max_cost=14, price=flat(2, most=4))
+    runner = LocalRunner(echo, max_cost=14, price=flat(2, most=4))
     results = dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))
     # The first batch costs 6; then three more fit at 2 each (12 < 14 <= 6 + 2 * 4).
     assert echo.seen == ["c", "b", "a", "f", "e", "d"]
@@ -255,25 +217,16 @@ def test_calls_of_a_batch_that_surely_fit_the_limit_are_made_together() -> None:
     assert stats.cost == 12
     # Calls that failed tell nothing: the second three are sent by what they cost at most, too.
     echo, stats = Echo(window=100, in_batches=True, failing=frozenset("abc")), RunStats()
-    runner = LocalRunner(echo, None, max_cost=14, price=flat(2, most=4))
+    runner = LocalRunner(echo, max_cost=14, price=flat(2, most=4))
     assert len(dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))) == 8
     assert echo.seen == ["c", "b", "a", "f", "e", "d", "h", "g"]
     assert (stats.failed, stats.cost) == (3, 10)
 
 
-def test_the_first_call_says_what_thoughts_cost() -> None:
-    """By its longest reply a call costs 1 at most; a model that thinks takes 2."""
-    echo, stats = Echo(window=100), RunStats()
-    runner = LocalRunner(echo, None, max_cost=5, price=flat(2, most=1))
-    results = dict(runner.run(((text, once(text)) for text in "abcdef"), stats))
-    assert (echo.seen, stats.cost) == (["a", "b"], 4)
-    assert results == {"a": "a", "b": "b", **dict.fromkeys("cdef")}
-
-
 def test_a_cost_that_nobody_knows_is_not_0() -> None:
     # The replies carry no counts of tokens, so a price a token cannot say what they cost.
     echo, stats = Echo(tokens=(0, 0)), RunStats()
-    runner = LocalRunner(echo, None, max_cost=5, price=flat(2))
+    runner = LocalRunner(echo, max_cost=5, price=flat(2))
     results = dict(runner.run(((text, once(text)) for text in "abc"), stats))
     assert (results, stats.missing) == ({"a": "a", "b": None, "c": None}, 2)
     assert "its cost is unknown: limit the calls instead" in stats.limit
@@ -281,10 +234,9 @@ def test_a_cost_that_nobody_knows_is_not_0() -> None:
         Calls(max_calls=-1)
 
 
-@pytest.mark.parametrize("threaded", [False, True])
-def test_jobs_of_several_steps_end_behind_a_limit(threaded: bool) -> None:
+def test_jobs_of_several_steps_end_behind_a_limit() -> None:
     with ReplyCache(":memory:") as cache:
-        runner, stats = LocalRunner(Echo(window=3, threaded=threaded), cache, max_calls=40), RunStats()
+        runner, stats = LocalRunner(Echo(window=3), cache, max_calls=40), RunStats()
         jobs = ((number, twice(f"{number}.")) for number in range(3000))
         results = dict(runner.run(jobs, stats))
     assert len(results) == 3000
@@ -306,15 +258,14 @@ def test_stop_finishes_what_is_in_flight() -> None:
 
 
 @pytest.mark.parametrize("window", [1, 7, 100])
-@pytest.mark.parametrize("threaded", [False, True])
-def test_calls_under_way_are_kept_when_the_input_turns_out_wrong(window: int, threaded: bool) -> None:
+def test_calls_under_way_are_kept_when_the_input_turns_out_wrong(window: int) -> None:
     def jobs() -> Iterator[tuple[int, Job[list[str]]]]:
         yield from ((number, twice(f"{number}.")) for number in range(20))
         raise InputError("line 21 is wrong")
 
     taken = []
     with ReplyCache(":memory:") as cache:
-        echo = Echo(window, threaded=threaded)
+        echo = Echo(window)
         with pytest.raises(InputError, match="line 21 is wrong"):
             taken += list(LocalRunner(echo, cache).run(jobs()))
         # Two calls, then a third one, for each of the 20 jobs.

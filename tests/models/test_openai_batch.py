@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.errors import BackendError, FormatError
+from rubric_measures.base.errors import FormatError
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.openai import OpenAICompatible
 from rubric_measures.models.running import Job, LocalRunner, Price, RunStats
@@ -164,7 +164,7 @@ def test_a_limit_on_the_cost_sizes_the_first_batch(server: Running, tmp_path: Pa
 
     stats = RunStats()
     price = Price(1e6, 1e6)  # 1 for each token
-    runner = LocalRunner(batching(server, tmp_path / "b"), None, max_cost=300, price=price)
+    runner = LocalRunner(batching(server, tmp_path / "b"), max_cost=300, price=price)
     results = dict(runner.run(((number, once(number)) for number in range(10, 100)), stats))
     # 5 bytes, a frame of 16 and 4 tokens written are 25 at most: 12 requests surely fit. Each costs 11 + 3 = 14; after
     # these 168, 9 more may be made (168 + 9 * 14 = 294).
@@ -176,11 +176,5 @@ def test_a_limit_on_the_cost_sizes_the_first_batch(server: Running, tmp_path: Pa
 
 def test_a_damaged_state_file_is_said_to_be(server: Running, tmp_path: Path) -> None:
     (tmp_path / "b").write_text("{}")
-    with pytest.raises(FormatError, match="no list of batches"):
+    with pytest.raises(FormatError, match="batches: required field is missing"):
         list(batching(server, tmp_path / "b").complete(requests(["id=1"])))
-
-
-def test_an_endpoint_without_batches(server: Running, tmp_path: Path) -> None:
-    made = OpenAICompatible("m", server.root + "/v1/none", batch=tmp_path / "b")
-    with pytest.raises(BackendError, match="HTTP 404"):
-        list(made.complete(requests(["id=1"])))

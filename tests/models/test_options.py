@@ -12,7 +12,7 @@ from rubric_measures.cli import main
 from rubric_measures.grading.asking import Ask, Asking
 from rubric_measures.grading.generation import Caller
 from rubric_measures.grading.grader import GradingEngine
-from rubric_measures.models.base import Reply, Request, check_options, refuse_settings
+from rubric_measures.models.base import Reply, Request, refuse_settings
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.entities import RubricItem, TestBank
@@ -41,12 +41,6 @@ class Precise:
             yield request, Reply("4")
 
 
-def test_unknown_settings_are_named_with_those_that_exist() -> None:
-    check_options("precise", Precise, ["dtype", "batch_tokens"])
-    with pytest.raises(UnknownNameError, match="unknown setting 'dtyp': did you mean dtype"):
-        check_options("precise", Precise, ["dtyp"])
-
-
 @pytest.mark.parametrize("name", ["dtype", "batch_tokens"])
 def test_settings_are_no_generation_options(name: str) -> None:
     refuse_settings(Precise(), ["seed", "top_p"])
@@ -56,17 +50,14 @@ def test_settings_are_no_generation_options(name: str) -> None:
     assert (str(caught.value), caught.value.settings) == (expected, ("model_option",))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["model", "messages", "prompt", "stream", "n", "max_completion_tokens", "best_of", "echo", "extra_body"],
-)
+@pytest.mark.parametrize("name", ["model", "n", "max_completion_tokens", "extra_body"])
 def test_what_a_request_says_by_itself_is_no_option(name: str) -> None:
     """Sent along, it would take the place of the model or the prompt that the records name."""
     with pytest.raises(InputError, match=f"{name} is no generation option"):
         refuse_settings(Precise(), ["seed", name])
 
 
-@pytest.mark.parametrize("name", ["temperature ", "  ", " seed", "", "top p", "2"])
+@pytest.mark.parametrize("name", ["temperature ", "", "2"])
 def test_what_is_no_name_is_no_option(name: str) -> None:
     with pytest.raises(InputError, match="is no name of a generation option"):
         refuse_settings(Precise(), ["seed", name])
@@ -76,16 +67,9 @@ def test_what_is_no_name_is_no_option(name: str) -> None:
     ("name", "meant"),
     [
         ("MAX_TOKENS", "max_tokens"),
-        ("Temperature", "temperature"),
         ("temprature", "temperature"),
         ("top-p", "top_p"),
-        ("logprob", "logprobs"),
-        ("presense_penalty", "presence_penalty"),
         ("seeds", "seed"),
-        ("topp", "top_p"),
-        ("tempearture", "temperature"),
-        ("presens_penalty", "presence_penalty"),
-        ("Reasoning-Format", "reasoning_format"),
     ],
 )
 def test_misspelt_options_are_refused(name: str, meant: str) -> None:
@@ -95,21 +79,9 @@ def test_misspelt_options_are_refused(name: str, meant: str) -> None:
 
 
 def test_options_that_only_some_endpoint_knows_are_let_through() -> None:
-    refuse_settings(
-        Precise(), ["top_k", "min_tokens", "chat_template_kwargs", "dry_multiplier", "cfg_scale", "num_predict"]
-    )
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("reasoning_format", "repetition_penalty_range", "typical", "typ_p", "rep_pen_range", "min_length", "temp"),
-        # Of no endpoint that is known here: longer than a known one, or short.
-        *("repetition_penalty_window", "logprobs_mode", "reasoning_details", "top_probs", "sampler_top", "step"),
-    ],
-)
-def test_names_that_only_begin_like_a_known_one_are_no_misspellings(name: str) -> None:
-    refuse_settings(Precise(), [name])
+    """Also such that only begin like a known one."""
+    names = ["top_k", "min_tokens", "chat_template_kwargs", "dry_multiplier", "cfg_scale", "num_predict"]
+    refuse_settings(Precise(), [*names, "repetition_penalty_range", "typ_p", "min_length", "temp", "top_probs", "step"])
 
 
 def test_graders_and_makers_of_banks_refuse_them() -> None:

@@ -39,7 +39,7 @@ def details(entry: ItemGradeSet) -> dict[str, Any]:
     return entry.details or {}
 
 
-@pytest.mark.parametrize("shows", ["reasoning_content", "reasoning", "think", ""])
+@pytest.mark.parametrize("shows", ["reasoning_content", "think", ""])
 def test_a_model_that_thinks_is_graded_with_the_defaults(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], shows: str
 ) -> None:
@@ -123,13 +123,6 @@ def test_a_reply_that_is_cut_in_a_batch_is_asked_for_once_more(tmp_path: Path) -
     assert not state.exists()
 
 
-def test_what_was_read_of_a_cut_reply_stays_where_the_longer_one_never_comes(tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    with model(tmp_path, *RULES, thoughts=150, most_tokens=100) as server:
-        assert main([*inputs(tmp_path), *endpoint(server, thinking_tokens=0), "-o", str(out)]) == 1
-    assert set((sets(out)["p0"].item_status or {}).values()) == {"truncated"}
-
-
 def test_room_to_think_fits_what_the_endpoint_takes(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     with model(tmp_path, *RULES, thoughts=500, context=1500) as server:
@@ -152,13 +145,3 @@ def test_an_option_that_is_null_is_left_out(tmp_path: Path, capsys: pytest.Captu
         assert main([*command[:-1], str(tmp_path / "no.jsonl"), "--option", "temperature=0.5"]) == 2
     assert grades(out) == EXPECTED
     assert sets(out)["p0"].llm_options["temperature"] is None
-
-
-def test_a_bank_is_made_by_a_model_that_thinks(tmp_path: Path) -> None:
-    queries, out = tmp_path / "queries.jsonl", tmp_path / "bank.jsonl"
-    queries.write_text('{"query_id": "q1", "text": "leap years"}\n')
-    questions = json.dumps({"questions": ["What is a leap year?", "How long is it?"]})
-    with model(tmp_path, says(questions, "leap years"), thoughts=700, renamed=1) as server:
-        command = ["generate", str(queries), *endpoint(server, "warm"), "-o", str(out)]
-        assert main([*command, "--max-tokens", "100"]) == 0
-    assert "What is a leap year?" in out.read_text()

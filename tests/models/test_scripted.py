@@ -77,14 +77,9 @@ def test_messages_with_several_replies_have_none(tmp_path: Path) -> None:
     ("line", "expected"),
     [
         ('{"contains": "a"}', "reply"),
-        ("[1]", "expected an object"),
-        ("{", "JSON"),
         ('{"reply": 5}', "reply: .*a text"),
-        ('{"reply": "5", "contains": [1]}', "contains.*a text"),
         ('{"reply": "5", "matches": "("}', "regular expression"),
-        ('{"reply": "5", "matches": "[[5]]"}', "possible nested set"),
         ('{"reply": "5", "status": "fine"}', "status: .*one of ok"),
-        ('{"reply": "5", "replicate": "1"}', "replicate: .*whole number"),
         ('{"reply": "5", "contain": "x"}', "unknown field `contain`"),
     ],
 )

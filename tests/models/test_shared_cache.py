@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.replies import ReplyCache, Taken
+from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import Job, LocalRunner
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, write_graded
 from rubric_measures.types.entities import RubricItem, TestBank
@@ -177,32 +176,6 @@ def test_calls_that_a_living_process_makes_are_waited_for(tmp_path: Path) -> Non
         other.put(ask("a"), Reply("theirs"), owner="elsewhere:1:a")
         assert dict(results) == {"a": "theirs", "b": "b"}
     assert [request.messages[0].content for request in backend.seen] == ["c", "b"]
-
-
-@pytest.mark.parametrize(("seconds", "calls", "most"), [(0.0, 1000, 256), (0.004, 130, 64)])
-def test_calls_that_are_answered_at_once_are_taken_more_at_a_time(
-    tmp_path: Path, seconds: float, calls: int, most: int
-) -> None:
-    taken = []
-
-    class Watched(ReplyCache):
-        def ask(
-            self, owner: str, wanted: Sequence[Request], is_sent: bool, may: Callable[[Request], bool] | None = None
-        ) -> Taken:
-            taken.append(len(wanted))
-            return super().ask(owner, wanted, is_sent, may)
-
-    def answer(request: Request) -> str:
-        time.sleep(seconds)
-        return request.messages[0].content
-
-    texts = [f"a{number}" for number in range(calls)]
-    with Watched(tmp_path / "c.sqlite") as cache:
-        results = dict(LocalRunner(FunctionBackend(answer), cache).run((text, once(text)) for text in texts))
-    assert results == {text: text for text in texts}
-    # Slow calls are left to other runs over the cache, which may be idle.
-    assert sum(taken) == calls
-    assert (taken[0], max(taken)) == (64, most)
 
 
 def test_limits_hold_over_all_runs_of_a_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

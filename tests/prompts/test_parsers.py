@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.prompts.parsers import (
     Reading,
     is_unanswerable,
@@ -22,7 +21,6 @@ from rubric_measures.prompts.parsers import (
     parse_list,
     parse_rating,
     parse_reply,
-    parse_text,
     parse_verdict,
     parse_yes_no,
 )
@@ -35,66 +33,41 @@ RATINGS: list[tuple[str, int | None]] = [
     ("4", 4),
     ("0", 0),
     (" 5 \n", 5),
-    ("4.", 4),
-    ("4.0", 4),
     ("**4**", 4),
-    ("'4'", 4),
     ("(4)", 4),
     ("[[4]]", 4),
-    ("- 4", 4),
     ("４", 4),
-    ("four", 4),
-    ("\\boxed{3}", 3),
-    ("<rating>4</rating>", 4),
     # with a word, or on a scale
-    ("4/5", 4),
     ("Rating: 4", 4),
     ("Rating: 4/5", 4),
-    ("**Rating:** 3", 3),
     ("rating: **5**", 5),
     ("Rating (0-5): 4", 4),
-    ("Rating: four", 4),
     ("final_rating = 2", 2),
-    ("Grade=2", 2),
-    ("Answer: 4", 4),
-    ("Rating - 4", 4),
-    ("The rating would be 0.", 0),
     ("Score 4 (mostly relevant)", 4),
     ("Score: 4 out of 5 because it lacks details", 4),
     ("I'd give it a 4 out of 5", 4),
     ("I would rate this passage: 4", 4),
     ("On a scale of 0 to 5, I would rate this a 3.", 3),
     ("I would rate it 3 rather than 4.", 3),
-    ("I choose option 3.", 3),
     # the scale's own wording
     ("4: The answer is mostly relevant and complete but may have minor gaps or inaccuracies.", 4),
-    ("- 4: The answer is mostly relevant", 4),
     ("4 (mostly)", 4),
-    ("4 - mostly relevant", 4),
     # JSON
     ('{"rating": 4}', 4),
     ('```json\n{"score": "3"}\n```', 3),
     ('{"score": 2, "why": "a rating: 5 needs more"}', 2),
     # the last verdict counts
-    ("Rating: 2\nOn reflection, rating: 3.", 3),
-    ("I'd rate it 3. Actually, 4.", 4),
-    ("Rating: 4. Actually, 2 topics are missing.", 4),
     ("Rating: 4. However, 2 of the claims are missing.", 4),
     ("Relevance: 3\nCompleteness: 2\nFinal: 4", 4),
     ("Rating: 3 -> 4", None),
     ("It covers most aspects.\n\n4", 4),
     ("The passage was written in 1999, so I rate it 2 out of 5.", 2),
-    ("Step 1: read. Step 2: compare. Rating: 1", 1),
     ("Rating: 4\n\nExplanation: As of 2023 there are 3 topics, 2 of which are covered.", 4),
     ("It mentions 3 of the 5 layers. Final rating: 2", 2),
     ("It would be a 5 if it named the year. Rating: 3", 3),
     ("Rating: 3. A score of 4 would require more detail.", 3),
     ("I rate it 3. I did not give it a 4 because the year is missing.", 3),
     ("Score: 2. It does not deserve a score of 5.", 2),
-    ("It doesn't mention the year\nRating: 4", 4),
-    ("The context covers most points. Therefore, 4.", 4),
-    ("4️⃣", 4),
-    ("Rating:\n\n**4** / 5", 4),
     # thoughts of reasoning models
     ("<think>Maybe 5? Rating: 5</think>\n\n2", 2),
     ("the passage … rating: 5 </think> 3", 3),
@@ -103,34 +76,19 @@ RATINGS: list[tuple[str, int | None]] = [
     ("", None),
     ("The epidermis", None),
     ("As of 2023, the report covers 3 topics.", None),
-    ("3 topics are covered", None),
     ("3 out of 5 topics are covered", None),
     ("2023", None),
     ("4 years", None),
     ("1,600% increase", None),
     ("The overall 5-year survival rate is about 8%.", None),
-    ("The answer is 4.", 4),
-    ("50%", None),
-    ("$4", None),
-    ("3rd", None),
     ("4/5/2023", None),
-    ("gets 5 goals", None),
-    ("I give 3 examples", None),
-    ("1. The heart pumps.", None),
     ("1. The heart pumps blood.\n2. The lungs breathe.\n3. The skin covers.", None),
     ("5: Highly\n4: Mostly\n3: Partially", None),
     ("Rating: N/A", None),
     # not on the scale
     ("7", None),
-    ("6/5", None),
-    ("-1", None),
     ("-4", None),
-    ("4.5", None),
-    ("7/10", None),
-    ("Rating: 8/10", None),
     ("Rating: 4\nFinal rating: 9", None),
-    ("3-4", None),
-    ("Rating: 3-4", None),
     ("between 3 and 4", None),
 ]
 
@@ -147,261 +105,90 @@ JUDGED: list[tuple[str, int | None]] = [
     # a labelled verdict, whatever scores of other things are mentioned behind it
     ("Rating: 0. The movie got a rating of 4 out of 5.", 0),
     ("0\n\nThe passage says the movie got a rating of 4 out of 5.", 0),
-    ("Rating: 0\nReason: The passage only says the hotel has a score of 4.", 0),
-    ("0: The passage only gives a score of 3 for the other team.", 0),
-    ("1 - The text only mentions that the grade is 5.", 1),
-    ("The context says 'score: 3'. Rating: 1", 1),
-    ("Rating: 2/5. Human rating: 4/5", 2),
-    ("Rating: 4\nCoverage: 3/5", 4),
     ("Rating: 3\nConfidence: 5", 3),
-    ("Question 3: Rating 4", 4),
-    ("Rating: 2 [1]", 2),
-    ("### Rating\n3", 3),
-    ("<answer>3</answer>", 3),
     ('{"relevance": 3, "final rating": 2}', 2),
     # scores of other things only
     ("The hotel has a score of 4.", None),
-    ("The survival rate is 4.", None),
-    ("It is about grade 5.", None),
-    ("The score was 3 to 1.", None),
     ("Relevance: 3\nCompleteness: 2", None),
-    ("Relevance: 3", 3),
     # the scale, and where it ends
     ("Rating: 2 (max score: 5)", 2),
-    ("score 2 (maximum score is 5)", 2),
     ("My rating: 2. The maximum rating is 5.", 2),
-    ("The maximum rating is 5. My rating: 2", 2),
-    ("Grade: 2\nMaximum: 5", 2),
-    ("Lowest rating: 0. Highest rating: 5. My rating: 3", 3),
     ("Rating: 3 (scale: 5 = best)", 3),
-    ("Rating: 3 [5 is best]", 3),
-    ("Score 3 (1 being lowest)", 3),
-    ("[0-5]: 3", 3),
-    ("On a scale of 0-5: 3", 3),
     ("Rating: 0-5", None),
-    ("Maximum: 5", None),
-    ("The maximum score is 5.", None),
     ("On a scale of 1 to 10, I would rate this a 4.", None),
-    ("Rating (1-10): 4", None),
-    ("The Richter scale goes from 1 to 10. Rating: 4", 4),
     ("5\n4\n3\n2\n1\n0", None),
-    ("0, 1, 2, 3, 4, 5", None),
     # numbers that count or name things
     ("4\nThe passage mentions option 2.", 4),
     ("The passage mentions option 2.", None),
-    ("The passage is about level 3.", None),
-    ("Rating: 2. Overall 4 points are covered", 2),
-    ("4 points are covered", None),
-    ("Rating: 2. Covers 2 of 5 points.", 2),
     ("Rating: 4. 2 out of 5 facts missing.", 4),
-    ("It covers 3/5 of the facts", None),
-    ("Hence 3 gaps", None),
-    ("Step 3.", None),
-    ("Page 4", None),
     # a rating, and a numbered list of reasons
     ("4\n\nExplanation:\n1. It mentions a.\n2. It mentions b.", 4),
-    ("**4**\n\n**Reasons:**\n1. It mentions a.\n2. It lacks b.\n3. It lacks c.", 4),
     ("4: The answer is mostly relevant\n\n1. It mentions a.\n2. It lacks b.", 4),
-    ("0: The answer is not relevant\n\n1. It lacks a.\n2. It lacks b.", 0),
-    ("4 - because it is mostly covered\n\n1) a\n2) b", 4),
-    ("4\n\n1. It mentions a.", 4),
     ("1\n\n1. It mentions a.\n2. It lacks b.", 1),
-    ("(4)\n\n1. a\n   1. b\n   2. c\n2. d", 4),
-    ("The passage mentions two things:\n1. a\n2. b\n\nI'd say: 4", 4),
     ("The passage mentions two things:\n1. a\n2. b\n\n4", 4),
-    ("Rating: 4\n\n1. a\n2. b", 4),
     ("3\n4\n\n1. a\n2. b", None),
-    ("1\n2. b\n3. c", None),
-    ("1. The answer is here\n2. The answer is there", None),
     ("0. Not relevant\n1. Minimally relevant\n2. Partially relevant", None),
-    ("0. The answer is not relevant\n1. The answer is minimally relevant\n2. The answer is partially relevant", None),
-    ("2. Fully\n1. Partially", None),
     # A number above an entry that does not count from 1 may be a rating, or an entry that goes on with the next one.
     ("4\n\n3. The passage names the year", None),
-    ("4\n3. The answer is partially relevant", None),
-    ("4\n\n5. The passage names the year", None),
-    ("4\n\n2. a\n3. b", None),
-    ("Rating: 4\n\n3. The passage names the year", 4),
     # Conditions, before the number and after it
     ("I'd give it a 2. With more detail it would be a 4.", 2),
-    ("I'd give it a 2. It would be a 4, with further detail.", 2),
-    ("I'd give it a 2. Unless it is outdated, it would be a 4.", 2),
-    ("I'd give it a 2. I would give it a 4, unless it is outdated.", 2),
     ("I'd give it a 2. I would give it a 4 only if it named the year.", 2),
-    ("I'd give it a 2. I would give it a 5 had it named the year.", 2),
     ("5. Highly\n4. Mostly\n3. Partially\n2. Somewhat\n1. Minimally\n0. Not", None),
-    ("1. 4\n2. 3\n3. 5", None),
     # other labels, and what servers leave of the end of a reply
     ("Rate: 4", 4),
-    ("Interest rate: 4", None),
     ("4</s>", 4),
-    ("4<|eot_id|>", 4),
-    ("4 <|im_end|>\n", 4),
-    ("4<end_of_turn></s>", 4),
     ("4<｜end▁of▁sentence｜>", 4),
-    ("</s>", None),
     # what follows the end of a turn is another one, and what opens it is no word
     ("4<|endoftext|>Question: what? 2", 4),
     ("4<|im_end|>\n<|im_start|>assistant\nRating: 2", 4),
-    ("Rating: 4<end_of_turn>\n<start_of_turn>user\nRating: 2", 4),
     ("<s> 4", 4),
-    ("<pad> 4</s>", 4),
-    ("[INST] 4 [/INST]", 4),
-    ("<|assistant|>4", 4),
     ("<|im_start|>assistant\n4<|im_end|>", 4),
-    ("<|im_end|>", None),
     # lists in other forms below a bare rating
     ("4\n\n[1] It names A.\n[2] It lacks B.", 4),
-    ("4\n\n(1) A\n(2) B", 4),
-    ("4\n\n1: A\n2: B", 4),
-    ("4\n1 - A\n2 - B", 4),
-    ("4\n[3] A\n[4] B", None),
     ("0: Not\n1: Hardly\n2: Partially", None),
-    ("0 - Not\n1 - Hardly\n2 - Partially\n\n2", 2),
     # other forms of a label and of the scale
     ("Rating => 3", 3),
     ("## Final Rating: 3 ##", 3),
-    ("Rating: 4.0/5.0", 4),
-    ("Rating: 4/10.0", None),
     ("On a scale of 0 (not relevant) to 5 (highly relevant): 2", 2),
-    ("On a scale of 1 (worst) to 10 (best): 2", None),
     # ratings of other things
-    ("The film has a rating of 4.", None),
     ("The passage says the film has a rating of 4.", None),
-    ("The passage states that the hotel's score is 4 out of 5.", None),
     ("According to the passage, Apgar score: 4", None),
-    ("It is rated 4 on the Mohs scale.", None),
     ("The passage states the year, so it gets a rating of 4.", 4),
-    ("The passage says that Titanic has a score of 4.", None),
-    ("The text reports that the average student scored 4 out of 5.", None),
-    ("According to the passage the film has a rating of 4.", None),
-    ("The passage says the hotel on the corner has a rating of 4.", None),
-    ("The passage states that a review gave it a 4 out of 5.", None),
-    ("The passage reports an average rating of 4 out of 5 stars.", None),
-    ('The text states: "The film has a rating of 4."', None),
     # what the passage says, and behind it the rating
-    ("This passage states the fact and receives a rating of 4.", 4),
-    ("The passage states the fact (rating: 5)", 5),
     ("The passage states the cause but not the effect so it gets a 3.", 3),
     # a lone rating under the heading of an aspect
     ("### Coverage\n\n3", 3),
     # Prose tells the whole, so an aspect that says something else is not the rating.
     ("**Relevance**\n5\n\n**Coverage**\n5\n\nOverall, the passage gets a 3 out of 5.", 3),
-    ("Accuracy\n5\nThe answer is correct but incomplete, so it is rated 3.", None),
-    ("Clarity: 5\n\nThe passage gets a 3 out of 5.", None),
     ("Relevance: 3\n\nThe passage gets a 3 out of 5.", 3),
     ("Relevance\n4", 4),
-    ("Quality\n4", 4),
-    ("**Level**\n3", 3),
-    ("Relevance\n4\nCoverage\n4", 4),
     ("Relevance\n4\nCoverage\n3", None),
     ("Relevance\n4\nCoverage\n3\nOverall\n2", 2),
-    ("Relevance\n4\n\nRating: 3", 3),
     ("I considered a rating of 4, but", None),
     ("I considered a rating of 4, but it lacks the year. I give it a 3.", 3),
-    ("I considered the passage and would rate it 4.", 4),
     # revisions
     ("I would give it a 4. Actually 2.", 2),
-    ("I would give it a 4. Actually, make that a 2.", 2),
     ("I'd rate it 4, but considering the gaps I'd lower it to 3.", 3),
-    ("Rating: 5. But since it lacks detail, I change it to 3.", 3),
-    ("Score: 4. Updated to 2.", 2),
-    ("Rating: 4\n\nEdit: 3", 3),
     ("Rating: 5\n\nRevised rating: 3", 3),
-    ("I was going to give it a 5, but I give it a 3.", 3),
-    ("Rating: 2. The price was raised to 5.", 2),
-    ("No. 4", None),
     # what the rating would be
     ("If it had mentioned X, the rating would be 5. As it does not, the rating is 2.", 2),
     ("The rating is 2. If it had mentioned X, the rating would be 5.", 2),
-    ("Rating: 2\n\nTo get a rating of 5 it must name the year.", 2),
-    ("Rating: 3. With more detail I would give it a 5.", 3),
     # bounds, and what is half a number
     ("≥4", None),
-    (">3", None),
-    ("~4", None),
-    ("Rating: <3", None),
-    ("Rating: at least 3", None),
     ("Rating: 4+", None),
-    ("Rating: 4-", None),
-    ("Rating: 3,5", None),
     ("2 or 3", None),
-    ("Rating: 4 - 1 = 3", None),
     # thoughts in other forms
     ("<thought>Rating: 2</thought>4", 4),
-    ("<thought>Rating: 2", None),
     ("[THINK]Rating: 2[/THINK]4", 4),
-    ("<seed:think>Rating: 2</seed:think>4", 4),
     ("analysisIt is partly covered. I would rate it 3.assistantfinal4", 4),
-    ("analysisIt is partly covered. I would rate it 3.", None),
     ("<|channel|>analysis<|message|>Rating: 2<|end|><|start|>assistant<|channel|>final<|message|>4<|return|>", 4),
-    ("<|channel|>analysis<|message|>Rating: 2", None),
     ("Thinking... Rating: 2 ...done thinking.\n4", 4),
-    ("Analysis: it covers all. Rating: 3", 3),
 ]
 
 
 @pytest.mark.parametrize(("reply", "value"), JUDGED)
 def test_ratings_as_a_person_reads_them(reply: str, value: int | None) -> None:
     assert parse_rating(reply).value == value
-
-
-# Forms that none of the 26,000 real replies shows that were read one by one: read rightly or not at all.
-RARE: list[tuple[str, int]] = [
-    ("It's a 4.", 4),
-    ("4 stars", 4),
-    ("5 The answer is highly relevant, complete, and accurate.", 5),
-    ("1. The answer is minimally relevant or complete.", 1),
-    ("Rating: 4. However, upon reflection, 2.", 2),
-    ("Option 3: partially relevant", 3),
-    ("4. The passage explains the final answer is 2.", 4),
-    ("The passage, rated 4 on Amazon, is off topic. 0", 0),
-    ("Rating for question 3: 4", 4),
-    ("Rating: 3 Explanation: it covers 4 facts.", 3),
-    ("The rating is 3 - 5 being best", 3),
-    ("3, on a scale where 5 is the best", 3),
-    ("0-5: 3", 3),
-    ("Rating from 0 to 5: 3", 3),
-    ("Score out of 5: 3", 3),
-    ("I give it the highest possible rating of 5.", 5),
-    ("I'd give it the lowest rating of 0.", 0),
-    ("5\n4\n3\n2\n1\n0\n\nRating: 3", 3),
-    ("4. The answer is mostly relevant\n\n1. It mentions a.\n2. It lacks b.", 4),
-    ("4\n\n4. The passage names the year", 4),
-    ("The passage is off topic. 0</s>", 0),
-    ("<s>Rating: 4</s> Rating: 3", 3),
-    ("I would rate it 4 on the Likert scale.", 4),
-    ("The answer has a score of 4.", 4),
-    ("The article has a rating of 4.", 4),
-    ("The passage only states X and deserves a 2 out of 5.", 2),
-    ("It states the key fact in detail and gets a 5.", 5),
-    ("The answer states X and is rated 4 out of 5.", 4),
-    ("The passage states the cause is smoking 5/5", 5),
-    ("The passage states X - 4 out of 5.", 4),
-    ("Since the passage states the answer explicitly the score is 5.", 5),
-    ("The passage states that the film has won a prize and deserves a 2.", 2),
-    ("The passage says Y which merits a rating of 2", 2),
-    ("The context reports all facts: 5/5", 5),
-    ("According to the text the answer is complete: 5/5", 5),
-    ("According to the passage X is Y which makes it a 4 out of 5", 4),
-    ("The second passage has a rating of 3.", 3),
-    ("The relevant passage has a score of 4.", 4),
-    ("I was going to give 4, but it's a 3.", 3),
-    ("Rating: 4\nNo wait. 3", 3),
-    ("My rating is 4... no, 3.", 3),
-    ("Rating: 5. Let me reconsider. 3", 3),
-    ("Rating: 4. Hmm, on reflection, it's a 2.", 2),
-    ("Initially 4, but after review: 2", 2),
-    ("It would be 5 if it had more details, so 4.", 4),
-    ("If I had to choose, I would give it a 3.", 3),
-    ("It's not a 5; it's a 3.", 3),
-    ("4. The relevance score is 5 but the coverage score is 3.", 4),
-]
-
-
-@pytest.mark.parametrize(("reply", "value"), RARE)
-def test_forms_that_no_real_reply_shows_are_never_another_number(reply: str, value: int) -> None:
-    assert parse_rating(reply).value in (value, None)
 
 
 ASIDES = (
@@ -431,11 +218,6 @@ def test_no_aside_changes_a_stated_rating(
     before: list[str], stated: str, grade: int, after: list[str], join: str
 ) -> None:
     assert parse_rating(join.join([*before, stated.format(grade), *after])).value == grade
-
-
-@given(st.lists(st.sampled_from(ASIDES), max_size=4), st.sampled_from([" ", "\n"]))
-def test_asides_alone_are_no_rating(asides: list[str], join: str) -> None:
-    assert parse_rating(join.join(asides)).value is None
 
 
 @given(st.sampled_from(STATED), st.integers(0, 5), st.integers(0, 5))
@@ -508,31 +290,6 @@ def test_sub_scores_alone_are_a_rating_where_they_agree(first: str, second: str)
     assert parse_rating(first.format(4)).value == parse_rating(second.format(4)).value == 4
 
 
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-                ("4: The answer is mostly relevant and complete. Coverage score: 3.", 4),
-        ("My rating is 4. The relevance score is 5 but the coverage score is 3.", 4),
-        ("Overall: 4, relevance: 5, coverage: 3", 4), ("Relevance: 5, coverage: 3, overall: 4", 4),
-        ("Relevance score: 5 | Coverage score: 3 | Overall score: 4", 4), ("Relevance: 5 | Rating: 4", 4),
-        ("The relevance score is 5 but the coverage score is 3.", None),
-        ("Relevance score: 5, coverage score: 3", None), ("Depth score: 5, total: 4", 4),
-        ("Relevance: 5, coverage: 3, total: 8", None),
-        # a sub-score may be the last word, but not beside another one
-        ("Relevance score: 4\nRevised relevance score: 3", 3), ("I would rate it 3. Final relevance score: 3", 3),
-        ("Rating: 4\nFinal relevance score: 3", None), ("Rating: 4. I would rate the coverage 3.", 4),
-        ("Final relevance score: 5\nFinal coverage score: 3\nFinal rating: 4", 4),
-        ("Final relevance score: 5\nFinal coverage score: 3", None),
-        ("Relevance score: 3\nConfidence score: 5", 3),
-        ('{"relevance": 5, "coverage": 3}', None), ('{"relevance": 4, "coverage": 4}', 4),
-        ('{"relevance_score": 5, "overall_score": 4}', 4), ('{"relevance_score": 5, "coverage_score": 3}', None),
-        ('{"overall": "4", "relevance": 5}', 4), ('{"relevance": 3, "why": "clear", "accuracy": null}', 3),
-    ],
-)  # fmt: skip
-def test_sub_scores_in_other_words(reply: str, value: int | None) -> None:
-    assert parse_rating(reply).value == value
-
-
 def test_real_sentences_hold_no_verdict() -> None:
     path = SHARED / "rag26dev" / "rag25-dev-nuggets.jsonl.gz"
     if not path.exists():
@@ -588,11 +345,6 @@ def test_every_published_rating_of_the_workbench_is_read_again() -> None:
                     assert ours in (None, published[item_id]) or published[item_id] == 0
                     compared += 1
     assert compared == 1344
-
-
-def test_an_unknown_parser_is_an_error() -> None:
-    with pytest.raises(InputError, match="unknown parser"):
-        parse_reply("4", Reading("stars"))
 
 
 @pytest.mark.parametrize(
@@ -673,36 +425,6 @@ LABELS = ("Not relevant", "Somewhat relevant", "Very relevant")
 )  # fmt: skip
 def test_labels_in_prose(reply: str, value: int | None) -> None:
     assert parse_label(reply, LABELS, (0, 2)).value == value
-
-
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-        ("- Not relevant: none\n- Somewhat relevant: some\n- Very relevant: all\n\nIt is somewhat relevant.", 1),
-        ("0: Not relevant - none\n1: Somewhat relevant - some\n2: Very relevant - all\nIt is somewhat relevant", 1),
-        ("**Very relevant**: all\n**Somewhat relevant**: some\n**Not relevant**: none\n\nIt is somewhat relevant.", 1),
-        ("Somewhat relevant\n\nNot relevant: none\nSomewhat relevant: some\nVery relevant: all", 1),
-        ("Is it not relevant, somewhat relevant or very relevant? It is somewhat relevant.", 1),
-        ("First I thought: Very relevant. But it is not relevant.", 0),
-        ("Initially: very relevant. On reflection it is only somewhat relevant.", 1),
-        ("It isn’t very relevant, it is somewhat relevant", 1),
-        ("not relevant? No: very relevant", 2),
-    ],
-)
-def test_labels_that_no_real_reply_states_so_are_never_another_one(reply: str, value: int) -> None:
-    assert parse_label(reply, LABELS, (0, 2)).value in (value, None)
-
-
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-        ("Yes. It says little, so the answer is no.", 0),
-        ("Yes. It says little. No, on reflection.", 0),
-        ('The passage says: "Yes." No', 0),
-    ],
-)
-def test_a_yes_or_no_that_no_real_reply_states_so_is_never_the_other(reply: str, value: int) -> None:
-    assert parse_yes_no(reply).value in (value, None)
 
 
 def test_labels_that_begin_with_not() -> None:
@@ -886,48 +608,13 @@ def test_verdicts(reply: str, value: str | None) -> None:
     assert parse_verdict(reply).value == value
 
 
-def test_free_text() -> None:
-    assert parse_text(" <think>x</think> the epidermis \n") == Parsed("the epidermis")
-    assert parse_text("<think>x").value is None
-
-
 PIECES = st.lists(
     st.sampled_from(
-        [
-            "Rating",
-            ": ",
-            "4",
-            "5",
-            "/5",
-            " out of ",
-            "-",
-            "7",
-            "[",
-            "]",
-            "{",
-            "}",
-            '"',
-            "'",
-            ",",
-            "\n",
-            "yes",
-            "no",
-            ".",
-            "support",
-            "[[A]]",
-            "<think>",
-            "</think>",
-            " ",
-            "**",
-            "The answer",
-            "\\",
-            "1e999",
-            "²",
-            "½",
-        ]
+        ["Rating", ": ", "4", "5", "/5", " out of ", "-", "[", "]", "{", "}", '"', "'", ",", "\n", "yes", "no", ".",
+         "support", "[[A]]", "<think>", "</think>", " ", "**", "The answer", "\\", "1e999", "²", "½"]
     ),
     max_size=30,
-).map("".join)
+).map("".join)  # fmt: skip
 
 
 @given(st.one_of(st.text(max_size=300), PIECES))

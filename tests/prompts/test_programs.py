@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
 import pytest
 
@@ -76,30 +75,6 @@ def test_every_program_prompt_has_its_digest_and_the_rest_of_the_paper_s() -> No
         )  # fmt: skip
         assert prompt.hash != paper.hash
         assert prompt.citation != paper.citation
-
-
-# NAME@PROGRAM -> what its text says that the paper's does not.
-FACTS = {
-    "Thomas@workbench": "Given a query and a passage, you must .*\n\nQuery: tea\nPassage: .*\nAnswer:\n",
-    "HELM@workbench": r"answer the que\n        ry\?.*\n\nQuery: tea\nPassage: .*\nAnswer:\n",
-    "Sun@workbench": '"No".\nQuery: tea\nPassage: .*\nAnswer:\n',
-    "Sun_few@workbench": "(?:.*Does the passage answer the query\\?\nAnswer: (?:Yes|No)\n\n){4}"
-    "Passage: Tea.*\nQuery: tea\n\nDoes the passage answer the query\\?\nAnswer:\n",
-    "FagB_few@workbench": "(?:.*Question: .* \nAnswer: (?:Yes|No) ?\n\n){4}Passage: Tea.*\nQuestion: tea\nAnswer:\n",
-    "NuggetSelfRatedPrompt@workbench": "at all.\n {8}\n Key fact: made of leaves\nContext: ",
-    "QuestionSelfRatedUnanswerablePromptWithChoices@workbench": " {8}- 5: The .*\n {8}\n Question: What",
-    "bank.question.dl@workbench": 'answered. \n     Generate 10 .*short.\nGive .*{ "questions": \\[question_text_1',
-    "bank.nugget.car@workbench": "made'.\n        Generate .*4 words.\nGive .*nugget_text_1, nugget_text2, ",
-    "nuggets.create@nuggetizer": r"process\).  Return only .*\n\nSearch Query",
-    "umbrela3@umbrela": "different categories:\n\n\n\nAssume that",
-}
-
-
-@pytest.mark.parametrize("name", list(FACTS))
-def test_what_a_program_says_otherwise(name: str) -> None:
-    ours = shown(name)[-1].content
-    assert re.search(FACTS[name], ours, re.DOTALL)
-    assert not re.search(FACTS[name], shown(name.partition("@")[0])[-1].content, re.DOTALL)
 
 
 def test_a_passage_cannot_forge_the_parts_of_a_prompt_that_is_one_system_message() -> None:

@@ -288,8 +288,3 @@ def test_a_reading_of_its_own_is_part_of_the_hash_and_others_keep_theirs(tmp_pat
 def test_a_reading_that_can_read_nothing_is_refused(tmp_path: Path, reading: str, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):
         load_prompt_file(own_prompt(tmp_path, reading))
-
-
-def test_only_parsers_of_one_grade_take_a_reading(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="json_field needs parser rating, yes_no, label or phrase"):
-        load_prompt_file(own_prompt(tmp_path, 'json_field = "a"', parser="text"))
