@@ -296,12 +296,11 @@ def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int]
     unread = [label for place, label in given if _read_back(label, parser, labels) != place]
     if not unread and (parser != "yes_no" or len(labels) == 2):
         return []
-    hint = {
-        "yes_no": 'its labels are "No" and "Yes"; parser label reads others',
-        "label_list": "labels are different, in small letters, with _ for blanks",
-        "label": "labels are different words",
-        "phrase": "labels are different words",
-    }[parser]
+    hint = "labels are different words"
+    if parser == "yes_no":
+        hint = 'its labels are "No" and "Yes"; parser label reads others'
+    elif parser == "label_list":
+        hint += ", in small letters, with _ for blanks"
     return [f"parser {parser} can never read {', '.join(map(repr, unread or labels))} as listed ({hint})"]
 
 

@@ -33,18 +33,14 @@ _HEADING = re.compile(
     r"^[#*_\s]*(?:(?:the|my|final|generated|list of)\s+)*(?:questions?|nuggets?|key facts?)\s*[*_]*\s*:?[*_]*[^\S\n]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_SENTENCE = re.compile(r".*\?|\S+(?:\s+\S+){2,}[.!]")
-_EXPLANATION = re.compile(r"\s*(?:[(–—:-]|[^\W\d_])[^?]*")
-_BOLD_START = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1(?!\w)(.*)\Z")
-_QUOTED_START = re.compile(r"[\"“]([^\"“”]+)[\"”](.*)\Z")
+_QUOTED = re.compile(r"[\"'“]([^\"“”]+?)[\"'”]?")
 # "**" of arithmetic and of programs stays, and so does "__init__".
 _EMPHASIS = (
     re.compile(r"(?<![\w*])\*\*(?=[^\s*])(.+?)(?<=[^\s*])\*\*(?![\w*])"),
     re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])"),
     re.compile(r"(?<![\w_])__(?=[^\s_])([^_]+ [^_]+)(?<=[^\s_])__(?![\w_])"),
 )
-_NAME = re.compile(r"(?:questions?|nuggets?|q|n)\s*\d*\s*:\s*(?=\S)", re.IGNORECASE)
-_REMARK = re.compile(r"(.*\?)\s*(?:\([^?()]*\)|[-–—:]\s[^?]*)\Z")
+_NAME = re.compile(r"\A(?:questions?|nuggets?|q|n)\s*\d*\s*:\s*(?=\S)", re.IGNORECASE)
 
 
 class _MarkedLine(NamedTuple):
@@ -60,7 +56,7 @@ def marked_texts(reply: str) -> list[str]:
 
     Where `Questions:` stands on a line of its own, those behind it count. Of numbered lines and bullets the numbered
     ones are the items, of lines of several depths the outer ones, unless they are headings (`Basics:`): then those
-    below them are. What explains an item behind it is left out, where emphasis, quotes or a bracket show where it ends.
+    below them are. What stands behind a question explains it, and is left out.
 
     >>> marked_texts("1. **What is a leap year?** The definition.\\n   - keep it short\\n2. Why do they exist?")
     ['What is a leap year?', 'Why do they exist?']
@@ -97,24 +93,13 @@ def _outer(lines: list[_MarkedLine], outer: list[_MarkedLine]) -> list[_MarkedLi
 
 
 def _item(text: str) -> str:
-    """The item in the text of a line."""
-    text = text.rstrip(", ")
-    if text[:1] == text[-1:] == "'":
-        text = text.strip("'")
-    for pattern in (_BOLD_START, _QUOTED_START):
-        if start := pattern.match(text):
-            first, rest = start.groups()[-2:]
-            # Behind a whole sentence stands what explains it; another question belongs to it, and so does what goes on.
-            explains = _EXPLANATION.fullmatch(rest) and not rest.strip()[0].islower() and _SENTENCE.fullmatch(first)
-            if not rest.strip(" .,*_") or explains:
-                text = first
-                break
+    """The item in the text of a line: without emphasis and quotes, and without what explains a question behind it."""
     for pattern in _EMPHASIS:
         text = pattern.sub(r"\1", text)
-    text = _NAME.sub("", text, count=1) if _NAME.match(text) else text
-    if remark := _REMARK.match(text):
-        text = remark[1]
-    return text.strip("* ")
+    question, mark, behind = text.rstrip(", ").rpartition("?")
+    text = question + mark or behind
+    quoted = _QUOTED.fullmatch(text)
+    return _NAME.sub("", quoted[1] if quoted else text, count=1).strip("* ")
 
 
 # Names of what is asked for, the surest first; a name is in small letters, with "_" for blanks and hyphens.

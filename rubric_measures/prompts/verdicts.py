@@ -145,8 +145,9 @@ def find_lists(text: str) -> tuple[list[tuple[str, ...]], bool]:
     """All flat lists of strings in a text, in order, and whether the last one was cut off by the end of the text."""
     found: list[tuple[str, ...]] = []
     try:
-        for _, entries in _scanned(text, "[", _flat_list):
-            found.append(tuple(map(str, entries)))
+        for _, value in _scanned(text, "[", _value_at):
+            if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+                found.append(tuple(map(str, value)))
     except _CutOffError:
         return found, True
     return found, False
@@ -160,12 +161,6 @@ def _scanned(text: str, opening: str, read: Callable[[str, int], tuple[Any, int]
         value, position = read(text, opened.start())
         if value is not None:
             yield opened.start(), value
-
-
-def _flat_list(text: str, start: int) -> tuple[list[Any] | None, int]:
-    entries, end = _scan_list(text, start) or (None, start + 1)
-    is_flat = entries is not None and all(isinstance(entry, str) for entry in entries)
-    return (entries, end) if is_flat else (None, start + 1)
 
 
 class Value(NamedTuple):

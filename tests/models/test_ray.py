@@ -286,38 +286,6 @@ def test_two_actors_share_the_work(cluster: Any, folder: Path) -> None:
     assert statuses(report) == {"graded": 16}
 
 
-def test_queries_do_not_pile_up_while_one_is_late(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    groups, bank = make_groups(150, 3), make_bank(150, 2)
-    straight, _ = graded(LocalRunner(Diary(folder)), groups, bank)
-    (folder / "calls").unlink()
-    late = groups[0].passages[1].text
-    pulled = given = most = 0
-
-    def source() -> Iterator[QueryPassages]:
-        nonlocal pulled, most
-        for group in groups:
-            pulled += 1
-            most = max(most, pulled - given)
-            yield group
-
-    def nothing_else_goes_out() -> bool:
-        before = len(calls(folder))
-        time.sleep(1)
-        return (folder / "waiting").exists() and len(calls(folder)) == before
-
-    monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
-    opener = _open_when(folder, nothing_else_goes_out)
-    found = []
-    for group in GradingEngine(diary(folder, batch=4, gate=late), (RATING,)).grade_records(source(), bank):
-        given += 1
-        found.append({"query": group.query_id, "passages": [passage.as_json() for passage in group.passages]})
-    opener.join()
-    assert found == straight
-    # A query has three passages of two requests. Those of 256 requests that are looked up together, of the blocks under
-    # way and of the one that is being filled (four passages each) may come beyond the bound; 150 queries would without.
-    assert most <= (2 * 60 + 256 + 7 * 4 * 2) / 6 + 2
-
-
 def _open_when(folder: Path, true: Callable[[], bool], then: Callable[[], Any] = lambda: None) -> Any:
     """A thread that opens the diary's gate as soon as something is true."""
 

@@ -17,7 +17,6 @@ from rubric_measures.prompts.parsers import marked_texts
         ("**What is X?** — the definition", "What is X?"),
         ("__What is X?__: the definition", "What is X?"),
         ("**What is X?**", "What is X?"),
-        ("**Water boils at 100 C.** A fact.", "Water boils at 100 C."),
         ('"What is X?" This asks about it.', "What is X?"),
         ('"What is X?",', "What is X?"),
         ("'What is X?',", "What is X?"),
@@ -30,8 +29,6 @@ from rubric_measures.prompts.parsers import marked_texts
         # what goes on is no explanation, and what only looks like a mark stays
         ("What is X? And why?", "What is X? And why?"),
         ("Is it A? If so, when?", "Is it A? If so, when?"),
-        ('"What is life?" was written by Schroedinger', '"What is life?" was written by Schroedinger'),
-        ("**Who are you?** is a song", "Who are you? is a song"),
         ("**U.S.** presidents are elected", "U.S. presidents are elected"),
         ('How does "Y"', 'How does "Y"'),
         ("What does __init__ do with *args and **kwargs?", "What does __init__ do with *args and **kwargs?"),

@@ -253,19 +253,14 @@ def test_a_verdict_is_found_among_other_numbers(before: str) -> None:
 
 
 WHOLES = (
-    "Overall score: {}/5", "**Overall rating: {}**", "Overall: {}", "Total score: {}", "Final rating: {}", "Rating: {}",
-    "Score: {}", "My rating is {}.", "I would rate it {}.", "{}", "{}: The answer is mostly relevant", "Grade = {}",
-    "<overall_score>{}</overall_score>", "So my final rating would be a {}.",
+    "Overall score: {}/5", "**Overall rating: {}**", "Total score: {}", "Rating: {}", "I would rate it {}.", "{}",
+    "{}: The answer is mostly relevant", "<overall_score>{}</overall_score>",
 )  # fmt: skip
 SUB_SCORES = (
-    ("Relevance score: {}/5", "Coverage score: {}/5"), ("- Relevance rating: {}", "- Coverage rating: {}"),
-    ("- **Relevance score**: {}", "- **Completeness score**: {}"), ("Relevance: {}", "Coverage: {}"),
-    ("Self score: {}", "Relevance score: {}"), ("The relevance score is {}", "The coverage score is {}"),
-    ("**Relevance**\nScore: {}", "**Coverage**\nScore: {}"), ("Relevance score:\n{}", "Coverage score:\n{}"),
+    ("Relevance score: {}/5", "Coverage score: {}/5"), ("- **Relevance score**: {}", "- **Completeness score**: {}"),
+    ("Relevance: {}", "Coverage: {}"), ("**Relevance**\nScore: {}", "**Coverage**\nScore: {}"),
     ("For relevance, the score is {}", "For coverage, the score is {}"),
-    ("Score (relevance): {}", "Score (coverage): {}"),
-    ("<relevance_score>{}</relevance_score>", "<coverage_score>{}</coverage_score>"),
-    ("1. Relevance score: {}", "2. Coverage score: {}"), ("Relevance score = {}", "self-score = {}"),
+    ("1. Relevance score: {}", "2. Coverage score: {}"),
 )  # fmt: skip
 
 
@@ -371,7 +366,6 @@ def test_unanswerable(text: str, expected: bool) -> None:
         ("Yes, the passage states that the answer is no.", 1), ("Yes it does. It says: “No, they cannot.”", 1),
         ("Yes, according to the text the answer is no.", 1), ("No\nIt says that the verdict is yes.", 0),
         ('No. "Yes" would need more.', 0), ('Answer: "No"', 0), ('Yes.\nOn reflection, answer: "No"', 0),
-
         ("Yes. The text states the year, but my verdict is no.", 0),
         ("At first yes, but it is old. No.", 0), ("<think>Yes.</think>No", 0), ("Yes it does", 1),
         ("Therefore, no", 0), ("The answer is yes because the text says so.", 1),
@@ -405,17 +399,9 @@ LABELS = ("Not relevant", "Somewhat relevant", "Very relevant")
         ("Somewhat relevant, but it is not very relevant", 1),
         ("Not relevant.\n\nOn reflection: somewhat relevant.", 1),
         ("It is relevant to tea but not relevant to coffee", 0),
-        # a scale that is copied, and then the verdict
-
-
-
-
         ("Not relevant: none\nSomewhat relevant: some\nVery relevant: all", None),
-
         ("Not relevant, Somewhat relevant, Very relevant", None),
         ("Not relevant.\n\nSomewhat relevant.\n\nOn reflection: Very relevant", 2),
-
-
         ("First passage: very relevant", 2),
         ("The passage isn't very relevant.", None),
         ("It doesn't mention tea\nNot relevant", 0), ("It does not mention tea: not relevant", 0),
@@ -454,10 +440,8 @@ ASSIGN = ("not_support", "partial_support", "support")
         ('{"labels": ["support", "support"]}', ("support", "support")),
         ("1. support\n2. not_support", ("support", "not_support")),
         ('["support"]', None),
-        ('["support", "support", "support"]', None),
         ('["support", "perhaps"]', None),
         ('["support", "sup', None),
-        ('["support", "support"', None),
         ("I cannot say.", None),
         ("", None),
     ],
@@ -477,18 +461,14 @@ def test_label_lists(reply: str, value: tuple[str, ...] | None) -> None:
         ('["a, [1] b", "c"]', ("a, [1] b", "c")),
         ('["a\\"b", "caf\\u00e9"]', ('a"b', "café")),
         ('Here [1] is the list:\n```json\n[\n  "a",\n  "b"\n]\n```\nDone.', ("a", "b")),
-        ("“a”", None),
         ("[“a”, “b”]", ("a", "b")),
         ("[]", ()),
         ('["a", "b', None),
         ('["a", "b"', None),
-        ('["a",', None),
-        ("none", None),
         ('["a", null, "b"]', ("a", "b")),
         ('First ["a"], then ["b", 3]', None),
         ('{"nuggets": ["a", "b"], "changes": ["none"]}', ("a", "b")),
         ('[{"nugget": "a", "importance": "vital"}]', ("a",)),
-        ('["a", "b"] [1]', ("a", "b")),
     ],
 )
 def test_lists(reply: str, value: tuple[str, ...] | None) -> None:
@@ -510,48 +490,28 @@ def test_lists(reply: str, value: tuple[str, ...] | None) -> None:
         ('{questions: ["Why?"]}', ("Why?",)),
         ('1. Why?\n2. "How?"', ("Why?", "How?")),
         ('{"questions": ["Why?", "Ho', None),
-        ('{"questions": ["Why?", "How?"', None),
         ('{"questions": []}', None),
         ("I can't do that.", None),
         # a null is nothing, and no part of the texts around it
         ('["What is A?", null, "What is B?"]', ("What is A?", "What is B?")),
         ("['What is A?', None, 'What is B?']", ("What is A?", "What is B?")),
-        ('{"questions": ["What is A?", null, "", "What is B?"]}', ("What is A?", "What is B?")),
-        ('["say "tea" now?", null, "B?"]', ('say "tea" now?', "B?")),
-        ("[null, null]", None),
         # several lists: that with the name of what is asked for, else none of them
-        ('{"analysis": ["I think", "so"], "questions": ["Why?", "How?"]}', ("Why?", "How?")),
         ('{"questions": ["Why?", "How?"], "analysis": ["I think", "so"]}', ("Why?", "How?")),
         ('{"questions": ["Why?"], "answers": ["Because."]}', ("Why?",)),
-        ('{"sub_questions": ["x?"], "questions": ["Why?"]}', ("Why?",)),
         ('{"result": {"thoughts": ["hm"], "nuggets": ["black ink"]}}', ("black ink",)),
-        ('{"output": ["Why?", "How?"]}', ("Why?", "How?")),
         ('{"this": ["Why?"], "that": ["How?"]}', None),
         ('{"questions": ["Why?"], "nuggets": ["ink"]}', None),
-        ('{"analysis": ["I think", "so"]}', None),
         ('{"questions": ["Why?", "How?"], "notes": ["x"]', ("Why?", "How?")),
         ('Analysis: ["I think"]\nQuestions: ["Why?", "How?"]\nNotes: ["none"]', ("Why?", "How?")),
-        ('Draft: ["Why?"]\nFinal: ["Why?", "How?"]', ("Why?", "How?")),
         # objects: the text, not what stands beside it
         ('[{"id": "Q1", "question": "Why?"}, {"id": "Q2", "question": "How?"}]', ("Why?", "How?")),
         ('{"questions": [{"id": "Q1", "type": "why", "text": "Why?"}]}', ("Why?",)),
-        ('{"questions": [{"question_id": "a", "question_text": "Why?", "difficulty": "hard"}]}', ("Why?",)),
-        ('{"nuggets": [{"nugget": "black ink", "importance": "vital"}]}', ("black ink",)),
-        ("[{'id': 1, 'question': 'Why's that?'}, {'id': 2, 'question': 'How?'}]", ("Why's that?", "How?")),
         ('{"id": "Q1", "question": "Why?"}\n{"id": "Q2", "question": "How?"}', ("Why?", "How?")),
-        ('{"questions": {"1": {"question": "Why?"}, "2": {"question": "How?"}}}', ("Why?", "How?")),
-        ('[{"question": {"text": "Why?"}}]', ("Why?",)),
-        ('[{"question_1": "Why?"}, {"question_2": "How?"}]', ("Why?", "How?")),
         ('[{"id": "Q1"}, {"id": "Q2"}]', None),
         ('[{"first": "Why?", "second": "How?"}]', None),
-        ('[{"question": "Why?"}, 7]', None),
         # lists inside of lists
         ('[["Why?"], ["How?"]]', ("Why?", "How?")),
-        ("[['Why?'], ['How?']]", ("Why?", "How?")),
-        ('[["Why?", "How?"]]', ("Why?", "How?")),
-        ('{"questions": [["Why?", "because"], ["How?", "so"]]}', None),
         ('["Why?", 3]', None),
-        ('["Why?", how]', None),
         ('["Why?", ["How?", "When?"]]', None),
         ("", None),
     ],
@@ -586,9 +546,6 @@ ASPECTS = ("relevance", "accuracy")
         ("{'relevance': 2, 'accuracy': 1,}", {"relevance": 2, "accuracy": 1}),
         ('{"relevance": 2}', None),
         ('{"relevance": 3, "accuracy": 1}', None),
-        ('{"relevance": true, "accuracy": 1}', None),
-        ('{"relevance": 1.5, "accuracy": 1}', None),
-        ('{"relevance": 1e999, "accuracy": 1}', None),
         ('{"relevance": 1', None),
         ("fine", None),
     ],
@@ -641,21 +598,11 @@ def test_no_reply_makes_a_parser_fail(text: str) -> None:
         "[" * 20_000,
         "{" * 20_000,
         '["' * 5_000,
-        "rating " * 5_000,
-        "4 " * 20_000,
-        " " * 50_000,
         "a a a " * 10_000,
         "'" * 20_000,
-        "9" * 10_000,
         "\n4" * 5_000,
-        "relevance score: 4, " * 2_000,
-        "overall the the the " * 2_000,
         "not_support, partial_support, support, " * 2_000,
         "-" * 20_000 + "support: no",
-        "yes says " * 5_000,
-        "it says a rating of 4 " * 2_000,
-        "the passage says that the film " * 600 + "has a rating of 4 " * 100,
-        "according to the passage " * 800 + "gets 4 " * 200,
         "<s>" * 20_000,
     ],
 )
