@@ -349,10 +349,7 @@ class ReplyCache:
     def _connected(self) -> sqlite3.Connection:
         path, is_uri = self.path, False
         if not self._read_only and path != ":memory:":
-            try:
-                Path(path).resolve().parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InputError(f"{path}: its folder cannot be made ({error.strerror})") from None
+            Path(path).resolve().parent.mkdir(parents=True, exist_ok=True)
         if self._read_only and not os.access(Path(path).resolve().parent, os.W_OK):
             # Even a reader makes a log beside the file. Where it cannot, nobody else writes there, or there is a log.
             log = Path(f"{path}-wal")

@@ -186,33 +186,6 @@ def _constraint(mode: str, labels: tuple[str, ...], explain: bool) -> dict[str, 
     return {}
 
 
-def reply_of(content: bytes | str, request: Request, secrets: tuple[str, ...] = ()) -> Reply | Trouble:
-    """Reads the body of a successful answer.
-
-    A refusal and a content filter give `refused`; a reply that was cut gives `truncated` with the text so far (empty
-    where a model still thought and had written nothing: it was paid for). What is no reply at all (garbage, an error
-    with status 200, no choices, no text) is trouble, and so is one that the endpoint broke off.
-    """
-    try:
-        body = parse_json(content, lenient=True)
-    except ValueError:
-        return Trouble("failure", "the endpoint's answer is not JSON")
-    if not isinstance(body, dict):
-        return Trouble("failure", "the endpoint's answer is not a JSON object")
-    choices = body.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        if body.get("error"):
-            return _trouble_in_body(body["error"], secrets)
-        return Trouble("failure", "the endpoint's answer has no choices")
-    return _reply_of_choice(choices[0], body, request)
-
-
-def _trouble_in_body(error: object, secrets: tuple[str, ...]) -> Trouble:
-    code = error.get("code") if isinstance(error, Mapping) else None
-    status = code if isinstance(code, int) and 400 <= code < 600 else 500
-    return trouble_of_status(status, {"error": error}, None, secrets)
-
-
 def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request: Request) -> Reply | Trouble:
     message = choice.get("message")
     fields: Mapping[str, Any] = message if isinstance(message, Mapping) else {}
@@ -332,16 +305,6 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else 0
 
 
-def trouble_of_status(status: int, body: object, wait: float | None, secrets: tuple[str, ...] = ()) -> Trouble:
-    """What an answer with an error status means; its body was parsed when it was JSON, `wait` is what it asked for."""
-    code, text = _said(body)
-    error = without_key(f"HTTP {status}: {text}" if text else f"HTTP {status}", secrets)
-    if status in (400, 422) and (advice := _advice(text)):
-        return Trouble("final", f"{error}; {advice}")
-    row = next(row for row in _TABLE["trouble"] if _fits(row, status, code, text))
-    return Trouble(row["kind"], error, wait, row.get("reply", "failed"), row.get("congestion", False))
-
-
 def _fits(row: Mapping[str, Any], status: int, code: str, text: str) -> bool:
     """Whether a row of the table says what an answer means."""
     if status not in row.get("status", (status,)) or status < row.get("from", 0):
@@ -400,18 +363,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def without_key(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """A message in one line, cut, without keys, and without what looks like one.
-
-    >>> without_key("Incorrect API key provided: sk-abc***wxyz.")
-    'Incorrect API key provided: ***'
-    """
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "***")
-    return _one_line(_KEY_LIKE.sub(lambda found: "//***@" if found.group().startswith("//") else "***", text))
-
-
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MESSAGE_LENGTH else f"{line[:_MESSAGE_LENGTH]}…"
@@ -440,12 +391,34 @@ class Endpoint:
         return request_body(self.on_wire(request), self.name, known or self.known)
 
     def reply_of(self, content: bytes | str, request: Request) -> Reply | Trouble:
-        """What a successful answer says."""
-        return reply_of(content, self.on_wire(request), self.secrets)
+        """Reads the body of a successful answer.
+
+        A refusal and a content filter give `refused`; a reply that was cut gives `truncated` with the text so far
+        (empty where a model still thought and had written nothing: it was paid for). What is no reply at all (garbage,
+        an error with status 200, no choices, no text) is trouble, and so is one that the endpoint broke off.
+        """
+        try:
+            body = parse_json(content, lenient=True)
+        except ValueError:
+            return Trouble("failure", "the endpoint's answer is not JSON")
+        if not isinstance(body, dict):
+            return Trouble("failure", "the endpoint's answer is not a JSON object")
+        choices = body.get("choices")
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            return _reply_of_choice(choices[0], body, self.on_wire(request))
+        if error := body.get("error"):
+            code = error.get("code") if isinstance(error, Mapping) else None
+            return self.trouble_of(code if isinstance(code, int) and 400 <= code < 600 else 500, body)
+        return Trouble("failure", "the endpoint's answer has no choices")
 
     def trouble_of(self, status: int, body: object, wait: float | None = None) -> Trouble:
-        """What an answer with an error status means."""
-        return trouble_of_status(status, body, wait, self.secrets)
+        """What an answer with an error status means; its body was parsed when it was JSON, `wait` is what it asked."""
+        code, text = _said(body)
+        error = self.shown(f"HTTP {status}: {text}" if text else f"HTTP {status}")
+        if status in (400, 422) and (advice := _advice(text)):
+            return Trouble("final", f"{error}; {advice}")
+        row = next(row for row in _TABLE["trouble"] if _fits(row, status, code, text))
+        return Trouble(row["kind"], error, wait, row.get("reply", "failed"), row.get("congestion", False))
 
     def learn(self, status: int, said: str, body: Mapping[str, Any]) -> bool:
         """Learns from an answer with an error status what the same call can be sent with; whether it can be.
@@ -467,8 +440,14 @@ class Endpoint:
         return False
 
     def shown(self, text: str) -> str:
-        """A message in one line, without keys."""
-        return without_key(text, self.secrets)
+        """A message in one line, cut, without keys, and without what looks like one.
+
+        >>> Endpoint("m", "http://host/v1").shown("Incorrect API key provided: sk-abc***wxyz.")
+        'Incorrect API key provided: ***'
+        """
+        for secret in filter(None, self.secrets):
+            text = text.replace(secret, "***")
+        return _one_line(_KEY_LIKE.sub(lambda found: "//***@" if found[0].startswith("//") else "***", text))
 
 
 def path_of(request: Request) -> str:

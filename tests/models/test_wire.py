@@ -10,20 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.wire import (
-    Endpoint,
-    Known,
-    Trouble,
-    reply_of,
-    request_body,
-    retry_after,
-    trouble_of_status,
-    without_key,
-)
+from rubric_measures.models.wire import Endpoint, Known, Trouble, request_body, retry_after
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
 
 MESSAGES = (Message("system", "You grade."), Message("user", "Rate it."))
+
+
+reply_of, trouble_of = Endpoint("m", "u").reply_of, Endpoint("m", "u").trouble_of
 
 
 def request(labels: tuple[str, ...] = (), replicate: int = 0, **options: object) -> Request:
@@ -245,11 +239,11 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
     ],
 )
 def test_kinds_of_trouble(status: int, error: dict[str, str], kind: str, of_reply: str) -> None:
-    found = trouble_of_status(status, {"error": error}, None)
+    found = trouble_of(status, {"error": error})
     assert (found.kind, found.status) == (kind, of_reply)
     # Some servers leave the outer object out, or send text.
-    assert trouble_of_status(status, error, None) == found
-    assert trouble_of_status(500, "<html>", None).error == "HTTP 500: <html>"
+    assert trouble_of(status, error) == found
+    assert trouble_of(500, "<html>").error == "HTTP 500: <html>"
 
 
 OVERFLOW = "This model's maximum context length is 4096 tokens. However, you requested "
@@ -295,7 +289,7 @@ OVERFLOW = "This model's maximum context length is 4096 tokens. However, you req
 )
 def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
     """A prompt that is too long is one passage's matter; an option that is wrong is everybody's."""
-    found = trouble_of_status(400, {"error": {"message": message, "code": "context_length_exceeded"}}, None)
+    found = trouble_of(400, {"error": {"message": message, "code": "context_length_exceeded"}})
     if status == "truncated":
         assert (found.kind, found.status) == ("final", "truncated")
     else:
@@ -318,18 +312,17 @@ def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
     ],
 )
 def test_an_option_that_a_model_does_not_have(message: str, advice: str) -> None:
-    found = trouble_of_status(400, {"error": {"message": message, "code": "unsupported_parameter"}}, None)
+    found = trouble_of(400, {"error": {"message": message, "code": "unsupported_parameter"}})
     assert (found.kind, found.status) == ("final", "failed")
     assert found.error == f"HTTP 400: {message}" + (f"; {advice}" if advice else "")
 
 
 def test_keys_are_left_out_of_messages() -> None:
-    found = trouble_of_status(
-        401, {"error": {"message": "key topsecret is wrong\nBearer abc123def"}}, None, ("topsecret", "")
-    )
+    endpoint = Endpoint("m", "u", ("topsecret", ""))
+    found = endpoint.trouble_of(401, {"error": {"message": "key topsecret is wrong\nBearer abc123def"}})
     assert found.error == "HTTP 401: key *** is wrong ***"
-    assert without_key("GET https://ada:pw@host/v1") == "GET https://***@host/v1"
-    assert len(without_key("x" * 1000)) == 301
+    assert endpoint.shown("GET https://ada:pw@host/v1") == "GET https://***@host/v1"
+    assert len(endpoint.shown("x" * 1000)) == 301
 
 
 @pytest.mark.parametrize(
