@@ -29,12 +29,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from rubric_measures.base.errors import GradingError, InputError
-from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, refuse_settings
+from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, SharedOptions, refuse_settings
 from rubric_measures.models.running import Job
 from rubric_measures.models.settings import given_of
 from rubric_measures.prompts.library import Frame, Prompt, list_text
 from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
-from rubric_measures.types.entities import GradeStatus, RubricItem, canonical_json, content_hash
+from rubric_measures.types.entities import GradeStatus, RubricItem, content_hash
 from rubric_measures.types.scales import CONTRADICTED, Message
 
 K = TypeVar("K")
@@ -476,13 +476,13 @@ class Asker:
         self._parted = functools.lru_cache(maxsize=256)(without_thoughts)
 
         @functools.lru_cache(maxsize=256)
-        def request_options(count: int | None, longest: int = 0) -> tuple[Mapping[str, object], str]:
+        def request_options(count: int | None, longest: int = 0) -> SharedOptions:
             # A list has lines of its own.
             unended = {name for name in ends if count is not None and self.options[name] is ends[name]}
-            options = {name: value for name, value in self.options.items() if name not in unended}
+            options = SharedOptions({name: value for name, value in self.options.items() if name not in unended})
             if not embedded:
                 options.setdefault("max_tokens", longest or self.max_tokens(count))
-            return options, canonical_json(options)
+            return options
 
         self._request_options = request_options
 
@@ -524,10 +524,10 @@ class Asker:
 
     def request(self, ask: Ask, group: str, attempt: int = 0, longest: int = 0) -> Request:
         """The request of one question; another attempt, or another longest reply, is another request."""
-        options, text = self._request_options(ask.labels, longest)
+        options = self._request_options(ask.labels, longest)
         replicate = ask.replicate + ATTEMPT_STEP * attempt
         labels = self._labels if ask.labels is None else ()
-        return Request.of_parts(text, self.model, ask.messages, options, labels, replicate, group)
+        return Request(self.model, ask.messages, options, labels, replicate, group)
 
     def ask(
         self, asks: Sequence[Ask], group: str = ""

@@ -39,6 +39,15 @@ def _labels_json(labels: tuple[str, ...]) -> str:
     return canonical_json(list(labels))
 
 
+class SharedOptions(dict[str, object]):
+    """Generation options of many requests, whose canonical JSON is made once. They stay as they are."""
+
+    @cached_property
+    def as_json(self) -> str:
+        """The canonical JSON."""
+        return canonical_json(dict(self))
+
+
 @dataclass(frozen=True)
 class Request:
     """One call of a model, complete: nothing outside of it may change the reply.
@@ -62,34 +71,11 @@ class Request:
     labels: tuple[str, ...] = ()
     replicate: int = 0
     group: str = ""
-    # Not for `__init__`, so that `dataclasses.replace` never hands the JSON of these options on to others.
-    _options_json: str = field(default="", init=False, repr=False, compare=False)
-
-    @classmethod
-    def of_parts(
-        cls,
-        options_json: str,
-        model: str,
-        messages: tuple[Message, ...],
-        options: Mapping[str, object],
-        labels: tuple[str, ...] = (),
-        replicate: int = 0,
-        group: str = "",
-    ) -> Request:
-        """A request whose maker makes many with the same options, and knows their canonical JSON."""
-        request = cls(model, messages, options, labels, replicate, group)
-        object.__setattr__(request, "_options_json", options_json)
-        return request
 
     @property
     def query(self) -> str:
         """The query that the request is about, as its group says it; empty where it says none."""
         return self.group.partition("\t")[0]
-
-    @property
-    def options_json(self) -> str:
-        """The canonical JSON of `options`."""
-        return self._options_json or canonical_json(dict(self.options))
 
     @cached_property
     def key(self) -> str:
@@ -99,9 +85,10 @@ class Request:
         replicate; it is put together here piece by piece because that is three times faster.
         """
         messages = ",".join([message.as_json() for message in self.messages])
+        shared = self.options if isinstance(self.options, SharedOptions) else SharedOptions(self.options)
         text = (
             f'{{"labels":{_labels_json(self.labels)},"messages":[{messages}],"model":{_quoted(self.model)},'
-            f'"options":{self.options_json},"replicate":{self.replicate}}}'
+            f'"options":{shared.as_json},"replicate":{self.replicate}}}'
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

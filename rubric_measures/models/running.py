@@ -322,7 +322,7 @@ T = TypeVar("T")
 Job = Generator[Sequence[Request], Sequence[Reply], T]
 Complete = Callable[[Iterable[Request]], Iterator[tuple[Request, Reply]]]  # as a backend has it
 _BLOCK = 256  # requests that are looked up in the cache together
-_LEASED = 64  # calls that are taken together, before they are made
+_LEASED = 256  # calls that are taken together, before they are made
 _LOOK_SECONDS = 0.2  # between two looks at what other processes have made
 _BACKLOG = 1024  # results that may wait for their reader before the backend is given a pause
 
@@ -358,7 +358,6 @@ class RunState(Generic[K, T]):
         self.ready: deque[Request] = deque()  # of these, those that are ours to make, not yet handed to the backend
         self.elsewhere: dict[str, Request] = {}  # and those that another process is making
         self.told_waiting = False
-        self.lease, self.taken = _LEASED, 0.0  # how many calls are taken together, and when some were
         self.looked = 0.0  # when it was last looked what became of these
         self.waiting: dict[str, list[tuple[_Started[K, T], int]]] = {}  # key -> who waits for its reply
         self.handed: set[str] = set()
@@ -482,12 +481,8 @@ class RunState(Generic[K, T]):
 
     def _take(self) -> None:
         """Takes the next requests as calls of ours; those that another process is making are waited for."""
-        now = time.monotonic()
-        # To take calls is a transaction, which costs more than a call that is answered at once.
-        is_quick = now - self.taken < _LOOK_SECONDS and len(self.handed) < _LEASED // 2
-        self.lease, self.taken = 2 * self.lease if is_quick else _LEASED, now
         # A limit holds whatever becomes of this process, so that what it takes is what it sends.
-        size = 1 if self.account.is_limited else max(self.lease, len(self.handed))
+        size = 1 if self.account.is_limited else max(_LEASED, len(self.handed))
         wanted = [self.misses.popleft() for _ in range(min(len(self.misses), size))]
         taken, elsewhere, answered = self.account.take(wanted)
         # Another process may have been done with some of them since they were looked up.

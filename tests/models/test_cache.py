@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.base import Reply, Request, SharedOptions
 from rubric_measures.models.lexical import ScriptedBackend
 from rubric_measures.models.replies import ReplyCache, messages_hash
-from rubric_measures.types.entities import canonical_json, content_hash
+from rubric_measures.types.entities import content_hash
 from rubric_measures.types.scales import Message
 
 
@@ -46,14 +46,11 @@ def test_the_key_is_the_hash_of_the_canonical_json_of_the_request() -> None:
 
 def test_the_json_of_options_is_never_that_of_others() -> None:
     """An endpoint that decides how replies are constrained replaces options; the key must follow."""
-    made = Request.of_parts('{"top_p":1}', "m", (Message("user", "a"),), {"top_p": 1})
+    made = Request("m", (Message("user", "a"),), SharedOptions(top_p=1))
     assert made.key == request("a", options={"top_p": 1}).key
     for copy in (dataclasses.replace(made, options={"top_p": 2}), dataclasses.replace(made, options={})):
-        assert copy.options_json == canonical_json(dict(copy.options))
         assert copy.key == request("a", options=copy.options).key != made.key
     assert pickle.loads(pickle.dumps(made)).key == made.key
-    with pytest.raises(TypeError, match="options_json"):
-        Request("m", (), options_json="{}")  # type: ignore[call-arg]
 
 
 def test_everything_that_may_change_the_reply_changes_the_key() -> None:
