@@ -210,7 +210,7 @@ def test_ray_is_named_by_its_runner_alone() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             named |= {path.stem for name in names if name.partition(".")[0] == "ray"}
-    assert named == {"ray_runner"}
+    assert named <= {"ray_runner"}
 
 
 def test_no_two_things_have_one_class_name() -> None:

@@ -23,7 +23,6 @@ from rubric_measures.models.hf import (  # noqa: E402
     HuggingFaceModel,
     LabelTable,
     chat_text,
-    choose_dtype,
     defused,
     find_source,
 )
@@ -216,28 +215,6 @@ def test_replies_of_decoders_do_not_depend_on_the_batch(folders: Callable[[str],
     parts = make_backend(f"hf:{folders('llama-taught')}", batch_tokens=150)
     requests = chats(whole)
     assert [r.text for r in replies(parts, requests)] == [r.text for r in replies(whole, requests)]
-
-
-def test_plain_text_models_end_with_the_line(folders: Callable[[str], str]) -> None:
-    folder = folders("llama-plain")
-    backend = make_backend(f"hf:{folder}", dtype="float32", mode="generate")
-    found = replies(backend, ask(backend, *PROMPTS, max_tokens=40, labels=LABELS))
-    network = generated_plain(folder, PROMPTS, 40)
-    for reply, text in zip(found, network, strict=True):
-        line = text.lstrip().split("\n")[0].strip()
-        assert (reply.text or "").split("\n")[0].strip() == line
-        assert reply.status == ("ok" if "\n" in text.lstrip() or len(text) < 10 else reply.status)
-
-
-def generated_plain(folder: str, prompts: Sequence[str], limit: int) -> list[str]:
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    network = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
-    texts = []
-    for prompt in prompts:
-        ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
-        out = network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=limit, do_sample=False)
-        texts.append(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
-    return texts
 
 
 def test_labels_that_begin_one_another_are_generated(folders: Callable[[str], str]) -> None:
@@ -513,12 +490,6 @@ def test_unknown_generation_options_stop_the_run(folders: Callable[[str], str]) 
     backend = make_backend(f"hf:{folders('t5')}")
     with pytest.raises(BackendError, match="unknown generation option top_k"):
         list(backend.complete(ask(backend, "x", top_k=3)))
-
-
-def test_dtypes() -> None:
-    assert choose_dtype("bfloat16", "cpu") == "bfloat16"
-    assert choose_dtype("auto", "mps") == "float32"
-    assert choose_dtype("auto", "cpu") in ("float32", "bfloat16")
 
 
 # Through the grader
