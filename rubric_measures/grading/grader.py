@@ -811,7 +811,7 @@ def make_manifest(
             "never_asked": report.never_asked,
         }
     cache = grader.runner.cache
-    ledger = cache.ledger() if cache is not None and cache.path != ":memory:" else []
+    ledger = cache.ledger() if cache.path != ":memory:" else []
     return {
         **amended,
         **chosen,
