@@ -30,30 +30,14 @@ from rubric_measures.cli.declared import Command, summary
 
 __all__ = ["COMMANDS", "Interruptible", "guarded", "main", "run_command"]
 
-# name -> module. Modules load when their command is asked for, so that --help is instant.
-COMMANDS: dict[str, str] = {
-    "example": "rubric_measures.cli.making",
-    "answers": "rubric_measures.cli.making",
-    "pool": "rubric_measures.cli.making",
-    "generate": "rubric_measures.cli.making",
-    "grade": "rubric_measures.cli.making",
-    "cache": "rubric_measures.cli.making",
-    "combine": "rubric_measures.cli.making",
-    "evaluate": "rubric_measures.cli.scoring",
-    "leaderboard": "rubric_measures.cli.scoring",
-    "check": "rubric_measures.cli.concluding",
-    "qrels": "rubric_measures.cli.scoring",
-    "correlate": "rubric_measures.cli.concluding",
-    "agreement": "rubric_measures.cli.concluding",
-    "compare": "rubric_measures.cli.concluding",
-    "calibrate": "rubric_measures.cli.concluding",
-    "power": "rubric_measures.cli.concluding",
-    "tournament": "rubric_measures.cli.concluding",
-    "verify": "rubric_measures.cli.looking",
-    "review": "rubric_measures.cli.looking",
-    "convert": "rubric_measures.cli.scoring",
-    "list": "rubric_measures.cli.looking",
+# Module -> its commands, in the order of the help. Modules load when a command is asked for, so that --help is instant.
+_MODULES = {
+    "making": "example answers pool generate grade cache combine",
+    "scoring": "leaderboard evaluate qrels convert",
+    "concluding": "check compare correlate agreement calibrate power tournament",
+    "looking": "verify review list",
 }
+COMMANDS = {name: f"rubric_measures.cli.{module}" for module, names in _MODULES.items() for name in names.split()}
 
 
 def _function(name: str) -> str:

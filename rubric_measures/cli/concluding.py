@@ -144,6 +144,7 @@ def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
     reusability="rubric_measures.api.scoring:reusability",
     files={"files": "FILE…"},
     without=("board", "grades", "runs", "folder", "later", "path", "scores", "others"),
+    fields={"printed": ("output", "format")},
 )
 def check(
     check_board: partial[Any],

@@ -67,8 +67,7 @@ class Parameter(NamedTuple):
         choices: the literals among them.
         default: as text of the program; None where it is required.
         help: what the docstring says of it.
-        holder: the parameter whose object it is a field of; `*` for one that takes several values, `+` for one before
-            it; or nothing.
+        holder: the parameter whose object it is a field of, or nothing.
         title: of that object.
         settings: the module and name of that object's class.
     """
@@ -224,13 +223,10 @@ def parameters(target: str) -> tuple[Parameter, ...]:
     """The parameters of a function, `MODULE:NAME`; in the place of a settings object its fields."""
     module, node = _function(target)
     helps = _helps(node, module)
-    holders: dict[str, str] = {}
     plain = [*node.args.posonlyargs, *node.args.args]
     defaults: list[ast.expr | None] = [None] * (len(plain) - len(node.args.defaults))
     pairs = [*zip(plain, [*defaults, *node.args.defaults], strict=True)]
     if (star := node.args.vararg) is not None:
-        # What stands before it is not named either.
-        holders = {one.arg: "+" for one, _ in pairs} | {star.arg: "*"}
         pairs.append((star, None))
     pairs += zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     found: list[Parameter] = []
@@ -247,8 +243,7 @@ def parameters(target: str) -> tuple[Parameter, ...]:
                 each._replace(holder=one.arg, title=title, settings=of) for each in _fields(at, settings).values()
             ]
         else:
-            made = _parameter(module, one.arg, one.annotation, default, helps.get(one.arg, ""))
-            found.append(made._replace(holder=holders.get(one.arg, "")))
+            found.append(_parameter(module, one.arg, one.annotation, default, helps.get(one.arg, "")))
     return tuple(found)
 
 
@@ -329,19 +324,20 @@ class Command(NamedTuple):
         for target in self.calls.values():
             module, _, name = target.partition(":")
             function = getattr(importlib.import_module(module), name)
-            several, settings = self._settings(target, given)
-            if "progress" in inspect.signature(function).parameters:
+            settings, taken = self._settings(target, given), inspect.getfullargspec(function)
+            if "progress" in (*taken.args, *taken.kwonlyargs):
                 settings["progress"] = is_watched()
-            calls.append(functools.partial(function, *several, **settings))
+            # What stands before several values is not named either.
+            first = [settings.pop(name) for name in taken.args if taken.varargs and name in settings]
+            calls.append(functools.partial(function, *first, *settings.pop(taken.varargs or "", ()), **settings))
         own = getattr(importlib.import_module(self.module), self.name)
-        settings = self._settings(self.own, given)[1]
+        settings = self._settings(self.own, given)
         if "run_command" in inspect.signature(own).parameters:
             settings["run_command"] = run_command
         return int(own(*calls, **settings))
 
-    def _settings(self, target: str, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """What a function is called with: several values of one parameter, and keywords."""
-        several: list[Any] = []
+    def _settings(self, target: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What a function is called with, by the names of its parameters."""
         found: dict[str, Any] = {}
         held: dict[str, tuple[tuple[str, str], dict[str, Any]]] = {}
         # What the command's own function takes, it hands on itself.
@@ -352,14 +348,11 @@ class Command(NamedTuple):
             value = given[one.name]
             if "couple" in one.kinds:
                 value = [tuple(pair) for pair in value] if "many" in one.kinds else tuple(value)
-            if one.holder in ("*", "+"):
-                several += value if one.holder == "*" else [value]
-            else:
-                settings = held.setdefault(one.holder, (one.settings, {}))[1] if one.holder else found
-                settings[one.name] = value
+            settings = held.setdefault(one.holder, (one.settings, {}))[1] if one.holder else found
+            settings[one.name] = value
         for holder, ((module, name), settings) in held.items():
             found[holder] = getattr(importlib.import_module(module), name)(**settings)
-        return several, found
+        return found
 
     def _keep_files(self, given: Mapping[str, Any]) -> None:
         from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
@@ -414,7 +407,7 @@ def _help(one: Parameter) -> str:
 
 
 def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> None:
-    from rubric_measures.cli.inputs import NamedNumber, NamedValue, Once
+    from rubric_measures.cli.inputs import Named, Once
 
     how: dict[str, Any] = {"dest": one.name, "help": _help(one), "default": argparse.SUPPRESS}
     numbers = [kind for name, kind in _NUMBERS.items() if name in one.kinds]
@@ -433,8 +426,8 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str) -> Non
     if one.name in _WITH_COMMAS and "file" not in one.kinds:
         how |= {"type": _separate, "metavar": "NAME,…"}
     elif one.kinds & {"pairs", "numbers"} and "str" not in one.kinds:
-        how |= {"action": NamedValue, "metavar": "NAME=VALUE"}
-        how |= {"action": NamedNumber, "nargs": "+"} if "numbers" in one.kinds else {}
+        how |= {"action": Named, "metavar": "NAME=VALUE"}
+        how |= {"const": "NUMBER", "nargs": "+"} if "numbers" in one.kinds else {}
     elif "couple" in one.kinds:
         kind = int if "int" in one.kinds else str
         how |= {"type": kind, "nargs": 2, "metavar": ("A", "B")} | ({"action": "append"} if "many" in one.kinds else {})

@@ -205,24 +205,30 @@ def gated(gates: Gates, board: Board, status: int, runs: Sequence[str] | None = 
     return 3 if lines else status
 
 
-class NamedValue(argparse.Action):
-    """Gathers NAME=VALUE in a mapping; a value that is JSON (a number, true, a list) is what it says, else text."""
+class Named(argparse.Action):
+    """Gathers NAME=VALUE in a mapping.
 
-    def __call__(self, parser: object, options: argparse.Namespace, pair: object, option: str | None = None) -> None:
-        """Adds a pair."""
-        name, equals, text = str(pair).partition("=")
-        if not equals or not name:
-            raise InputError(f"{option} {pair!r}: expected NAME=VALUE")
-        try:
-            value = parse_json(text, lenient=True)
-        except ValueError:
-            value = text
-        try:
-            # Python reads NaN and infinities, which JSON does not know.
-            json.dumps(value, allow_nan=False)
-        except ValueError:
-            raise InputError(f"{option} {pair!r}: {text} is no number that a request can have") from None
-        setattr(options, self.dest, {**getattr(options, self.dest, {}), name: value})
+    A value is a number where that is the `const`; else it is what it says where it is JSON (a number, true, a list),
+    and text where it is none.
+    """
+
+    def __call__(self, parser: object, options: argparse.Namespace, given: object, option: str | None = None) -> None:
+        """Adds a pair, or several."""
+        for pair in given if isinstance(given, list) else [given]:
+            # The name of a measure may hold the sign, and so may a text.
+            name, equals, text = str(pair).rpartition("=") if self.const else str(pair).partition("=")
+            try:
+                value = float(text) if self.const else parse_json(text, lenient=True)
+            except ValueError:
+                value = math.nan if self.const else text
+            if not equals or not name or (self.const and not math.isfinite(value)):
+                raise InputError(f"{option} {pair!r}: expected NAME={self.const or 'VALUE'}")
+            try:
+                # Python reads NaN and infinities, which JSON does not know.
+                json.dumps(value, allow_nan=False)
+            except ValueError:
+                raise InputError(f"{option} {pair!r}: {text} is no number that a request can have") from None
+            setattr(options, self.dest, {**getattr(options, self.dest, {}), name: value})
 
 
 class Once(argparse.Action):
@@ -234,19 +240,3 @@ class Once(argparse.Action):
             more = "say all in one, as KEY=VALUE,…" if "grader" in self.dest else "name one"
             raise InputError(f"{option} is given twice; {more}")
         setattr(options, self.dest, value)
-
-
-class NamedNumber(argparse.Action):
-    """Gathers NAME=NUMBER in a mapping."""
-
-    def __call__(self, parser: object, options: argparse.Namespace, pairs: object, option: str | None = None) -> None:
-        """Adds a pair, or several."""
-        for pair in pairs if isinstance(pairs, list) else [pairs]:
-            name, _, text = str(pair).rpartition("=")
-            try:
-                value = float(text)
-            except ValueError:
-                value = math.nan
-            if not name or not math.isfinite(value):
-                raise InputError(f"{option} {pair!r}: expected NAME=NUMBER")
-            setattr(options, self.dest, {**getattr(options, self.dest, {}), name: value})

@@ -12,10 +12,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import sys
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.base.errors import InputError, escaped, naming
@@ -89,29 +88,18 @@ def evaluate(
     """
     if no_summary and not by_query:
         raise InputError("--no_summary (-n) only makes sense with --by_query (-q)")
+    from ir_measures.__main__ import OUTPUT_FORMATS
     from ir_measures.util import Metric
 
     check_places(places)
     values = evaluate()
-    if output_format == "jsonl" and places != 4:
-        sys.stderr.write("--places is ignored when using -o jsonl\n")
-    number = "" if places == -1 else f".{places}f"
-
-    def line(metric: Metric) -> str:
-        """As ir_measures prints, byte for byte."""
-        name = str(metric.measure)
-        if output_format == "jsonl":
-            said = {"query_id": metric.query_id} if by_query else {}
-            return json.dumps({**said, "measure": name, "value": metric.value})
-        start = f"{escaped(metric.query_id)}\t" if by_query else ""
-        return f"{start}{name}\t{metric.value:{number}}"
-
+    show = OUTPUT_FORMATS[output_format](SimpleNamespace(places=places, by_query=by_query))
     # So that a full disk names the output.
     with atomic_writer("-"):
         for metric in values.metrics if by_query else ():
-            print(line(metric))
+            show(metric._replace(query_id=escaped(metric.query_id)) if output_format == "tsv" else metric)
         for measure, mean in () if no_summary else values.means.items():
-            print(line(Metric("all", measure, mean)))
+            show(Metric("all", measure, mean))
     values.log_notes()
     return 1 if values.failed else 0
 
