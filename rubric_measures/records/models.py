@@ -85,11 +85,6 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
         """All that the record says, under the file's names."""
         return cast(dict[str, Any], msgspec.json.decode(self.raw))
 
-    @property
-    def unknown(self) -> dict[str, Any]:
-        """What the record says in fields that have no name here."""
-        return {name: said for name, said in self.as_json().items() if name not in self.__struct_encode_fields__}
-
     def replacing(self, **changes: Any) -> Self:
         """The record with other values for some fields, by our names, the file's or new ones.
 
@@ -233,13 +228,9 @@ class PassageData(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PromptInfo(JsonRecord, frozen=True, kw_only=True):
-    """The prompt that led to grades; older files leave most of it out."""
+    """What measures need of the prompt that led to grades; older files leave most of it out."""
 
     prompt_class: str = ""
-    prompt_style: str | None = None
-    context_first: bool | None = None
-    check_unanswerable: bool | None = None
-    check_answer_key: bool | None = None
     is_self_rated: bool | None = None
 
 
@@ -923,7 +914,12 @@ def _parsed(data: bytes, counts: Counter[str]) -> tuple[str, list[GradedPassage]
         query_id, found = _LINES.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         data = _mended(data, counts)
-        query_id, found = _in_words(data)
+        try:
+            query_id, found = decoded(_LINES, data, choices=STATUSES)
+        except FormatError as error:
+            if error.field or "is not JSON" in error.problem:
+                raise
+            raise FormatError(f'expected ["query id", [passage, …]]: {error.problem}') from None
     if not data.isascii():
         # Of what is not looked at yet, nobody checked this.
         try:
@@ -1016,16 +1012,6 @@ def _content(passage: GradedPassage) -> int:
         if isinstance(entry.get("provenance"), dict):
             entry["provenance"].pop("definition", None)
     return hash(content_of(said))
-
-
-def _in_words(data: bytes) -> tuple[str | int, list[GradedPassage] | GradedPassage]:
-    """A line that may be wrong."""
-    try:
-        return decoded(_LINES, data, choices=STATUSES)
-    except FormatError as error:
-        shape = "" if error.field or "is not JSON" in error.problem else 'expected ["query id", [passage, …]]: '
-        problem = "the query id must be text" if error.field == "[0]" else shape + error.problem
-        raise FormatError(problem, field=error.field) from None
 
 
 def without_texts(group: QueryPassages) -> QueryPassages:

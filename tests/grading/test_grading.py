@@ -460,7 +460,7 @@ def test_a_direct_label_that_was_cut_is_not_asked_again() -> None:
 def test_unknown_fields_and_other_grades_survive() -> None:
     source = GradedPassage(paragraph_id="d", text="skin", mine=[1], grades=None)
     graded = grade(LexicalBackend(), bank_of("one?"), source=source)
-    assert graded.unknown["mine"] == [1]
+    assert graded.as_json()["mine"] == [1]
     assert graded.grades is None
 
 
