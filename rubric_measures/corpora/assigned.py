@@ -120,10 +120,18 @@ def load_assignments(
     toolkit = {"assignments": judged.NUGGETIZER, "graded answers": judged.RAGDOLL}.get(kind, judged.DRAGUN)
     notes = judged.Oddities(toolkit)
     codes, queries, texts = _Codes(toolkit, notes), dict[str, _OpenQuery](), dict[str, dict[str, str | int]]()
+
+    def opened(query_id: str, where: str = "") -> _OpenQuery:
+        """A query that is new; with a bank it has the bank's items."""
+        items = bank.for_query(query_id, where) if bank is not None else ()
+        return _OpenQuery({item.item_id: item for item in items})
+
     # The lines make no cyclic garbage; looking for it would take as long as reading.
     with paused_collector():
         for row in judged.judged(_lines(path, kind), notes, name):
-            query = queries.get(row.query_id) or _opened(queries, row, bank, name)
+            query = queries.get(row.query_id)
+            if query is None:
+                query = queries[row.query_id] = opened(row.query_id, f"{name}:{row.line}" if row.line else name)
             place = len(query.docs)
             if query.docs.setdefault(row.run_id, place) != place:
                 problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
@@ -137,7 +145,7 @@ def load_assignments(
                 alike.codes.append(codes.said(row.labels))
         for query_id in bank.items if bank is not None else ():
             # Queries of the bank without an answer.
-            queries.setdefault(query_id, _OpenQuery({item.item_id: item for item in bank.for_query(query_id)}))  # type: ignore[union-attr]
+            queries.setdefault(query_id, opened(query_id))
         notes.say(name)
         grades = {query_id: codes.matrix(query_id, query) for query_id, query in queries.items()}
     rankings = {run_id: {query_id: [run_id] for query_id in of_run} for run_id, of_run in texts.items()}
@@ -148,15 +156,6 @@ def _lines(path: PathName, kind: str) -> Iterable[tuple[int, judged.JudgedAnswer
     if kind == "assignments":
         return judged.ASSIGNMENTS.each(path)
     return ((0, one) for one in (judged.GRADED if kind == "graded answers" else judged.ASSESSMENTS).read(path))
-
-
-def _opened(queries: dict[str, _OpenQuery], row: judged.Judged, bank: TestBank | None, name: str) -> _OpenQuery:
-    """A query that is new; with a bank it has the bank's items."""
-    found = queries[row.query_id] = _OpenQuery()
-    if bank is not None:
-        where = f"{name}:{row.line}" if row.line else name
-        found.items = {item.item_id: item for item in bank.for_query(row.query_id, where)}
-    return found
 
 
 def _columns(query: _OpenQuery, row: judged.Judged, bank: TestBank | None, name: str) -> list[int]:
