@@ -12,7 +12,10 @@ from typing import Any
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.review.store import CellKey, ReviewStore
+from tests.boards.test_argue import BANKS, REPORTS
 from tests.formats.test_every_format import LINES, text_of
+from tests.formats.test_ragdoll_battles import battle
+from tests.formats.test_ragdoll_rubrics import FULL, NOT, PART, graded
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
 QUERIES = ("q01", "q02", "q03")
@@ -57,43 +60,6 @@ method:
   generation:
     llm: openai/gpt-4o
 """
-_NUGGET_BANK = {
-    "query_id": "q1",
-    "format_version": "v3",
-    "nugget_bank": {
-        "Where?": {"question": "Where?", "importance": "vital", "answers": {"Here": {"answer": "Here"}}},
-        "When?": {"question": "When?", "importance": "okay", "answers": {"1843": {"answer": "1843"}}},
-    },
-}
-
-
-def _argue(run: str, yes: bool) -> dict[str, Any]:
-    """A report as Auto-ARGUE judges it."""
-    where, matched = {"doc_id": "d"}, [{"question_text": "Where?", "matched_answer": ["Here"]}]
-    cited = [
-        {"judgment_type_id": "SENTENCE_ATTESTED", "response": {"is_attested": yes}, "provenance": where},
-        {
-            "judgment_type_id": "SENTENCE_ANSWERS_QUESTION",
-            "response": {"matched_nuggets": matched},
-            "provenance": where,
-        },
-    ]
-    uncited = [
-        {"judgment_type_id": "OF_UNCITED", "response": {"requires_citation": yes, "is_first_instance": True}},
-    ]
-    return {
-        "report": {
-            "metadata": {"team_id": "t", "run_id": run, "topic_id": "q1"},
-            "responses": [{"text": "It is here.", "citations": ["d"]}, {"text": "Thanks.", "citations": []}],
-            "references": [],
-        },
-        "judgments": [
-            {"segment_type": "sentence", "text": "It is here.", "citations": [{"doc_id": "d"}], "judgments": cited},
-            {"segment_type": "sentence", "text": "Thanks.", "citations": [], "judgments": uncited},
-        ],
-    }
-
-
 _TOPICS = [
     {"request_id": "q01", "title": "Leaves", "problem_statement": "Why?", "limit": 2000, "collection_ids": ["c"]},
     {"qid": "q02", "query": "who wrote it"},
@@ -154,36 +120,14 @@ def _banks(path: Path) -> str:
     return _lines([{**row, "items": row["items"][:4]} for row in rows if row["query_id"] in QUERIES])
 
 
-_CRITERIA = [
-    {"text": "Names a cause", "type": "explicit", "tier": "mandatory", "weight": 5, "source_nugget": "n0"},
-    {"text": "Weighs both sides", "type": "synthesis", "tier": "optional", "weight": 2, "source_nugget": None},
-]
 _SENTENCES = [{"text": "Leaves turn red.", "citations": ["d0101", "d0102"]}, {"text": "In autumn.", "citations": []}]
 
 
 def _ragdoll() -> dict[str, list[dict[str, Any]]]:
     """File -> lines, as RAGDoll writes them."""
-    ids = {"status": "completed", "qid": "q01", "query": "Why do leaves fall?"}
-    battles = [
-        {
-            **ids, "qid": qid, "task_id": f"arena:x:y:{qid}", "pair": ["x", "y"], "assistant_a_run_id": first,
-            "assistant_b_run_id": second, "judge_verdict": verdict, "provider": "p", "model": "m", "thinking": "none",
-            "preferred_run_id": {"A": first, "B": second}.get(verdict), "error": None, "raw_output": f"[[{verdict}]]",
-        }
-        for qid, first, second, verdict in (
-            ("q01", "x", "y", "A"),
-            ("q02", "y", "x", "A"),
-            ("q03", "x", "y", "Tie"),
-            ("q04", "y", "x", "Tie (Both Bad)"),
-        )
-    ]  # fmt: skip
-    graded = [
-        {
-            **ids, "task_id": f"{run}:q01", "run_id": run, "answer_text": "Leaves turn red.", "response_length": 3.0,
-            "criteria": [{**one, "verdict": said} for one, said in zip(_CRITERIA, verdicts, strict=True)],
-        }
-        for run, verdicts in (("x", ("satisfied", "failed")), ("y", ("partially_satisfied", "not_satisfied")))
-    ]  # fmt: skip
+    verdicts = (("A", "x", "y"), ("A", "y", "x"), ("Tie", "x", "y"), ("Tie (Both Bad)", "y", "x"))
+    battles = [battle(f"q{number}", *said) for number, said in enumerate(verdicts)]
+    judged = [graded("x", "q01", FULL, NOT, NOT, FULL), graded("y", "q01", PART, NOT, FULL, FULL)]
     support = [
         {
             "task_id": f"x:q01:s0:c{place}", "statement": "Leaves turn red.", "citation": "…", "support_label": label,
@@ -194,7 +138,7 @@ def _ragdoll() -> dict[str, list[dict[str, Any]]]:
     ]  # fmt: skip
     return {
         "ragdoll-battles.jsonl": battles,
-        "ragdoll-graded.jsonl": graded,
+        "ragdoll-graded.jsonl": judged,
         "ragdoll-support.jsonl": support,
         "ragdoll-answers.jsonl": [{"run_id": "x", "qid": "q01", "answer_text": "…", "answer": _SENTENCES}],
     }
@@ -234,8 +178,8 @@ def make_seeds(folder: Path) -> None:
     write("assignments.jsonl", _lines(_ASSIGNMENTS))
     write("topics.trec", "<top>\n<num> Number: 401\n<title> ports\n<desc> Description:\nWhere?\n</top>\n")
     write("questions.tsv", 'q01\tteam\trun\t1\tWhere, and when?\nq01\tteam\trun\t2\t"Who, or what?"\n')
-    write("nuggets-argue.jsonl", _lines([_NUGGET_BANK]))
-    write("argue.jsonl", _lines([_argue("a", True), _argue("b", False)]))
+    write("nuggets-argue.jsonl", _lines(BANKS))
+    write("argue.jsonl", _lines(REPORTS))
     header = "".join(f"# {line}\n" for line in _METADATA.format(run="tfidf").splitlines())
     write("annotated.run", f"# ir_metadata.start\n{header}# ir_metadata.end\n{Path('tfidf.run').read_text()}")
     write("topics.jsonl", _lines(_TOPICS))
