@@ -224,34 +224,29 @@ class _Merger(NamedTuple):
         ]
         self.replies[one.llm] += len(changed)
         new = {item_id for item_id, grade in theirs.items() if grade is not None} - both.keys()
-        lost = theirs.keys() - mine.keys() - new
         if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) - {None}:
             kinds = ("ratings" if entry.self_ratings else "right or wrong" for entry in (one, other))
             self.conflict(f"what grades by {one.llm} are", *kinds)
-        before, after = one.as_json(), other.as_json()
         fields: _Json = {}
-        for name, item_of in models.ITEM_LISTS.items() if new or lost else ():
-            # A failed call has left a reply at most.
-            taken = new | lost if name == "answers" else new
-            said = [said for said in before.get(name) or () if item_of(said) not in taken]
-            said += [said for said in after.get(name) or () if item_of(said) in taken]
-            if said or name != "self_ratings":
-                fields[name] = said
-        if fields:
+        if taken := new | (theirs.keys() - mine.keys()):
+            # What the other file alone knows, and all that it says of it.
+            kept = models.of_items(one, taken, kept=False).as_json()
+            added = models.of_items(other, taken).as_json()
+            for name in models.ITEM_LISTS:
+                said = [*(kept.get(name) or ()), *(added.get(name) or ())]
+                if said or name != "self_ratings":
+                    fields[name] = said
+            for name in ("item_status", "llm_response_errors"):
+                left = {**(kept.get(name) or {}), **(added.get(name) or {})}
+                if left or getattr(one, name):
+                    fields[name] = left
             fields["exam_ratio"] = models.exam_ratio(fields["correctAnswered"], fields["wrongAnswered"])
             if one.relevance_label != other.relevance_label:
                 # It was derived from a part of the grades.
                 fields["relevance_label"] = None
         if known := models.details_of(other):
-            fields["details"] = {
-                **known,
-                **{name: said for name, said in models.details_of(one).items() if name not in new},
-            }
-        for name in ("item_status", "llm_response_errors"):
-            left = {item_id: said for item_id, said in (before.get(name) or {}).items() if item_id not in new}
-            left |= {item_id: said for item_id, said in (after.get(name) or {}).items() if item_id in lost}
-            if left or before.get(name):
-                fields[name] = left
+            mine_of = {name: said for name, said in models.details_of(one).items() if name not in new}
+            fields["details"] = {**known, **mine_of}
         return self.joined(one, other, fields)
 
     def joined(self, one: _Made, other: _Made, fields: _Json) -> _Made:

@@ -136,16 +136,6 @@ def test_merging_and_adding(files: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("depth", ["0", "-1"])
-@pytest.mark.parametrize("arguments", [["records.jsonl.gz", "--add-run", "one.run"]])
-def test_a_depth_without_documents_is_refused(
-    files: Path, arguments: list[str], depth: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(files, *arguments, "-k", depth, "-o", str(files / "out.jsonl")) == 2
-    assert f"of depth {depth}" in capsys.readouterr().err
-    assert not (files / "out.jsonl").exists()
-
-
 def test_records_to_qrels_of_every_kind(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = files / "out.qrels"
     for name in ("records.jsonl.gz", str(files / "graded.csv"), str(files / "items.qrels")):
@@ -208,17 +198,6 @@ def test_item_qrels_and_back(files: Path) -> None:
     ]
     assert main(["qrels", str(out), "--per", "item", "-o", str(again)]) == 0
     assert again.read_text() == items.read_text()
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [("labels.qrels", "qrels"), ("one.run", "runs"), ("answers.jsonl", "reports")],
-)
-def test_passages_are_made_by_pool_alone(files: Path, name: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    out = files / "out.jsonl"
-    assert run(files, name, "--to", "records", "-c", "docs.jsonl", "-o", str(out)) == 2
-    assert f"cannot become records; `pool` makes passages of {told}\n" in capsys.readouterr().err
-    assert not out.exists()
 
 
 def test_records_to_runs(files: Path) -> None:
@@ -404,6 +383,12 @@ def test_files_of_different_kinds_meet_in_the_target(files: Path) -> None:
             "holds no grades for model=gpt of items in the bank; there are grades of: model=",
         ),
         (["labels.qrels", "other.qrels", "--to", "qrels"], "has different labels in the files"),
+        (["records.jsonl.gz", "--add-run", "one.run", "-k", "0"], "rankings of depth 0 are empty"),
+        (["one.run", "-k", "1"], "rankings are cut where they are added to records, and none is added here"),
+        *(
+            ([name, "--to", "records", "-c", "docs.jsonl"], f"cannot become records; `pool` makes passages of {told}")
+            for name, told in (("labels.qrels", "qrels"), ("one.run", "runs"), ("answers.jsonl", "reports"))
+        ),
     ],
 )
 def test_what_cannot_be_converted(
@@ -514,11 +499,3 @@ def test_records_are_read_a_query_at_a_time(tmp_path: Path, arguments: list[str]
     assert outputs[0] == outputs[1]
     # 40 queries of 100 KB; a fifth of the texts is kept where only the first of five is pooled.
     assert peaks[1] < 0.4 * (tmp_path / "together.jsonl").stat().st_size < peaks[0]
-
-
-def test_a_depth_that_would_cut_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run, out = tmp_path / "a.run", tmp_path / "b.run"
-    run.write_text("q1 Q0 d1 1 2.0 a\nq1 Q0 d2 2 1.0 a\n", encoding="utf-8")
-    assert main(["convert", str(run), "-o", str(out), "-k", "1"]) == 2
-    assert "rankings are cut where they are added to records" in capsys.readouterr().err
-    assert not out.exists()

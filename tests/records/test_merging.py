@@ -172,6 +172,14 @@ def test_two_parts_of_one_grade_set_become_one() -> None:
     assert again and grade_of_items(again[0]) == grade_of_items(found) and again[0].item_status == {"q/d": "refused"}
 
 
+def test_a_grade_of_a_truncated_text_stays_one() -> None:
+    cut = graded({"q/b": 2}, item_status={"q/b": "truncated"})
+    (found,) = merged(
+        passage(exam_grades=[graded({"q/a": 4}, item_status={"q/b": "failed"})]), passage(exam_grades=[cut])
+    ).exam_grades or [None]
+    assert found and (grade_of_items(found), found.item_status) == ({"q/a": 4, "q/b": 2}, {"q/b": "truncated"})
+
+
 def test_direct_labels() -> None:
     one = DirectGrade(correct_answered=True, answer="2", self_rating=2, llm="m")
     failed = DirectGrade(correct_answered=False, answer="", llm="m", status="failed")
