@@ -541,18 +541,11 @@ def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[Non
     except Exception as error:
         if origin_of(error) == _PACKAGE:
             raise
-        said = " ".join(str(error).split())
-        if isinstance(error, ValueError) and said.startswith("Unsupported measures"):
-            # It goes on to say which program, if installed, could compute it.
-            hint = said.partition("}.")[2].strip().replace(": - ", ": ").replace(" - ", ", ")
-            why = f"no program here computes it with these parameters; {hint or known}"
-            raise MeasureError(f"{name}: {why}{_way_out(measures, name)}") from None
-        if isinstance(error, RuntimeError) and "is not available" in said:
-            raise MeasureError(f"{name}: {said}") from None
-        why = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        # Of unsupported measures ir_measures says which program, if installed, could compute them.
+        why = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(" .:")
         raise MeasureError(
-            f"{name}: the program behind it cannot compute this from these judgments and this ranking ({why[:200]}); "
-            f"give other parameters ({known}) or leave it out"
+            f"{name}: no program here computes it from these judgments and this ranking ({why[:400]}); give other "
+            f"parameters ({known}) or leave it out{_way_out(measures, name)}"
         ) from None
 
 

@@ -48,18 +48,6 @@ def test_ways_to_count_failed_grades(wrong: object) -> None:
     assert (Grades({}).on_failed_given, Grades({}).on_failed) == (None, "expected")
 
 
-def test_a_facet_has_the_better_of_its_grade_and_that_of_a_failed_item() -> None:
-    # Facets x to z: graded 5, 2 and 1. One item of the first two failed; of d2 there is no grade at all.
-    items = [RubricItem(f"q/{facet}/{place}", "q", "", facet_id=facet) for facet in "xyz" for place in (1, 2)]
-    rows = [("d1", "q/x/1", 5), ("d1", "q/y/1", 2), ("d1", "q/z/1", 1)]
-    query = query_of(rows, items, [("d1", "q/x/2"), ("d1", "q/y/2"), ("d2", "q/z/1")]).by_facet()
-    given = {"d1": {"q/x": 5, "q/y": 2, "q/z": 1}, "d2": {}}
-    assert (matrices.cells(query), matrices.lost(query)) == (given, {"d1": {"q/x", "q/y"}, "d2": {"q/z"}})
-    filled = query.filled(3)
-    assert matrices.cells(filled) == {"d1": {"q/x": 5, "q/y": 3, "q/z": 1}, "d2": {"q/z": 3}}
-    assert (filled.failed, matrices.cells(query)) == (None, given)
-
-
 def _values(case: Case, on_failed: OnFailed, failed: int | None = None) -> list[float | None]:
     """The values of a case; its failed grades are that grade where one is given."""
     query = case.compiled

@@ -15,8 +15,6 @@ from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.grading.generation import related_segments
-from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.measures.grade_sets import Grader, choices_of, grade_sets, scale_of_set
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.prompts.entries import scale_of_prompt
@@ -147,16 +145,6 @@ def test_settings_that_do_not_matter_are_joined_on_the_users_word(tmp_path: Path
         load_records(path, wanted=Grader(set="dddd+eeee"))
 
 
-def test_grades_of_the_same_settings_are_joined(tmp_path: Path) -> None:
-    # The same grader before and after an edit of the bank, and over more passages.
-    later = grade_set({"q1/b": 3, "q1/c": 2}) | made("aaaa00000001", signature="other", bank="edited")
-    lines = [["q1", [passage("q1", "d1", [HIGH, later]), passage("q1", "d2", [HIGH])]]]
-    path = write_lines(tmp_path / "g.jsonl", lines)
-    # The later grade of b counts.
-    given = {"d1": {"q1/a": 5, "q1/b": 3, "q1/c": 2}, "d2": {"q1/a": 5, "q1/b": 1}}
-    assert cells(load_records(path).queries["q1"]) == given
-
-
 def test_sets_that_name_no_settings_are_joined_and_can_be_chosen(tmp_path: Path) -> None:
     foreign = grade_set({"q1/a": 2}), grade_set({"q1/a": 3, "q1/b": 1})
     path = records(tmp_path, *foreign)
@@ -178,27 +166,6 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
     assert {key: dict(one.grades) for key, one in report.graders.items()} == {keys[0]: {5: 1, 1: 1}, keys[1]: {0: 2}}
     assert [(row.first, row.second, row.common, row.equal) for row in report.pairs] == [(*keys, 2, 0)]
     assert choices_of(keys).count("set=") == 2 and "set=" not in choices_of(keys[:1])
-
-
-def test_direct_labels_of_several_settings_are_not_mixed(tmp_path: Path) -> None:
-    other = {**DIRECT, "self_ratings": 0, "correctAnswered": False}
-    lines = [
-        ["q1", [passage("q1", "d1", [], None, None, [DIRECT | made("aaaa")])]],
-        ["q2", [passage("q2", "d2", [], None, None, [other | made("bbbb")])]],
-    ]
-    groups = load_graded(write_lines(tmp_path / "g.jsonl", lines))
-    with pytest.raises(InputError, match=r"=Thomas,kind=direct,set=aaaa \(.*,set=bbbb .*whose labels count"):
-        references_of_records(groups)
-    assert {query: len(shown) for query, shown in references_of_records(groups, 2, Grader(set="aa")).items()} == {
-        "q1": 1,
-        "q2": 0,
-    }
-    with pytest.raises(InputError, match="labels of several graders fit"):
-        related_segments(groups, by="direct")
-    assert [len(found) for found in related_segments(groups, by="direct", grader=Grader(set="aa")).values()] == [1, 0]
-    # As labels of the measures, too.
-    with pytest.raises(InputError, match="several grade sets are left"):
-        load_records(tmp_path / "g.jsonl", wanted=Grader(prompt="Thomas"))
 
 
 def test_documents_shown_while_grading_are_those_of_the_labels_chosen(

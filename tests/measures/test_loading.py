@@ -201,11 +201,6 @@ def test_a_cut_text_that_was_verified_counts_too(tmp_path: Path) -> None:
     assert (cells(query), lost(query)) == ({"d1": {"q1/a": 1, "q1/b": 0}}, {"d1": {"q1/c"}})
 
 
-def test_no_grade_left_says_which_filter(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no grades for model=gpt; there are grades of: model="):
-        load_records(write_all(tmp_path) / "graded.jsonl.gz", wanted=Grader(model="gpt"))
-
-
 def test_a_bank_without_the_query_is_an_error(tmp_path: Path) -> None:
     write_all(tmp_path)
     bank = load_bank(write_lines(tmp_path / "b.jsonl", [{"query_id": "q2", "items": []}]))
