@@ -1,14 +1,23 @@
-"""Tests of Rubric-Qrels against pytrec_eval and of the labels themselves."""
+"""Tests of measures over labels that grades imply, whole and real: against pytrec_eval and gdeval, and by hand."""
 
 from __future__ import annotations
+
+import math
+import random
+import shutil
+from pathlib import Path
 
 import ir_measures
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ir_measures import Qrel, ScoredDoc, nDCG
 
-from rubric_measures import RubricQrels
+from rubric_measures import NuggetA, RubricCover, RubricQrels, load
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.cli import main
+from rubric_measures.formats.trec import read_qrels, write_qrels
+from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.qrels import build_grades
 from tests import matrices
 from tests.strategies import Case, cases
@@ -119,3 +128,138 @@ def test_the_level_of_a_count_of_ranked_passages() -> None:
     for rel in (1, 3):
         with pytest.raises(MeasureError, match=rf"for those of a level say \"NumRet\(rel={rel}\)\""):
             RubricQrels(measure="NumRet", rel=rel).validate_params()
+
+
+def _graded(labels: dict[str, int], scale: str | None) -> Grades:
+    rows = [Qrel("1", doc_id, label, "item") for doc_id, label in labels.items()]
+    return load(rows, grader=None if scale is None else f"scale={scale}")
+
+
+def _value(name: str, labels: dict[str, int], ranking: str, scale: str | None) -> float:
+    run = [ScoredDoc("1", doc_id, -float(rank)) for rank, doc_id in enumerate(ranking.split())]
+    measure = RubricQrels(measure=name)
+    return float(ir_measures.calc_aggregate([measure], _graded(labels, scale), run)[measure])
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval needs perl")
+@pytest.mark.parametrize("name", ["ERR@1", "ERR@5", "ERR@20", "nDCG(dcg='exp-log2')@5", "nDCG(dcg='exp-log2')@20"])
+def test_equals_gdeval_up_to_its_highest_label(name: str) -> None:
+    dice = random.Random(name)
+    measure = ir_measures.parse_measure(name)
+    for _ in range(5):
+        docs = [f"d{number}" for number in range(12)]
+        # Some are judged and not ranked, some ranked and not judged.
+        labels = {doc_id: dice.randint(0, 4) for doc_id in docs[:9]} | {"d0": 4}
+        ranking = dice.sample(docs, 9)
+        run = [ScoredDoc("1", doc_id, -float(rank)) for rank, doc_id in enumerate(ranking)]
+        qrels = [Qrel("1", doc_id, label) for doc_id, label in labels.items()]
+        theirs = ir_measures.gdeval.calc_aggregate([measure], qrels, run)[measure]
+        # It prints five digits.
+        assert _value(name, labels, " ".join(ranking), "0-4:3") == pytest.approx(theirs, abs=5.01e-6)
+
+
+# Labels 5, 0, 3 and 4 on a scale of 0 to 5.
+LABELS = {"a": 5, "b": 0, "c": 3, "d": 4}
+# R of the labels: (2^5 - 1) / 2^5 = 31/32, 0, (2^3 - 1) / 32 = 7/32, (2^4 - 1) / 32 = 15/32.
+A, C, D = 31 / 32, 7 / 32, 15 / 32
+
+
+@pytest.mark.parametrize(
+    ("name", "ranking", "expected"),
+    [
+        ("ERR@1", "a b c", A),
+        ("ERR@3", "a b c", A + (1 / 32) * C / 3),
+        ("ERR@2", "b c", C / 2),
+        # A passage that nobody graded holds its rank.
+        ("ERR@3", "x d c", D / 2 + (17 / 32) * C / 3),
+        ("ERR@20", "x y", 0.0),
+        # Gains 31, 7, 15; log2 of 2, 3, 4 is 1, 1.584962500721156, 2.
+        ("nDCG(dcg='exp-log2')@1", "d a", 15 / 31),
+        (
+            "nDCG(dcg='exp-log2')@3",
+            "d c a",
+            (15 + 7 / 1.584962500721156 + 31 / 2) / (31 + 15 / 1.584962500721156 + 7 / 2),
+        ),
+        # Gains 5/5, 3/5, 4/5; weights (1 - p) p^(rank - 1).
+        ("RBP(p=0.5)", "a b c", 0.5 * (1 + 0.25 * 0.6)),
+        ("RBP(p=0.5)@2", "a b c", 0.5),
+        ("RBP(p=0.5,rel=4)", "a c d", 0.5 * (1 + 0.25)),
+    ],
+)
+def test_labels_up_to_five_by_hand(name: str, ranking: str, expected: float) -> None:
+    assert _value(name, LABELS, ranking, "0-5:4:3") == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval needs perl")
+def test_without_a_scale_err_is_gdevals() -> None:
+    assert _value("ERR@1", {"a": 3, "b": 1}, "a b", None) == 0.4375
+    with pytest.raises(MeasureError, match="gdeval"):
+        _value("ERR@1", LABELS, "a b", None)
+
+
+# Expected grades of items, on the scale 0 to 5; 4 covers, 3 is partial.
+ROWS = [
+    Qrel("q", "a", 4.5, "i"), Qrel("q", "a", 1.25, "j"), Qrel("q", "b", 3.5, "i"), Qrel("q", "b", 4.0, "j"),
+    Qrel("q", "c", 0.0, "i"),
+]  # fmt: skip
+RUN = [ScoredDoc("q", "c", 3.0), ScoredDoc("q", "b", 2.0), ScoredDoc("q", "a", 1.0)]
+
+
+def _values(*measures: ir_measures.measures.Measure) -> list[float]:
+    grades = load(ROWS, grader="scale=0-5:4:3")
+    found = ir_measures.calc_aggregate(measures, grades, RUN)
+    return [float(found[measure]) for measure in measures]
+
+
+def test_a_threshold_takes_real_grades() -> None:
+    # The first two are c and b: b covers j (4), and not i (3.5).
+    assert _values(RubricCover @ 2, RubricCover(rel=3) @ 2, RubricCover @ 3) == [0.5, 1.0, 1.0]
+
+
+def test_real_gains_by_hand() -> None:
+    # The labels are 4.5, 4 and 0, ranked 0, 4, 4.5.
+    log3 = math.log2(3)
+    best = 4.5 + 4 / log3
+    assert _values(RubricQrels(measure="nDCG@10"))[0] == pytest.approx((4 / log3 + 4.5 / 2) / best, abs=1e-12)
+    # R = (2^label - 1) / 2^5.
+    b, a = 15 / 32, (2**4.5 - 1) / 32
+    assert _values(RubricQrels(measure="ERR@10"))[0] == pytest.approx(b / 2 + (1 - b) * a / 3, abs=1e-12)
+    assert _values(RubricQrels(measure="RBP(p=0.5)"))[0] == pytest.approx(0.5 * (0.5 * 0.8 + 0.25 * 0.9), abs=1e-12)
+    assert _values(RubricQrels(measure="AP"))[0] == pytest.approx((1 / 2 + 2 / 3) / 2, abs=1e-12)
+
+
+def test_what_a_program_computes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(MeasureError, match=r"^nDCG@10: .* document 'a' of query 'q' has 4.5; write qrels"):
+        ir_measures.calc_aggregate([nDCG @ 10], load(ROWS, grader="scale=0-5:4"), RUN)
+    with pytest.raises(MeasureError, match="Bpref"):
+        _values(RubricQrels(measure="Bpref"))
+    write_qrels(tmp_path / "real.qrels", [Qrel("q", "a", 2.5), Qrel("q", "b", 1), Qrel("q", "c", 0)])
+    (tmp_path / "a.run").write_text("".join(f"q Q0 {row.doc_id} 1 {row.score} x\n" for row in RUN))
+    assert main(["evaluate", str(tmp_path / "real.qrels"), str(tmp_path / "a.run"), "Bpref"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "document 'a' of query 'q' has 2.5" in err
+    for provider in ("pytrec_eval", "pyndeval"):
+        argv = ["evaluate", str(tmp_path / "real.qrels"), str(tmp_path / "a.run"), "P@1", "--provider", provider]
+        assert main(argv) == 2, provider
+
+
+@pytest.mark.parametrize("command", ["evaluate", "leaderboard"])
+def test_qrels_with_fractions_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    write_qrels(tmp_path / "real.qrels", [Qrel("q", "a", 2.5), Qrel("q", "b", 1.0), Qrel("q", "c", 0)])
+    assert (tmp_path / "real.qrels").read_text() == "q 0 a 2.5\nq 0 b 1\nq 0 c 0\n"
+    assert read_qrels(tmp_path / "real.qrels") == [("q", "a", 2.5, "0"), ("q", "b", 1, "0"), ("q", "c", 0, "0")]
+    (tmp_path / "a.run").write_text("".join(f"q Q0 {row.doc_id} 1 {row.score} x\n" for row in RUN))
+    log3 = math.log2(3)
+    expected = (1 / log3 + 2.5 / 2) / (2.5 + 1 / log3)
+    asked = ["nDCG@10"] if command == "evaluate" else ["-m", "nDCG@10"]
+    assert main([command, str(tmp_path / "real.qrels"), str(tmp_path / "a.run"), *asked]) == 0
+    assert f"{expected:.4f}" in capsys.readouterr().out
+
+
+def test_half_credit_by_levels() -> None:
+    # Partial support from 1 on: i earns a half, j the whole, k nothing.
+    rows = [Qrel("q", "a", 1.9, "i"), Qrel("q", "a", 2, "j"), Qrel("q", "a", 0.9, "k")]
+    grades = load(rows, grader="scale=0-2:2:1")
+    found = ir_measures.calc_aggregate([NuggetA], grades, [ScoredDoc("q", "a", 1.0)])
+    assert found[NuggetA] == pytest.approx((0.5 + 1 + 0) / 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,13 +54,6 @@ def test_rankings_and_judgments(tmp_path: Path) -> None:
     assert [dict(query.judgments) for query in queries] == [{"d1": 2, "d2": 0}, {"d3": 3}]
 
 
-def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
-    rated, extracted = grade_set({"q1/a": 4}), grade_set({}, prompt="NuggetExtractionPrompt")
-    extracted["answers"] = [["q1/a", "a text"]]
-    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [rated, extracted])]]])
-    assert given(path) == {"q1": {"d1": {"q1/a": 4}}}
-
-
 def test_where_every_call_failed_the_prompt_says_whether_it_grades(tmp_path: Path) -> None:
     errors = {"llm_response_errors": {"q1/a": "timeout", "q1/b": "timeout"}}
 
@@ -76,27 +70,41 @@ def test_where_every_call_failed_the_prompt_says_whether_it_grades(tmp_path: Pat
         assert read(known, extraction, is_self_rated=False) == {}
 
 
+EXTRACTED = grade_set({}, prompt="NuggetExtractionPrompt") | {"answers": [["q1/a", "a text"]]}
+TQA = [grade_set({"q1/x": 4}), grade_set({"q1/NDQ_1": 1}, prompt="KeyPrompt")]
+OVERLAPPING = [grade_set({"q1/a": 4, "q1/b": 1}), grade_set({"q1/a": 2, "q1/c": 3})]
+
+
 @pytest.mark.parametrize(
-    "wanted",
+    ("sets", "direct", "wanted", "expected"),
     [
-        {"model": "other"},
-        {"prompt": "NuggetSelfRatedPrompt"},
-        {"kind": "nugget"},
-        {"items": "nugget"},
+        # Texts that were extracted are no candidates.
+        ([TWO[0], EXTRACTED], [], {}, {"q1/a": 4}),
+        (TWO, [], {"model": "other"}, {"q1/n": 2}),
+        (TWO, [], {"prompt": "NuggetSelfRatedPrompt"}, {"q1/n": 2}),
+        (TWO, [], {"kind": "nugget"}, {"q1/n": 2}),
+        (TWO, [], {"items": "nugget"}, {"q1/n": 2}),
+        (TQA, [], {"items": "tqa"}, {"q1/NDQ_1": 1}),
+        (TQA, [], {"items": "question-bank"}, {"q1/x": 4}),
+        # The later grade of a counts.
+        (OVERLAPPING, [], {}, {"q1/a": 2, "q1/b": 1, "q1/c": 3}),
+        # Direct labels are grades of one item, where they are asked for or alone.
+        (TWO[:1], [DIRECT], {}, {"q1/a": 4}),
+        (TWO[:1], [DIRECT], {"prompt": "Thomas"}, {"0": 2}),
+        (TWO[:1], [DIRECT], {"kind": "direct"}, {"0": 2}),
+        ([], [DIRECT], {}, {"0": 2}),
     ],
 )
-def test_every_filter_chooses(tmp_path: Path, wanted: dict[str, str]) -> None:
-    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
-    assert given(path, **wanted) == {"q1": {"d1": {"q1/n": 2}}}
+def test_the_grades_that_are_chosen(
+    sets: list[Any], direct: list[Any], wanted: dict[str, str], expected: dict[str, int], tmp_path: Path
+) -> None:
+    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", sets, direct=direct)]]])
+    assert given(path, **wanted) == {"q1": {"d1": expected}}
 
 
-def test_two_sets_of_one_key_are_joined_or_need_a_bank(tmp_path: Path) -> None:
+def test_two_sets_of_one_key_over_different_items_need_a_bank(tmp_path: Path) -> None:
     write_all(tmp_path)
     bank = load_bank(tmp_path / "bank.jsonl")
-    overlapping = [grade_set({"q1/a": 4, "q1/b": 1}), grade_set({"q1/a": 2, "q1/c": 3})]
-    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", overlapping)]]])
-    # The later grade of a counts.
-    assert given(path) == {"q1": {"d1": {"q1/a": 2, "q1/b": 1, "q1/c": 3}}}
     apart = [grade_set({"q1/a": 4}), grade_set({"q1/b": 1})]
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", apart)]]])
     with pytest.raises(InputError, match="two grade sets over different items"):
@@ -104,27 +112,11 @@ def test_two_sets_of_one_key_are_joined_or_need_a_bank(tmp_path: Path) -> None:
     assert cells(load_records(path, bank).queries["q1"]) == {"d1": {"q1/a": 4, "q1/b": 1}}
 
 
-def test_question_sets_tell_tqa_from_generated_questions(tmp_path: Path) -> None:
-    both = [grade_set({"q1/x": 4}), grade_set({"q1/NDQ_1": 1}, prompt="KeyPrompt")]
-    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", both)]]])
-    assert given(path, items="tqa") == {"q1": {"d1": {"q1/NDQ_1": 1}}}
-    assert given(path, items="question-bank") == {"q1": {"d1": {"q1/x": 4}}}
-
-
 def test_the_bank_chooses_among_sets_over_different_items(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
     nuggets = [{"query_id": "q1", "items": [{"query_id": "q1", "nugget_id": "q1/n", "nugget_text": "n"}]}]
     bank = load_bank(write_lines(tmp_path / "nuggets.jsonl", nuggets))
     assert cells(load_records(path, bank).queries["q1"]) == {"d1": {"q1/n": 2}}
-
-
-def test_direct_labels_are_grades_of_one_item_where_asked_for_or_alone(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [TWO[0]], direct=[DIRECT])]]])
-    assert given(path) == {"q1": {"d1": {"q1/a": 4}}}
-    assert given(path, prompt="Thomas") == {"q1": {"d1": {"0": 2}}}
-    assert given(path, kind="direct") == {"q1": {"d1": {"0": 2}}}
-    alone = write_lines(tmp_path / "d.jsonl", [["q1", [passage("q1", "d1", [], direct=[DIRECT])]]])
-    assert given(alone) == {"q1": {"d1": {"0": 2}}}
 
 
 def test_a_direct_call_of_another_program_that_failed_is_no_label(tmp_path: Path) -> None:
