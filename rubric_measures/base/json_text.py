@@ -68,6 +68,20 @@ def parse_json(data: bytes | str, *, path: str = "", line: int = 0, lenient: boo
         raise FormatError(text, path=path, line=line) from None
 
 
+def check_utf8(data: bytes, *, path: str = "", line: int = 0) -> None:
+    """Refuses what is no UTF-8 in a JSON text: of what a decoder does not look at, nobody else checks it.
+
+    Raises:
+        FormatError: naming file and line.
+    """
+    if not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            # The careful parser says where.
+            parse_json(data, path=path, line=line)
+
+
 def decoded(
     decoder: msgspec.json.Decoder[_T], data: bytes, *, path: str = "", line: int = 0, choices: Iterable[str] = ()
 ) -> _T:

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector
-from rubric_measures.base.json_text import decoded, json_texts, without_nan
+from rubric_measures.base.json_text import check_utf8, decoded, json_texts, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import Format, Head, Kind, PathName, given, is_number, say_left_out, write_lines
 from rubric_measures.formats.tables import (
@@ -739,6 +739,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
             if self.is_lenient and b"NaN" in data:
                 data = without_nan(data)
             found = decoded(decoder, data, path=name, line=line, choices=self.choices)
+        check_utf8(data, path=name, line=line)
         force_setattr(found, "_source", data)
         if self.named is not None:
             try:

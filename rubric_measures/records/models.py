@@ -34,7 +34,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
-from rubric_measures.base.json_text import decoded, parse_json
+from rubric_measures.base.json_text import check_utf8, decoded, parse_json
 from rubric_measures.types.entities import CitedAnswer, CitedSentence, GradeStatus, ItemKind, content_hash
 from rubric_measures.types.scales import HELD, LARGEST_SCORE, MOST_RELEVANT, SCALE_FIELDS, Distribution
 
@@ -920,12 +920,7 @@ def _parsed(data: bytes, counts: Counter[str]) -> tuple[str, list[GradedPassage]
             if error.field or "is not JSON" in error.problem:
                 raise
             raise FormatError(f'expected ["query id", [passage, …]]: {error.problem}') from None
-    if not data.isascii():
-        # Of what is not looked at yet, nobody checked this.
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError:
-            parse_json(data)
+    check_utf8(data)
     if isinstance(query_id, int):
         counts["ids"] += 1
         query_id = str(query_id)

@@ -255,6 +255,15 @@ REPORT = {"metadata": {"run_id": "gpt", "topic_id": "q1"}, "responses": [{"text"
 TOPIC = {"request_id": "q1", "title": "skin", "limit": 100}
 
 
+def test_what_is_no_text_is_refused_also_where_nobody_looks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Found by the fuzzer: half a surrogate pair in a field that is only kept."""
+    path = tmp_path / "in.jsonl"
+    bad = json.dumps({**ASSIGNED, "qid": "q2", "kept": "x"}).encode().replace(b'"x"', b'"\xed\xa0\x80"')
+    path.write_bytes(json.dumps(ASSIGNED).encode() + b"\n" + bad)
+    assert main(["convert", str(path), "-o", str(tmp_path / "out.jsonl")]) == 2
+    assert f"{path}:2: is not JSON: " in capsys.readouterr().err
+
+
 def converted(tmp_path: Path, line: dict[str, Any], to: str, *more: str) -> Any:
     (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
     assert main(["convert", str(tmp_path / "in.jsonl"), "--to", to, *more, "-o", str(tmp_path / "out.jsonl")]) == 0
