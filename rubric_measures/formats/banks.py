@@ -482,6 +482,7 @@ def _bank(
     kind: ItemKind | None = None,
     accept: Callable[[list[BankEntry]], list[BankEntry]] = lambda entries: entries,
     adapt: Callable[[BankEntry], BankEntry] = lambda entry: entry,
+    each: Callable[[BankItem], BankItem] = lambda item: item,
     nest: Callable[[list[Row]], Iterable[Row]] = lambda rows: rows,
     flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
     **spec: Any,
@@ -495,6 +496,7 @@ def _bank(
         kind: what all items are, where they do not say it.
         accept: makes of the entries that were read what they mean.
         adapt: makes of an entry from elsewhere what the format wants, or refuses it.
+        each: makes of its items what the format wants, or refuses one; before that.
         nest: makes of rows of items rows with `items`, and `flatten` of such a row rows of items.
         spec: see `Spec`.
     """
@@ -517,7 +519,8 @@ def _bank(
                 warn("%d fields of queries have two values (%s); the first is kept", two.total(), shown_counts(two))
             made = bank_entries(bank, by_query=by_query)
             is_whole = form == "bank"
-            entries = [replace(adapt(one if is_whole else _spread(one)), form=form) for one in made]
+            spread = [one if is_whole else _spread(one) for one in made]
+            entries = [replace(adapt(replace(one, items=list(map(each, one.items)))), form=form) for one in spread]
             if entries and says and not is_whole:
                 after = bank_of_entries(bank_spec.read(list(bank_spec.objects(entries))), says=False)
                 if lost := losses(bank, after):
@@ -670,10 +673,9 @@ def _flat(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**said, "further": {}, **item}
 
 
-def _texts_only(entry: BankEntry) -> BankEntry:
-    """An entry whose items say nothing but texts besides; `losses` counts what else they said."""
-    texts = ({to: said for to, said in item.further.items() if type(said) is str} for item in entry.items)
-    return replace(entry, items=[replace(item, further=said) for item, said in zip(entry.items, texts, strict=True)])
+def _texts_only(item: BankItem) -> BankItem:
+    """An item that says nothing but texts besides; `losses` counts what else it said."""
+    return replace(item, further={to: said for to, said in item.further.items() if type(said) is str})
 
 
 # What tables of other things have.
@@ -715,20 +717,19 @@ BANK_CSV = _bank(
     check=lambda said: (
         "text is empty; remove the row, or give the item a text" if said["item_id"] and not said["text"] else None
     ),
-    adapt=_texts_only, nest=_nested, flatten=_flat, is_sparse=False, is_guarded=True, bare=(("query_id", "text"),),
+    each=_texts_only, nest=_nested, flatten=_flat, is_sparse=False, is_guarded=True, bare=(("query_id", "text"),),
     keyed=("query_id", "text"), told=_is_table,
 )  # fmt: skip
 
 
-def _as_nuggets(entry: BankEntry) -> BankEntry:
-    """The entry, unless an item would count for an answer that has it, though it counts against it."""
-    for item in entry.items:
-        if item.weight is not None and item.weight < 0:
-            raise InputError(
-                f"query {item.query_id!r}: {item.text!r} is a penalty (weight {item.weight:g}), and a nugget counts "
-                "for an answer that has it; take penalties out of the bank first"
-            )
-    return entry
+def _as_nugget(item: BankItem) -> BankItem:
+    """The item, unless it would count for an answer that has it, though it counts against it."""
+    if item.weight is not None and item.weight < 0:
+        raise InputError(
+            f"query {item.query_id!r}: {item.text!r} is a penalty (weight {item.weight:g}), and a nugget counts "
+            "for an answer that has it; take penalties out of the bank first"
+        )
+    return item
 
 
 _NUGGETS = _items(
@@ -737,15 +738,14 @@ _NUGGETS = _items(
 )  # fmt: skip
 NUGGETS = _bank(
     "nuggets", "nuggets of nuggetizer and of TREC RAG", what="nuggets", kind="nugget", key=("query_id",),
-    fields=(_QID, _QUERY, _NUGGETS), adapt=_as_nuggets, told=("nuggets",),
+    fields=(_QID, _QUERY, _NUGGETS), each=_as_nugget, told=("nuggets",),
 )  # fmt: skip
 
 
-def _as_criteria(entry: BankEntry) -> BankEntry:
-    for item in entry.items:
-        if item.weight is None:
-            raise InputError(f"item {item.item_id!r} has no weight, and a criterion needs one")
-    return entry
+def _as_criterion(item: BankItem) -> BankItem:
+    if item.weight is None:
+        raise InputError(f"item {item.item_id!r} has no weight, and a criterion needs one")
+    return item
 
 
 _CRITERIA = _items(
@@ -754,7 +754,7 @@ _CRITERIA = _items(
 )  # fmt: skip
 RUBRICS = _bank(
     "rubrics", "weighted criteria of ResearchRubrics", what="weighted criteria", kind="nugget", key=("query_id",),
-    fields=(_QID, _QUERY, _CRITERIA), adapt=_as_criteria, told=("rubrics",),
+    fields=(_QID, _QUERY, _CRITERIA), each=_as_criterion, told=("rubrics",),
 )  # fmt: skip
 TYPES = ("explicit", "implicit", "synthesis", "references", "communication", "instruction")
 # The weight that a criterion from a vital nugget has; a tier that nobody said follows it.
@@ -770,19 +770,18 @@ def _completed(entries: list[BankEntry]) -> list[BankEntry]:
     return kept
 
 
-def _as_tasks(entry: BankEntry) -> BankEntry:
-    """An entry as a task of RAGDoll; a tier that nobody said is `mandatory` from weight 5 on."""
-    items = []
-    for item in _as_criteria(entry).items:
-        if item.facet_text not in TYPES:
-            raise InputError(
-                f"query {entry.query_id!r}: {item.text!r:.60} has the axis {item.facet_text!r}; RAGDoll knows "
-                f"{', '.join(TYPES)}"
-            )
-        tier = item.further.get("tier") or ("mandatory" if (item.weight or 0) >= _VITAL else "optional")
-        items.append(replace(item, weight=number(item.weight), further={**item.further, "tier": tier}))
+def _as_typed(item: BankItem) -> BankItem:
+    """An item as a criterion of RAGDoll; a tier that nobody said is `mandatory` from weight 5 on."""
+    if _as_criterion(item).facet_text not in TYPES:
+        axis = f"{item.text!r:.60} has the axis {item.facet_text!r}"
+        raise InputError(f"query {item.query_id!r}: {axis}; RAGDoll knows {', '.join(TYPES)}")
+    tier = item.further.get("tier") or ("mandatory" if (item.weight or 0) >= _VITAL else "optional")
+    return replace(item, weight=number(item.weight), further={**item.further, "tier": tier})
+
+
+def _as_task(entry: BankEntry) -> BankEntry:
     further = {**entry.further, "task_id": entry.query_id, "status": "completed"}
-    return replace(entry, query_text=entry.query_text or "", items=items, further=further)
+    return replace(entry, query_text=entry.query_text or "", further=further)
 
 
 _TASKS = _items(
@@ -794,7 +793,7 @@ _TASKS = _items(
 RAGDOLL = _bank(
     "ragdoll:rubric", "rubrics of RAGDoll (TREC RAG 2026)", what="rubrics of RAGDoll", kind="nugget", key=("query_id",),
     fields=(Field("task_id", ("task_id",), text, None), Field("status", ("status",)), _QID, _QUERY, _TASKS),
-    accept=_completed, adapt=_as_tasks, is_compact=False,
+    accept=_completed, adapt=_as_task, each=_as_typed, is_compact=False,
     told=lambda head: {"qid", "status", "criteria"} <= head.row.keys() and "run_id" not in head.row,
 )  # fmt: skip
 
@@ -817,17 +816,14 @@ def _stated(value: Any) -> Any:
     return _figure(value) if isinstance(value, int | float) else text(value)
 
 
-def _as_asked(entry: BankEntry, **usual: str) -> BankEntry:
-    """An entry with answers and importances as Auto-Judge has them; `usual` is what questions say by default."""
-    items = []
-    for item in entry.items:
-        # People edit gold answers: those that stay keep what was said of them.
-        said = {one["answer"]: one for one in answers_of(item.further)}
-        answers = [said.get(one, {"answer": one}) for one in item.gold_answers or ()]
-        further = usual | {to: value for to, value in item.further.items() if to != "answers"}
-        importance = item.importance if item.importance is not None else item.weight
-        items.append(replace(item, gold_answers=answers, importance=importance, further=further))
-    return replace(entry, items=items)
+def _as_asked(item: BankItem) -> BankItem:
+    """An item with answers and an importance as Auto-Judge has them."""
+    # People edit gold answers: those that stay keep what was said of them.
+    said = {one["answer"]: one for one in answers_of(item.further)}
+    answers = [said.get(one, {"answer": one}) for one in item.gold_answers or ()]
+    further = {to: value for to, value in item.further.items() if to != "answers"}
+    importance = item.importance if item.importance is not None else item.weight
+    return replace(item, gold_answers=answers, importance=importance, further=further)
 
 
 def answers_of(info: Any) -> list[dict[str, Any]]:
@@ -857,18 +853,19 @@ def _as_dicts(entry: BankEntry) -> BankEntry:
     if len({(item.kind, item.text) for item in entry.items}) < len(entry.items):
         raise InputError(f"query {entry.query_id!r}: two items have the same text, which a nugget bank cannot hold")
     further = {to: value for to, value in entry.further.items() if to != "metadata"}
-    asked = _as_asked(replace(entry, further={"nugget_bank": {}, **further, "format_version": "v3"}))
-    answers = ({one["answer"]: one for one in item.gold_answers} or None for item in asked.items)
-    pairs = zip(asked.items, answers, strict=True)
-    return replace(asked, items=[replace(item, key=item.text, gold_answers=said) for item, said in pairs])
+    return replace(entry, further={"nugget_bank": {}, **further, "format_version": "v3"})
 
 
-def _as_lists(entry: BankEntry) -> BankEntry:
-    for item in entry.items:
-        if item.kind != "question":
-            raise InputError(f"item {item.item_id!r} is a nugget, and this form has questions only")
-    asked = _as_asked(entry, aggregator_type="OR")
-    return replace(asked, items=[replace(item, query_id=None) for item in asked.items])
+def _by_answers(item: BankItem) -> BankItem:
+    asked = _as_asked(item)
+    return replace(asked, key=item.text, gold_answers={one["answer"]: one for one in asked.gold_answers} or None)
+
+
+def _as_listed(item: BankItem) -> BankItem:
+    if item.kind != "question":
+        raise InputError(f"item {item.item_id!r} is a nugget, and this form has questions only")
+    asked = _as_asked(item)
+    return replace(asked, query_id=None, further={"aggregator_type": "OR", **asked.further})
 
 
 def _together(rows: list[Row]) -> Iterator[Row]:
@@ -904,14 +901,14 @@ NUGGET_BANK = _bank(
         Field("items", ("nugget_bank",), _QUESTIONS, None, _QUESTIONS.keyed),
         Field("claims", ("claim_bank",), _CLAIMS, None, _CLAIMS.keyed),
     ),
-    adapt=_as_dicts, nest=_together, flatten=_apart,
+    adapt=_as_dicts, each=_by_answers, nest=_together, flatten=_apart,
     told=lambda head: bool({"nugget_bank", "claim_bank"} & head.row.keys()) and "query_id" in head.row,
 )  # fmt: skip
 
 
 NUGGET_LISTS = _bank(
     "nugget-lists", "lists of nuggets, TREC RAGTIME 2026", what="nugget banks", key=("query_id",),
-    kind="question", fields=(Field("query_id", ("metadata.topic_id",)), _LISTED), adapt=_as_lists,
+    kind="question", fields=(Field("query_id", ("metadata.topic_id",)), _LISTED), each=_as_listed,
     told=lambda head: isinstance(head.row.get("nugget_bank"), list) or "nugget_dict" in head.row,
 )  # fmt: skip
 
