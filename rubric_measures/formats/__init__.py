@@ -32,6 +32,7 @@ def _checked(plug_in: PlugIn, found: Any) -> Format:
     return found
 
 
+_RAGELO = ("experiment", "results", "queries", "documents", "answers", "games")
 # Format -> where it stands. A new format is a file, and a line here or an entry point of another package (and a bridge
 # in `corpora.conversion` where it holds something new). The first one that recognises a file has it.
 FORMATS: Registry[Format] = Registry(
@@ -40,17 +41,12 @@ FORMATS: Registry[Format] = Registry(
     {
         "records": "rubric_measures.formats.judged:RECORDS",
         "run": "rubric_measures.formats.trec:RUN",
-        "ragelo:experiment": "rubric_measures.formats.plain:RAGELO_EXPERIMENT",
-        "ragelo:results": "rubric_measures.formats.plain:RAGELO_RESULTS",
-        "ragelo:queries": "rubric_measures.formats.plain:RAGELO_QUERIES",
-        "ragelo:documents": "rubric_measures.formats.plain:RAGELO_DOCUMENTS",
-        "ragelo:answers": "rubric_measures.formats.plain:RAGELO_ANSWERS",
-        "ragelo:games": "rubric_measures.formats.plain:RAGELO_GAMES",
+        **{f"ragelo:{name}": f"rubric_measures.formats.plain:RAGELO_{name.upper()}" for name in _RAGELO},
         "dragun:question-assessments": "rubric_measures.formats.judged:QUESTION_ASSESSMENTS.format",
         "questions": "rubric_measures.formats.plain:QUESTION_RUNS.format",
+        "item-qrels": "rubric_measures.formats.trec:ITEM_QRELS",
         "qrels": "rubric_measures.formats.trec:QRELS",
         "judgments": "rubric_measures.formats.trec:JUDGMENTS",
-        "item-qrels": "rubric_measures.formats.trec:ITEM_QRELS",
         "assignments": "rubric_measures.formats.judged:ASSIGNMENTS",
         "dragun:assessments": "rubric_measures.formats.judged:ASSESSMENTS.format",
         "ragdoll:graded": "rubric_measures.formats.judged:GRADED",

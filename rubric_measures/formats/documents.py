@@ -17,7 +17,7 @@ from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import begins_records, iter_lines, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import PathName
-from rubric_measures.formats.specs import DOC_IDS, PRESENT, TEXTS, Field, Spec, ident, text
+from rubric_measures.formats.specs import DOC_IDS, PRESENT, TEXTS, Field, Row, Spec, ident, text
 from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, cells_of, plain_name, row_of, unwrapped
 
 # Bytes of lines that are passed over at once, unless a wanted one is among them.
@@ -40,14 +40,13 @@ class Document(NamedTuple):
 
 
 # What a collection has; no format of `convert`.
-DOCUMENTS: Spec[dict[str, Document]] = Spec(
+DOCUMENTS: Spec[list[Row]] = Spec(
     kind="records", description="documents of a collection", what="documents",
     fields=(
         Field("doc_id", DOC_IDS, ident), Field("title", ("title",), lambda value: text(value).strip(), ""),
         Field("text", TEXTS, text, PRESENT),
     ),
-    into=lambda rows: {row.said["doc_id"]: Document(**row.said) for row in rows},
-    outof=lambda documents: (one._asdict() for one in documents.values()),
+    into=list, outof=lambda rows: (),
     # MS MARCO's passages and documents.
     bare=(("doc_id", "text"), ("doc_id", "url", "title", "text")), keeps=True, is_quoted=False,
 )  # fmt: skip

@@ -734,12 +734,9 @@ RUN = Format(
     _write_run_files,
     _is_run,
 )
+# Tried after those of items.
 QRELS = Format(
-    "qrels",
-    "a label a passage; of records, what the grades imply",
-    read_passage_qrels,
-    write_qrels,
-    lambda head: _is_qrels(head) and not _is_item_qrels(head),
+    "qrels", "a label a passage; of records, what the grades imply", read_passage_qrels, write_qrels, _is_qrels
 )
 ITEM_QRELS = Format("item qrels", "one grade an item (diversity qrels)", read_qrels, write_qrels, _is_item_qrels)
 JUDGMENTS = Format("judgments", "of records, what assessors said, as qrels", write=write_qrels)
