@@ -292,8 +292,8 @@ def verify(
     )
 
     is_canary, calls = report == "canary", canaries.keywords.get("calls")
-    asked_for = {} if calls is None else given_of(calls)
-    given = {*canaries.keywords, *asked_for, *(["model"] if model else [])} - {"calls", "progress"}
+    given = {*canaries.keywords, *(given_of(calls) if calls else ()), *(["model"] if model else [])}
+    given -= {"calls", "progress"}
     refuse(() if is_canary else given, f"in the report {report}, as only canary asks a grader")
     settings = ReportSettings(report, Grader.parse(grader), queries, runs, min_judgment)
     known = None if bank is None else load_bank(bank)
@@ -318,6 +318,5 @@ def verify(
         if len(files) > 1:
             _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
     else:
-        sections = itertools.chain(asked, report_sections(source, known, settings))
-        printed.write(sections_report(sections))
+        printed.write(sections_report(itertools.chain(asked, report_sections(source, known, settings))))
     return 0 if is_complete else 1

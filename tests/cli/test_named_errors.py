@@ -164,15 +164,6 @@ def test_scores_whose_squares_overflow_are_refused(
     assert said.startswith("board.txt:") and "is no number from -1e+100 to 1e+100" in said
 
 
-def test_the_text_of_a_long_item_is_shortened(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "It says that " + "the leaf is red and " * 400
-    rubrics = [{"criterion": text, "weight": -3.0, "axis": "Explicit Criteria"}]
-    (folder / "long.jsonl").write_text(json.dumps({"qid": "q1", "domain": "STEM", "rubrics": rubrics}) + "\n")
-    assert main(["convert", "long.jsonl", "--to", "nuggets", "-o", "o.jsonl"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("rubric_measures: long.jsonl") and len(said) < 1100 and "…" in said and "penalty" in said
-
-
 def test_damaged_boards_and_topics_name_themselves(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Found by the fuzzer: a measure or setting that no board has, a topic without text."""
     inputs = {"grades": {}, "runs": {}}

@@ -142,29 +142,3 @@ def test_the_share_of_grades_is_not_that_of_judgments(
     # Alone, judgments are all that there is.
     assert main(["leaderboard", "qrels.txt", "a.run", "-m", "nDCG@10", "--format", "text"]) == 0
     assert "33.3%" in capsys.readouterr().out
-
-
-def test_runs_are_read_once_for_both_sides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("items.qrels").write_text("q1 a d1 1\nq1 a d2 0\n")
-    Path("qrels.txt").write_text("q1 0 d1 1\n")
-    # Ranks against the scores, and one tag in both.
-    for name in "ab":
-        Path(f"{name}.run").write_text("q1 Q0 d1 1 1 tag\nq1 Q0 d2 2 2 tag\n")
-    measures = ["RubricCover(rel=1)@1", "P@1"]
-    board = rubric_measures.score("items.qrels", ["a.run", "b.run"], measures, qrels="qrels.txt")
-    disagrees = "the rank column disagrees with the scores in 1 query (1 place); the scores count"
-    tags = "2 runs share the tag tag; runs that share a tag are called after their files"
-    lines = [f"a.run: {disagrees}", f"b.run: {disagrees}", tags]
-    assert [line for line in caplog.messages if "disagrees" in line or "share the tag" in line] == lines
-    assert [note.text for note in board.notes[:3]] == lines
-    # An open file and an iterator cannot be read a second time.
-    alone = rubric_measures.score("items.qrels", "a.run", measures, qrels="qrels.txt", notes=False)
-    with open("a.run", encoding="utf-8") as opened:
-        for runs in (opened, iter(["a.run"])):
-            assert (
-                rubric_measures.score("items.qrels", runs, measures, qrels="qrels.txt", notes=False).cells
-                == alone.cells
-            )

@@ -16,8 +16,6 @@ import rubric_measures
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.records.models import load_graded
-from rubric_measures.review.app import open_review
-from rubric_measures.review.session import impact_of
 from rubric_measures.types.scales import Scale, parse_scale
 from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.strategies import Case, cases
@@ -113,18 +111,6 @@ def test_reports_take_the_scales_level(scale: Scale, capsys: pytest.CaptureFixtu
     assert [row["doc_id"] for row in rows if row["report"] == "uncovered"] == ["d3"]
 
 
-def test_the_review_is_on_the_scale(scale: Scale, tmp_path: Path) -> None:
-    review = open_review("graded.jsonl", "bank.jsonl", grader="model")
-    try:
-        assert list(review.material.grade_names) == list(range(scale.lowest, scale.highest + 1))
-        assert review.material.scale == scale
-        impact = impact_of(review.material, review.measures, review.store.snapshot())[0]
-        assert impact.measure == f"RubricCover(rel={scale.covers})@20"
-        assert {row.run_id: row.before for row in impact.rows} == {"one": 0.5, "two": 0.5, "three": 0.0}
-    finally:
-        review.store.close()
-
-
 def test_a_scale_that_is_not_known_is_asked_for(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (
         ("leaderboard", "items.qrels", "one.run", "-m", "RubricCover@20"),
@@ -218,24 +204,6 @@ def test_failed_grades_count_as_a_grade_of_the_scale_only(scale: Scale, capsys: 
         error = call(capsys, *command, "--on-failed", above, code=2)
         assert f"count as {above}, which is not on the scale 0 to {scale.highest}" in error
         call(capsys, *command, "--on-failed", str(scale.highest))
-
-
-def test_two_scales_of_one_grader_are_a_conflict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, text in (("a", "0-2:2"), ("b", "0-3:2")):
-        (tmp_path / name).mkdir()
-        write_files(tmp_path / name, parse_scale(text))
-    monkeypatch.chdir(tmp_path)
-    said = json.loads(Path("b/graded.jsonl").read_text())
-    said[0] = "q2"
-    write_lines(tmp_path / "b.jsonl", [said])
-    error = call(capsys, "convert", "a/graded.jsonl", "b.jsonl", "-o", "both.jsonl", code=2)
-    assert "on the scale 0-3:2, and elsewhere on 0-2:2" in error
-    Path("both.jsonl").write_text(Path("a/graded.jsonl").read_text() + Path("b.jsonl").read_text())
-    command = ("leaderboard", "both.jsonl", "--grader", "model", "-m", "RubricCover@20")
-    assert "on the scale 0-3:2, and before on 0-2:2" in call(capsys, *command, code=2)
-    call(capsys, *command[:2], *command[4:], "--grader", "model=model,scale=0-3:2")
 
 
 def test_labels_that_count_items_take_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:

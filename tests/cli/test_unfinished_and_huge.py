@@ -111,15 +111,6 @@ def test_no_cell_is_a_formula_and_our_reader_gives_the_names_back(tmp_path: Path
     assert list(read_leaderboard(written).run_ids) == NAMES
 
 
-def test_formulas_in_csv_are_quoted(tmp_path: Path) -> None:
-    source, written = tmp_path / "queries.json", tmp_path / "queries.csv"
-    texts = {f"q{index}": name for index, name in enumerate(NAMES)}
-    source.write_text(json.dumps(texts))
-    assert main(["convert", str(source), "--to", "ragelo:queries", "-o", str(written)]) == 0
-    assert '"q0","=1+1"' in written.read_text()
-    assert FORMATS["ragelo:queries"].read(written).texts == texts  # type: ignore[misc]
-
-
 def test_marks_that_turn_the_direction_are_shown_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "board.json"
     path.write_text(json.dumps({"a\x1b[2Jb": 0.1, "c\u202ed": 0.2, "e\u200ef\u061c": 0.3, "g\th\ni": 0.4}))

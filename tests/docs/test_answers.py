@@ -10,8 +10,8 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
+from tests.docs.pages import blocks
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "answers.md"
 ANSWERS = {
     "a": {"tea": ["Boil water.", "Pour it over the leaves."], "frost": ["Ice crystals form."]},
     "b": {"tea": ["Ships sail."], "frost": []},
@@ -57,11 +57,9 @@ def _files() -> None:
 
 
 def _commands(block: int) -> list[list[str]]:
-    text = PAGE.read_text(encoding="utf-8").split("```sh\n")[block].split("```")[0]
-    commands = [
-        shlex.split(line.replace("runs/*.jsonl", "runs/a.jsonl runs/b.jsonl")) for line in text.strip().split("\n")
-    ]
-    return [[part.replace("$MODEL", "scripted:model.jsonl") for part in command[1:]] for command in commands]
+    given = {"runs/*.jsonl": ["runs/a.jsonl", "runs/b.jsonl"], "$MODEL": ["scripted:model.jsonl"]}
+    lines = [shlex.split(line)[1:] for line in blocks("answers", "sh")[block - 1].splitlines()]
+    return [[found for part in line for found in given.get(part, [part])] for line in lines]
 
 
 def test_from_answers_to_scores(
