@@ -40,6 +40,7 @@ from rubric_measures.api.loading import (
     file_path,
     grader_of,
     is_file,
+    is_table,
     judgments_of,
     labels_in,
     listed,
@@ -162,13 +163,18 @@ def evaluate(
     """
     asked, wanted, lines = parse_measures(measures), grader_of(grader), list[str]()
     with contextlib.ExitStack() as stack, naming(source, run):
-        held, of_run = (named_files(one, stack) for one in (source, run))
+        of_run = named_files(run, stack)
+        # A frame of ir_measures, which may name items, is no table of grades.
+        held: Any = source
+        if not isinstance(held, Grades | ItemRows):
+            is_frame = hasattr(held, "itertuples") and not is_table(held)
+            held = held.itertuples(index=False) if is_frame else named_files(held, stack)
         if isinstance(held, str) and isinstance(of_run, str) and held == of_run == "-":
             raise InputError("only one of grades and run can be standard input")
         held = held if isinstance(held, str | Grades | ItemRows) else list(held)
-        are_rows = isinstance(held, list) and bool(held) and hasattr(held[0], "relevance")
-        content = content_of(held) if isinstance(held, str) else "judgments" if are_rows else "records"
-        called = held if isinstance(held, str) else "the judgments" if are_rows else "the grades"
+        is_judged = isinstance(held, list) and bool(held) and hasattr(held[0], "relevance")
+        content = content_of(held) if isinstance(held, str) else "judgments" if is_judged else "records"
+        called = held if isinstance(held, str) else "the source"
         is_ours = provider in (None, RubricProvider.NAME)
         is_graded = content in ("records", *JUDGED, "support", "added") or (content == "grades" and is_ours)
         if is_graded and not is_ours:
@@ -183,7 +189,7 @@ def evaluate(
             text = f"{provider} knows neither a bank nor facets; leave them or it out"
             raise InputError(text, settings=("bank", "facets", "provider"))
         # Most are labels of documents in a file, of which no row has to be made.
-        is_other = over_subtopics or facets or are_rows or content in ("dataset", "grades") or held == "-"
+        is_other = over_subtopics or facets or is_judged or content in ("dataset", "grades") or held == "-"
         judged: Any = None if is_other else labels_in(str(held))
         best: Any = judged or {}
         if judged is None:

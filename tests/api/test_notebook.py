@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ir_measures import read_trec_run
+from ir_measures import Qrel, read_trec_run
 
 import rubric_measures
 from rubric_measures import api
@@ -70,6 +70,24 @@ def test_grades_of_every_form_score_alike() -> None:
     assert rubric_measures.score("items.qrels", "alpha.run", COVER).values == board.values
     again = rubric_measures.load(list(grades.items), "bank.jsonl")
     assert [one.digest for one in again.queries.values()] == [one.digest for one in grades.queries.values()]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("measures", ["alpha_nDCG@5 StRecall@3", f"{COVER} nDCG@10"])
+def test_one_run_of_every_form_is_evaluated_alike(measures: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [Qrel(query, doc, (len(query + doc) * 7 + ord(doc[-1])) % 6, item)
+            for query in ("q1", "q2") for doc in ("d1", "d2", "d3") for item in "ab"]  # fmt: skip
+    lines = [f"{row.query_id} {row.iteration} {row.doc_id} {row.relevance}\n" for row in rows]
+    Path("items.qrels").write_text("".join(lines), encoding="utf-8")
+    run = list(read_trec_run("alpha.run"))
+    how: dict[str, Any] = {"grader": "scale=0-5:4"} if "Cover" in measures else {}
+    expected = api.evaluate("items.qrels", "alpha.run", measures, **how).means
+    with open("items.qrels", "rb") as qrels, open("alpha.run", "rb") as opened:
+        for grades in (rows, iter(rows), pandas.DataFrame(rows), qrels):
+            assert api.evaluate(grades, run, measures, **how).means == expected
+        for one in (run, pandas.DataFrame(run), opened, {"a": run}):
+            assert api.evaluate(rows, one, measures, **how).means == expected
 
 
 @pytest.mark.usefixtures("folder")
