@@ -41,7 +41,7 @@ from rubric_measures.boards.board import (
 from rubric_measures.boards.scoring import is_summed, score_records, score_run_files, score_runs
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.measures.findings import Note, of_queries, of_wrapped, say
-from rubric_measures.measures.grades import Grades, OnFailed, faceted
+from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
 from rubric_measures.measures.measure import Measures, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import Run, bank_hash
 
@@ -458,7 +458,7 @@ def _checks(board: Leaderboard, known: Grades, runs: Runs | None, asked: AskedBo
         board = replace(board, measures=[name for name in board.measures if is_supported(parse_measures(name)[0])])
     measures = parse_measures(board.measures)
     if runs is None and isinstance(known, RecordGrades):
-        queries = _units(known.records.queries(keep_ranks=True), asked)
+        queries = _units(known.records.queries(keep_ranks=True), known, asked)
         return check_leaderboard(board, queries, measures, None, known.on_failed)
     whole = _in_units(known, asked).queries.items()
     queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
@@ -550,24 +550,24 @@ def reusability(
     return Reusability(rows, pool_depth)
 
 
-def _units(stream: Iterator[RecordQuery], asked: AskedBoard) -> Iterator[RecordQuery]:
-    """The queries as they are scored: whole, by facet, or each facet apart."""
-    if not (asked.facets or asked.per_facet):
-        yield from stream
-        return
-    for query in faceted(stream, lambda query: query.grades):
-        if asked.per_facet:
-            for name, grades in query.grades.per_facet().items():
-                yield replace(query, grades=grades, part=name)
-        else:
-            yield replace(query, grades=query.grades.by_facet())
-
-
 def _in_units(grades: Grades, asked: AskedBoard) -> Grades:
-    """The same of compiled grades."""
+    """The grades as they are scored: whole, by facet, or each facet apart."""
     if asked.per_facet:
         return grades.per_facet()
     return grades.by_facet() if asked.facets else grades
+
+
+def _units(queries: Iterable[RecordQuery], grades: Grades, asked: AskedBoard) -> Iterator[RecordQuery]:
+    """The same of queries with what they rank."""
+    if not (asked.facets or asked.per_facet):
+        yield from queries
+        return
+    units: dict[str, dict[str, QueryGrades]] = {}
+    for name, unit in _in_units(grades, asked).queries.items():
+        units.setdefault(unit.query_id, {})[name] = unit
+    for query in queries:
+        for name, unit in units.get(query.query_id, {}).items():
+            yield replace(query, grades=unit, part=name)
 
 
 def _of_runs(
@@ -592,27 +592,25 @@ def _of_runs(
 def _of_rankings_inside(
     grades: Grades, measures: Sequence[Measure], asked: AskedBoard, watch: Watch | None
 ) -> Leaderboard:
-    if isinstance(grades, RecordGrades):
-        queries = grades.records.queries()
-        if asked.compat is not None:
-            from rubric_measures.boards.programs import score_workbench
+    if isinstance(grades, AnswerGrades):
+        rankings = sorted(grades.answers.rankings.items())
+        return score_runs(_in_units(grades, asked), rankings, measures, overall=asked.overall)
+    assert isinstance(grades, RecordGrades)
+    records = grades.records
+    settings: dict[str, object] = {"bank": None if records.bank is None else bank_hash(records.bank)}
+    if asked.compat is not None:
+        from rubric_measures.boards.programs import score_workbench
 
-            first = replace(grades.records.wanted, first=True)
-            queries = grades.records.queries(keep_ranks=True, wanted=first)
-            board = score_workbench(queries, measures, _settings(grades, asked))
-            return board if asked.overall else replace(board, best={})
-        board = score_records(
-            _units(queries if watch is None else iter(watch(queries, None, "queries")), asked),
-            measures,
-            on_failed=grades.on_failed_given,
-            overall=asked.overall,
-            settings=_settings(grades, asked),
-        )
-        _refuse_cited_alone(grades, board)
-        return board
-    assert isinstance(grades, AnswerGrades)
-    rankings = sorted(grades.answers.rankings.items())
-    return score_runs(_in_units(grades, asked), rankings, measures, overall=asked.overall)
+        queries = records.queries(keep_ranks=True, wanted=replace(records.wanted, first=True))
+        board = score_workbench(queries, measures, settings)
+        return board if asked.overall else replace(board, best={})
+    if asked.facets or asked.per_facet:
+        settings["unit"] = "per facet" if asked.per_facet else "facet"
+    seen = records.queries() if watch is None else watch(records.queries(), None, "queries")
+    queries = _units(seen, grades, asked)
+    board = score_records(queries, measures, on_failed=grades.on_failed_given, overall=asked.overall, settings=settings)
+    _refuse_cited_alone(grades, board)
+    return board
 
 
 def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
@@ -625,12 +623,6 @@ def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
                 f"{OF_CITATIONS[0]}",
                 settings=("measures",),
             )
-
-
-def _settings(grades: RecordGrades, asked: AskedBoard) -> dict[str, object]:
-    bank = grades.records.bank
-    unit = {"unit": "per facet" if asked.per_facet else "facet"} if asked.facets or asked.per_facet else {}
-    return {"bank": None if bank is None else bank_hash(bank), **unit}
 
 
 def _lengths(grades: Grades) -> Any:
