@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from rubric_measures.analysis.audits import (
+from rubric_measures.analysis.calibration import (
     AuditPlan,
     PairAudit,
     Place,

@@ -3,26 +3,39 @@
 A few grades that assessors gave, too: how far a grader is off, and what its scores are worth, with intervals.
 
 Prediction-powered inference: a mean from few assessors' labels and many of a model, with a valid interval.
+
+Audits: which grades assessors check, in two stages, and when what they found settles a difference between runs.
+
+An audit draws passages, a query at a time in turn, and some items of each, as many that the grader covers as not. What
+assessors say of these corrects the grader's difference of two runs without bias. The interval of the difference holds
+however often one looks at it, until the audit has the size that was planned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.analysis.resampling import (
+    ROUNDING,
     USUAL_DRAWS,
     Draws,
     FloatArray,
     Interval,
     Resample,
     check_level,
+    seeded,
 )
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, plain
 
 
@@ -486,3 +499,477 @@ def _tuned_power(truth: FloatArray, guess: FloatArray, others: FloatArray) -> fl
     spread = float(everything.var(ddof=1))
     shared = float(((truth - truth.mean()) * (guess - guess.mean())).sum()) / (len(truth) - 1)
     return min(1.0, max(0.0, shared / ((1.0 + len(truth) / len(others)) * spread)))
+
+
+# The normal approximation needs some queries.
+_FIRST_LOOK = 10
+# Before anybody checked: with which probability assessors say of an item what the grader says. So many audits are
+# simulated with it.
+GUESSED_AGREEMENT = 0.85
+_SIMULATED = 20
+
+Place = tuple[str, str]
+"""A passage of a query: (query_id, doc_id)."""
+Labels = Mapping[Place, Mapping[str, bool]]
+"""passage -> item_id -> whether the grader's grade covers the item."""
+Rankings = Mapping[str, Mapping[str, Sequence[str]]]
+"""run_id -> query_id -> doc_ids, the best first."""
+Truth = Mapping[tuple[str, str, str], bool]
+"""(query_id, doc_id, item_id) -> what assessors found."""
+
+
+class DrawnPassage(NamedTuple):
+    """A passage that an audit draws.
+
+    Attributes:
+        query_id: the query.
+        doc_id: the passage.
+        items: item_id -> how many of the passage's items it stands for, in the order in which they are asked.
+    """
+
+    query_id: str
+    doc_id: str
+    items: Mapping[str, float]
+
+    @property
+    def place(self) -> Place:
+        """The passage."""
+        return self.query_id, self.doc_id
+
+
+def _number(seed: int, *ids: str) -> bytes:
+    """What the order of draws goes by: the same for the same ids, whatever else there is and in which order."""
+    return hashlib.sha256("\0".join((str(seed), *ids)).encode("utf-8", "surrogatepass")).digest()
+
+
+def draw_audit(labels: Labels, seed: int, items: int = 5, size: int | None = None) -> list[DrawnPassage]:
+    """The passages that an audit draws, in their order; a smaller audit is the beginning of a larger one.
+
+    First stage: a passage of every query in turn, at random within the query. Second stage: items at random, those that
+    the grader covers and those that it does not in turn, until there are enough or none is left.
+
+    Args:
+        labels: the grader's labels. Passages without items are left out.
+        seed: another seed draws others.
+        items: how many items of a passage, at least 1.
+        size: how many passages; None draws all.
+
+    Source: Särndal, Swensson and Wretman, Model Assisted Survey Sampling (1992), section 4.3 (two stages) and 3.7
+    (strata).
+
+    >>> [one.doc_id for one in draw_audit({("q", "a"): {"i": True}, ("q", "b"): {"i": False}}, seed=1)]
+    ['b', 'a']
+    """
+    if items < 1:
+        raise InputError(f"an audit draws one item of a passage or more, not {items}")
+    of_query: dict[str, list[Place]] = {}
+    for place in sorted(labels, key=lambda place: _number(seed, *place)):
+        if labels[place]:
+            of_query.setdefault(place[0], []).append(place)
+    turns = [(turn, place) for places in of_query.values() for turn, place in enumerate(places)]
+    turns.sort(key=lambda one: (one[0], _number(seed, *one[1])))
+    return [DrawnPassage(*place, _drawn_items(place, labels[place], seed, items)) for _, place in turns[:size]]
+
+
+def _drawn_items(place: Place, labels: Mapping[str, bool], seed: int, items: int) -> dict[str, float]:
+    at_random = sorted(labels, key=lambda item_id: _number(seed, *place, item_id))
+    # One item cannot stand for two strata.
+    strata = [[item for item in at_random if labels[item] is said or items == 1] for said in (True, False)][:items]
+    strata.sort(key=len)
+    # The smaller stratum has the odd item.
+    few = min(len(strata[0]), max(items - items // 2, items - len(strata[-1])))
+    stands = {
+        item: len(stratum) / size
+        for stratum, size in zip(strata, (few, min(items - few, len(strata[-1]))), strict=False)
+        for item in stratum[:size]
+    }
+    return {item: stands[item] for item in labels if item in stands}
+
+
+@functools.cache
+def flat_bound(level: float) -> float:
+    """c with P(|B(t)| < c for all t in [0, 1]) = level, B Brownian motion: 2.2414 for .95.
+
+    A difference that is looked at all the time, with z_t √t < c at the share t of the planned information, has an
+    interval that holds at all looks together: O'Brien and Fleming's bound in its limit of many looks.
+
+    Source: O'Brien and Fleming, A multiple testing procedure for clinical trials, Biometrics 1979; the probability is
+    Feller, An Introduction to Probability Theory II (1971), X.5: 4/π Σ_k (−1)^k / (2k + 1) exp(−(2k + 1)² π² / 8c²).
+
+    >>> round(flat_bound(0.95), 4)
+    2.2414
+    """
+    check_level(level)
+    low, high = 0.1, 20.0
+    while high - low > 1e-10:
+        bound = (low + high) / 2
+        odd = [2 * k + 1 for k in range(100)]
+        within = sum((-1) ** k / n * math.exp(-((n * math.pi) ** 2) / (8 * bound * bound)) for k, n in enumerate(odd))
+        low, high = (bound, high) if 4 / math.pi * within < level else (low, bound)
+    return high
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """What is said before an audit begins, and stays.
+
+    Attributes:
+        pairs: those runs whose differences are to be settled.
+        passages: the planned size: how many passages are checked at most.
+        level: with what probability all intervals of all pairs hold, at all looks.
+        smallest: a difference below it does not matter; None where every one does.
+        cutoff: how many passages of a ranking count.
+        items: how many items of a passage are checked.
+        seed: another one draws other passages.
+
+    Raises:
+        InputError: a pair names one run twice, there are fewer than 1 passages or ranks, or a level or a smallest
+            difference that is none.
+    """
+
+    pairs: Sequence[tuple[str, str]]
+    passages: int
+    level: float = 0.95
+    smallest: float | None = None
+    cutoff: int = 20
+    items: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for one, other in self.pairs:
+            if one == other:
+                raise InputError(f"{one}: a pair is two runs")
+        if self.passages < 1 or self.cutoff < 1:
+            raise InputError(f"an audit has 1 passage and 1 rank or more, not {min(self.passages, self.cutoff)}")
+        check_level(self.level)
+        if self.smallest is not None and not 0.0 < self.smallest < 1.0:
+            raise InputError(f"a smallest difference of shares is between 0 and 1, not {self.smallest:g}")
+
+
+def difference_weights(
+    rankings: Rankings, pair: tuple[str, str], labels: Labels, cutoff: int
+) -> dict[str, dict[str, float]]:
+    """query_id -> doc_id -> what the passage's share of covered items adds to the difference of two runs.
+
+    A run's score on a query is the mean, over its graded passages down to the cutoff, of the share of items that a
+    passage covers. For runs of one answer a query that is Rubric-Cover. A run without a graded passage there scores 0.
+
+    Args:
+        rankings: the runs.
+        pair: two of them.
+        labels: the grader's labels.
+        cutoff: how many passages of a ranking count.
+
+    Returns:
+        the weights of all queries of the labels; passages that add nothing are left out.
+
+    Raises:
+        InputError: there is no such run.
+    """
+    found: dict[str, dict[str, float]] = {query_id: {} for query_id, _ in labels}
+    for run_id, sign in zip(pair, (1.0, -1.0), strict=True):
+        if run_id not in rankings:
+            raise InputError(f"no run {run_id} has passages here; there are {', '.join(sorted(rankings))}")
+        for query_id, weights in found.items():
+            top = rankings[run_id].get(query_id, ())[:cutoff]
+            graded = [doc_id for doc_id in top if labels.get((query_id, doc_id))]
+            for doc_id in graded:
+                weights[doc_id] = weights.get(doc_id, 0.0) + sign / len(graded)
+    # What both show alike is 0 but for rounding.
+    return {
+        query_id: {doc_id: weight for doc_id, weight in weights.items() if abs(weight) > ROUNDING}
+        for query_id, weights in found.items()
+    }
+
+
+class Settled(NamedTuple):
+    """What an audit says of two runs.
+
+    Attributes:
+        pair: the runs.
+        checked: how many passages were checked, of those drawn so far without a gap.
+        grader: the difference as the grader has it.
+        estimate: the difference that assessors would find; None before the first look.
+        low: lower end of its interval, which holds at all looks; None before the first look.
+        high: upper end.
+        verdict: `better`, `worse`, `same` (closer than the smallest difference) or `open`.
+        more: how many passages more will probably settle it; 0 where it is settled, None where the planned ones will
+            not.
+        needs: what could settle it then, from half of the planned passages on: `passages`, or `queries` where the
+            audit's own error is too small to matter; empty else.
+    """
+
+    pair: tuple[str, str]
+    checked: int
+    grader: float
+    estimate: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+    more: int | None
+    needs: str = ""
+
+
+def _powered(model: FloatArray, found: FloatArray, seen: NDArray[np.bool_]) -> tuple[float, float]:
+    """The mean over all queries of what assessors would find, from the queries seen so far and the grader's of all.
+
+    θ = λ mean(f) + mean(Y − λf), the second over the n queries seen. Its variance is Var(Y)/n − (1/n − 1/Q)
+    (2λ Cov(Y, f) − λ² Var(f)), which λ = Cov(Y, f) / Var(f) makes least; cut to [0, 1]. With all seen it is mean(Y).
+    """
+    f, y = model[seen], found[seen]
+    (spread, shared), (_, of_found) = np.cov(f, y)
+    power = min(1.0, max(0.0, shared / spread)) if spread > 0 else 0.0
+    squared = of_found / len(f) - (1 / len(f) - 1 / len(model)) * (2 * power * shared - power**2 * spread)
+    return float(power * model.mean() + (y - power * f).mean()), math.sqrt(max(squared, 0.0))
+
+
+@dataclass(frozen=True)
+class PairAudit:
+    """The audit of the difference of two runs.
+
+    Attributes:
+        plan: what was planned.
+        pair: the runs.
+        model: (queries,) the difference as the grader has it.
+        sizes: (queries,) how many passages can be drawn.
+    """
+
+    plan: AuditPlan
+    pair: tuple[str, str]
+    model: FloatArray
+    sizes: FloatArray
+
+    @property
+    def planned(self) -> int:
+        """How many passages are checked at most."""
+        return min(self.plan.passages, int(self.sizes.sum()))
+
+    def settled(self, checked: Sequence[tuple[int, float]]) -> Settled:
+        """Whether what was checked settles the difference.
+
+        A query's difference is the grader's, plus the mean correction of its checked passages times the number of its
+        passages. The mean over queries is prediction-powered. Its interval reaches c / √t standard errors: t is the
+        share of the planned passages that are checked, c that of `flat_bound`, stretched as Student's t is with so few
+        queries. As information grows no slower than the passages do, that errs to the safe side.
+
+        Args:
+            checked: (place of the query, correction) of each checked passage, in the order of draws; what comes after
+                the planned ones does not count.
+
+        Source: Angelopoulos, Duchi and Zrnic, PPI++ (2023), section 2 and 6; Jennison and Turnbull, Group Sequential
+        Methods (2000), chapter 3; the bound see `flat_bound`.
+        """
+        checked = checked[: self.planned]
+        places = np.array([place for place, _ in checked], dtype=np.int64)
+        values = np.array([value for _, value in checked])
+        counts = np.bincount(places, minlength=len(self.model))
+        # Where nothing differs there is nothing to check: such a query is known.
+        seen = (counts > 0) | (self.sizes == 0)
+        grader = float(self.model.mean())
+        if not checked or seen.sum() < _FIRST_LOOK:
+            return Settled(self.pair, len(checked), grader, None, None, None, "open", None)
+        scaled = values * self.sizes[places]
+        corrections = np.bincount(places, scaled, minlength=len(self.model)) / np.maximum(counts, 1)
+        estimate, error = _powered(self.model, self.model + corrections, seen)
+        left = 1 / np.maximum(counts, 1) - 1 / np.maximum(self.sizes, 1)
+        audit = float(scaled.var() * left[seen].mean() / seen.sum())
+        reach = self._reach(int(seen.sum())) * error / math.sqrt(len(checked) / self.planned)
+        verdict = self._verdict(estimate, reach)
+        more, needs = (0, "") if verdict != "open" else self._outlook(estimate, error, audit, len(checked))
+        return Settled(
+            self.pair, len(checked), grader, estimate, estimate - reach, estimate + reach, verdict, more, needs
+        )
+
+    def _reach(self, queries: int) -> float:
+        """How many standard errors an interval reaches at the planned end; the pairs share what may go wrong."""
+        from scipy.special import ndtr, stdtrit
+
+        bound = flat_bound(1.0 - (1.0 - self.plan.level) / len(self.plan.pairs))
+        return float(stdtrit(queries - 1, ndtr(bound)))
+
+    def _verdict(self, estimate: float, reach: float) -> str:
+        if abs(estimate) > reach:
+            return "better" if estimate > 0.0 else "worse"
+        return "same" if self.plan.smallest is not None and abs(estimate) + reach < self.plan.smallest else "open"
+
+    def _outlook(self, estimate: float, error: float, audit: float, checked: int) -> tuple[int | None, str]:
+        """How many more passages settle it if the estimate stays, or what else could."""
+        reach, rest = self._reach(len(self.model)), max(error**2 - audit, 0.0)
+        for there in range(checked + 1, self.planned + 1):
+            wide = math.sqrt((rest + audit * checked / there) * self.planned / there)
+            if self._verdict(estimate, reach * wide) != "open":
+                return there - checked, ""
+        if 2 * checked < self.planned:
+            return None, ""
+        return None, "queries" if self._verdict(estimate, reach * math.sqrt(rest)) == "open" else "passages"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What assessors are asked, and what they find.
+
+    Attributes:
+        plan: what was planned.
+        labels: the grader's labels of the passages that are drawn from.
+        drawn: the passages that are checked, in their order.
+        weights: of each pair, see `difference_weights`.
+    """
+
+    plan: AuditPlan
+    labels: Labels
+    drawn: Sequence[DrawnPassage]
+    weights: Sequence[Mapping[str, Mapping[str, float]]]
+
+    @functools.cached_property
+    def pairs(self) -> list[PairAudit]:
+        """The audits of the pairs of the plan, before anything is checked."""
+        counts = Counter(query_id for query_id, _ in self.labels)
+        shares = {place: sum(said.values()) / len(said) for place, said in self.labels.items()}
+        found = []
+        for pair, weights in zip(self.plan.pairs, self.weights, strict=True):
+            model = [
+                math.fsum(weight * shares[query_id, doc_id] for doc_id, weight in docs.items())
+                for query_id, docs in sorted(weights.items())
+            ]
+            sizes = np.array([float(counts[query_id]) for query_id in sorted(weights)])
+            found.append(PairAudit(self.plan, pair, np.array(model), sizes))
+        return found
+
+    def checked(self, truth: Container[tuple[str, str, str]]) -> list[DrawnPassage]:
+        """The passages that count: all before the first that is not wholly checked.
+
+        Whoever skips the hard ones would else choose what counts.
+        """
+        return list(takewhile(lambda one: all((*one.place, item_id) in truth for item_id in one.items), self.drawn))
+
+    def corrections(self, number: int, truth: Truth) -> list[tuple[int, float]]:
+        """(place of the query, correction) of the checked passages for a pair of the plan.
+
+        A passage's correction is its weight times Σ N_h/n_h (truth − label) over its drawn items, by all its items: the
+        Horvitz–Thompson estimate.
+        """
+        weights = self.weights[number]
+        at = {query_id: place for place, query_id in enumerate(sorted(weights))}
+        found: list[tuple[int, float]] = []
+        for one in self.checked(truth):
+            said = self.labels[one.place]
+            wrong = [stands * (truth[(*one.place, item)] - said[item]) for item, stands in one.items.items()]
+            found.append((at[one.query_id], weights[one.query_id].get(one.doc_id, 0.0) * math.fsum(wrong) / len(said)))
+        return found
+
+    def settled(self, truth: Truth) -> list[Settled]:
+        """What the checks say of each pair.
+
+        Args:
+            truth: (query_id, doc_id, item_id) -> whether the assessors' first, blind grade covers.
+        """
+        return [pair.settled(self.corrections(number, truth)) for number, pair in enumerate(self.pairs)]
+
+    def share(self, holds: Truth) -> tuple[float, float] | None:
+        """The share of all items of which something holds, and how many independent ones would say as much.
+
+        A ratio over passages, whose items are not independent; each item counts for those that it stands for.
+
+        Args:
+            holds: (query_id, doc_id, item_id) -> whether it holds, of checked items.
+
+        Returns:
+            None before two passages are checked.
+
+        Source: Särndal, Swensson and Wretman (1992), section 5.6 (ratios); Korn and Graubard, Confidence intervals for
+        proportions with small expected number of positive counts estimated from survey data, Survey Methodology 1998
+        (the effective size).
+        """
+        checked = self.checked(holds)
+        if len(checked) < 2:
+            return None
+        sums = np.array([
+            [sum(stands * holds[(*one.place, item)] for item, stands in one.items.items()), len(self.labels[one.place])]
+            for one in checked
+        ])  # fmt: skip
+        hits, items = sums.sum(axis=0)
+        share = float(hits / items)
+        squares = float(((sums[:, 0] - share * sums[:, 1]) ** 2).sum())
+        if squares < ROUNDING:
+            return share, float(len(checked))
+        variance = len(checked) / (len(checked) - 1) * squares / float(items) ** 2
+        return share, max(1.0, share * (1 - share) / variance)
+
+    @functools.cached_property
+    def expected_reaches(self) -> list[float | None]:
+        """Half the interval of each pair at the planned end, the mean of some simulated audits: what can be settled.
+
+        None where there are too few queries for an interval.
+        """
+        return [self._expected_reach(number) for number in range(len(self.pairs))]
+
+    def _expected_reach(self, number: int) -> float | None:
+        generator = seeded(1)
+        reaches = []
+        for _ in range(_SIMULATED):
+            truth = {
+                (*one.place, item_id): self.labels[one.place][item_id] is bool(generator.random() < GUESSED_AGREEMENT)
+                for one in self.drawn
+                for item_id in one.items
+            }
+            found = self.pairs[number].settled(self.corrections(number, truth))
+            if found.low is None or found.high is None:
+                return None
+            reaches.append((found.high - found.low) / 2)
+        return float(np.mean(reaches))
+
+
+def make_audit(plan: AuditPlan, labels: Labels, rankings: Rankings) -> Audit:
+    """Draws an audit: of the passages in which the runs of a pair differ, or of all where there is no pair.
+
+    Args:
+        plan: what is planned.
+        labels: the grader's labels.
+        rankings: the runs; those of the pairs are used.
+
+    Raises:
+        InputError: a run of a pair is not there, or no passage tells the runs of the pairs apart.
+    """
+    weights = [difference_weights(rankings, pair, labels, plan.cutoff) for pair in plan.pairs]
+    matter = {(query_id, doc_id) for one in weights for query_id, docs in one.items() for doc_id in docs}
+    frame = {place: said for place, said in labels.items() if said and (place in matter or not weights)}
+    if weights and not frame:
+        raise InputError("the runs show the same passages: there is no difference to settle")
+    return Audit(plan, frame, draw_audit(frame, plan.seed, plan.items, plan.passages), weights)
+
+
+def sentence(one: Settled, minutes: float | None = None) -> str:
+    """What an audit says of a pair, as a sentence.
+
+    Args:
+        one: what was found.
+        minutes: how long a passage takes; None where nobody knows yet.
+
+    >>> sentence(Settled(("a", "b"), 60, 0.1, 0.12, 0.05, 0.19, "better", 0))
+    'a beats b by .05 to .19: settled'
+    """
+    first, second = one.pair
+    if one.estimate is None or one.low is None or one.high is None:
+        return f"{first} against {second}: not yet known, {counted(one.checked, 'passage')} checked"
+    if one.verdict in ("better", "worse"):
+        ahead, behind = (first, second) if one.verdict == "better" else (second, first)
+        ends = sorted((abs(one.low), abs(one.high)))
+        return f"{ahead} beats {behind} by {_places(ends[0])} to {_places(ends[1])}: settled"
+    if one.verdict == "same":
+        return f"{first} and {second} differ by at most {_places(max(-one.low, one.high))}: settled"
+    if one.more is not None:
+        work = counted(one.more, "passage") if minutes is None else counted(max(1, round(one.more * minutes)), "minute")
+        return f"{work} more will probably settle {first} against {second}"
+    if one.needs == "queries":
+        return f"more checks will not settle {first} against {second}: ask more queries"
+    if one.needs:
+        return f"the planned checks will not settle {first} against {second}: plan a larger audit"
+    return f"{first} against {second}: between {_signed(one.low)} and {_signed(one.high)}, not settled"
+
+
+def _signed(value: float) -> str:
+    return ("−" if value < 0 else "+") + _places(abs(value))
+
+
+def _places(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0")

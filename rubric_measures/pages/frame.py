@@ -49,7 +49,8 @@ def environment(package: str = _HOME) -> Any:
         lstrip_blocks=True,
     )
     found.filters["counted"] = counted
-    found.globals["cell"] = PageCell
+    found.filters["plain"] = plain_number
+    found.globals.update(cell=PageCell, ticks=ticks)
     return found
 
 
@@ -182,54 +183,19 @@ class PlotPoint(NamedTuple):
 
 
 class LinePlot(NamedTuple):
-    """A line with its band, as the macro `line_plot` draws it.
+    """The means as a line with a dot each, their ranges as a band, as the macro `line_plot` draws it.
 
     Attributes:
+        points: in the order of x; one point is drawn as a dot, of none there is no drawing.
         title: what it shows, for screen readers.
         x_label: under the horizontal axis.
         y_label: beside the vertical axis.
-        x_ticks: place and number of each tick.
-        y_ticks: likewise.
-        places: of each point x, y, the ends of its range, and its numbers in words.
     """
 
+    points: Sequence[PlotPoint]
     title: str
     x_label: str
     y_label: str
-    x_ticks: Sequence[tuple[float, str]]
-    y_ticks: Sequence[tuple[float, str]]
-    places: Sequence[tuple[float, float, float, float, str]]
-
-
-def line_plot(points: Sequence[PlotPoint], title: str, x_label: str, y_label: str) -> LinePlot | None:
-    """The means as a line with a dot each, their ranges as a band; None of no points.
-
-    Args:
-        points: in the order of x; one point is drawn as a dot.
-        title: see `LinePlot`.
-        x_label: likewise.
-        y_label: likewise.
-    """
-    if not points:
-        return None
-    columns = ticks(min(point.x for point in points), max(point.x for point in points), whole=True)
-    rows = ticks(min(point.low for point in points), max(point.high for point in points))
-
-    def across(x: float) -> float:
-        return round(64 + 520 * (x - columns[0]) / (columns[-1] - columns[0]), 1)
-
-    def down(y: float) -> float:
-        return round(16 + 272 * (rows[-1] - y) / (rows[-1] - rows[0]), 1)
-
-    def said(point: PlotPoint) -> str:
-        return f"{plain_number(point.x)}: {point.mean:.4f} ({point.low:.4f} to {point.high:.4f})"
-
-    return LinePlot(
-        *(title, x_label, y_label),
-        [(across(tick), plain_number(tick)) for tick in columns],
-        [(down(tick), plain_number(tick)) for tick in rows],
-        [(across(one.x), down(one.mean), down(one.low), down(one.high), said(one)) for one in points],
-    )
 
 
 def plain_number(value: float) -> str:

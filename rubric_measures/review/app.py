@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
-from rubric_measures.analysis.audits import AuditPlan
+from rubric_measures.analysis.calibration import AuditPlan
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.plugins import require

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from ir_measures.measures.base import Measure
 from scipy.stats import kendalltau, rankdata
 
-from rubric_measures.analysis.audits import GUESSED_AGREEMENT, Audit, AuditPlan, Truth, make_audit, sentence
+from rubric_measures.analysis.calibration import GUESSED_AGREEMENT, Audit, AuditPlan, Truth, make_audit, sentence
 from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name

@@ -125,7 +125,8 @@ def write_html(
     """
     found = _Blocks(settings, review, bank)
     sections: list[Section] = []
-    with _Pages(path, title) as pages:
+    pages = _Pages(path, title)
+    try:
         for part in parts:
             if isinstance(part, Section):
                 sections.append(part)
@@ -143,6 +144,11 @@ def write_html(
             pages.flush()
             blocks = [found.start(tables), found.queries()]
         return pages.finish(blocks)
+    except BaseException:
+        for name in pages.written:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+        raise
 
 
 class _Pages:
@@ -153,15 +159,6 @@ class _Pages:
         self._places: list[_Placed] = []
         self.size = 0
         self.written: list[str] = []
-
-    def __enter__(self) -> _Pages:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:
-            for name in self.written:
-                with contextlib.suppress(OSError):
-                    Path(name).unlink()
 
     def add(self, place: _Placed) -> None:
         """Puts a block on the page that has room for it; a larger one has a page of its own."""

@@ -43,7 +43,7 @@ from rubric_measures.measures.grade_sets import (
 )
 from rubric_measures.measures.grades import DIRECT_ITEM, PARTIAL, note_left_out
 from rubric_measures.measures.loading import RecordQuery, select_query
-from rubric_measures.pages.frame import LinePlot, PlotPoint, line_plot
+from rubric_measures.pages.frame import LinePlot, PlotPoint
 from rubric_measures.records.models import (
     DirectGrade,
     GradedFile,
@@ -233,7 +233,7 @@ def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint]) -
         f"Bank size: Kendall's τ-b of {counted(len(coverage.runs), 'run')} to the leaderboard of the full bank",
         ["items_a_query", "rounds", "undefined", "tau_mean", "tau_low", "tau_high"],
         [[*one[:3], *(_said(value, _FEW_RUNS) for value in one[3:])] for one in points],
-        line_plot(drawn, title, "items a query", "τ to the full bank's leaderboard"),
+        LinePlot(drawn, title, "items a query", "τ to the full bank's leaderboard"),
     )
 
 
@@ -578,7 +578,7 @@ def calibration_section(found: Sequence[CalibrationBin]) -> Section:
         f"error {calibration_error(found):.3f}",
         ["above", "up_to", "grades", "confidence", "agreement", "low", "high"],
         found,
-        line_plot(points, "Confidence and agreement with assessors", "confidence", "agreement"),
+        LinePlot(points, "Confidence and agreement with assessors", "confidence", "agreement"),
     )
 
 

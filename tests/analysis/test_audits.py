@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rubric_measures.analysis.audits import (
+from rubric_measures.analysis.calibration import (
     AuditPlan,
     DrawnPassage,
     PairAudit,

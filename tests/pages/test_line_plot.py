@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.pages.frame import PlotPoint, environment, line_plot, ticks
+from rubric_measures.pages.frame import LinePlot, PlotPoint, environment, ticks
 
 
 def drawn(points: list[PlotPoint], *texts: str) -> ElementTree.Element:
     """The drawing, as it stands on a page."""
-    figure = environment().get_template("macros.html").module.line_plot(line_plot(points, *texts))
+    figure = environment().get_template("macros.html").module.line_plot(LinePlot(points, *texts))
     return ElementTree.fromstring(figure)[0]
 
 

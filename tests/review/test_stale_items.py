@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
-from rubric_measures.analysis.audits import AuditPlan
+from rubric_measures.analysis.calibration import AuditPlan
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.review import screens
 from rubric_measures.review.queues import ORDERS, QueueChoice, load_material, make_queue
