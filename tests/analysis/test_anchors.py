@@ -78,21 +78,3 @@ def test_what_anchors_say_nothing_about_is_refused() -> None:
         calibrated_runs(ANCHORS[:1], [RunGrades("r", "q0", (5.0,))], 4)
     with pytest.raises(InputError, match="no answer"):
         calibrated_runs(ANCHORS, [RunGrades("r", "q0", ())], 4)
-
-
-def test_the_interval_contains_the_uncertainty_of_the_anchors() -> None:
-    """With few anchors the interval is wider, though the answers are the same."""
-    generator = np.random.default_rng(2)
-    answers, anchors = [], []
-    for q in range(40):
-        truth = generator.random(20) < 0.5
-        says = np.where(generator.random(20) < 0.2, ~truth, truth)
-        answers.append(RunGrades("r", f"q{q}", tuple(np.where(says, 5.0, 0.0).tolist())))
-        anchors += [Anchor(f"q{q}", "", 5.0 if s else 0.0, 5.0 if t else 0.0) for s, t in zip(says, truth, strict=True)]
-    widths = []
-    for count in (1, 20):
-        some = [one for place, one in enumerate(anchors) if place % 20 < count]
-        (one,) = calibrated_runs(some, answers, 4, Draws(500))
-        widths.append(one.interval.high - one.interval.low)
-        assert one.interval.low < 0.5 < one.interval.high
-    assert widths[0] > 1.5 * widths[1]

@@ -12,7 +12,6 @@ from rubric_measures.analysis.resampling import (
     mean_intervals,
     weighted_means,
 )
-from rubric_measures.base.errors import InputError
 
 
 def interval(estimate, replicates, left_out, level=0.95, method="bca", **more) -> Interval:
@@ -71,15 +70,6 @@ def test_one_query_has_no_interval() -> None:
     assert (one.estimate, one.low, "needs two" in one.reason) == (1.0, None, True)
 
 
-def test_constant_and_undefined_statistics() -> None:
-    constant = interval(0.5, [0.5, 0.5], [0.5, 0.5])
-    assert (constant.low, constant.high, constant.undefined) == (0.5, 0.5, 0)
-    nothing = interval(np.nan, [np.nan, 1.0], [1.0, 1.0])
-    assert (nothing.estimate, nothing.reason, nothing.undefined) == (None, "the statistic is undefined", 1)
-    never = interval(0.5, [np.nan, np.nan], [0.5, 0.5])
-    assert (never.low, never.undefined, never.reason) == (None, 2, "undefined in every bootstrap round")
-
-
 def test_symmetric_interval() -> None:
     # Distances from 0.9: 0.3, 0.2, 0.1; their median is 0.2: [0.7, 1.1], cut to 1.
     given = ([0.6, 0.7, 0.8], [0.9, 0.9], 0.5, "symmetric")
@@ -87,10 +77,3 @@ def test_symmetric_interval() -> None:
     assert (result.low, result.high, result.method) == (pytest.approx(0.7), 1.0, "symmetric")
     # An estimate at the bound is not certain for that.
     assert interval(1.0, *given, bounds=(-1.0, 1.0)).low == pytest.approx(0.7)
-
-
-def test_wrong_input() -> None:
-    with pytest.raises(InputError, match="infinite"):
-        mean_intervals([[np.inf], [1.0]])
-    with pytest.raises(InputError, match="between 0 and 1"):
-        Draws(level=95)

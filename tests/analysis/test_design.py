@@ -46,17 +46,6 @@ def test_a_design() -> None:
     assert design(scores, "m", tests=SMALL).left_out == 1
 
 
-def test_a_design_as_statsmodels() -> None:
-    power = pytest.importorskip("statsmodels.stats.power")
-    generator = np.random.default_rng(4)
-    scores = {
-        run: dict(zip("abcdefghij", generator.normal(0, 0.1, 10).tolist(), strict=True)) for run in ("x", "y", "z")
-    }
-    found = design(scores, "m", tests=SMALL)
-    needed = power.TTestPower().solve_power(0.05 / found.deviation, None, 0.05, 0.8)
-    assert found.one_pair == int(np.ceil(needed))
-
-
 def test_what_makes_no_design() -> None:
     scores = {"a": {"q1": 0.1, "q2": 0.4}, "b": {"q1": 0.2, "q2": 0.3}}
     for more, said in (({"power": 1.0}, "power"), ({"runs": 1}, "two runs")):

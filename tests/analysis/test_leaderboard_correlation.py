@@ -9,16 +9,13 @@ import pytest
 from scipy import stats
 
 from rubric_measures.analysis.leaderboards import (
-    GridCell,
     RunScores,
-    best_cells,
     correlate_grid,
     correlate_leaderboards,
     scores_of_table,
 )
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.base import OVERALL
 from rubric_measures.formats.leaderboards import read_leaderboard
 
 GOLDEN = (
@@ -73,33 +70,6 @@ def test_means_that_are_not_those_of_the_queries_fall_back_to_runs() -> None:
     said = "the two leaderboards have different queries (such as t3): the official scores are taken as given"
     assert different.notes == (said,)
     assert different.query_kendall is None
-
-
-def test_table_columns(tmp_path) -> None:
-    path = tmp_path / "ranks.json"
-    path.write_text(json.dumps({"a": 1, "b": 2, OVERALL: 3}))
-    scores = scores_of_table(read_leaderboard(path), "rank")
-    assert (dict(scores.means), scores.ranks) == ({"a": -1.0, "b": -2.0}, True)
-    lines = tmp_path / "lines.txt"
-    lines.write_text("a 1 m 0.5\na 2 m 0.7\nb 1 m 0.1\nb 2 m 0.3\na all m 0.6\n")
-    scores = scores_of_table(read_leaderboard(lines), "m")
-    assert scores.means == {"a": 0.6, "b": pytest.approx(0.2)}
-    assert scores_of_table(read_leaderboard(lines), "m", ranks=True).means["a"] == -0.6
-
-
-def test_best_cells() -> None:
-    def cell(value):
-        if value is None:
-            return GridCell("m", "p", "question", "x", None, "no")
-        return GridCell("m", "p", "question", "x", correlate_leaderboards(OFFICIAL, value, draws=Draws(0)))
-
-    good = RunScores("m", {"a": 4.0, "b": 3.0, "c": 2.0})
-    bad = RunScores("m", {"a": 1.0, "b": 3.0, "c": 2.0})
-    tied = RunScores("m", {"a": 1.0, "b": 1.0, "c": 1.0})
-    cells = [cell(bad), cell(good), cell(None), cell(tied), cell(good)]
-    assert best_cells(cells, "kendall") == {1, 4}
-    assert best_cells(cells, "max_rank_drop") == {1, 4}
-    assert best_cells([cell(None), cell(tied)], "kendall") == frozenset()
 
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared data are not here")

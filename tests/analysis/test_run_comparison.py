@@ -55,32 +55,6 @@ def test_queries_that_a_run_lacks_are_left_out_and_named() -> None:
     assert (same.test, same.p_adjusted) == (whole[0].test, whole[0].p_adjusted)
 
 
-def test_a_run_of_three_queries_hides_no_difference_of_others() -> None:
-    given, _ = scores()
-    alone = compare_runs(given, "m")
-    given["tried"] = {query: given["c"][query] + 0.25 for query in ("t0", "t1", "t2")}
-    found = compare_runs(given, "m")
-    assert {
-        (pair.first, pair.second): pair.said() for pair in found.pairs if "tried" not in (pair.first, pair.second)
-    } == {(pair.first, pair.second): pair.said() for pair in alone.pairs}
-    assert {pair.p_adjusted for pair in found.pairs if "tried" in (pair.first, pair.second)} == {1.0}
-
-
-def test_the_highest_mean_of_the_common_queries_may_be_worse_by_more() -> None:
-    first = {f"t{i:02}": 0.5 + 0.01 * (i % 3) for i in range(20)}
-    second = {query: score + (0.2 + 0.01 * i if i > 1 else -0.1) for i, (query, score) in enumerate(first.items())}
-    third = {query: first[query] - 0.3 for query in ("t00", "t01")}
-    found = compare_runs({"a": first, "b": second, "c": third}, "m")
-    assert found.said() == "a has the highest mean; better by the queries of both: b; not told apart from it: c"
-
-
-def test_identical_runs_have_no_t_but_share_a_group() -> None:
-    result = compare_runs({"a": {"1": 0.5, "2": 0.4}, "b": {"1": 0.5, "2": 0.4}}, "m")
-    assert result.pairs[0].p_adjusted is None
-    assert not result.pairs[0].significant
-    assert result.groups == (("a", "b"),)
-
-
 def test_a_run_that_is_better_by_the_same_everywhere_is_tested_exactly() -> None:
     base = {f"t{i}": i / 20 for i in range(8)}
     given = {"a": base, "b": {query: score + 0.1 for query, score in base.items()}}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rubric_measures.analysis.leaderboards import significant_pair_agreement
-from rubric_measures.analysis.resampling import CORRECTIONS, adjust, groups_of_equals, paired_family
+from rubric_measures.analysis.resampling import CORRECTIONS, adjust, paired_family
 
 
 @settings(max_examples=50, deadline=None)
@@ -80,17 +80,6 @@ def test_no_interval_contradicts_a_verdict(queries, runs, seed, correction, alph
     assert (found.different == ((found.low > 0) | (found.high < 0)))[known].all()
 
 
-def test_identical_and_shifted_runs_have_no_t() -> None:
-    found = paired_family([[0.0, 0.2], [0.0, 0.2]], "holm")
-    assert np.isnan(found.t).all() and np.isnan(found.adjusted[0])
-    # Better by 0.2 on both of two queries: of the four sign flips two reach the mean.
-    assert found.p[1] == 0.5 and np.isnan(found.low[1])
-    many = paired_family(np.full((20, 1), 0.1), "holm")
-    assert (many.p[0], many.low[0], many.high[0]) == (2 / 2**20, pytest.approx(0.1), pytest.approx(0.1))
-    single = paired_family([[0.4]])
-    assert np.isnan(single.adjusted[0]) and np.isnan(single.p[0])
-
-
 def test_adjust_is_statsmodels() -> None:
     multitest = pytest.importorskip("statsmodels.stats.multitest")
     p_values = np.random.default_rng(1).random(30) ** 2
@@ -98,15 +87,6 @@ def test_adjust_is_statsmodels() -> None:
         expected = multitest.multipletests(p_values, method=theirs)[1]
         assert adjust(p_values, correction).tolist() == pytest.approx(list(expected))
     assert adjust([0.5, 0.1], "none").tolist() == [0.5, 0.1]
-
-
-def test_groups_of_equals() -> None:
-    # Ranking 2, 0, 1, 3: 2~0, 0~1, 2≠1, 3 differs from all.
-    means = [0.8, 0.7, 0.9, 0.1]
-    different = np.array([[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 0]])
-    assert groups_of_equals(means, different) == [(2, 0), (0, 1)]
-    assert groups_of_equals(means, np.zeros((4, 4))) == [(2, 0, 1, 3)]
-    assert groups_of_equals(means, np.ones((4, 4))) == []
 
 
 def test_significant_pair_agreement() -> None:

@@ -73,12 +73,6 @@ def test_scores_beyond_one_need_a_smallest_difference() -> None:
     assert compare_runs(inside, "m").tests.smallest == 0.02
 
 
-@pytest.mark.parametrize("smallest", [0.0, -1.0, float("inf"), float("nan")])
-def test_what_is_no_smallest_difference(smallest) -> None:
-    with pytest.raises(InputError, match="above 0"):
-        compare_runs(board(), "m", tests=Tests(smallest=smallest))
-
-
 def test_equal_runs_and_few_queries() -> None:
     same = {"a": {"q1": 0.5, "q2": 0.4}, "b": {"q1": 0.5, "q2": 0.4}}
     found = compare_runs(same, "m")

@@ -9,7 +9,6 @@ import pytest
 
 from rubric_measures.analysis.correlation import correlate
 from rubric_measures.cli import main
-from rubric_measures.formats.leaderboards import read_leaderboard
 
 SCHEMAS = {
     path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parents[2] / "docs" / "schemas").iterdir()
@@ -178,23 +177,6 @@ def test_ranks_or_scores_is_said(tmp_path, capsys) -> None:
         assert out.split()[-1] == value and "read as ranks" not in err
     numbers.write_text('{"a": 3, "b": 2, "c": 9}')
     assert "read as ranks" not in call(capsys, *arguments)[2]
-
-
-def test_all_tied_is_said(tmp_path, capsys) -> None:
-    for name, values in (("x", "3 2 1"), ("y", "5 5 5")):
-        rows = "".join(f"{run}\t{value}.0\n" for run, value in zip("abc", values.split(), strict=True))
-        (tmp_path / name).write_text(f"run_id\tm\n{rows}")
-    status, out, err = call(capsys, "correlate", tmp_path / "x", tmp_path / "y", "--coefficients", "kendall")
-    assert status == 1
-    assert out.splitlines()[1].split() == ["m", "3", "-"]
-    assert "kendall undefined: all runs are tied in the second leaderboard" in err
-    # A leaderboard without an order drops nobody: nothing is named in the place of the undefined drop.
-    assert "rank drop" not in err
-    status, out, err = call(
-        capsys, "correlate", tmp_path / "x", tmp_path / "y", "--coefficients", "max_rank_drop", "--format", "json"
-    )
-    (board,) = checked("correlate", out)["leaderboards"]
-    assert (board["worst_run"], board["worst_drop"], board["coefficients"][0]["value"]) == (None, None, None)
 
 
 def test_a_missing_interval_is_said(boards, tmp_path, capsys) -> None:
@@ -524,22 +506,6 @@ def test_what_is_no_mean_of_queries_is_not_compared(scored, tmp_path, capsys) ->
         assert "compare boards of whole queries" in call(capsys, command, tmp_path / "board.json")[2]
 
 
-def test_figures_are_written(boards, tmp_path, capsys) -> None:
-    pytest.importorskip("matplotlib")
-    official, scores, wide = boards
-    call(capsys, "correlate", official, scores, "--plot", tmp_path / "1.png", "--rounds", 0)
-    call(
-        capsys, "correlate", scores, scores, "--official-measure", "cover", "-m", "nugget",
-        "--plot", tmp_path / "2.svg", "--rounds", 0,
-    )  # fmt: skip
-    call(capsys, "correlate", wide, wide, "--plot", tmp_path / "3.pdf", "--rounds", 0)
-    call(capsys, "compare", scores, "-m", "cover", "--plot", tmp_path / "4.png")
-    records = tmp_path / "graded.jsonl"
-    write_records(records)
-    call(capsys, "agreement", records, "--grader", "prompt=A", "--plot", tmp_path / "5.png", "--rounds", 0)
-    assert all((tmp_path / name).stat().st_size > 1000 for name in ("1.png", "2.svg", "3.pdf", "4.png", "5.png"))
-
-
 @pytest.fixture
 def scored(tmp_path):
     """Item qrels and three runs; `tied` has one score for everything, in an order that file and id disagree on."""
@@ -558,44 +524,6 @@ def scored(tmp_path):
         "".join(f"q{q} Q0 {doc} {i + 1} 1 tied\n" for q in range(3) for i, doc in enumerate(["d1", "d2", "d3", "d9"]))
     )
     return qrels, [tmp_path / f"{name}.run" for name in ("good", "mixed", "tied")]
-
-
-def test_leaderboard_is_unchanged_without_options_and_extended_with_them(scored, capsys) -> None:
-    qrels, runs = scored
-    measures = ("-m", "RubricCover(rel=4)@2", "RubricCover(rel=4)@1")
-    _, bare, _ = call(capsys, "leaderboard", qrels, *runs, *measures)
-    assert bare.splitlines()[0].count("\t") == 6
-    _, out, err = call(capsys, "leaderboard", qrels, *runs, *measures, "--checks")
-    header, *rows = [line.split("\t") for line in out.splitlines()]
-    assert [line[:7] for line in (header, *rows)] == [line.split("\t") for line in bare.splitlines()]
-    assert {len(row) for row in rows} == {len(header)}
-    cells = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
-    assert cells["tied"]["check:missing"] == "1"
-    # In id order d9 comes first, unjudged, then d3: half of the first two are judged; all scores are tied.
-    assert (cells["tied"]["check:judged@2"], cells["tied"]["check:tied@2"]) == ("0.5000", "1.0000")
-    assert (cells["good"]["check:judged@2"], cells["good"]["check:tied@2"]) == ("1.0000", "0.0000")
-    assert "1 of 3 runs have tied scores" in err
-    _, out, _ = call(capsys, "leaderboard", qrels, *runs, *measures, "--checks", "--format", "text")
-    assert "judged@2" in out
-    for style in ("markdown", "latex", "trec_eval"):
-        assert call(capsys, "leaderboard", qrels, *runs, *measures, "--checks", "--format", style)[1]
-
-
-def test_leaderboard_json_and_reading_it_back(scored, tmp_path, capsys) -> None:
-    qrels, runs = scored
-    arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--checks")
-    _, out, _ = call(capsys, *arguments, "--format", "json")
-    content = checked("leaderboard", out)
-    # File order puts d1 first in `tied`, which then covers an item on three of four queries: not yet the winner.
-    assert content["checks"]["top"][0]["by_file_order"] == ["good"]
-    assert not content["checks"]["top"][0]["changed"]
-    table = tmp_path / "board.tsv"
-    table.write_text(call(capsys, *arguments)[1])
-    assert read_leaderboard(table).measures == ("RubricCover(rel=4)@1",)
-    (tmp_path / "board.json").write_text(out)
-    compared = checked("compare", call(capsys, "compare", tmp_path / "board.json", "--format", "json")[1])
-    interval = compared["intervals"]["RubricCover(rel=4)@1"]["good"]
-    assert (interval["low"], interval["estimate"], interval["units"]) == (0.5, 0.5, 4)
 
 
 def test_a_winner_that_the_tie_rule_decides_is_said_by_checks(scored, tmp_path, capsys) -> None:

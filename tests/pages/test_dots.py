@@ -93,12 +93,3 @@ def test_dots_by_hand() -> None:
     assert [label.get_text() for label in left.get_yticklabels()] == runs
     with pytest.raises(InputError, match="no run"):
         dots.plot_dots([], [panel], "")
-
-
-def test_counts_have_a_sum_and_no_interval(tmp_path: Path) -> None:
-    grades = load([Qrel(f"q{query}", f"d{query}", 1) for query in range(3)])
-    board = score(grades, {"one": {f"q{query}": {f"d{query}": 1.0} for query in range(3)}}, ["NumRelRet", "P@1"])
-    board.plot(tmp_path / "board.svg")
-    drawing = (tmp_path / "board.svg").read_text()
-    assert "NumRet(rel=1) (sum)" in drawing and ">3.000<" in drawing
-    assert 'id="intervals-1"' not in drawing and 'id="intervals-2"' in drawing

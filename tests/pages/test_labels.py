@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from ir_measures import Qrel
 
-import rubric_measures
-from rubric_measures import Draws
 from rubric_measures.pages import plots as labels
 
 pytest.importorskip("matplotlib")
@@ -32,10 +27,3 @@ def test_bland_altman_says_its_lines_and_sizes_in_a_legend() -> None:
     said = "5 documents: bias 0.40, limits of agreement (bias ± 1.96 SD) −1.83 and 2.63"
     assert " ".join(figure.axes[0].get_xlabel().split()) == f"mean of first and second {said}"
     assert legend(labels.plot_bland_altman([1], [0])) == ["1 document", "bias"]
-
-
-def test_what_agreement_found_draws_itself(tmp_path: Path) -> None:
-    ours, theirs = ([Qrel("q", f"d{doc}", label) for doc, label in enumerate(row)] for row in ((0, 0, 2), (0, 2, 2)))
-    found = rubric_measures.agreement(ours, theirs, draws=Draws(0))
-    found.plot(tmp_path / "x.svg")
-    assert "bias −0.67" in (tmp_path / "x.svg").read_text(encoding="utf-8")

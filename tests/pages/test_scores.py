@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.pages import plots as scores
 
 pytest.importorskip("matplotlib")
@@ -47,20 +46,6 @@ def test_scatter_has_runs_queries_and_three_taus() -> None:
     assert bars[0].get_segments()[0][:, 0] == pytest.approx([0.1, 0.2])
     tied = scores.plot_scatter(RUNS, np.zeros((2, 3)), manual)
     assert tied.axes[0].get_xlabel().count("undefined") == 3
-
-
-def test_scatter_without_queries_is_in_raw_units() -> None:
-    figure = scores.plot_scatter(RUNS, [100.0, 200.0, 300.0], [0.3, np.nan, 0.1])
-    assert drawn(figure)["runs"].get_xydata().tolist() == [[100.0, 0.3], [300.0, 0.1]]
-    assert figure.axes[0].get_xlabel() == "official\n2 runs: τ of runs −1.000"
-    assert [text.get_text() for text in figure.axes[0].texts] == ["a", "c"]
-    # Of 40 runs those are named that moved: the first and the last changed places.
-    many = [float(number) for number in range(40)]
-    swapped = [many[-1], *many[1:-1], many[0]]
-    texts = scores.plot_scatter([f"r{number}" for number in range(40)], many, swapped).axes[0].texts
-    assert len(texts) == 10 and {"r0", "r39"} <= {text.get_text() for text in texts}
-    with pytest.raises(InputError, match="in common"):
-        scores.plot_scatter(["a"], np.array([[0.1], [np.nan]]), np.array([[np.nan], [0.1]]))
 
 
 def test_names_keep_out_of_each_others_way() -> None:

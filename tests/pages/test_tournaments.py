@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from rubric_measures import Draws, Preference, tournament
 from rubric_measures.pages.plots import plot_tournament
 
 pytest.importorskip("matplotlib")
@@ -26,15 +23,3 @@ def test_ratings_and_win_matrix_by_hand() -> None:
     assert list(found["group-1"].get_ydata()) == [1, 2]
     assert found["cells"].get_array().filled(-9).tolist() == [[-9, 0.75, 1.0], [0.25, -9, -9], [0.0, -9, -9]]
     assert [text.get_text() for text in right.texts] == ["0.75", "1.00", "0.25", "0.00"]
-
-
-def test_a_tournament_draws_itself(tmp_path: Path) -> None:
-    games = [Preference(f"q{number}", "one", "two", "a" if number % 3 else "b") for number in range(12)]
-    result = tournament(games, draws=Draws(50))
-    result.plot(tmp_path / "t.svg")
-    drawing = (tmp_path / "t.svg").read_text()
-    # One won 8 of 12 games.
-    assert ">0.67<" in drawing and ">0.33<" in drawing
-    for rating in result.ratings:
-        assert f">{rating.rating:.1f}<" in drawing
-    assert "12 games about 12 queries" in drawing

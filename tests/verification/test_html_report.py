@@ -225,15 +225,6 @@ def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> No
         write_html("-", queries(), ReportSettings())
 
 
-def test_nothing_is_left_of_pages_that_cannot_be_written(tmp_path: Path) -> None:
-    section = Section("graders", "t", ["item"], [["x" * 1000] for _ in range(1500)])
-    folder = tmp_path / "report-2.html"
-    folder.mkdir()
-    with pytest.raises(InputError, match="is a folder"):
-        write_html(str(tmp_path / "report.html"), [section, section], ReportSettings())
-    assert list(tmp_path.iterdir()) == [folder]
-
-
 def test_in_a_browser(tmp_path: Path) -> None:
     browser = pytest.importorskip("tests.browser")
     if browser.CHROMIUM is None or browser.DRIVER is None:

@@ -28,8 +28,6 @@ from rubric_measures.verification.banks import (
     mean_scores,
     run_coverage,
 )
-from rubric_measures.verification.html import write_html
-from rubric_measures.verification.sections import ReportSettings, stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
 from tests.strategies import Case, cases, columns_of
 
@@ -127,17 +125,6 @@ def test_any_part_of_a_bank_is_scored_as_the_measure_scores_it(case: Case, rel: 
         assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def test_the_full_bank_agrees_with_itself_and_samples_repeat(tmp_path: Path) -> None:
-    queries = queries_of(tmp_path, FLIPPING)
-    coverage = item_report(queries).coverage
-    points = bank_stability(coverage, rounds=20, seed=7)
-    assert [one.size for one in points] == [1, 2, 3, 4]
-    assert points[-1][1:] == (20, 0, 1.0, 1.0, 1.0)
-    # With one item a query, a sample that keeps neither a nor c ties the runs: said, not counted as 0.
-    assert 0 < points[0].undefined < 20
-    assert bank_stability(item_report(queries[::-1]).coverage, rounds=20, seed=7) == points
-
-
 def test_near_duplicates(tmp_path: Path) -> None:
     texts = {"a": "What is a leap year?", "b": "What is a LEAP  year", "c": "What is a leap year now?"}
     texts |= {"d": "Who was it?", "e": "What is a leap month?"}
@@ -222,14 +209,3 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
         "the report graders does not use runs; item-statistics, all, bank, suggest do (--runs)"
         in capsys.readouterr().err
     )
-
-
-def test_the_report_draws_the_size_of_the_bank_without_matplotlib(tmp_path: Path) -> None:
-    coverage = item_report(queries_of(tmp_path, FLIPPING)).coverage
-    section = stability_section(coverage, bank_stability(coverage, rounds=20, seed=7))
-    write_html(str(tmp_path / "page.html"), [section], ReportSettings())
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    # A dot a size with a defined τ; the numbers of the table are the tooltips.
-    assert page.count("<circle") == sum(isinstance(row[3], float) for row in section.rows) == 4
-    assert "<title>4: 1.0000 (1.0000 to 1.0000)</title>" in page and 'role="img"' in page
-    assert stability_section(item_report([]).coverage, []).plot is None

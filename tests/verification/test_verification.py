@@ -13,7 +13,6 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.checked import (
     BadItem,
     CheckedQuery,
@@ -232,42 +231,6 @@ def test_a_real_file_of_the_workbench(
     assert expected["grading"] and expected["grid"] and expected["bad-items"]
     # The small file has no judgments: the analyses that need them are empty there, and are not in the large one.
     assert len(expected["uncovered"]) == (4 if name.startswith("workbench-golden") else 0)
-
-
-def test_the_programs_own_qrels_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    """The reports against what the Rubric workbench wrote for the same records: maximum ratings, counts of items.
-
-    The program's qrels hold the maximum rating of a passage (rated) and the number of items rated above 0 (count).
-    """
-    folder = shared_data("workbench-golden")
-    records, bank = (str(folder / f"dl20-scale{name}.jsonl.gz") for name in ("", "-questions"))
-    rated = {row[:2]: row.relevance for row in read_qrels(folder / "rated.qrels.gz")}
-    judged = {
-        (group.query_id, one.doc_id): judgment.relevance
-        for group in load_graded(records)
-        for one in group.passages
-        for judgment in one.judgments
-    }
-    common = [records, "--bank", bank, "--format", "jsonl"]
-    rows = [json.loads(line) for line in run(capsys, "uncovered-passages", *common, "--min-judgment", "2").splitlines()]
-    found = {(row["title"].partition(":")[0], row["doc_id"]): row["best_grade"] for row in rows}
-    assert found == {pair: rated.get(pair) for pair, label in judged.items() if label >= 2 and rated.get(pair, 0) < 4}
-    assert len(found) == 4
-    counts = {row[:2]: row.relevance for row in read_qrels(folder / "count.qrels.gz")}
-    rows = [
-        json.loads(line)
-        for line in run(capsys, "bad-questions", *common, "--min-judgment", "2", "--grader", "scale=0-5:1").splitlines()
-    ]
-    for field, wanted in (
-        ("covering", lambda pair: True),
-        ("spurious", lambda pair: judged.get(pair, 2) < 2),
-        ("relevant", lambda pair: judged.get(pair, 0) >= 2),
-    ):
-        assert sum(row[field] for row in rows) == sum(count for pair, count in counts.items() if wanted(pair))
-    rows = [json.loads(line) for line in run(capsys, "grid", *common).splitlines()]
-    grid = {(row["title"].partition(":")[0], row["doc_id"]): (row["best"], row["judgment"]) for row in rows}
-    assert {pair: best for pair, (best, _) in grid.items() if best is not None} == rated
-    assert {pair: label for pair, (_, label) in grid.items() if label is not None} == judged
 
 
 def test_a_direct_label_of_a_cut_passage_is_shown_with_its_status(tmp_path: Path) -> None:
