@@ -211,13 +211,15 @@ class Tokens(NamedTuple):
         powers = _POWERS.take(decimals, mode="clip")
         sure &= decimals < len(_POWERS)
         found: Floats = values / powers
-        # More bits than those of a float tell where these are rounded rightly: everywhere but halfway between two.
-        if (large := values > _EXACT).any():
-            exact = values.astype(np.longdouble) / powers
-            found = exact.astype(np.float64)
+        # More bits than those of a float tell where these are rounded rightly: everywhere but halfway between two. What
+        # is smaller is divided as floats, which rounds once.
+        large = np.flatnonzero(values > _EXACT)
+        if len(large):
+            exact = values[large].astype(np.longdouble) / np.broadcast_to(powers, values.shape)[large]
+            found[large] = exact
             # Below a power of two floats stand half as far from each other.
-            part = abs(exact - found) / np.spacing(found)
-            sure &= ~large | (_HAS_MORE & (part != 0.5) & (part != 0.25))
+            part = abs(exact - found[large]) / np.spacing(found[large])
+            sure[large] &= _HAS_MORE & (part != 0.5) & (part != 0.25)
         if negative is not False:
             found = np.where(negative, -found, found)
         unsure = np.flatnonzero(~sure)

@@ -71,6 +71,8 @@ def test_numbers_are_those_that_python_reads_to_the_last_bit(texts: list[str]) -
 def test_numbers_of_17_digits_are_rounded_as_python_rounds_them() -> None:
     rng = random.Random(3)
     texts = [repr(rng.choice([rng.random(), rng.gauss(0, 30), rng.random() * 1e-3])) for _ in range(8_000)]
+    # Shorter ones beside them.
+    texts += [f"{rng.random() * 30:.10f}" for _ in range(40_000)]
     # Halfway between two floats, and a digit above and below.
     texts += [
         "9007199254740993",
