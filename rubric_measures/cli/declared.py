@@ -82,20 +82,15 @@ class Parameter(NamedTuple):
     settings: tuple[str, str] = ("", "")
 
 
-class _Module(NamedTuple):
-    name: str
-    # What it defines (as text), and what it imports from where.
-    names: Mapping[str, str | tuple[str, str]]
-
-
 # A statement of a module begins in the first column, where no bracket is closed.
 _STATEMENT = re.compile(r"^(?=[^\s)\]}])", re.M)
 _DEFINES = re.compile(r"(?:def|class) (\w+)|(\w+)(?:: \w+)? = ")
 
 
 @functools.cache
-def _module(name: str) -> _Module:
-    path = _ROOT.joinpath(*name.split("."))
+def _names(module: str) -> Mapping[str, str | tuple[str, str]]:
+    """What a module defines, as text, and what it imports from where."""
+    path = _ROOT.joinpath(*module.split("."))
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     names: dict[str, str | tuple[str, str]] = {}
     for text in _STATEMENT.split(path.read_text(encoding="utf-8")):
@@ -107,17 +102,17 @@ def _module(name: str) -> _Module:
                     names |= {one.asname or one.name: (node.module, one.name) for one in node.names}
                 elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                     names[node.target.id] = ast.unparse(node)
-    return _Module(name, names)
+    return names
 
 
-def _named(module: _Module, name: str) -> tuple[_Module, ast.AST | None]:
-    """Where a name is defined, and its definition; none of what other packages define."""
-    found = module.names.get(name)
+def _named(module: str, name: str) -> tuple[str, ast.AST | None]:
+    """The module where a name is defined, and its definition; none of what other packages define."""
+    found = _names(module).get(name)
     while isinstance(found, tuple):
         if not found[0].startswith("rubric_measures"):
             return module, None
-        module, name = _module(found[0]), found[1]
-        found = module.names.get(name)
+        module, name = found
+        found = _names(module).get(name)
     return module, None if found is None else _parsed(found)
 
 
@@ -127,7 +122,7 @@ def _parsed(text: str) -> ast.AST | None:
     return node.value if isinstance(node, ast.Assign | ast.AnnAssign) else node
 
 
-def _passing(module: _Module, node: ast.AST) -> Iterator[str | tuple[Any, ...]]:
+def _passing(module: str, node: ast.AST) -> Iterator[str | tuple[Any, ...]]:
     """What an annotation lets pass: kinds, see `Parameter`, and tuples of literals."""
     match node:
         case ast.BinOp(left=left, right=right):
@@ -161,7 +156,7 @@ def _passing(module: _Module, node: ast.AST) -> Iterator[str | tuple[Any, ...]]:
 _ENTRY = re.compile(r"^    (\w+): (.*?)(?=^    \w|\Z)", re.S | re.M)
 
 
-def _helps(node: ast.ClassDef | ast.FunctionDef, module: _Module | None = None) -> dict[str, str]:
+def _helps(node: ast.ClassDef | ast.FunctionDef, module: str = "") -> dict[str, str]:
     """What a docstring says of each parameter or field; where it says: see another function, what that one says."""
     text = ast.get_docstring(node) or ""
     part = re.search(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", text + "\n", re.S | re.M)
@@ -181,14 +176,14 @@ def _default(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _parameter(module: _Module, name: str, of: ast.AST, default: ast.expr | None, said: str) -> Parameter:
+def _parameter(module: str, name: str, of: ast.AST, default: ast.expr | None, said: str) -> Parameter:
     passing = list(_passing(module, of))
     kinds = frozenset(one for one in passing if isinstance(one, str))
     choices = tuple(value for one in passing if not isinstance(one, str) for value in one if value != "")
     return Parameter(name, kinds, choices, None if default is None else _default(default), said)
 
 
-def _fields(module: _Module, node: ast.ClassDef) -> dict[str, Parameter]:
+def _fields(module: str, node: ast.ClassDef) -> dict[str, Parameter]:
     """The fields of a settings class, those of its bases first."""
     found: dict[str, Parameter] = {}
     for base in node.bases:
@@ -205,10 +200,10 @@ def _fields(module: _Module, node: ast.ClassDef) -> dict[str, Parameter]:
     return {name: one._replace(help=helps.get(name, one.help)) for name, one in found.items()}
 
 
-def _function(target: str) -> tuple[_Module, ast.FunctionDef]:
+def _function(target: str) -> tuple[str, ast.FunctionDef]:
     """Where a function, `MODULE:NAME`, is defined, and its definition."""
     home, _, name = target.partition(":")
-    module, node = _named(_module(home), name)
+    module, node = _named(home, name)
     assert isinstance(node, ast.FunctionDef), target
     return module, node
 
@@ -238,7 +233,7 @@ def parameters(target: str) -> tuple[Parameter, ...]:
         if isinstance(settings, ast.ClassDef):
             title = (ast.get_docstring(settings) or "").partition("\n")[0].rstrip(".")
             title = title[:1].lower() + title[1:]
-            of = (at.name, settings.name)
+            of = (at, settings.name)
             found += [
                 each._replace(holder=one.arg, title=title, settings=of) for each in _fields(at, settings).values()
             ]

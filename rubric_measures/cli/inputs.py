@@ -7,7 +7,7 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
@@ -63,6 +63,9 @@ class Printed:
 
     forms: ClassVar[Sequence[str]] = TABLE_FORMS
     usual: ClassVar[str] = "text"
+    # Form -> decimal places where nobody says them, and those of the other forms.
+    places_of: ClassVar[Mapping[str, int]] = {}
+    usual_places: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
         check_places(self.digits)
@@ -71,7 +74,7 @@ class Printed:
     @property
     def digits(self) -> int:
         """The decimal places."""
-        return 4 if self.places is None else self.places
+        return self.places_of.get(self.form, self.usual_places) if self.places is None else self.places
 
     @property
     def form(self) -> str:
@@ -111,11 +114,7 @@ class PrintedBoard(Printed):
 
     forms: ClassVar[Sequence[str]] = BOARD_FORMS
     usual: ClassVar[str] = "tsv"
-
-    @property
-    def digits(self) -> int:
-        """The decimal places."""
-        return self.places if self.places is not None else -1 if self.form in ("json", "jsonl") else 4
+    places_of: ClassVar[Mapping[str, int]] = {"json": -1, "jsonl": -1}
 
 
 @dataclass(frozen=True)
@@ -127,11 +126,8 @@ class PrintedRatings(PrintedBoard):
     """
 
     usual: ClassVar[str] = "text"
-
-    @property
-    def digits(self) -> int:
-        """The decimal places."""
-        return 1 if self.form in ("text", "latex", "markdown") else -1
+    places_of: ClassVar[Mapping[str, int]] = {"text": 1, "latex": 1, "markdown": 1}
+    usual_places: ClassVar[int] = -1
 
 
 @dataclass(frozen=True)
