@@ -42,7 +42,7 @@ from functools import partial
 from itertools import chain
 from statistics import median
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from ir_measures.measures.base import Measure
 from msgspec.structs import replace
@@ -256,47 +256,53 @@ def _weights(bank: TestBank, weights: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-@dataclass(frozen=True)
-class _Program(Generic[Line]):
-    """A program that scores answers line by line.
+_Scorers = Mapping[str, Callable[[Line], float | None]]
+"""Measure -> how it scores a line; None is no score."""
 
-    Attributes:
-        name: what the signature calls it.
-        says: which measures it knows, for the error.
-        measures: how these score a line; None is no score.
+
+def _asked(program: str, known: _Scorers[Line], measures: Sequence[Measure]) -> _Scorers[Line]:
+    """The measures that are asked for, of those that a program knows.
+
+    Raises:
+        MeasureError: it does not know one.
+    """
+    for name in map(str, measures):
+        if name not in known:
+            raise MeasureError(f"{program} knows {', '.join(known)}, not {name}")
+    return {str(measure): known[str(measure)] for measure in measures}
+
+
+def _board_of_lines(
+    program: str,
+    scorers: _Scorers[Line],
+    lines: Mapping[str, Mapping[str, Sequence[Line]]],
+    digested: Callable[[Sequence[Line]], str],
+) -> Leaderboard:
+    """Means over the lines that are there, of run -> query -> lines; the value of a query is that of its lines.
+
+    Args:
+        program: what the signature calls it.
+        scorers: the measures.
+        lines: the lines.
         digested: of the lines of a run for a query, what the digest of the run is made of.
     """
-
-    name: str
-    says: str
-    measures: Mapping[str, Callable[[Line], float | None]]
-    digested: Callable[[Sequence[Line]], str]
-
-    def check(self, measures: Sequence[Measure]) -> None:
-        """Refuses measures that the program does not know."""
-        for name in map(str, measures):
-            if name not in self.measures:
-                raise MeasureError(f"{self.says}, not {name}")
-
-    def board(self, measures: Sequence[Measure], lines: Mapping[str, Mapping[str, Sequence[Line]]]) -> Leaderboard:
-        """Means over the lines that are there, of run -> query -> lines; the value of a query is that of its lines."""
-        names = list(map(str, measures))
-        values: dict[str, dict[str, dict[str, float | None]]] = {}
-        cells: dict[str, dict[str, Cell]] = {}
-        for run, queries in sorted(lines.items()):
-            values[run], cells[run] = {}, {}
-            for name in names:
-                found = {query_id: list(map(self.measures[name], of)) for query_id, of in sorted(queries.items())}
-                known = {query_id: [one for one in of if one is not None] for query_id, of in found.items()}
-                values[run][name] = {query_id: sum(of) / len(of) if of else None for query_id, of in known.items()}
-                cells[run][name] = cell_of(chain.from_iterable(found.values()))
-        # What is judged of an answer stands beside it: what a run is given is all there is.
-        digested = {
-            run: {query_id: self.digested(of) for query_id, of in of_run.items()} for run, of_run in lines.items()
-        }
-        inputs = BoardInputs(runs={run_id: digest_of(of) for run_id, of in sorted(digested.items())})
-        signature = Signature({"measures": names, "compat": self.name, **inputs_settings(inputs)})
-        return Leaderboard(names, values, cells, signature, inputs=inputs)
+    values: dict[str, dict[str, dict[str, float | None]]] = {}
+    cells: dict[str, dict[str, Cell]] = {}
+    for run, queries in sorted(lines.items()):
+        values[run], cells[run] = {}, {}
+        for name, scorer in scorers.items():
+            found = {query_id: list(map(scorer, of)) for query_id, of in sorted(queries.items())}
+            known = {query_id: [one for one in of if one is not None] for query_id, of in found.items()}
+            values[run][name] = {query_id: sum(of) / len(of) if of else None for query_id, of in known.items()}
+            cells[run][name] = cell_of(chain.from_iterable(found.values()))
+    # What is judged of an answer stands beside it: what a run is given is all there is.
+    runs = {
+        run: digest_of({query_id: digested(of) for query_id, of in of_run.items()})
+        for run, of_run in sorted(lines.items())
+    }
+    inputs = BoardInputs(runs=runs)
+    signature = Signature({"measures": list(scorers), "compat": program, **inputs_settings(inputs)})
+    return Leaderboard(list(scorers), values, cells, signature, inputs=inputs)
 
 
 # How many nuggets there are, how many of them are supported, and how many partly.
@@ -322,17 +328,12 @@ def _score(counts: _Counts, partial: float) -> float:
 
 
 # A line is the counts of all its nuggets, and of the vital ones.
-_NUGGETIZER: _Program[tuple[_Counts, _Counts]] = _Program(
-    "nuggetizer",
-    "the nuggetizer program knows NuggetV, NuggetV(strict=True), NuggetA, NuggetA(strict=True)",
-    {
-        "NuggetV": lambda line: _score(line[1], 0.5),
-        "NuggetV(strict=True)": lambda line: _score(line[1], 0.0),
-        "NuggetA": lambda line: _score(line[0], 0.5),
-        "NuggetA(strict=True)": lambda line: _score(line[0], 0.0),
-    },
-    lambda lines: str(sorted(lines)),
-)
+_NUGGETIZER: _Scorers[tuple[_Counts, _Counts]] = {
+    "NuggetV": lambda line: _score(line[1], 0.5),
+    "NuggetV(strict=True)": lambda line: _score(line[1], 0.0),
+    "NuggetA": lambda line: _score(line[0], 0.5),
+    "NuggetA(strict=True)": lambda line: _score(line[0], 0.0),
+}
 _LABELS = (*NUGGETIZER.grades, FAILED)
 
 
@@ -350,7 +351,7 @@ def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) 
         InputError: the file cannot be opened.
         FormatError: naming file and line.
     """
-    _NUGGETIZER.check(measures)
+    scorers = _asked("the nuggetizer program", _NUGGETIZER, measures)
     lines: dict[str, dict[str, list[tuple[_Counts, _Counts]]]] = {}
     repeated = failed = unknown = 0
     with paused_collector():
@@ -365,7 +366,7 @@ def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) 
     warn("%d lines repeat a query of their run; each counts, as in the nuggetizer program", repeated)
     warn("%d labels are failed; they count as not supported, as in the nuggetizer program", failed)
     warn("%d labels are unknown as they stand; they count as not supported, as in the nuggetizer program", unknown)
-    return _NUGGETIZER.board(measures, lines)
+    return _board_of_lines("nuggetizer", scorers, lines, lambda of: str(sorted(of)))
 
 
 def with_official(ours: Leaderboard, official: Leaderboard, asked: Sequence[Measure]) -> Leaderboard:
@@ -440,15 +441,10 @@ def ragdoll_score(criteria: Iterable[tuple[float, str]], *, strict: bool) -> flo
 
 
 # A line is the criteria of an answer; the ternary score, and the binary one.
-_RAGDOLL: _Program[list[tuple[float, str]]] = _Program(
-    "ragdoll",
-    "RAGDoll knows WeightedCover and WeightedCover(strict=True)",
-    {
-        "WeightedCover": partial(ragdoll_score, strict=False),
-        "WeightedCover(strict=True)": partial(ragdoll_score, strict=True),
-    },
-    lambda lines: str(lines[0]),
-)
+_RAGDOLL: _Scorers[list[tuple[float, str]]] = {
+    "WeightedCover": partial(ragdoll_score, strict=False),
+    "WeightedCover(strict=True)": partial(ragdoll_score, strict=True),
+}
 
 
 def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> Leaderboard:
@@ -463,7 +459,7 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
         InputError: the file cannot be opened.
         FormatError: naming file, line and field.
     """
-    _RAGDOLL.check(measures)
+    scorers = _asked("RAGDoll", _RAGDOLL, measures)
     lines: dict[str, dict[str, list[list[tuple[float, str]]]]] = {}
     kinds: list[tuple[str, str]] = []
     for answer in GRADED.read(path):
@@ -473,7 +469,7 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
     _say_types(kinds)
     unknown = sum(label not in RAGDOLL.grades and label != FAILED for _, label in kinds)
     warn("%d verdicts are none of RAGDoll's; they count as not satisfied, as there", unknown)
-    return _RAGDOLL.board(measures, lines)
+    return _board_of_lines("ragdoll", scorers, lines, lambda of: str(of[0]))
 
 
 def _say_types(criteria: Sequence[tuple[str, str]]) -> None:

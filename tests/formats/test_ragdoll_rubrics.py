@@ -99,7 +99,7 @@ def test_its_own_rule_counts_failed_verdicts_as_not_satisfied(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["-m", "NuggetA"], "RAGDoll knows WeightedCover and WeightedCover(strict=True), not NuggetA"),
+        (["-m", "NuggetA"], "RAGDoll knows WeightedCover, WeightedCover(strict=True), not NuggetA"),
         (["--bank", "rubric.jsonl"], "ragdoll knows neither a bank nor facets nor lengths"),
         (["--on-failed", "zero"], "the other program counts failures in its own way"),
         (["--grader", "x"], "grader"),
