@@ -9,7 +9,7 @@ from typing import Any
 from ir_measures.measures.base import Measure
 
 from rubric_measures.measures.core import Scores
-from rubric_measures.measures.grades import OnFailed, QueryGrades, build_query
+from rubric_measures.measures.grades import OnFailed, QueryGrades, all_rows, build_query
 from rubric_measures.measures.scoring import Plan, QueryScores
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import Scale
@@ -55,8 +55,9 @@ def cells(query: QueryGrades) -> dict[str, dict[str, Any]]:
 def lost(query: QueryGrades) -> dict[str, set[str]]:
     """doc_id -> the items whose grade failed."""
     found: dict[str, set[str]] = {}
-    for doc_id, item in query.failed_pairs():
-        found.setdefault(doc_id, set()).add(item.item_id)
+    for row in all_rows(query):
+        if row.status == "failed":
+            found.setdefault(row.doc_id, set()).add(row.iteration)
     return found
 
 

@@ -295,18 +295,6 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
                 if grade != NONE:
                     yield Qrel(self.query_id, doc_id, as_number(grade), item.item_id)
 
-    def failed_pairs(self) -> Iterator[tuple[str, RubricItem]]:
-        """The passages and items whose grade failed."""
-        if self.failed is not None:
-            doc_ids = list(self.docs)
-            for row, place in zip(*self.failed.nonzero(), strict=True):
-                yield doc_ids[row], self.items[place]
-
-    @property
-    def has_facets(self) -> bool:
-        """Whether an item names a facet."""
-        return any(item.facet is not None for item in self.items)
-
     def by_facet(self) -> QueryGrades:
         """The same passages graded by facet: grade(p, facet) is the highest grade of the facet's items.
 
@@ -536,7 +524,7 @@ def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iter
     whole: list[str] = []
     for query in queries:
         grades = grades_of(query)
-        if grades.has_facets:
+        if any(item.facet is not None for item in grades.items):
             found = True
         elif grades.items:
             whole.append(grades.query_id)
@@ -667,5 +655,6 @@ def all_rows(query: QueryGrades) -> Iterator[Grade]:
     """All grades of a query as records, those that failed too."""
     for row in query.rows():
         yield Grade(row.query_id, row.doc_id, row.relevance, row.iteration)
-    for doc_id, item in query.failed_pairs():
-        yield Grade(query.query_id, doc_id, None, item.item_id, status="failed")
+    doc_ids = list(query.docs)
+    for row, place in zip(*query.failed.nonzero(), strict=True) if query.failed is not None else ():
+        yield Grade(query.query_id, doc_ids[row], None, query.items[place].item_id, status="failed")

@@ -51,13 +51,12 @@ def test_equals_pytrec_eval_on_the_exported_labels(case: Case, label: str, rel: 
     names = [f"NumRet(rel={rel})" if (name, label) == ("NumRet", "max") else name for name in STANDARD]
     measures = [RubricQrels(measure=name, label=label, rel=rel) for name in names]
     ours = matrices.values(measures, case.compiled, case.ranking)
-    theirs = []
-    for name in STANDARD:
-        inner = ir_measures.parse_measure(name)
-        if label == "max" and "rel" in inner.SUPPORTED_PARAMS:
-            inner = inner(rel=rel)
-        theirs.append(ir_measures.calc_aggregate([inner], qrels, run)[inner])
-    assert dict(zip(STANDARD, ours, strict=True)) == pytest.approx(dict(zip(STANDARD, theirs, strict=True)), abs=1e-9)
+    inner = {name: ir_measures.parse_measure(name) for name in STANDARD}
+    if label == "max":
+        inner |= {name: one(rel=rel) for name, one in inner.items() if "rel" in one.SUPPORTED_PARAMS}
+    found = ir_measures.calc_aggregate(list(inner.values()), qrels, run)
+    theirs = {name: found[one] for name, one in inner.items()}
+    assert dict(zip(STANDARD, ours, strict=True)) == pytest.approx(theirs, abs=1e-9)
 
 
 def test_ties_are_broken_by_document_id_descending_for_every_measure() -> None:

@@ -21,6 +21,7 @@ from rubric_measures.models.replies import ReplyCache
 from rubric_measures.records.models import load_graded
 from rubric_measures.verification.graders import grader_report
 from tests.example_records import BANK, grade_set, passage, write_all, write_lines
+from tests.matrices import lost
 
 ROWS = [Qrel("q", "d1", 5, "a"), Qrel("q", "d1", 0, "b"), Qrel("q", "d2", 0, "a"), Qrel("q", "d2", 1, "b")]
 RUN = [ScoredDoc("q", "d2", 2.0), ScoredDoc("q", "d1", 1.0)]
@@ -57,7 +58,7 @@ def test_errors_of_calls_in_foreign_records_are_failures(tmp_path: Path) -> None
         path = write_lines(tmp_path / "g.jsonl", [["q", [passage("q", "d", [entry], {"s": 1})]]])
         query = load_records(path).queries["q"]
         assert [item.item_id for item in query.items] == ["q/a", "q/b"]
-        assert [(doc_id, item.item_id) for doc_id, item in query.failed_pairs()] == [("d", "q/b")]
+        assert lost(query) == {"d": {"q/b"}}
         # The workbench's program takes no notice of them.
         assert load_records(path, wanted=Grader(first=True)).queries["q"].failed is None
         (grader,) = grader_report(load_graded(path)).graders.values()
@@ -66,8 +67,7 @@ def test_errors_of_calls_in_foreign_records_are_failures(tmp_path: Path) -> None
     second = {**listed, "correctAnswered": ["q/c"], "wrongAnswered": [], "llm_response_errors": {}}
     bank = TestBank.from_items([RubricItem(f"q/{item}", "q", "") for item in "abc"])
     write_lines(path, [["q", [passage("q", "d", [listed, second], {"s": 1})]]])
-    failed = load_records(path, bank).queries["q"].failed_pairs()
-    assert [(doc_id, item.item_id) for doc_id, item in failed] == [("d", "q/b")]
+    assert lost(load_records(path, bank).queries["q"]) == {"d": {"q/b"}}
 
 
 def test_a_run_may_not_be_called_as_the_best_possible_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
