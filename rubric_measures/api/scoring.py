@@ -553,7 +553,7 @@ def reusability(
 def _in_units(grades: Grades, asked: AskedBoard) -> Grades:
     """The grades as they are scored: whole, by facet, or each facet apart."""
     if asked.per_facet:
-        return grades.per_facet()
+        return grades.by_facet(apart=True)
     return grades.by_facet() if asked.facets else grades
 
 

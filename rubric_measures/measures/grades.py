@@ -454,28 +454,19 @@ class Grades:
         """The label view, as ir_measures' providers ask for it."""
         return iter(self.qrels)
 
-    def by_facet(self) -> Grades:
+    def by_facet(self, apart: bool = False) -> Grades:
         """The same grades with facets (subtopics) in the place of items; see `QueryGrades.by_facet`.
 
-        Raises:
-            InputError: no item names a facet.
-        """
-        return Grades(
-            {query.query_id: query.by_facet() for query in faceted(self.queries.values(), lambda query: query)},
-            self.on_failed_given,
-            {**self.source, "unit": "facet"},
-        )
-
-    def per_facet(self) -> Grades:
-        """The same grades with each facet of a query in the place of a query; see `QueryGrades.per_facet`.
+        Args:
+            apart: or with each facet of a query in the place of a query; see `QueryGrades.per_facet`.
 
         Raises:
             InputError: no item names a facet.
         """
         parts: dict[str, QueryGrades] = {}
         for query in faceted(self.queries.values(), lambda query: query):
-            parts |= query.per_facet()
-        return Grades(parts, self.on_failed_given, {**self.source, "unit": "per facet"})
+            parts |= query.per_facet() if apart else {query.query_id: query.by_facet()}
+        return Grades(parts, self.on_failed_given, {**self.source, "unit": "per facet" if apart else "facet"})
 
     def to_dataframe(self) -> pandas.DataFrame:
         """The item rows as a pandas frame: query_id, doc_id, relevance, iteration, importance, weight, status.
