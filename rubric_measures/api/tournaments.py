@@ -116,6 +116,7 @@ def tournament(
     if model is None:
         _check_agents(by_assessors, played)
     else:
+        from rubric_measures.api.grading import refuse_unused
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.formats.plain import GAMES
         from rubric_measures.grading.asking import Trial
@@ -142,7 +143,10 @@ def tournament(
         with naming(*answers):
             of_queries = answers_by_query(found)
         references: Mapping[str, Sequence[Reference]] = {}
-        if documents is not None:
+        if documents is None:
+            about = {"level_shown": level_shown, "label_grader": label_grader}
+            refuse_unused(tournament, about, about, "documents")
+        else:
             references = load_references(os.fspath(documents), level_shown, grader_of(label_grader))
         saved = _saved(save)
         asked = calls.to(model)
