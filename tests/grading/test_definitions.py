@@ -8,7 +8,6 @@ from pathlib import Path
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, write_bank
 from rubric_measures.measures.grade_sets import grade_sets
-from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, provenance_of, write_graded
 from rubric_measures.types.entities import RubricItem, TestBank, content_hash
 
@@ -67,23 +66,6 @@ def test_each_query_and_grader_is_described_once_and_its_hash_is_that_of_the_set
     assert lines[0] == lines[1]
     assert main(["convert", str(tmp_path / "g.jsonl.gz"), "--to", "records", "-o", str(tmp_path / "c.jsonl.gz")]) == 0
     assert gzip.decompress((tmp_path / "c.jsonl.gz").read_bytes()) == lines[0]
-
-
-def test_merged_parts_and_repeated_passages_keep_the_description(tmp_path: Path) -> None:
-    write_inputs(tmp_path)
-    for name, order in (("one", (0, 1)), ("two", (1, 2))):
-        [group, _] = load_graded(tmp_path / "passages.jsonl.gz")
-        write_graded(tmp_path / f"{name}.jsonl", [group._replace(passages=[group.passages[place] for place in order])])
-        command = ["grade", str(tmp_path / f"{name}.jsonl"), "--bank", str(tmp_path / "bank.jsonl")]
-        assert main([*command, "--model", "lexical", "-o", str(tmp_path / f"{name}.graded.jsonl")]) == 0
-    one, two = (load_graded(tmp_path / f"{name}.graded.jsonl") for name in ("one", "two"))
-    # The passage `short` is in both, and described in the second only.
-    merged = merge_records([one, two])[0]
-    assert [passage.doc_id for passage in merged.passages] == ["long", "short", "empty"]
-    assert definitions(merged) == [*definitions(one[0]), *definitions(two[0])] != []
-    both = tmp_path / "both.jsonl"
-    both.write_text("".join((tmp_path / f"{name}.graded.jsonl").read_text() for name in ("one", "two")))
-    assert [passage.doc_id for passage in load_graded(both)[0].passages] == ["long", "short", "empty"]
 
 
 def test_edits_of_the_bank_keep_the_description(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from rubric_measures.api import write_qrels
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.grading.asking import distribution_of_reply, mean_distribution
+from rubric_measures.models.base import Reply, Request
 from rubric_measures.records.models import ItemGradeSet, QueryPassages, distributions_of, load_graded
 from rubric_measures.types.entities import TestBank as Bank
 from rubric_measures.types.scales import confidence_of, grade_by
 from tests.fault_server import running
+from tests.function_backend import FunctionBackend
 from tests.grading_data import make_bank, make_groups, write_inputs
 
 PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
@@ -65,21 +68,17 @@ def test_first_tokens_become_labels() -> None:
     assert mean_distribution([(1, {0: 0.5, 1: 0.5}), (3, None)]) == {0: 0.25, 1: 0.25, 3: 0.5}
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("transformers")
-    from tests.hf_models import save_t5
-
-    return save_t5(tmp_path_factory.mktemp("t5"))
-
-
 def test_label_probabilities_of_a_model_are_kept_and_choose_the_grade(
-    tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def answer(request: Request) -> Reply:
+        draw = random.Random(request.messages[-1].content)
+        shares = {label: draw.random() for label in request.labels}
+        return Reply(max(shares, key=shares.__getitem__), raw={"label_probabilities": shares})
+
     passages, bank = write_inputs(tmp_path, queries=2, passages=3, items=2)
-    options = {"mode": "labels", "label_mass": "0"}
     out = tmp_path / "graded.jsonl.gz"
-    grade(passages, bank, model=f"hf:{model}", prompt=PROMPT, calls=Calls(model_option=options), output=out)
+    grade(passages, bank, model=FunctionBackend(answer), prompt=PROMPT, output=out)
     sets = _sets(load_graded(out))
     cells = 0
     for entry in sets:
