@@ -49,8 +49,9 @@ from rubric_measures.base.files import fewer_collections, peek_head
 from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import load_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-from rubric_measures.formats import added_format, head_of
+from rubric_measures.formats import added_format, detect_format, head_of
 from rubric_measures.formats.answers import is_answer_header, read_answers
+from rubric_measures.formats.banks import is_bank
 from rubric_measures.formats.grade_tables import read_as_records
 from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import read_query_file
@@ -58,8 +59,11 @@ from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import distinct_run_names, is_run_table, read_run
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.grade_sets import Grader, read_judgments
+from rubric_measures.measures.measure import parse_measures
 from rubric_measures.models.settings import Calls
-from rubric_measures.types.entities import Run, TestBank
+from rubric_measures.prompts.library import load_prompt
+from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answer, cited_answers, load_graded
+from rubric_measures.types.entities import CitedAnswer, Run, TestBank, asked_pairs, sentence_items
 
 if TYPE_CHECKING:
     from rubric_measures.api.loading import AnyRun, Runs
@@ -70,7 +74,6 @@ if TYPE_CHECKING:
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
-    from rubric_measures.records.models import QueryPassages
     from rubric_measures.verification.sections import Section
 
 
@@ -506,7 +509,6 @@ class _Grading:
     def test_bank(self, bank: Bank | None, query_texts: File | Mapping[str, str] | None) -> TestBank:
         """The bank, with the texts of queries; one of aspects, or without items, where the prompts need none."""
         from rubric_measures.grading.generation import aspect_bank
-        from rubric_measures.prompts.library import load_prompt
 
         texts, prompts = query_texts_of(query_texts), self.prompts
         made = bank_of(bank)
@@ -613,7 +615,6 @@ def _needed(measures: Measures, runs: Runs | None) -> NeededFor | None:
             raise InputError("runs say which grades measures need; name the measures", settings=("measures", "runs"))
         return None
     from rubric_measures.grading.lazy import NeededFor
-    from rubric_measures.measures.measure import parse_measures
 
     read = None if runs is None else tuple(read_runs(runs))
     return NeededFor(tuple(parse_measures(measures)), read)
@@ -639,22 +640,17 @@ def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None) -> BankCha
     Raises:
         InputError: nothing says it.
     """
-    from rubric_measures.formats.banks import is_bank
     from rubric_measures.grading.recording import BankChange
 
     settings = ("only_changed", "bank")
     if bank is None:
         raise InputError("grading only what changed follows the edits of a test bank; name it", settings=settings)
-    if old_bank is None:
-        if not isinstance(bank, str | os.PathLike):
-            raise InputError(
-                "edits are noted in the bank's file; name it, or the bank before the edits", settings=settings
-            )
-        if os.fspath(bank) == "-":
-            raise InputError("grading only what changed reads the bank twice; name a file", settings=settings)
-        # Only this format has a place for what the review page notes of edits.
-        if not is_bank(bank):
-            raise InputError(f"{os.fspath(bank)}: notes no edits; name the bank before them", settings=("old_bank",))
+    if old_bank is None and (not isinstance(bank, str | os.PathLike) or os.fspath(bank) == "-"):
+        text = "edits are noted in the bank's file; name it, or the bank before the edits"
+        raise InputError(text, settings=(*settings, "old_bank"))
+    # Only this format has a place for what the review page notes of edits.
+    if old_bank is None and not is_bank(str(bank)):
+        raise InputError(f"{bank}: notes no edits; name the bank before them", settings=("old_bank",))
     return BankChange.of(made, bank_of(old_bank))
 
 
@@ -679,12 +675,7 @@ def _part(
     return parts
 
 
-if TYPE_CHECKING:
-    from rubric_measures.corpora.collections import Collection
-    from rubric_measures.formats.reports import Answer
-    from rubric_measures.records.models import GradedPassage, QueryPassages
-
-    _Texts: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Collection
+_Texts: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Collection"
 _SETTINGS = ("support",)
 
 
@@ -700,7 +691,6 @@ def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassag
         InputError: something else is given, an answer comes twice, or it has no sentences.
     """
     from rubric_measures.records.merging import merge_records
-    from rubric_measures.records.models import QueryPassages, cited_answers
 
     several = [sources] if isinstance(sources, Answer) else listed(sources)
     answers = [one for one in several if isinstance(one, Answer)]
@@ -725,8 +715,6 @@ def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassag
 
 def sentence_bank(groups: Iterable[QueryPassages], query_texts: Mapping[str, str]) -> TestBank:
     """The sentences of all answers as a bank."""
-    from rubric_measures.records.models import cited_answers
-    from rubric_measures.types.entities import sentence_items
 
     return TestBank({group.query_id: sentence_items(cited_answers(group)) for group in groups}, dict(query_texts))
 
@@ -734,7 +722,6 @@ def sentence_bank(groups: Iterable[QueryPassages], query_texts: Mapping[str, str
 def _support_read(path: str) -> list[Any]:
     """The answers of a file, or the records that it holds."""
     from rubric_measures.formats.support import read_support_labels, records_of_support_labels
-    from rubric_measures.records.models import load_graded
 
     content = content_of(path)
     if content == "records":
@@ -748,7 +735,6 @@ def _support_read(path: str) -> list[Any]:
 def _of_answers(answers: Sequence[Answer], texts: dict[str, str]) -> list[QueryPassages]:
     """The records of answers; the texts of documents that stand beside them are put into `texts`."""
     from rubric_measures.formats.support import records_of_cited_answers
-    from rubric_measures.types.entities import CitedAnswer
 
     plain = [answer for answer in answers if answer.text.strip() and not answer.sentences]
     if plain:
@@ -792,8 +778,6 @@ def _with_texts(
     groups: Sequence[QueryPassages], known: Mapping[str, str], collection: _Texts | None
 ) -> list[QueryPassages]:
     """The records with the texts of their documents; those that have none are counted."""
-    from rubric_measures.records.models import cited_answer, cited_answers
-    from rubric_measures.types.entities import asked_pairs
 
     bare = dict.fromkeys(
         (group.query_id, passage.doc_id)
@@ -827,12 +811,10 @@ def _with_texts(
 
 def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
     """The texts of documents in a collection, or in a file of requests, whose candidates are what was retrieved."""
-    from rubric_measures.corpora.pooling import texts_of
 
     if isinstance(collection, list | tuple) and len(collection) == 1:
         collection = collection[0]
     if isinstance(collection, str | os.PathLike) and Path(name := os.fspath(collection)).is_file():
-        from rubric_measures.formats import detect_format
         from rubric_measures.formats.judged import REQUESTS
 
         if detect_format(name) == "requests":
@@ -842,7 +824,7 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
     known = load_collection(collection)
     if not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
-    texts, names = texts_of(known.docs_store(), doc_ids)
+    texts, names = pooling.texts_of(known.docs_store(), doc_ids)
     return {**texts, **{written: texts[doc_id] for written, doc_id in names.items()}}
 
 
@@ -892,7 +874,6 @@ def run_canaries(
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
     from rubric_measures.grading.grader import default_prompts
-    from rubric_measures.prompts.library import load_prompt
     from rubric_measures.verification.graders import build_canaries, canary_report
     from rubric_measures.verification.sections import canary_sections
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, tell, warn
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_text import parse_json
@@ -784,8 +785,6 @@ def make_manifest(
         files: what was read and written, by role.
     """
     from importlib.metadata import version
-
-    from rubric_measures.base import __version__
 
     run = report.run
     backend = grader.runner.backend

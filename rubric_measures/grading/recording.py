@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
 from rubric_measures.grading.asking import Outcome
@@ -92,8 +93,6 @@ class GradeSetMaker:
     @cached_property
     def provenance(self) -> dict[str, object]:
         """What every grade set says about its making; the manifest beside the records spells the signature out."""
-        from rubric_measures.base import __version__
-
         found: dict[str, object] = {
             "made_by": f"rubric_measures {__version__}",
             "model": self.model,
