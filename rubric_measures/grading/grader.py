@@ -310,8 +310,7 @@ class _OpenGroup:
     """A query whose grades are being made: of each place of a passage and of a prompt, item_id -> outcome."""
 
     source: QueryPassages
-    query_text: str
-    items: tuple[RubricItem, ...]
+    of: Unit  # the query, with all its items
     left: int = 0  # jobs that are not done
     outcomes: dict[tuple[int, int], dict[str, Outcome]] = field(default_factory=dict)
     # Of each prompt the measures and runs that it is asked for, where it is not asked for all.
@@ -542,7 +541,8 @@ class _Ongoing:
         """The jobs of all queries, each with its query and the place of its prompt."""
         for group in groups:
             items = self.bank.for_query(group.query_id)
-            opened = _OpenGroup(group, self.bank.query_texts.get(group.query_id, ""), items)
+            query_text = self.bank.query_texts.get(group.query_id, "")
+            opened = _OpenGroup(group, Unit(group.query_id, query_text, "", "", items))
             for which, style in enumerate(maker.style for maker in self.makers):
                 of_kind = sum(item.kind in style.item_kinds for item in items)
                 self.left_out[which, group.query_id] = 0 if style.direct else of_kind - len(style.items_of(items))
@@ -557,16 +557,16 @@ class _Ongoing:
 
     def _all_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, Job[_Made]]]:
         """The jobs of a query that ask for all that its passages lack, passage by passage."""
-        group, query_text, only = opened.source, opened.query_text, self.engine.only
-        wanted = [self.engine.wanted(group, maker.style, opened.items) for maker in self.makers]
+        group, of, only = opened.source, opened.of, self.engine.only
+        wanted = [self.engine.wanted(group, maker.style, of.items) for maker in self.makers]
         for number, passage in enumerate(group.passages):
             for which, maker in enumerate(self.makers):
-                _refuse_without_text(maker, group.query_id, query_text)
+                _refuse_without_text(maker, group.query_id, of.query_text)
                 asked = wanted[which][number]
                 # Where some cells are chosen, a passage without any is none that the edits of a bank left out.
-                missing = maker.missing(passage, asked, opened.items) if asked or only is None else ()
+                missing = maker.missing(passage, asked, of) if asked or only is None else ()
                 self.report.kept += len(asked) - len(missing) if missing is not None else 0
-                unit = Unit(group.query_id, query_text, passage.doc_id, passage.text, missing or ())
+                unit = of._replace(doc_id=passage.doc_id, text=passage.text, items=missing or ())
                 for part in maker.style.units(unit) if missing else ():
                     yield which, _job(maker.style, part, number)
 
@@ -578,7 +578,7 @@ class _Ongoing:
         group, rankings = opened.source, self.engine.needed.rankings(opened.source)
         passages = {passage.doc_id: (number, passage) for number, passage in enumerate(group.passages)}
         for which, (maker, plan) in enumerate(zip(self.makers, self.plans, strict=True)):
-            items = maker.style.items_of(opened.items)
+            items = maker.style.items_of(opened.of.items)
             opened.asked_for[which] = said = {"measures": [*map(str, plan.measures)], "runs": [*rankings]}
             for name, values in said.items():
                 self.report.asked_for.setdefault(name, {}).update(dict.fromkeys(values))
@@ -593,9 +593,11 @@ class _Ongoing:
                 if doc_id not in passages:
                     return []
                 number, passage = passages[doc_id]
-                asked = [item for item in maker.style.items_of(opened.items) if unsettled.needs(doc_id, item.item_id)]
-                missing = maker.missing(passage, asked) or ()
-                unit = Unit(group.query_id, opened.query_text, doc_id, passage.text, missing)
+                asked = [
+                    item for item in maker.style.items_of(opened.of.items) if unsettled.needs(doc_id, item.item_id)
+                ]
+                missing = maker.missing(passage, asked, opened.of) or ()
+                unit = opened.of._replace(doc_id=doc_id, text=passage.text, items=missing)
                 return [_job(maker.style, part, number) for part in maker.style.units(unit)] if missing else []
 
             yield which, in_waves(unsettled, known, jobs_of)
@@ -612,15 +614,15 @@ class _Ongoing:
                 if outcomes:
                     report.add(maker.style.prompt.prompt_class, outcomes.values())
                 if outcomes or asked_for or amending:
-                    passage = maker.with_outcomes(passage, query_id, group.items, outcomes, asked_for)
+                    passage = maker.with_outcomes(passage, group.of, outcomes, asked_for)
                 if asked_for:
-                    report.never_asked += len(maker.style.items_of(group.items)) - len(maker.told(passage))
+                    report.never_asked += len(maker.style.items_of(group.of.items)) - len(maker.told(passage))
             if amending:
                 note_stale(amending, passage, query_id)
             passages.append(passage)
         if amending and all(new is one for new, one in zip(passages, old, strict=True)):
             return group.source
-        return described(group.source._replace(passages=passages), makers, group.query_text)
+        return described(group.source._replace(passages=passages), makers, group.of.query_text)
 
     def note_left_out(self) -> None:
         """Says how many items of the queries a prompt left out: without answer key, or no aspect of it."""

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
-from rubric_measures.grading.asking import Outcome
+from rubric_measures.grading.asking import Outcome, Unit
 from rubric_measures.grading.styles import Style
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import DIRECT_ITEM
@@ -48,7 +48,7 @@ from rubric_measures.records.models import (
     regraded_of,
     stale_in,
 )
-from rubric_measures.types.entities import ItemKind, RubricItem, Signature, TestBank, item_content
+from rubric_measures.types.entities import RubricItem, Signature, TestBank, item_content
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class GradeSetMaker:
         # A set of another program that was amended is nobody's.
         return made.get("signature") == self.signature.short and not made.get("mixed")
 
-    def present(self, passage: GradedPassage, kind: ItemKind) -> ItemGradeSet | None:
+    def present(self, passage: GradedPassage, kind: str) -> ItemGradeSet | None:
         """The grade set of this style that the passage has already, for one kind of items."""
         for entry in passage.exam_grades or ():
             if entry.prompt_type == kind and self.is_mine(entry):
@@ -150,13 +150,11 @@ class GradeSetMaker:
         """The direct label of this style that the passage has already."""
         return next((entry for entry in passage.grades or () if self.is_mine(entry)), None)
 
-    def missing(
-        self, passage: GradedPassage, wanted: Sequence[RubricItem], everything: Sequence[RubricItem] = ()
-    ) -> tuple[RubricItem, ...] | None:
+    def missing(self, passage: GradedPassage, wanted: Sequence[RubricItem], of: Unit) -> tuple[RubricItem, ...] | None:
         """The items of those wanted that still need a grade (or, for extraction, an answer) by this style.
 
-        None where the passage gets no grades at all; `everything` are all items of the query. A grade that was read in
-        a cut reply, or given to a cut passage, is one: asking the same again changes nothing.
+        None where the passage gets no grades at all; `of` is the query with all its items. A grade that was read in a
+        cut reply, or given to a cut passage, is one: asking the same again changes nothing.
         """
         if self.style.direct:
             old = self.present_direct(passage)
@@ -174,8 +172,7 @@ class GradeSetMaker:
     def with_outcomes(
         self,
         passage: GradedPassage,
-        query_id: str,
-        items: Sequence[RubricItem],
+        of: Unit,
         outcomes: Mapping[str, Outcome],
         asked_for: Mapping[str, Sequence[str]] | None = None,
     ) -> GradedPassage:
@@ -183,8 +180,7 @@ class GradeSetMaker:
 
         Args:
             passage: as it was.
-            query_id: its query.
-            items: all items of the query.
+            of: its query, with all items.
             outcomes: item_id -> what came of it.
             asked_for: measures and runs, where not all items were asked about.
         """
@@ -192,13 +188,13 @@ class GradeSetMaker:
             label = self.direct_label(outcomes[DIRECT_ITEM])
             return passage.replacing(grades=_put(passage.grades or (), self.present_direct(passage), label))
         entries: Sequence[ItemGradeSet] = passage.exam_grades or ()
-        wanted = self.style.items_of(items)
+        wanted = self.style.items_of(of.items)
         for kind in self.style.item_kinds:
             members = [item for item in wanted if item.kind == kind]
             mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
             if not mine and not (asked_for and members):
                 continue
-            old = self.present(passage, kind)  # type: ignore[arg-type]
+            old = self.present(passage, kind)
             told = {item_id for item_id, _ in old.answers} if old is not None else set()
             said = [
                 *(provenance_of(old).get(ASKED_FOR, ()) if old is not None else ()),
@@ -220,7 +216,7 @@ class GradeSetMaker:
         return {item_id: one for entry in self._present_sets(passage) for item_id, one in grade_of_items(entry).items()}
 
     def _present_sets(self, passage: GradedPassage) -> Iterator[ItemGradeSet]:
-        found = (self.present(passage, kind) for kind in self.style.item_kinds)  # type: ignore[arg-type]
+        found = (self.present(passage, kind) for kind in self.style.item_kinds)
         return (entry for entry in found if entry is not None)
 
     def direct_label(self, outcome: Outcome) -> DirectGrade:
@@ -454,9 +450,7 @@ class AmendingMaker(GradeSetMaker):
         about = items | {item_id for query, item_id in self.change.former if query == query_id}
         return [one for one in passage.exam_grades or () if self.belongs(one) and not about.isdisjoint(_ids(one))]
 
-    def missing(
-        self, passage: GradedPassage, wanted: Sequence[RubricItem], everything: Sequence[RubricItem] = ()
-    ) -> tuple[RubricItem, ...] | None:
+    def missing(self, passage: GradedPassage, wanted: Sequence[RubricItem], of: Unit) -> tuple[RubricItem, ...] | None:
         """The items that edits touched: without any grade (or failure) of this style, or with a stale one.
 
         None where the style gave the passage no grade, over whatever items.
@@ -464,24 +458,24 @@ class AmendingMaker(GradeSetMaker):
         if not any(map(self.belongs, passage.exam_grades or ())):
             self.counts.passages_without += 1
             return None
-        query_id, items = everything[0].query_id if everything else "", {item.item_id for item in everything}
-        mine = self._amendable(passage, query_id, items)
+        items = {item.item_id for item in of.items}
+        mine = self._amendable(passage, of.query_id, items)
         if any(map(is_partial, mine)):
             text = "these grades were asked only for some measures; grade for them again: of items that did not change "
             raise InputError(f"{text}the replies come from the cache", settings=("only_changed", "measures"))
-        done = set().union(*(self.fresh(entry, query_id, items) for entry in mine))
+        done = set().union(*(self.fresh(entry, of.query_id, items) for entry in mine))
         return tuple(item for item in wanted if item.item_id not in done)
 
     def with_outcomes(
         self,
         passage: GradedPassage,
-        query_id: str,
-        items: Sequence[RubricItem],
+        of: Unit,
         outcomes: Mapping[str, Outcome],
         asked_for: Mapping[str, Sequence[str]] | None = None,
     ) -> GradedPassage:
         """The passage without stale grades and with the new outcomes; the very same one where no edit touched it."""
-        counts, contents = self.counts, {item.item_id: item_content(item) for item in items}
+        query_id, items, counts = of.query_id, of.items, self.counts
+        contents = {item.item_id: item_content(item) for item in items}
         made, before = list(passage.exam_grades or ()), counts.sets_amended
         counts.items |= {(query_id, item_id) for item_id in outcomes}
         amendable = self._amendable(passage, query_id, contents.keys())
