@@ -36,7 +36,7 @@ from rubric_measures.formats.documents import iter_documents
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.grading.asking import Ask, Asker, Asking, Trial
 from rubric_measures.measures.grade_sets import DirectLabels, Grader
-from rubric_measures.models.base import Reply, Request, refuse_settings
+from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.prompts.library import Prompt, list_text, load_prompt
 from rubric_measures.prompts.verdicts import Parsed
@@ -59,9 +59,6 @@ class Caller:
         settings: how it is asked, for prompts of any kind.
         stats: counts of what was asked; they grow with every use.
         trial: ends the work where none of the first replies can be read.
-
-    Raises:
-        InputError: a generation option is a setting of the backend.
     """
 
     runner: LocalRunner
@@ -69,16 +66,17 @@ class Caller:
     stats: RunStats = field(default_factory=RunStats)
     trial: Trial = field(default_factory=Trial)
 
-    def __post_init__(self) -> None:
-        refuse_settings(self.runner.backend, self.settings.option or {})
-
     @property
     def model(self) -> str:
         """The backend's canonical name."""
         return self.runner.backend.model
 
     def asker(self, prompt: Prompt) -> Asker:
-        """What puts a prompt to the model."""
+        """What puts a prompt to the model.
+
+        Raises:
+            InputError: a generation option is a setting of the backend.
+        """
         asker = Asker(self.runner.backend, prompt, self.settings)
         # A list that was cut is none.
         asker.told = lambda one: self.trial.note(one._replace(value=None) if one.status == "truncated" else one)

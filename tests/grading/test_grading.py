@@ -490,18 +490,6 @@ def test_queries_without_bank_or_text_are_named() -> None:
         grade(ScriptedBackend([rule("1")]), bank, "Thomas")
 
 
-def test_queries_come_in_the_order_of_the_input_whatever_the_order_of_replies() -> None:
-    class Backwards(LexicalBackend):
-        def complete(self, requests: Iterable[Any]) -> Any:
-            yield from reversed(list(super().complete(requests)))
-
-    bank, groups = make_bank(5, 4), make_groups(5, 6)
-    straight = list(GradingEngine(LocalRunner(LexicalBackend())).grade_records(groups, bank))
-    backwards = list(GradingEngine(LocalRunner(Backwards())).grade_records(groups, bank))
-    assert [group.query_id for group in straight] == [f"q{number}" for number in range(5)]
-    assert straight == backwards
-
-
 class FirstIsLate(LexicalBackend):
     """Answers the first request that it ever gets when no other one comes any more."""
 
@@ -560,10 +548,3 @@ def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monk
 def test_settings_out_of_range_are_said(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(settings))):
         Asking(**settings)
-
-
-@pytest.mark.parametrize("name", ["temperature", "max_tokens"])
-def test_settings_do_not_come_as_further_options(name: str) -> None:
-    """They would stand in the record, and the model would be asked something else."""
-    with pytest.raises(InputError, match=f"{name} is a setting of its own"):
-        Asking(option={name: 3})

@@ -91,7 +91,7 @@ def test_graders_and_makers_of_banks_refuse_them() -> None:
     with pytest.raises(InputError, match="dtype is a setting of the model"):
         GradingEngine(runner, (SELF_RATING,), settings).makers(bank)
     with pytest.raises(InputError, match="dtype is a setting of the model"):
-        Caller(runner, settings)
+        Caller(runner, settings).asker(load_prompt("bank.question.dl"))
     asker = Caller(runner, Asking(option={"seed": 3}, max_tokens=9)).asker(load_prompt("bank.question.dl"))
     assert asker.request(Ask(()), "").options == {"dtype": "float32", "max_tokens": 9, "seed": 3, "temperature": 0.0}
 
