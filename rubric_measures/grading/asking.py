@@ -245,6 +245,7 @@ def mean_distribution(drawn: Sequence[tuple[int, Mapping[int, float] | None]]) -
 
 
 _NAMES = {"question": "questions", "nugget": "key facts"}
+_REASONED = '{"reason": "one or two sentences", "grade": "…"}'
 _KEY = re.compile(r"\s*#?(\d{1,3})[.):]?\s*")
 
 
@@ -272,12 +273,22 @@ def prompt_of_several(prompt: Prompt, explain: bool = False) -> Prompt:
     """The prompt with a last line that asks for a grade of each item, perhaps with a reason before it."""
     what, one, more = "the grade", '"…"', '"…"'
     if explain:
-        what, one, more = "a reason and then the grade", '{"reason": "one or two sentences", "grade": "…"}', "{…}"
-    line = (
+        what, one, more = "a reason and then the grade", _REASONED, "{…}"
+    return _ending(
+        prompt,
         f"There are several {_NAMES[prompt.target]} above, each with its number. Grade each of them by itself, as if "
         f"it were the only one. Reply with one JSON object and nothing else, which has {what} of each number: "
-        f'{{"1": {one}, "2": {more}}}. Each grade is one of {prompt.reply_words}.'
+        f'{{"1": {one}, "2": {more}}}. Each grade is one of {prompt.reply_words}.',
     )
+
+
+def _explaining(prompt: Prompt) -> Prompt:
+    """The prompt with a last line that asks for a reason before the grade."""
+    line = f"Reply with one JSON object and nothing else: {_REASONED}. The reason comes first; the grade is one of "
+    return _ending(prompt, f"{line}{prompt.reply_words}.")
+
+
+def _ending(prompt: Prompt, line: str) -> Prompt:
     return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}\n")
 
 
@@ -475,16 +486,17 @@ class Asker:
         self._answer = functools.lru_cache(maxsize=4096)(self._make_answer)
         self._parted = functools.lru_cache(maxsize=256)(without_thoughts)
 
-        @functools.lru_cache(maxsize=256)
-        def request_options(count: int | None, longest: int = 0) -> SharedOptions:
-            # A list has lines of its own.
-            unended = {name for name in ends if count is not None and self.options[name] is ends[name]}
-            options = SharedOptions({name: value for name, value in self.options.items() if name not in unended})
-            if not embedded:
-                options.setdefault("max_tokens", longest or self.max_tokens(count))
-            return options
+        self._ends = ends
+        self._request_options = functools.lru_cache(maxsize=256)(self._make_options)
 
-        self._request_options = request_options
+    def _make_options(self, count: int | None, longest: int = 0) -> SharedOptions:
+        """The options of a request."""
+        # A list has lines of its own.
+        unended = {name for name, end in self._ends.items() if count is not None and self.options[name] is end}
+        options = SharedOptions({name: value for name, value in self.options.items() if name not in unended})
+        if not self._embedded:
+            options.setdefault("max_tokens", longest or self.max_tokens(count))
+        return options
 
     def _refuse_to_explain(self, embedded: bool) -> None:
         """Refuses reasons where no model is asked for one grade by a prompt of its own words."""
@@ -862,15 +874,6 @@ class Showing:
         values["documents"] = (self._settings.document_texts or {}).get(query_id) or NO_DOCUMENTS
         asked = self._asked_together if together and self._asked_together else self._asked
         return asked.frame({name: one for name, one in values.items() if name in asked.fields}, self._open_fields)
-
-
-def _explaining(prompt: Prompt) -> Prompt:
-    """The prompt with a last line that asks for a reason before the grade."""
-    line = (
-        'Reply with one JSON object and nothing else: {"reason": "one or two sentences", "grade": "…"}. '
-        f"The reason comes first; the grade is one of {prompt.reply_words}."
-    )
-    return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}\n")
 
 
 _LEAST_ROOM = 16  # with less room than this for the passage, nothing sensible can be shown
