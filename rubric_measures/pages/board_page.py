@@ -20,7 +20,7 @@ from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
-from rubric_measures.pages.frame import PageCell, ReviewAddress, page, plain_number, ticks
+from rubric_measures.pages.frame import PageCell, ReviewAddress, importance, page, plain_number, some, ticks
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
 from rubric_measures.types.scales import CONTRADICTED, Scale, covering_level
@@ -564,17 +564,6 @@ def _silence(query: QueryEvidence, run: str) -> str:
     if run not in query.answers if query.owners else query.items and all(missing):
         return "no answer"
     return "" if query.answers.get(run, "?").strip() else "the answer is empty"
-
-
-def some(runs: Sequence[str]) -> str:
-    """The runs by name, of many the first ones."""
-    return ", ".join(runs[:4]) + (f" and {len(runs) - 4} more" if len(runs) > 4 else "")
-
-
-def importance(item: RubricItem) -> str:
-    """Whether an item is vital, and its weight."""
-    weight = "" if item.weight is None else f"weight {item.weight:g}"
-    return ", ".join(filter(None, (item.importance, weight)))
 
 
 def _shade(query: QueryEvidence, grade: float) -> str:

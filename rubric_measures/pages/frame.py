@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from rubric_measures.base.errors import counted, escaped
+from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import Scale
 
 _HOME = "rubric_measures.pages"
@@ -201,3 +202,32 @@ class LinePlot(NamedTuple):
 def plain_number(value: float) -> str:
     """A number without what says nothing, with a true minus."""
     return f"{value:.6g}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    """Two decimal places, with a true minus.
+
+    >>> signed(-0.5)
+    '−0.50'
+    """
+    return f"{value:.2f}".replace("-", "−")
+
+
+def shown_number(value: float) -> str:
+    """A score as it stands beside its point: three decimal places, fewer of large ones, with a true minus.
+
+    >>> shown_number(0.52222), shown_number(1512.34), shown_number(-0.25)
+    ('0.522', '1512.3', '−0.250')
+    """
+    return (f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}").replace("-", "−")
+
+
+def some(runs: Sequence[str]) -> str:
+    """The runs by name, of many the first ones."""
+    return ", ".join(runs[:4]) + (f" and {len(runs) - 4} more" if len(runs) > 4 else "")
+
+
+def importance(item: RubricItem) -> str:
+    """Whether an item is vital, and its weight."""
+    weight = "" if item.weight is None else f"weight {item.weight:g}"
+    return ", ".join(filter(None, (item.importance, weight)))

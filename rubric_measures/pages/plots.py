@@ -44,6 +44,7 @@ from rubric_measures.analysis.resampling import Draws, FloatArray
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.plugins import require
+from rubric_measures.pages.frame import shown_number, signed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,24 +183,6 @@ def name_points(
 
 def _overlap(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
-
-
-def signed(value: float) -> str:
-    """Two decimal places, with a true minus.
-
-    >>> signed(-0.5)
-    '−0.50'
-    """
-    return f"{value:.2f}".replace("-", "−")
-
-
-def shown_number(value: float) -> str:
-    """A score as it stands beside its point: three decimal places, fewer of large ones, with a true minus.
-
-    >>> shown_number(0.52222), shown_number(1512.34), shown_number(-0.25)
-    ('0.522', '1512.3', '−0.250')
-    """
-    return (f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}").replace("-", "−")
 
 
 _LOG = logging.getLogger("rubric_measures")
