@@ -16,6 +16,7 @@ from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.queries import read_queries
+from tests.example_records import write_lines as write
 from tests.shared_data import shared_data
 
 # (text, type, tier, weight, source nugget)
@@ -40,11 +41,6 @@ def graded(run_id: str, qid: str, *verdicts: str, **changes: Any) -> dict[str, A
         "answer_text": f"{run_id} answers {qid}.", "response_length": 3.0,
         "criteria": criteria(verdicts) if verdicts else [], **changes,
     }  # fmt: skip
-
-
-def write(path: Path, lines: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
 
 
 @pytest.fixture

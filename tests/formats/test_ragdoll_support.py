@@ -12,6 +12,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.support import read_support_labels
+from tests.example_records import write_lines as write
 from tests.shared_data import shared_data
 
 # The sentences of the one answer, and what each cites; the last one cites nothing.
@@ -29,11 +30,6 @@ def task(sentence: int, citation: int, label: str | None, **changes: Any) -> dic
 
 
 TASKS = [task(0, 0, "PS"), task(0, 1, "FS"), task(1, 0, "NS"), task(2, 0, None)]
-
-
-def write(path: Path, lines: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
 
 
 @pytest.fixture
