@@ -31,7 +31,7 @@ _PIECE = 1 << 20
 np.empty(31 << 20, np.uint8)
 # Longer tokens are left to who reads line by line.
 _LONGEST = 1024
-# What parts tokens; programs are of two minds about all other control characters.
+# The end of a line, and the point of a number.
 _END, _POINT = ord("\n"), ord(".")
 # Words are eight bytes of a token, the last one the highest; of a short token only so many bytes count.
 _SIZE = 8
@@ -49,7 +49,7 @@ _PAIRS = [
 _WIDE = 3 * _SIZE
 _POWERS = np.array([float(10**power) for power in range(23)])
 _INT_POWERS = 10 ** np.arange(19, dtype=np.int64)
-# Floats hold all integers up to here.
+# Floats hold all integers up to here; whether the longer ones of this machine hold all of 18 digits.
 _EXACT, _HAS_MORE = 1 << 53, np.finfo(np.longdouble).nmant >= 63
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _GOLDEN, _ODD, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(29)
@@ -254,6 +254,7 @@ def tokens_of(data: bytes, columns: int, is_plain: bool = False) -> list[Tokens]
     others = np.count_nonzero(bytes_ < ord(" ")) - data.count(b"\t") - lines - 1
     if more or others or (blank[1:] & blank[:-1]).any():
         if is_plain:
+            # Programs are of two minds about all other control characters.
             raise DoubtError
         rows = (b" ".join(line.split()) for line in data.split(b"\n"))
         return tokens_of(b"\n".join((_FRONT[1:], *filter(None, rows), b"")), columns, True)
