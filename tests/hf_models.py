@@ -180,7 +180,6 @@ DECODERS: Mapping[str, Mapping[str, Any]] = {
     "GPTNeoForCausalLM": {
         **_SMALL, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]],
     },
-    "Gemma2ForCausalLM": _GROUPED,
     "Gemma3ForCausalLM": _GROUPED,
     "GptOssForCausalLM": {**_GROUPED, **_EXPERTS},
     "LlamaForCausalLM": _GROUPED,
@@ -189,12 +188,7 @@ DECODERS: Mapping[str, Mapping[str, Any]] = {
         "initializer_range": 0.4,
     },
     "MistralForCausalLM": _GROUPED,
-    "MixtralForCausalLM": {**_GROUPED, **_EXPERTS},
-    "MptForCausalLM": {
-        "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 512, "expansion_ratio": 2, "initializer_range": 0.4,
-    },
     "Phi3ForCausalLM": {**_SMALL, "num_key_value_heads": 2},
-    "Qwen3ForCausalLM": _GROUPED,
     "BartForCausalLM": {
         "d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 64, "init_std": 0.4,
         "forced_eos_token_id": None,

@@ -175,13 +175,18 @@ class Account:
         self._said = time.monotonic()
         self._beats: threading.Thread | None = None
         self._ended = threading.Event()
-        self._told_foreign = False
         self._mark = 0  # the last row of the cache that is in these sums
         self._final: dict[str, Spent] = {}
         self.query_limit = ""
         self._of_query: dict[str, Spent] = {}
         self._paid = Spent()
+        # A batch that takes hours does not begin with one call that says what the others cost.
+        is_sized = getattr(runner.backend, "in_batches", False) and runner.max_cost_per_query is None and runner.price
+        self._first_batch = runner.max_cost if is_sized and runner.max_cost is not None else -1.0
         self._refresh()
+        if self._limits_cost and self._paid.foreign:
+            text = "%s has %d calls of other models without a price, which the limit on the cost counts as 0"
+            _LOG.warning(text, self._store.path, self._paid.foreign)
 
     def _refresh(self) -> None:
         """Reads what was paid."""
@@ -199,10 +204,6 @@ class Account:
         self._paid = functools.reduce(Spent.plus, self._of_query.values(), Spent())
         if self._limits_cost and self._paid.silent:
             self._stats.limit = self._stats.limit or UNKNOWN_COST
-        if self._limits_cost and self._paid.foreign and not self._told_foreign:
-            self._told_foreign = True
-            text = "%s has %d calls of other models without a price, which the limit on the cost counts as 0"
-            _LOG.warning(text, self._store.path, self._paid.foreign)
 
     @property
     def _mean(self) -> float:
@@ -253,25 +254,16 @@ class Account:
     def must_wait(self, request: Request) -> bool:
         """Whether a call waits for those in flight: until one is answered, nobody knows what a call costs.
 
-        Thoughts come on top of the longest reply, so there is no bound. A batch that takes hours has none: its first
-        one has as many requests as fit the limit by what they cost at most, not one, where no query has a limit.
+        Thoughts come on top of the longest reply, so there is no bound. The first batch has as many requests as fit the
+        limit by what they cost at most, where no query has a limit.
         """
-        runner = self._runner
         if not self._limits_cost or self._stats.calls > self._stats.failed or self._mean or not self._open:
             return False
-        if (
-            runner.max_cost is None
-            or runner.max_cost_per_query is not None
-            or not getattr(runner.backend, "in_batches", False)
-        ):
-            return True
-        return self._paid.cost + self._reserved + self._most_of(request) > runner.max_cost
+        return self._paid.cost + self._reserved + self._most_of(request) > self._first_batch
 
     def _most_of(self, request: Request) -> float:
-        """The most that a call can cost; 0 without a limit on the cost, so that nothing is counted for nobody."""
-        if not self._limits_cost:
-            return 0.0
-        return self._runner.price.most_of(request) if self._runner.price else math.inf
+        """The most that a call can cost; 0 where that is not asked for."""
+        return self._runner.price.most_of(request) if self._runner.price and self._first_batch >= 0 else 0.0
 
     def hand(self, request: Request) -> None:
         """Notes that a call is sent."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
 import re
-import signal
 from pathlib import Path
 
 import pytest
 
 from rubric_measures.cli import main
-from tests.cli.test_grade import start, stored, wait_for
 from tests.models.test_end_to_end_http import (
     RATING,
     _environment,
@@ -210,29 +207,6 @@ def test_costs_are_known_before_and_unknown_ones_said(tmp_path: Path, capsys: py
     manifest = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())
     assert manifest["calls"]["cost"] == pytest.approx(0.041)
     assert manifest["statuses"] == {"failed": 1, "graded": 1}
-
-
-def test_killed_runs_pay_for_no_call_twice(tmp_path: Path) -> None:
-    passages = write_passages(tmp_path, **{f"p{number}": f"passage {number}." for number in range(60)})
-    bank, out = write_items(tmp_path, "How long?", "Who rules?"), tmp_path / "killed.jsonl"
-    cache, draw = Path(f"{out}.cache.sqlite"), random.Random(3)
-    rules = [says(str(digit), f"{digit}.", "Question:") for digit in range(6)]
-    with model(tmp_path, *rules, says("0", "Question:"), delay=0.02) as server:
-        command = ["grade", passages, "--bank", bank, *endpoint(server, concurrency=4)]
-        kept = 0
-        for _ in range(3):
-            with start([*command, "-o", str(out)]) as process:
-                wait_for(process, cache, kept + draw.randrange(1, 30))
-                process.send_signal(signal.SIGKILL)
-            assert stored(cache) >= kept
-            kept = stored(cache)
-        assert main([*command, "-o", str(out)]) == 0
-        calls = server.stats()["calls"]
-        assert main([*command, "-o", str(tmp_path / "whole.jsonl")]) == 0
-    # 120 grades; at most the calls in flight were made again after each kill.
-    # A kill costs the four calls in flight, and on a busy machine as many replies on their way to the cache.
-    assert 120 <= calls <= 120 + 3 * 2 * 4
-    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_nothing_costs_more_than_a_dry_run_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ QUESTIONS = [
     "A leap year has 366 days an ordinary one 365 " * 2,
     "Yes?",
 ]
-WINDOWED = ("Cohere2", "GPTNeo", "Gemma2", "Gemma3", "GptOss", "Mistral", "Mixtral", "Phi3")
+WINDOWED = ("Cohere2", "GPTNeo", "Gemma3", "GptOss", "Mistral", "Phi3")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -88,17 +88,6 @@ def test_a_model_that_thinks_is_graded_with_the_defaults(
     assert (calls["reasoning_tokens"], calls["left_out"]) == (2 * 900, {"temperature": 2})
 
 
-def test_what_the_library_itself_refuses_is_learned_too(tmp_path: Path) -> None:
-    """It knows by the name that the model takes no temperature, and makes no call with one."""
-    passages, bank = write_passages(tmp_path, sun="the sun"), write_items(tmp_path, "How long?")
-    out = tmp_path / "out.jsonl"
-    with model(tmp_path, says("5", "the sun"), renamed=1) as server:
-        assert main(["grade", passages, "--bank", bank, *asked(server, "o3-mini"), "-o", str(out)]) == 0
-        sent = server.get("/fields")
-    assert sent == [{"model": "o3-mini", "max_completion_tokens": 64, "authorization": "Bearer none"}]
-    assert grades(out) == {"sun": {"How long?": 5}}
-
-
 def test_other_providers_never_see_the_key_of_openai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "the-key")
     monkeypatch.setenv("HOSTED_VLLM_API_KEY", "another")

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -201,32 +200,6 @@ def test_answers_are_checked_by_a_model_behind_an_endpoint_as_locally(
         code, said, _ = both(tmp_path, capsys, command, "--batch-size", "1")
     assert code == 1
     assert "3 of 9 are not graded: 3 unparsed" in said
-
-
-def test_a_hugging_face_model_replies_as_it_does_locally_and_from_its_cache(
-    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Long passages in chunks; and when all is cached, Ray is not needed."""
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    from tests.hf_models import save_t5
-
-    (tmp_path / "model").mkdir()
-    model = f"hf:{save_t5(tmp_path / 'model')}"
-    backend, make, settings = ray_backend(model, {"device": "cpu"}, RaySettings())
-    assert settings.gpus_per_actor == 0
-    assert make().options == backend.options
-    passages, bank = write_inputs(tmp_path, queries=1, items=2)
-    write_graded(passages, make_groups(1, 2, 60))
-    command = ["grade", str(passages), "--bank", str(bank), "--model", model]
-    command += [part for option in ("device=cpu", "mode=labels", "label_mass=0") for part in ("--model-option", option)]
-    capsys.readouterr()
-    code, _, made = both(tmp_path, capsys, command, "--batch-size", "1", "--actors", "1")
-    assert code == 0
-    assert b"graded in " in made
-    cached = ["--runner", "ray", "--max-calls", "0", "--cache", str(tmp_path / "ray" / "out.jsonl.cache.sqlite")]
-    assert main([*command, *cached, "-o", str(tmp_path / "again.jsonl")]) == 0
-    assert (tmp_path / "again.jsonl").read_bytes() == made
 
 
 def test_an_actor_has_the_gpu_of_a_node(cluster: Any, folder: Path) -> None:
@@ -599,49 +572,6 @@ def test_the_command_line_gives_the_same_bytes(
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
-
-
-def test_a_cluster_that_somebody_else_started_with_a_token_is_joined_by_its_address(tmp_path: Path) -> None:
-    """Where the user has a token of Ray, as any Ray that starts by itself leaves one, the cluster asks for it."""
-    home = tmp_path / "home"
-    (home / ".ray").mkdir(parents=True)
-    (home / ".ray" / "auth_token").write_text("5bd2e4b4c1f34a7f9e1c2b7c0d1e2f30")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    modules = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment |= {"HOME": str(home), "PYTHONPATH": modules, **QUIET}
-    port = free_port()
-    head = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=1"]
-    head += [f"--port={port}", "--include-dashboard=false"]
-    passages, bank = write_inputs(tmp_path)
-    command = [sys.executable, "-m", "rubric_measures", "grade", str(passages), "--bank", str(bank)]
-    command += ["--model", "lexical", "--runner", "ray", "--actors", "1", "--ray-address", f"127.0.0.1:{port}"]
-    # Ray's sockets have long names, and the names of sockets must be short.
-    with (
-        tempfile.TemporaryDirectory(prefix="ray-") as folder,
-        subprocess.Popen(
-            [*head, f"--temp-dir={folder}", f"--object-store-memory={100 << 20}"],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        ) as started,
-    ):
-        try:
-            assert started.stdout is not None
-            assert any("Ray runtime started" in line for line in started.stdout)
-            done = subprocess.run(
-                [*command, "-o", str(tmp_path / "o.jsonl")],
-                env=environment | {"RAY_AUTH_MODE": "token"},
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-                check=False,
-            )
-        finally:
-            os.killpg(started.pid, signal.SIGKILL)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "o.jsonl").exists()
 
 
 def test_an_address_where_nobody_listens_is_said_at_once(tmp_path: Path) -> None:

@@ -87,20 +87,6 @@ def test_two_processes_hold_one_limit_together(tmp_path: Path) -> None:
         assert (len(cache), sum(row.calls for row in cache.ledger())) == (150, 150)
 
 
-def test_the_calls_of_a_killed_process_are_made_by_the_next(tmp_path: Path) -> None:
-    command = [*inputs(tmp_path), "--cache", str(tmp_path / "c.sqlite"), "-o", str(tmp_path / "o.jsonl")]
-    with running(replies=tmp_path / "replies.jsonl", delay=30) as slow:
-        first = process([*command, "--base-url", slow.url])
-        while not slow.stats()["calls"]:
-            time.sleep(0.05)
-            assert first.poll() is None
-        first.send_signal(signal.SIGKILL)
-        first.communicate()
-    with running(replies=tmp_path / "replies.jsonl") as server:
-        assert main([*command, "--base-url", server.url]) == 0
-        assert server.stats()["calls"] == 60
-
-
 AHEAD = 16  # calls that are handed to an endpoint of eight at a time, at most
 
 

@@ -15,7 +15,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from rubric_measures.base.errors import BackendError
 from rubric_measures.cli import main
 from rubric_measures.models.base import Request
 from rubric_measures.models.openai import OpenAICompatible
@@ -82,18 +81,6 @@ def test_a_real_server_answers_every_request_alike_each_time(served: tuple[str, 
     assert {str(reply.raw["model"]).startswith(model) for reply in first.values()} == {True}
     # Greedy decoding: the same text again, whatever the order of the calls.
     assert {key: reply.text for key, reply in first.items()} == {key: reply.text for key, reply in second.items()}
-
-
-def test_what_the_server_ignores_in_silence_is_not_believed(served: tuple[str, str]) -> None:
-    url, model = served
-    assert OpenAICompatible(model, url, structured="auto")._obeyed == "off"
-
-
-def test_a_path_that_does_not_exist_ends_the_run(served: tuple[str, str]) -> None:
-    url, model = served
-    backend = OpenAICompatible(model, f"{url}/elsewhere")
-    with pytest.raises(BackendError, match="HTTP 404"):
-        list(backend.complete(requests(backend, 3)))
 
 
 def test_grades_of_a_served_model_by_the_command_line(served: tuple[str, str], tmp_path: Path) -> None:

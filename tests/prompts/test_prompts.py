@@ -356,10 +356,3 @@ def test_the_prompt_in_the_documentation_loads(tmp_path: Path) -> None:
     prompt = load_prompt_file(write(tmp_path, example))
     assert (prompt.prompt_class, prompt.scale) == ("Coverage4", (0, 4))
     assert prompt.parse("It says most of it.\nGrade: 3").value == 3
-
-
-def test_every_prompt_is_documented() -> None:
-    page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
-    names = {name.partition("@")[0] for name in prompt_names()}
-    named = {name for name in names if not name.startswith("bank.") and not name.endswith(".verify")}
-    assert {name for name in named if f"`{name}`" not in page} == {"QuestionCompleteConcisePromptWithAnswerKey2"}
