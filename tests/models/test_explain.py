@@ -29,10 +29,10 @@ __all__ = ["_environment"]  # a fixture, for every test here as well
 
 @pytest.mark.parametrize(
     ("name", "grade", "reason"),
-    [("plain", 0, "It says so."), ("obedient", 0, "It says so."), ("m", 3, "It names the years.")],
+    [("plain", 0, "It says so."), ("m", 3, "It names the years.")],
 )
 def test_a_grade_comes_with_its_reason(tmp_path: Path, name: str, grade: int, reason: str) -> None:
-    """The first two obey a schema (and take its first label); the last one ignores it and obeys the prompt's words."""
+    """The first obeys a schema (and takes its first label); the other ignores it and obeys the prompt's words."""
     passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
     out = tmp_path / "out.jsonl"
     said = 'Here it is: {"reason": "It names the years.", "grade": 3}'

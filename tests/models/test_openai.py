@@ -174,19 +174,18 @@ def test_retry_after_is_honoured(server: Running) -> None:
 def test_a_storm_of_faults_loses_and_doubles_nothing(server: Running) -> None:
     # Without those that say that there are too many calls: on a busy machine the pace would be cut again and again.
     kinds = ("500", "reset", "cut", "garbage", "empty")
-    faults = [",".join(kinds[(number + step) % 5] for step in range(number % 4)) for number in range(300)]
+    faults = [",".join(kinds[(number + step) % 5] for step in range(number % 4)) for number in range(150)]
     texts = [f"faults={kind} id={number} storm" if kind else f"id={number} storm" for number, kind in enumerate(faults)]
     replies = ask(backend(server.url, attempts=12), *texts)
     assert {text: reply.text for text, reply in replies.items()} == {
         text: f"echo {number}" for number, text in enumerate(texts)
     }
     answers = server.stats()["answers"]
-    assert [answers[text] for text in texts] == [1] * 300
+    assert [answers[text] for text in texts] == [1] * 150
 
 
-@pytest.mark.parametrize("retry_after", ["", "0.2"])
-def test_a_rate_limit_loses_nothing(retry_after: str) -> None:
-    with running(rate=300, burst=20, delay=0.02, retry_after=retry_after) as limited:
+def test_a_rate_limit_loses_nothing() -> None:
+    with running(rate=300, burst=20, delay=0.02) as limited:
         replies = ask(backend(limited.url, backoff=0.05), *(f"id={number}" for number in range(400)))
         assert Counter(reply.text for reply in replies.values()) == Counter(f"echo {n}" for n in range(400))
         # The gate meets the limiter instead of knocking at random: without it most knocks would be in vain.
