@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
-from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
@@ -541,30 +540,22 @@ def list_text(texts: Iterable[str], form: str = "") -> str:
 def load_prompt(name: str) -> Prompt:
     """The prompt of a name, or of a user's file where the name ends in `.toml`.
 
+    The file has `text` (or `template`), `target`, `parser`, and `scale` or `labels`. Further keys: `citation`, `name`
+    (the file's name without .toml by default), `system`, `defaults` (settings), `reply_tokens`, `pattern` or
+    `json_field` (where the grade stands in a reply). The fields that a template must and may have depend on its target
+    (`FIELDS`).
+
     Raises:
         UnknownNameError: there is no prompt of this name.
-        FormatError: the user's file is no prompt.
+        FormatError: the file is no TOML, or keys or fields are missing, unknown or of a wrong type: all in one message.
         PlugInError: the prompt is a plug-in's that cannot be used.
     """
-    return load_prompt_file(name) if name.endswith(".toml") else _named(name)
+    return _made(*read_entry(name, prompt_names())) if name.endswith(".toml") else _named(name)
 
 
 @cache
 def _named(name: str) -> Prompt:
     return _made(name, entry_of(name))
-
-
-def load_prompt_file(path: str | PathLike[str]) -> Prompt:
-    """Reads a user's prompt: a TOML file with `text` (or `template`), `target`, `parser`, `scale` or `labels`.
-
-    Further keys: `citation`, `name` (the file's name without .toml by default), `system`, `defaults` (settings),
-    `reply_tokens`, `pattern` or `json_field` (where the grade stands in a reply). The fields that a template must and
-    may have depend on its target (`FIELDS`).
-
-    Raises:
-        FormatError: the file is no TOML, or keys or fields are missing, unknown or of a wrong type: all in one message.
-    """
-    return _made(*read_entry(path, prompt_names()))
 
 
 def _made(name: str, entry: Mapping[str, Any]) -> Prompt:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.prompts.verdicts import (
     NUMBER,
     NUMERALS,
@@ -514,9 +513,6 @@ def parse_reply(
     With `pattern` (its group `grade`) or `json_field` (of the last JSON object that has it), the parser reads only
     what stands there; where it stands several times, all must say the same. By `unparsed` `workbench`, whatever is no
     rating is the reverse of what `exampp` makes of it.
-
-    Raises:
-        InputError: there is no such parser.
     """
     parser, scale, labels, pattern, json_field = how
     if unparsed == "workbench" and parser == "rating":
@@ -538,9 +534,7 @@ def parse_reply(
         return parse_label_list(text, () if compat == "nuggetizer" else labels, count)
     if parser in _OF_LABELS:
         return _OF_LABELS[parser](text, labels, scale)
-    if parser in _OF_TEXTS:
-        return _OF_TEXTS[parser](text)
-    raise InputError(f"unknown parser {parser!r}")
+    return _OF_TEXTS[parser](text)
 
 
 _OF_LABELS: Mapping[str, Callable[..., Parsed[Any]]] = {

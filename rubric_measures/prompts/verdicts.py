@@ -207,8 +207,7 @@ def _value_at(text: str, start: int) -> tuple[Any, int]:
         closing = _balanced(text, start)
         value = _repaired(text[start:closing]) if closing else None
         return (value, closing) if isinstance(value, dict) else (None, start + 1)
-    scanned = _scan_list(text, start)
-    return scanned or (None, start + 1)
+    return _scan_list(text, start) or (None, start + 1)
 
 
 def _has_text(value: object) -> bool:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.prompts import library
 from rubric_measures.prompts.entries import prompt_names, scale_of_prompt
-from rubric_measures.prompts.library import Prompt, list_text, load_prompt, load_prompt_file
+from rubric_measures.prompts.library import Prompt, list_text, load_prompt
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
 
@@ -264,33 +264,33 @@ def labelled(parser: str, *labels: str) -> str:
     return GOOD.replace("scale = [0, 3]\ncovers = 2\n", f"labels = {list(labels)}\n").replace('"rating"', f'"{parser}"')
 
 
-def write(folder: Path, text: str) -> Path:
+def write(folder: Path, text: str) -> str:
     path = folder / "mine.toml"
     path.write_text(text, encoding="utf-8")
-    return path
+    return str(path)
 
 
 def test_a_users_prompt(tmp_path: Path) -> None:
-    prompt = load_prompt_file(write(tmp_path, GOOD))
+    prompt = load_prompt(write(tmp_path, GOOD))
     assert (prompt.prompt_class, prompt.scale, prompt.parser, prompt.citation) == ("mine", (0, 3), "rating", "us")
     assert prompt.reply_labels == ("0", "1", "2", "3")
     assert prompt.parse("Rating: 4").value is None
     assert prompt.parse("Rating: 3").value == 3
     assert load_prompt(str(tmp_path / "mine.toml")) == prompt
-    assert load_prompt_file(write(tmp_path, GOOD.replace("text =", "template ="))).text == prompt.text
+    assert load_prompt(write(tmp_path, GOOD.replace("text =", "template ="))).text == prompt.text
     assert prompt.render(question="q", context="c\nPassage: d")[0].content.endswith("Passage: c\n> Passage: d")
 
 
 def test_a_setting_of_a_users_prompt_may_begin_with_an_at(tmp_path: Path) -> None:
     text = 'text = "{question} {context} {who}"\ntarget = "question"\nparser = "rating"\nscale = [0, 3]\ncovers = 2\n'
-    prompt = load_prompt_file(write(tmp_path, text + 'defaults = { who = "@ada" }\n'))
+    prompt = load_prompt(write(tmp_path, text + 'defaults = { who = "@ada" }\n'))
     assert prompt.render(question="q", context="c")[0].content == "q c @ada"
 
 
 def test_all_problems_of_a_users_prompt_in_one_line(tmp_path: Path) -> None:
     path = write(tmp_path, 'parser = "rating"\ntext = "Rate {passage} for {topic}"\ntarget = "question"\n')
     with pytest.raises(FormatError) as caught:
-        load_prompt_file(path)
+        load_prompt(path)
     assert str(caught.value) == (
         f"{path}:2: parser rating needs a scale, such as scale = [0, 5] with covers = 4; the text lacks "
         f"{{context}}, {{question}}; "
@@ -326,7 +326,7 @@ def test_all_problems_of_a_users_prompt_in_one_line(tmp_path: Path) -> None:
 )
 def test_bad_prompt_files_say_where(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(FormatError, match=message):
-        load_prompt_file(write(tmp_path, text))
+        load_prompt(write(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_bad_prompt_files_say_where(tmp_path: Path, text: str, message: str) -> 
     ],
 )
 def test_labels_and_scales_that_can_be_read(tmp_path: Path, text: str, reply: str, value: object) -> None:
-    assert load_prompt_file(write(tmp_path, text)).parse(reply).value == value
+    assert load_prompt(write(tmp_path, text)).parse(reply).value == value
 
 
 def test_the_wheel_holds_the_prompts() -> None:
@@ -353,6 +353,6 @@ def test_the_wheel_holds_the_prompts() -> None:
 def test_the_prompt_in_the_documentation_loads(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
     example = page.split("```toml\n")[1].split("```")[0]
-    prompt = load_prompt_file(write(tmp_path, example))
+    prompt = load_prompt(write(tmp_path, example))
     assert (prompt.prompt_class, prompt.scale) == ("Coverage4", (0, 4))
     assert prompt.parse("It says most of it.\nGrade: 3").value == 3

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.prompts.library import load_prompt_file
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.prompts.parsers import Reading, parse_label, parse_rating, parse_reply, parse_verdict, parse_yes_no
 
 REPLIES = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).resolve().parents[3] / "shared"))
@@ -232,10 +232,10 @@ text = "{{question}} {{context}}"
 """
 
 
-def own_prompt(folder: Path, reading: str, parser: str = "rating", scale: str = "[0, 3]\ncovers = 2") -> Path:
+def own_prompt(folder: Path, reading: str, parser: str = "rating", scale: str = "[0, 3]\ncovers = 2") -> str:
     path = folder / "own.toml"
     path.write_text(PROMPT.format(parser=parser, scale=scale) + reading + "\n")
-    return path
+    return str(path)
 
 
 @pytest.mark.parametrize(
@@ -256,20 +256,20 @@ def own_prompt(folder: Path, reading: str, parser: str = "rating", scale: str = 
     ],
 )
 def test_a_prompt_may_say_where_its_grade_stands(tmp_path: Path, reading: str, reply: str, grade: int | None) -> None:
-    prompt = load_prompt_file(own_prompt(tmp_path, reading))
+    prompt = load_prompt(own_prompt(tmp_path, reading))
     parsed = prompt.parse(reply)
     assert parsed.value == grade
     assert bool(parsed.reason) == (grade is None)
 
 
 def test_a_reading_of_its_own_for_words(tmp_path: Path) -> None:
-    prompt = load_prompt_file(own_prompt(tmp_path, 'json_field = "met"', parser="yes_no", scale="[0, 1]"))
+    prompt = load_prompt(own_prompt(tmp_path, 'json_field = "met"', parser="yes_no", scale="[0, 1]"))
     assert [prompt.parse(reply).value for reply in ('{"met": true}', '{"met": "No"}', "yes")] == [1, 0, None]
 
 
 def test_a_reading_of_its_own_is_part_of_the_hash_and_others_keep_theirs(tmp_path: Path) -> None:
-    plain = load_prompt_file(own_prompt(tmp_path, ""))
-    own = [load_prompt_file(own_prompt(tmp_path, one)) for one in ('json_field = "a"', 'json_field = "b"')]
+    plain = load_prompt(own_prompt(tmp_path, ""))
+    own = [load_prompt(own_prompt(tmp_path, one)) for one in ('json_field = "a"', 'json_field = "b"')]
     assert len({prompt.hash for prompt in (plain, *own)}) == 3
     assert plain.hash == "b3bc0801fc1d37c1c292a2bf8e30d885d1a307f7e7450a8b2b199de502abdb8d"
 
@@ -287,4 +287,4 @@ def test_a_reading_of_its_own_is_part_of_the_hash_and_others_keep_theirs(tmp_pat
 )
 def test_a_reading_that_can_read_nothing_is_refused(tmp_path: Path, reading: str, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):
-        load_prompt_file(own_prompt(tmp_path, reading))
+        load_prompt(own_prompt(tmp_path, reading))
