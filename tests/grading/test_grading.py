@@ -153,7 +153,7 @@ def test_extracted_answers_are_checked_against_the_key_by_words() -> None:
     assert grade_of_items(entry) == {"q/one?": 1, "q/two?": 0, "q/three?": 0}
     assert entry.self_ratings is None
     assert entry.prompt_info is not None
-    assert entry.prompt_info.unknown["check_answer_key"] is True
+    assert entry.prompt_info.as_json()["check_answer_key"] is True
 
 
 def test_a_model_checks_extracted_answers_against_every_gold_answer() -> None:
