@@ -920,7 +920,9 @@ def _parsed(data: bytes, counts: Counter[str]) -> tuple[str, list[GradedPassage]
             if error.field or "is not JSON" in error.problem:
                 raise
             raise FormatError(f'expected ["query id", [passage, …]]: {error.problem}') from None
-    check_utf8(data)
+    # Most lines are plain ASCII.
+    if not data.isascii():
+        check_utf8(data)
     if isinstance(query_id, int):
         counts["ids"] += 1
         query_id = str(query_id)
