@@ -320,12 +320,8 @@ def _requests_to_runs(lines: Sequence[judged.RequestLine], options: Options) -> 
 def _requests_to_records(lines: Sequence[judged.RequestLine], options: Options) -> list[QueryPassages]:
     """The candidates as passages to grade, ranked by the run that they are."""
     runs = _requests_to_runs(lines, options)
-    ranked = {query_id: set(found.doc_ids[: options.depth]) for query_id, found in runs[0].rankings.items()}
-    groups = [
-        QueryPassages(group.query_id, [one for one in group.passages if one.doc_id in ranked.get(group.query_id, ())])
-        for group in judged.passages_of_requests(lines, {})
-    ]
-    return add_runs(groups, runs, options.depth)
+    ranked = add_runs(judged.passages_of_requests(lines, {}), runs, options.depth)
+    return [group._replace(passages=[one for one in group.passages if one.rankings]) for group in ranked]
 
 
 def _part_of(kind: str) -> Bridge:
@@ -520,11 +516,10 @@ def read_entries(path: PathName) -> list[banks.BankEntry]:
     try:
         name = detect_format(path)
     except FormatError:
-        name = ""
+        name = "queries"
     # What could be anything else is a bank where the user says so.
-    is_told = name not in ("", "queries")
-    name = name if is_told else "bank:csv"
-    one = FORMATS[name]
+    is_told = name != "queries"
+    one = FORMATS[name if is_told else "bank:csv"]
     accepted = sorted(key for key, found in FORMATS.items() if found.read and targets_of(found.kind, ["bank"]))
     if one.read is None or not targets_of(one.kind, ["bank"]):
         problem = f"is no test bank (its format is {name}); accepted: {', '.join(accepted)}"
