@@ -244,15 +244,13 @@ def _nugget(where: str, nugget: Any, cited: list[str]) -> Rows:
     yield not isinstance(answers, list), "form", f"{where} has no list of answers; an empty one has none"
     for number, answer in enumerate(_as(list, answers)):
         place, said = f"{where}.answers[{number}]", _as(dict, answer)
-        references = said.get("references")
-        if not _is_text(said.get("answer")):
-            yield True, "form", f"{place} is no object {{answer, references}} with a text"
-        elif not isinstance(references, list) or not all(isinstance(one, str) for one in references):
-            yield True, "form", f"{place}.references is no list of ids"
-        else:
-            for again in _repeated(references)[:1]:
-                yield True, "cited_twice", f"{place}.references has {again!r} twice"
-            cited += references
+        references = _as(list, said.get("references"))
+        are_ids = isinstance(said.get("references"), list) and all(isinstance(one, str) for one in references)
+        yield not _is_text(said.get("answer")), "form", f"{place} is no object {{answer, references}} with a text"
+        yield not are_ids, "form", f"{place}.references is no list of ids"
+        for again in _repeated(map(str, references))[:1]:
+            yield True, "cited_twice", f"{place}.references has {again!r} twice"
+        cited += references if are_ids else []
 
 
 def _answer(run: RunFile, part: Part) -> Rows:
@@ -270,17 +268,15 @@ def _answer(run: RunFile, part: Part) -> Rows:
     yield not sentences, "empty", "the answer is empty, and scores 0"
     texts: list[str] = []
     for place, sentence in enumerate(sentences):
-        text = sentence.get("text") if isinstance(sentence, dict) else None
+        where, is_object = f"{rules.sentences}[{place}]", isinstance(sentence, dict)
+        text = _as(dict, sentence).get("text")
         texts += [text] if isinstance(text, str) else []
-        if not _is_text(text):
-            where, is_object = f"{rules.sentences}[{place}]", isinstance(sentence, dict)
-            yield not is_object, "form", f"{where} is no object {{text, citations}}"
-            yield is_object and not isinstance(text, str), "form", f"{where} has no text"
-            yield isinstance(text, str), "blank", f"{where} has an empty text"
+        yield not is_object, "form", f"{where} is no object {{text, citations}}"
+        yield is_object and not isinstance(text, str), "form", f"{where} has no text"
+        yield isinstance(text, str) and not text.strip(), "blank", f"{where} has an empty text"
+        for name in rules.cited_in if is_object else ():
+            yield from _citations(rules, f"{where}.{name}", name, sentence, part)
     yield from _length(run, part.topic, " ".join(texts))
-    for place, sentence in enumerate(sentences):
-        for name in rules.cited_in if isinstance(sentence, Mapping) else ():
-            yield from _citations(rules, f"{rules.sentences}[{place}].{name}", name, sentence, part)
     yield from _references(rules, content.get("references"), part.cited)
     yield from _ids(run, part, map(str, _as(list, content.get("references"))))
 
