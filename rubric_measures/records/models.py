@@ -83,7 +83,7 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
 
     def as_json(self) -> dict[str, Any]:
         """All that the record says, under the file's names."""
-        return cast(dict[str, Any], msgspec.json.decode(self.raw))
+        return cast(dict[str, Any], _value_of(self.raw))
 
     def replacing(self, **changes: Any) -> Self:
         """The record with other values for some fields, by our names, the file's or new ones.
@@ -276,8 +276,16 @@ _MANY = 4096
 @lru_cache(maxsize=_MANY)
 def object_in(text: bytes) -> Mapping[str, Any]:
     """What a JSON text says; nothing where that is no object."""
-    said = msgspec.json.decode(text)
+    said = _value_of(text)
     return said if isinstance(said, dict) else {}
+
+
+def _value_of(text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except ValueError as error:
+        # Nobody looked at 1e400 where it is only kept.
+        raise FormatError(f"is not JSON: {error}") from None
 
 
 @lru_cache(maxsize=_MANY)
@@ -288,6 +296,7 @@ def prompt_in(text: bytes) -> PromptInfo | None:
         FormatError: it says no prompt; names the field.
     """
     try:
+        object_in(text)
         return None if text == b"null" else PromptInfo.read(text)
     except FormatError as error:
         raise FormatError(error.problem, field=f"prompt_info.{error.field}".rstrip(".")) from None
@@ -968,7 +977,7 @@ def _check(passages: Iterable[GradedPassage], counts: Counter[str]) -> None:
     """
     # Most are made by the same prompt for the same items in one order, and nearly none has details.
     items: list[str] = []
-    prompt = msgspec.Raw()
+    prompt, made = msgspec.Raw(), msgspec.Raw()
     for passage in passages:
         told, doc_id = passage.paragraph_data, passage.doc_id
         for name in ("rankings", "judgments") if told is not None else ():
@@ -982,13 +991,16 @@ def _check(passages: Iterable[GradedPassage], counts: Counter[str]) -> None:
                     if entry.prompt_text != prompt:
                         prompt_in(bytes(entry.prompt_text))
                         prompt = entry.prompt_text
+                    if entry.provenance_text != made:
+                        object_in(bytes(entry.provenance_text))
+                        made = entry.provenance_text
                     if entry.details:
                         distributions_of(entry)
                     if not isinstance(entry, ItemGradeSet):
                         continue
                     named = entry.rated(items)[0] or [*entry.correct_answered, *entry.wrong_answered]
                 except FormatError as error:
-                    raise FormatError(error.problem, field=f"{name}[{number}].{error.field}") from None
+                    raise FormatError(error.problem, field=f"{name}[{number}].{error.field}".rstrip(".")) from None
                 if named is not items:
                     again = len(named) - len(set(named))
                     counts["items"] += again

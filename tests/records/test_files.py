@@ -362,6 +362,10 @@ def test_records_made_by_name_are_checked_as_those_of_files() -> None:
         (b'"mine": [1, NaN]', r"\[1\]\[0\]\.mine\[1\]: expected a finite number$"),
         (b'"mine": {"a": -Infinity}', r"\[1\]\[0\]\.mine\.a: expected a finite number$"),
         (b'"mine": "\xff"', "is not JSON: invalid unicode code point"),
+        (
+            b'"grades": [{"correctAnswered": true, "answer": "", "llm": "m", "provenance": {"x": 1e400}}]',
+            r"grades\[0\]: is not JSON: Number out of range",
+        ),
         (b'"mine": "\\ud800"', "is not JSON: "),
     ],
 )
