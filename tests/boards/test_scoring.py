@@ -260,7 +260,7 @@ def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
 
 
 def test_a_measure_that_no_program_computes_is_one_line(folder: Path) -> None:
-    with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='infAP\(rel=0\)'\): the program behind it"):
+    with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='infAP\(rel=0\)'\): no program here computes it"):
         record_board(folder, RubricQrels(measure="infAP(rel=0)"))
 
 
