@@ -180,7 +180,7 @@ def review(
         bank: the test bank.
         state: the SQLite file of the review (default: GRADED.review.sqlite beside it).
         assessor: who works here (default: the page asks).
-        grader: whose grades are reviewed, a choice as for `leaderboard` (default: the first one).
+        grader: whose grades are reviewed, where the file has those of several; a choice as for `leaderboard`.
         show_grades: show the grader's grade at once; such grades are not blind ones.
         guidelines: instructions for assessors, in Markdown; the key g shows them.
         assign: NAME=QUERIES, the queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the

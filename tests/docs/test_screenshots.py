@@ -86,7 +86,7 @@ def test_the_review_page(browser: Browser, tmp_path: Path) -> None:
         shutil.copyfile(example_folder() / name, tmp_path / copy)
     material = load_material(tmp_path / "graded.jsonl.gz", tmp_path / "bank.jsonl")
     first, second = (material.grade(cell).grade for cell in material.cells[:2])
-    server = Server(tmp_path, "--assessor", "ada")
+    server = Server(tmp_path, "--assessor", "ada", "--grader", "lexical:1")
     try:
         browser.open(server.link)
         browser.url = server.url

@@ -44,7 +44,7 @@ def _ada_grades(review: Any) -> None:
     group = next(iter(load_graded("graded.jsonl.gz")))
     passage = next(one for one in group.passages if one.exam_grades and one.exam_grades[0].correct_answered)
     assert passage.exam_grades is not None
-    server = review.Server(Path())
+    server = review.Server(Path(), "--grader", "lexical:1")
     try:
         ada = review.Assessor(server, "ada")
         for item_id, grade in zip(passage.exam_grades[0].correct_answered[:2], "50", strict=True):
