@@ -565,19 +565,15 @@ def design(
     deviation = float(np.sqrt(2.0 * components.rest))
     pairs = count * (count - 1) // 2
     one_pair, all_pairs = (
-        _least_t(smallest, deviation, level, power) if queries >= _LEAST_FOR_OUTLOOK else None
+        least_queries(lambda n, level=level: not deviation or bool(t_power(smallest, deviation, n, level) >= power))  # type: ignore[misc]
+        if queries >= _LEAST_FOR_OUTLOOK
+        else None
         for level in (alpha, alpha / pairs)
     )
     wanted = (smallest, one_pair, all_pairs, _detectable(deviation, queries, alpha / pairs, power))
     separated = sum(pair.significant for pair in compared.pairs) / len(compared.pairs)
     left_out = len(compared.left_out)
     return Design(measure, compared.unscored, left_out, components, deviation, *wanted, separated)
-
-
-def _least_t(difference: float, deviation: float, alpha: float, power: float) -> int | None:
-    if not deviation:
-        return 2
-    return least_queries(lambda n: bool(t_power(difference, deviation, n, alpha) >= power))
 
 
 def _detectable(deviation: float, queries: int, alpha: float, power: float) -> float | None:

@@ -551,10 +551,8 @@ def _cell(interval: Interval | None) -> Ranged | None:
 
 
 def _coefficient(row: JudgeRow, index: int) -> Ranged | None:
-    if row.leaderboard is None:
-        return None
-    one = row.leaderboard.coefficients[index]
-    return Ranged(one.value) if one.interval is None else _cell(one.interval)
+    found = row.leaderboard.coefficients[index] if row.leaderboard else None
+    return None if found is None else Ranged(found.value, *found.ends)
 
 
 def _judges(board: JudgeBoard, places: int) -> Table:
