@@ -648,7 +648,8 @@ def load(
     """
     if isinstance(source, Grades) and grader is None and bank is None and on_failed is None:
         return source
-    known_bank, wanted = None if bank is None else load_bank(bank), grader_of(grader)
+    known_bank = None if bank is None else load_bank(bank)
+    wanted = None if grader is None else grader_of(grader)
     scale = None if wanted is None else wanted.scale
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale}
     if isinstance(source, PassageRecords) and source.path:
