@@ -599,8 +599,10 @@ def compute(measures: Sequence[Measure], qrels: Any, run: Any, provider: str | N
                 settings=("provider",),
             )
     found: list[Metric] = []
-    # Of several levels or alphas in one call pyndeval gives all but one an empty run, and zeros.
-    for some in [[one] for one in measures] if provider == "pyndeval" else [measures]:
+    # In one call pyndeval gives all but one of several levels or alphas zeros; gains, and the count of all documents,
+    # change what pytrec_eval makes of other measures.
+    is_apart = provider == "pyndeval" or any(one.NAME == "NumRet" or "gains" in one.params for one in measures)
+    for some in [[one] for one in measures] if is_apart else [measures]:
         try:
             with delegated(some):
                 found += calculator.iter_calc(some, qrels, run)

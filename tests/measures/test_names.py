@@ -58,6 +58,15 @@ def test_a_provider_that_would_ignore_a_parameter_is_refused() -> None:
     assert [metric.value for metric in compute([measure], QRELS, RUN, "msmarco")] == [1.0]
 
 
+def test_gains_and_counts_do_not_change_other_measures() -> None:
+    qrels = [ir_measures.Qrel("q", doc_id, label) for doc_id, label in (("a", 1), ("b", 3), ("c", 0), ("d", 2))]
+    run = [ir_measures.ScoredDoc("q", doc_id, score) for doc_id, score in (("c", 4.0), ("a", 3.0), ("b", 2.0))]
+    names = ("nDCG@3", "nDCG(gains={1:3})", "NumRet", "NumRet(rel=2)", "AP(rel=2)", "nDCG")
+    measures = [ir_measures.parse_measure(name) for name in names]
+    alone = [one for measure in measures for one in compute([measure], qrels, run)]
+    assert compute(measures, qrels, run) == alone
+
+
 def test_a_provider_that_is_not_installed_says_how_to_install_it() -> None:
     if ir_measures.cwl_eval.is_available():
         pytest.skip("cwl_eval is installed")
