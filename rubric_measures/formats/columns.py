@@ -251,7 +251,7 @@ def tokens_of(data: bytes, columns: int, is_plain: bool = False) -> list[Tokens]
     blank = bytes_ <= ord(" ")
     gaps = np.flatnonzero(blank)
     lines, more = divmod(len(gaps) - 1, columns)
-    others = np.count_nonzero(bytes_ < ord(" ")) - data.count(b"\t") - lines - 1
+    others = np.count_nonzero((bytes_ < ord(" ")) & (bytes_ != ord("\t"))) - lines - 1
     if more or others or (blank[1:] & blank[:-1]).any():
         if is_plain:
             # Programs are of two minds about all other control characters.
@@ -330,7 +330,9 @@ def pieces(stream: BinaryIO, columns: int, *keys: int) -> Iterator[Lines]:
         if not end:
             data = data.removeprefix(b"\xef\xbb\xbf")
         end = line[-1:] or data[-1:] or end
-        data = b"".join((_FRONT, rest, data, line, b"" if end == b"\n" else b"\n")).replace(b"\r\n", b"\n")
+        data = b"".join((_FRONT, rest, data, line, b"" if end == b"\n" else b"\n"))
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n")
         try:
             _ = data.isascii() or data.decode()
         except UnicodeDecodeError:
