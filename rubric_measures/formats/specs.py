@@ -378,7 +378,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
     def is_header(self, columns: Sequence[str]) -> bool:
         """Whether a line names columns: all that are needed, or that of the id where a line may be a row as well."""
-        return not self.lacking(columns) or any(columns[0] in self._names_of(names[0]) for names in self.bare)
+        return not self.lacking(columns) or any({*columns[:1]} & {*self._names_of(names[0])} for names in self.bare)
 
     def _unwrapped(self, line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
         """The rows of one object: each by its key, unless it names the field that the keys stand for.
