@@ -723,7 +723,7 @@ def _powered(model: FloatArray, found: FloatArray, seen: NDArray[np.bool_]) -> t
     return float(power * model.mean() + (y - power * f).mean()), math.sqrt(max(squared, 0.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairAudit:
     """The audit of the difference of two runs.
 
@@ -804,6 +804,11 @@ class PairAudit:
         return None, "queries" if self._verdict(estimate, reach * math.sqrt(rest)) == "open" else "passages"
 
 
+@functools.lru_cache(maxsize=4096)
+def _look(pair: PairAudit, checked: tuple[tuple[int, float], ...]) -> Settled:
+    return pair.settled(checked)
+
+
 @dataclass(frozen=True)
 class Audit:
     """What assessors are asked, and what they find.
@@ -858,12 +863,17 @@ class Audit:
         return found
 
     def settled(self, truth: Truth) -> list[Settled]:
-        """What the checks say of each pair.
+        """What the checks say of each pair; what the first so many passages settled stays settled.
 
         Args:
             truth: (query_id, doc_id, item_id) -> whether the assessors' first, blind grade covers.
         """
-        return [pair.settled(self.corrections(number, truth)) for number, pair in enumerate(self.pairs)]
+        found = []
+        for number, pair in enumerate(self.pairs):
+            checked = tuple(self.corrections(number, truth))
+            looks = (_look(pair, checked[:size]) for size in range(_FIRST_LOOK, len(checked)))
+            found.append(next((one for one in looks if one.verdict != "open"), None) or _look(pair, checked))
+        return found
 
     def share(self, holds: Truth) -> tuple[float, float] | None:
         """The share of all items of which something holds, and how many independent ones would say as much.

@@ -29,6 +29,7 @@ from urllib.parse import parse_qs, quote, urlencode
 from rubric_measures.analysis.calibration import AuditPlan
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 from rubric_measures.base.files import check_readable_twice, read_text
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.plugins import require
 from rubric_measures.measures.findings import of_wrapped, say
 from rubric_measures.measures.grade_sets import Grader
@@ -57,7 +58,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 def address_of(bind: str) -> tuple[str, int]:
@@ -87,7 +87,8 @@ def check_bind(bind: str, allow_remote: str | None = None) -> frozenset[str]:
     if not is_local and not allow_remote:
         text = f"{address}: other machines could connect; if they shall, say what they call this machine"
         raise InputError(text, settings=("allow_remote",))
-    return LOCAL_NAMES | {_in_url(address.lower())} | ({allow_remote.lower()} if allow_remote else set())
+    names = {_in_url(address.lower()), (allow_remote or "localhost").lower()}
+    return frozenset({"127.0.0.1", "localhost", "[::1]"} | names)
 
 
 def _in_url(address: str) -> str:
@@ -148,7 +149,7 @@ def open_review(
         blind: the grader's grade is hidden until the assessor has given theirs.
         audit: how many passages the audit has, five items of each.
         settle: pairs of runs whose difference the audit is to settle; it asks then only for passages that matter to it.
-            What is said here and in the next three stays for the whole audit.
+            What is said here and in the next three stays for the whole audit, also where it is not said again.
         level: with what probability all that an audit calls settled is right, however often one looks.
         smallest: a difference below it does not matter: such runs are settled, too.
         depth: how many passages of a run count.
@@ -168,11 +169,6 @@ def open_review(
     material = load_material(graded, os.fspath(bank), Grader.parse(grader))
     if not measures and any(query.record.grades.answers for query in material.queries.values()):
         asked = parse_measures(_OF_CITATIONS)
-    if settle and not blind:
-        raise InputError(
-            "runs are settled by blind grades, and the grader's would be shown; leave one out", settings=("settle",)
-        )
-    plan = AuditPlan([(one, other) for one, other in settle], audit, level, smallest, depth)
     instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""
     assignments = parse_assignments(assign, list(material.bank.items))
     path = state or f"{graded}.review.sqlite"
@@ -180,7 +176,14 @@ def open_review(
     store = ReviewStore(path, material.bank, waiting=material.waiting, scale=material.scale)
     try:
         store.belong_to(bank=bank_hash(material.bank), grader=material.grader)
+        kept = None if settle else store.begun_with("audit")
+        if kept is not None:
+            *settle, audit, level, smallest, depth = parse_json(kept)
+        plan = AuditPlan([(one, other) for one, other in settle], audit, level, smallest, depth)
         if settle:
+            if not blind:
+                problem = "runs are settled by blind grades, and the grader's would be shown; leave one out"
+                raise InputError(problem, settings=("settle",))
             draw(material, plan, (), ())
             # Whoever chose another plan after a look would settle what chance brought.
             store.belong_to(audit=json.dumps([*settle, audit, level, smallest, depth]))

@@ -35,16 +35,7 @@ from rubric_measures.measures.grade_sets import (
     scale_of_set,
 )
 from rubric_measures.measures.loading import RecordQuery, select_query
-from rubric_measures.records.models import (
-    GradedPassage,
-    GradeSetKey,
-    ItemGradeSet,
-    QueryPassages,
-    grade_of_items,
-    grade_set_key,
-    items_of_set,
-    stale_in,
-)
+from rubric_measures.records import models
 from rubric_measures.review.store import AssessorGrade, CellKey, Snapshot, adjudicated
 from rubric_measures.types.entities import RubricItem, TestBank, bank_content
 from rubric_measures.types.scales import HELD, SELF_RATING, Scale, known_scale
@@ -78,9 +69,9 @@ def words_of(snapshot: Snapshot, cell: CellKey, otherwise: str) -> str:
 
 
 def stale_items(
-    groups: Iterable[QueryPassages],
+    groups: Iterable[models.QueryPassages],
     bank: TestBank,
-    is_reviewed: Callable[[ItemGradeSet], bool],
+    is_reviewed: Callable[[models.ItemGradeSet], bool],
 ) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
     """(items that wait for grades of the reviewed grader; these and those of which another's grades are stale).
 
@@ -103,9 +94,9 @@ def stale_items(
     for group in groups:
         query_id, edited = group.query_id, bank.edited.get(group.query_id, {})
         for entry in (entry for passage in group.passages for entry in passage.exam_grades or () if edited):
-            grades, statuses = items_of_set(entry)
+            grades, statuses = models.items_of_set(entry)
             found = edited.keys() & (grades.keys() | statuses.keys())
-            stale = {(query_id, item_id) for item_id in stale_in(entry, found, edited, name)}
+            stale = {(query_id, item_id) for item_id in models.stale_in(entry, found, edited, name)}
             if is_reviewed(entry):
                 there |= {(query_id, item_id) for item_id in found}
                 old |= stale
@@ -177,7 +168,7 @@ class Material:
 
     bank: TestBank
     queries: Mapping[str, QueryMaterial]
-    groups: Sequence[QueryPassages]
+    groups: Sequence[models.QueryPassages]
     grader: str
     path: str
     overriding: GradeSetSelector
@@ -260,11 +251,9 @@ class Material:
     @cached_property
     def graded_by(self) -> dict[str, frozenset[CellKey]]:
         """assessor -> the grades in `cells` that have one by the assessor in the records."""
-        found: dict[str, set[CellKey]] = {}
-        for cell in self.said.assessors.keys() & self.numbers.keys():
-            for assessor in self.said.assessors[cell]:
-                found.setdefault(assessor, set()).add(cell)
-        return {assessor: frozenset(cells) for assessor, cells in found.items()}
+        cells = self.said.assessors.keys() & self.numbers.keys()
+        names = {name for cell in cells for name in self.said.assessors[cell]}
+        return {name: frozenset(cell for cell in cells if name in self.said.assessors[cell]) for name in names}
 
     @cached_property
     def earlier_grades(self) -> Mapping[CellKey, float]:
@@ -357,24 +346,24 @@ def load_material(
 
 
 def _hear_graders(
-    material: Material, query_id: str, passage: GradedPassage, prompts: Mapping[GradeSetKey, str], scale: Scale | None
+    material: Material, query_id: str, passage: models.GradedPassage, prompts: Mapping[Any, str], scale: Scale | None
 ) -> None:
     """Notes what graders and, blindly, assessors said of a passage; a set that names no scale has the one given."""
     for entry in passage.exam_grades or ():
         its_scale = scale_of_set(entry) or scale
-        grades = {CellKey(query_id, passage.doc_id, item_id): one for item_id, one in grade_of_items(entry).items()}
+        grades = {CellKey(query_id, passage.doc_id, one): grade for one, grade in models.grade_of_items(entry).items()}
         if is_blind_set(entry):
             name = entry.llm.removeprefix(HUMAN)
             for cell in grades.keys() & material.numbers.keys():
                 material.said.blind.setdefault(name, {}).setdefault(cell, grades[cell])
                 material.said.shown.setdefault(cell, set()).add(name)
         elif not entry.llm.startswith(HUMAN) and its_scale is not None and its_scale[:2] == material.scale[:2]:
-            grader = grader_name(entry.llm, prompts[grade_set_key(entry)])
+            grader = grader_name(entry.llm, prompts[models.grade_set_key(entry)])
             for cell, grade in grades.items():
                 material.said.others.setdefault(cell, {})[grader] = grade
 
 
-def _hear_assessors(material: Material, query_id: str, passage: GradedPassage, kind: str) -> None:
+def _hear_assessors(material: Material, query_id: str, passage: models.GradedPassage, kind: str) -> None:
     """Notes what assessors said of a passage in earlier reviews, where it is not stale."""
     said, items = material.said, {item.item_id: item for item in material.bank.items.get(query_id, ())}
     found = grades_by_assessors(passage, kind, items)
@@ -404,7 +393,8 @@ ORDERS: dict[str, tuple[str, str]] = {
     ),
     "audit": (
         "Audit",
-        "Passages at random, some items of each: how often the grader is right, and whether runs really differ.",
+        "Passages at random, some items of each: how often the grader is right, and whether runs really differ in the "
+        "mean share of items that their passages cover.",
     ),
     "influence": (
         "Most influential on the leaderboard",

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from ir_measures.measures.base import Measure
 from scipy.stats import kendalltau, rankdata
 
-from rubric_measures.analysis.calibration import GUESSED_AGREEMENT, Audit, AuditPlan, Truth, make_audit, sentence
+from rubric_measures.analysis import calibration
 from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
@@ -51,17 +51,7 @@ from rubric_measures.measures.grades import Grades, QueryGrades
 from rubric_measures.measures.labels import LabelSource
 from rubric_measures.measures.loading import select_query
 from rubric_measures.measures.measure import RubricMeasure
-from rubric_measures.records.models import (
-    TO_DECIDE,
-    GradedPassage,
-    ItemGradeSet,
-    PromptInfo,
-    QueryPassages,
-    contents_of,
-    grade_of_items,
-    to_decide,
-    write_graded,
-)
+from rubric_measures.records import models
 from rubric_measures.review.queues import (
     ORDERS,
     CellQueue,
@@ -206,11 +196,9 @@ _PAUSE, _USUAL = 600.0, 70.0
 @lru_cache(maxsize=2)
 def blind_grades(material: Material, snapshot: Snapshot) -> Mapping[CellKey, float]:
     """The first, blind grade of each cell; of several assessors the one that counts."""
-    found: dict[CellKey, list[float]] = {}
-    for of_name in first_blind(material, snapshot.grades).values():
-        for cell, grade in of_name.items():
-            found.setdefault(cell, []).append(grade)
-    return {cell: grade_of_assessors(grades) for cell, grades in found.items()}
+    first = first_blind(material, snapshot.grades).values()
+    cells = dict.fromkeys(chain.from_iterable(first))
+    return {cell: grade_of_assessors([grades[cell] for grades in first if cell in grades]) for cell in cells}
 
 
 def shown_cells(material: Material, snapshot: Snapshot) -> frozenset[CellKey]:
@@ -219,7 +207,9 @@ def shown_cells(material: Material, snapshot: Snapshot) -> frozenset[CellKey]:
     return frozenset(graded.union(*material.graded_by.values()) - blind_grades(material, snapshot).keys())
 
 
-def draw(material: Material, plan: AuditPlan, left: Collection[tuple[str, str]], shown: Collection[CellKey]) -> Audit:
+def draw(
+    material: Material, plan: calibration.AuditPlan, left: Collection[tuple[str, str]], shown: Collection[CellKey]
+) -> calibration.Audit:
     """The audit of the grades that count; a grade that failed covers nothing.
 
     Args:
@@ -244,51 +234,64 @@ def draw(material: Material, plan: AuditPlan, left: Collection[tuple[str, str]],
     for query_id, query in material.queries.items():
         for run_id, ranking in query.record.rankings.items():
             rankings.setdefault(run_id, {})[query_id] = list(ranking)
-    return make_audit(plan, labels, rankings)
+    return calibration.make_audit(plan, labels, rankings)
 
 
-def cells_of(audit: Audit) -> list[CellKey]:
-    """The grades that are asked, in their order."""
-    return [CellKey(*one.place, item_id) for one in audit.drawn for item_id in one.items]
+def settled_of(material: Material, audit: calibration.Audit, snapshot: Snapshot) -> list[calibration.Settled]:
+    """What an audit says of its pairs now."""
+    blind = blind_grades(material, snapshot)
+    return audit.settled({cell: grade >= material.scale.covers for cell, grade in blind.items()})
 
 
-class AuditNote(NamedTuple):
-    """What an audit says now.
+def cells_of(audit: calibration.Audit, settled: Sequence[calibration.Settled] = ()) -> list[CellKey]:
+    """The grades that are asked, in their order: none behind the passages that settled all pairs."""
+    ends = [one.checked for one in settled if one.verdict != "open"]
+    drawn = audit.drawn[: max(ends)] if ends and len(ends) == len(settled) else audit.drawn
+    return [CellKey(*one.place, item_id) for one in drawn for item_id in one.items]
 
-    Attributes:
-        grader: how often the grader is right, or how well that will be known.
-        runs: a sentence a pair of runs.
+
+def note_of(material: Material, audit: calibration.Audit, snapshot: Snapshot) -> tuple[str, list[str]]:
+    """What an audit says now, or what it will be good for.
+
+    Returns:
+        how often the grader is right, or how well that will be known; what passages wait for, where some do, and a
+        sentence a pair of runs.
     """
-
-    grader: str
-    runs: list[str]
-
-
-def note_of(material: Material, audit: Audit, snapshot: Snapshot) -> AuditNote:
-    """What an audit says now, or what it will be good for."""
     blind = blind_grades(material, snapshot)
     checked = len(audit.checked(blind))
     minutes = _minutes(audit, snapshot.grades)
+    waiting = list(_waiting(audit.drawn[checked:], blind))
     if not checked:
         work = f"{counted(len(audit.drawn), 'passage')}, about {counted(round(len(audit.drawn) * minutes), 'minute')}"
         runs = [
             f"{one} against {other}: differences above {reach:.2f} will be settled, "
-            f"if the grader is right in {100 * GUESSED_AGREEMENT:.0f} of 100"
+            f"if the grader is right in {100 * calibration.GUESSED_AGREEMENT:.0f} of 100"
             if reach is not None
             else f"{one} against {other}: nothing can be settled with fewer than ten queries or passages"
             for (one, other), reach in zip(audit.plan.pairs, audit.expected_reaches, strict=True)
         ]
         low, high = wilson_interval(len(audit.drawn), 2 * len(audit.drawn)) if audit.drawn else (0.0, 0.0)
         known = f": how often the grader is right will be known to ±{50 * (high - low):.0f} percentage points or better"
-        return AuditNote(work + known if audit.drawn else "", runs)
+        return work + known if audit.drawn else "", waiting + runs
     same: dict[tuple[str, str, str], bool] = {
         cell: material.grade(cell).grade == grade for cell, grade in blind.items() if cell in material.numbers
     }
-    settled = audit.settled({cell: grade >= material.scale.covers for cell, grade in blind.items()})
-    return AuditNote(_right(audit, same, checked), [sentence(one, minutes) for one in settled])
+    settled = settled_of(material, audit, snapshot)
+    return _right(audit, same, checked), waiting + [calibration.sentence(one, minutes) for one in settled]
 
 
-def _right(audit: Audit, same: Truth, checked: int) -> str:
+def _waiting(drawn: Sequence[calibration.DrawnPassage], blind: Collection[CellKey]) -> Iterator[str]:
+    """What keeps graded passages from counting: one before them, of which an item is undecided or nobody's yet."""
+    graded = sum(all(CellKey(*one.place, item_id) in blind for item_id in one.items) for one in drawn)
+    if graded:
+        first = drawn[0]
+        yield (
+            f"{counted(graded, 'graded passage')} will count once all {len(first.items)} items of passage "
+            f"{first.doc_id} of query {first.query_id} have a blind grade"
+        )
+
+
+def _right(audit: calibration.Audit, same: calibration.Truth, checked: int) -> str:
     done = f"{checked} of {counted(len(audit.drawn), 'passage')} checked"
     found = audit.share(same)
     if found is None:
@@ -301,7 +304,7 @@ def _right(audit: Audit, same: Truth, checked: int) -> str:
     )
 
 
-def _minutes(audit: Audit, said: Said) -> float:
+def _minutes(audit: calibration.Audit, said: Said) -> float:
     """How long a passage takes: the median time from one passage to the next of an assessor."""
     ends: dict[str, dict[tuple[str, str], float]] = {}
     for one in audit.drawn:
@@ -478,7 +481,7 @@ class Review:
     project: Path
     default_assessor: str = ""
     blind: bool = True
-    plan: AuditPlan = field(default_factory=lambda: AuditPlan([], 50))
+    plan: calibration.AuditPlan = field(default_factory=lambda: calibration.AuditPlan([], 50))
     guidelines: str = ""
     assignments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     adjudicator: str = ""
@@ -503,7 +506,7 @@ class Review:
         # Says what is wrong with the measures.
         impact_of(self.material, self.measures, self.store.snapshot())
 
-    def audit(self, snapshot: Snapshot) -> Audit:
+    def audit(self, snapshot: Snapshot) -> calibration.Audit:
         """The audit of the grades that count, and that can still be given blindly."""
         # Where nobody grades blindly, what was graded stays in the sample.
         shown = shown_cells(self.material, snapshot) if self.blind else frozenset[CellKey]()
@@ -513,12 +516,14 @@ class Review:
 @lru_cache(maxsize=24)
 def queue_of(review: Review, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
     """The queue of a choice, without items that count no more."""
-    audit = cells_of(review.audit(snapshot)) if choice.order == "audit" else ()
-    return make_queue(review.material, choice, snapshot, audit)
+    if choice.order != "audit":
+        return make_queue(review.material, choice, snapshot)
+    audit = review.audit(snapshot)
+    return make_queue(review.material, choice, snapshot, cells_of(audit, settled_of(review.material, audit, snapshot)))
 
 
 @lru_cache(maxsize=2)
-def _audit_of(review: Review, left: frozenset[tuple[str, str]], shown: frozenset[CellKey]) -> Audit:
+def _audit_of(review: Review, left: frozenset[tuple[str, str]], shown: frozenset[CellKey]) -> calibration.Audit:
     return draw(review.material, review.plan, left, shown)
 
 
@@ -604,7 +609,7 @@ def export_review(store: ReviewStore, material: Material, bank_path: str, folder
             rows = csv.writer(stream, lineterminator="\n")
             rows.writerow(_GRADE_COLUMNS)
             rows.writerows(_grade_rows(material, snapshot))
-        write_graded(target / "graded.jsonl.gz", corrected_groups(material, snapshot))
+        models.write_graded(target / "graded.jsonl.gz", corrected_groups(material, snapshot))
     write_bank(target / "bank.jsonl", entries)
     notes = [note for note in (left_note(snapshot, material.graded_by), open_note(snapshot)) if note]
     waiting = sum(state.waits for state in snapshot.items.values())
@@ -641,7 +646,7 @@ class _Given(NamedTuple):
 _Said = Mapping[tuple[str, str], Mapping[str, _Given]]
 
 
-def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPassages]:
+def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[models.QueryPassages]:
     """The records with assessors' grades appended, by `human:NAME`: as they stand, first and blind ones, decided ones.
 
     Each are a grade set of their own (prompt class `HumanReview`, `HumanReviewBlind`, and `HumanAdjudication` of what
@@ -668,7 +673,7 @@ def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPa
         for passage in group.passages:
             made = _renewed(passage, by_passage.get((group.query_id, passage.doc_id), {}), contents)
             passages.append(_with_assessors(passage, made, material, group.query_id, contents) if made else passage)
-        yield QueryPassages(group.query_id, passages, group.line)
+        yield models.QueryPassages(group.query_id, passages, group.line)
 
 
 # item_id -> what an item said in the bank's file, and what grades of it were given to as the bank now has it.
@@ -690,7 +695,7 @@ def _contents(material: Material, snapshot: Snapshot) -> dict[str, _Contents]:
     return {**found}
 
 
-def _renewed(passage: GradedPassage, made: _Said, contents: _Contents) -> _Said:
+def _renewed(passage: models.GradedPassage, made: _Said, contents: _Contents) -> _Said:
     """Assessors' grades, with those of earlier reviews of items that were corrected since and still mean the same."""
     corrected = {item_id: before for item_id, (before, now) in contents.items() if now != before}
     if not corrected:
@@ -704,14 +709,14 @@ def _renewed(passage: GradedPassage, made: _Said, contents: _Contents) -> _Said:
     return found
 
 
-def _prompt_of(entry: ItemGradeSet) -> str:
+def _prompt_of(entry: models.ItemGradeSet) -> str:
     """Which of the three kinds of an assessor's grades a set holds; what other programs wrote is final."""
     return BLIND_REVIEW if is_blind_set(entry) else ADJUDICATION if is_adjudication(entry) else FINAL_REVIEW
 
 
 def _with_assessors(
-    passage: GradedPassage, made: _Said, material: Material, query_id: str, contents: _Contents
-) -> GradedPassage:
+    passage: models.GradedPassage, made: _Said, material: Material, query_id: str, contents: _Contents
+) -> models.GradedPassage:
     entries = list(passage.exam_grades or ())
     for (assessor, prompt), grades in sorted(made.items()):
         known = _said_by(f"{HUMAN}{assessor}", prompt, entries)
@@ -719,13 +724,13 @@ def _with_assessors(
         for item_id, value in grades.items():
             kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
         for kind, values in sorted(kinds.items()):
-            entry = ItemGradeSet.build(
+            entry = models.ItemGradeSet.build(
                 {item_id: one.grade for item_id, one in values.items()},
                 answers=[(item_id, one.reason) for item_id, one in values.items()],
                 llm=f"{HUMAN}{assessor}",
                 kind=kind,
-                prompt_info=PromptInfo(prompt_class=prompt, is_self_rated=True, **material.scale.as_json()),
-                details={item_id: {TO_DECIDE: True} for item_id, one in values.items() if one.waits} or None,
+                prompt_info=models.PromptInfo(prompt_class=prompt, is_self_rated=True, **material.scale.as_json()),
+                details={item_id: {models.TO_DECIDE: True} for item_id, one in values.items() if one.waits} or None,
             )
             given_to = {item_id: contents[item_id][1] for item_id in values}
             if any(known.get(item_id) != (value, given_to[item_id]) for item_id, value in values.items()):
@@ -733,13 +738,13 @@ def _with_assessors(
     return passage.replacing(exam_grades=entries)
 
 
-def _said_by(assessor: str, prompt: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[_Given, str]]:
+def _said_by(assessor: str, prompt: str, entries: Sequence[models.ItemGradeSet]) -> dict[str, tuple[_Given, str]]:
     """item_id -> the last grade of an assessor in a passage, and what the item then said (if known)."""
     found: dict[str, tuple[_Given, str]] = {}
     for entry in entries:
         if entry.llm == assessor and _prompt_of(entry) == prompt:
-            reasons, contents, waiting = dict(entry.answers), contents_of(entry), to_decide(entry)
-            for item_id, grade in grade_of_items(entry).items():
+            reasons, contents, waiting = dict(entry.answers), models.contents_of(entry), models.to_decide(entry)
+            for item_id, grade in models.grade_of_items(entry).items():
                 given = _Given(grade, reasons.get(item_id, ""), item_id in waiting)
                 found[item_id] = given, contents.get(item_id, "")
     return found

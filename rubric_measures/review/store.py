@@ -689,6 +689,12 @@ class ReviewStore:
         """A random text that stays the same for this file, so links, sessions and forms outlive the server."""
         return self._setting(f"secret {name}", secrets.token_urlsafe(24))
 
+    def begun_with(self, name: str) -> str | None:
+        """What `belong_to` remembers under a name; None where it was told nothing."""
+        with self._turn() as file:
+            found = file.execute("select value from setting where name = ?", (f"of {name}",)).fetchone()
+            return None if found is None else str(found[0])
+
     def belong_to(self, **made_of: str) -> None:
         """Remembers what the review is of, and refuses to go on with something else.
 

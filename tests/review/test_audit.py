@@ -110,8 +110,15 @@ def test_pairs_of_runs_are_settled_by_blind_grades(tmp_path: Path) -> None:
         assert re.search(r"new against old: differences above 0\.(09|1\d) will be settled, if the grader", card(review))
         give(review, cells[:45], lambda _, grade: grade)
         assert "new against old: not yet known, 9 passages checked" in card(review)
-        give(review, cells[45:], lambda _, grade: grade)
-        assert re.search(r"new beats old by \.\d\d to \.\d\d: settled", card(review))
+        # The audit ends where the difference is settled, and what is settled stays.
+        while left := [cell for cell in asked_cells(review) if cell not in review.store.snapshot().grades]:
+            give(review, left[:5], lambda _, grade: grade)
+        said = re.search(r"new beats old by \.\d\d to \.\d\d: settled", card(review))
+        checked = len(review.store.snapshot().grades)
+        assert said is not None and 50 <= checked == len(asked_cells(review)) < len(cells)
+        assert "0 of" in card(review)
+        give(review, cells[checked:], lambda _, grade: 6 - grade)
+        assert said[0] in card(review) and len(asked_cells(review)) == checked
 
 
 def test_a_grader_that_flatters_a_run_settles_nothing_for_it(tmp_path: Path) -> None:
@@ -135,12 +142,20 @@ def test_what_was_seen_is_asked_no_more_and_what_is_undecided_holds_back(tmp_pat
         give(review, now[20:21], lambda _, grade: None)
         give(review, now[21:40], lambda _, grade: grade)
         assert "4 of 40 passages checked" in card(review)
+        waits = now[20]
+        assert (
+            f"3 graded passages will count once all 5 items of passage {waits.doc_id} of query {waits.query_id} have a "
+            "blind grade" in card(review)
+        )
 
 
 def test_the_plan_of_an_audit_stays(tmp_path: Path) -> None:
     graded, bank = make_files(tmp_path)
     open_review(graded, bank, settle=[("new", "old")]).store.close()
     open_review(graded, bank, settle=[("new", "old")]).store.close()
+    # Also where it is not said again.
+    with closing((review := open_review(graded, bank, audit=7)).store):
+        assert (review.plan.pairs, review.plan.passages) == ([("new", "old")], 50)
     with pytest.raises(InputError, match="another audit"):
         open_review(graded, bank, settle=[("new", "old")], level=0.8)
     with pytest.raises(InputError, match="no run newer has passages here; there are new, old"):

@@ -694,7 +694,7 @@ def test_an_export_replaces_an_export_and_nothing_else(folder: Path, material: M
     assert load_bank(target / "bank.jsonl") == material.bank
 
 
-@pytest.mark.parametrize("writer", ["write_graded", "write_bank"])
+@pytest.mark.parametrize("writer", ["models.write_graded", "write_bank"])
 def test_an_export_that_was_killed_can_be_repeated(
     folder: Path, material: Material, store: ReviewStore, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:
