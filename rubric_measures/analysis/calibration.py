@@ -776,9 +776,8 @@ class PairAudit:
         reach = self._reach(int(seen.sum())) * error / math.sqrt(len(checked) / self.planned)
         verdict = self._verdict(estimate, reach)
         more, needs = (0, "") if verdict != "open" else self._outlook(estimate, error, audit, len(checked))
-        return Settled(
-            self.pair, len(checked), grader, estimate, estimate - reach, estimate + reach, verdict, more, needs
-        )
+        ends = estimate - reach, estimate + reach
+        return Settled(self.pair, len(checked), grader, estimate, *ends, verdict, more, needs)
 
     def _reach(self, queries: int) -> float:
         """How many standard errors an interval reaches at the planned end; the pairs share what may go wrong."""
@@ -961,25 +960,19 @@ def sentence(one: Settled, minutes: float | None = None) -> str:
     first, second = one.pair
     if one.estimate is None or one.low is None or one.high is None:
         return f"{first} against {second}: not yet known, {counted(one.checked, 'passage')} checked"
+    low, high = (f"{abs(end):.2f}".removeprefix("0") for end in (one.low, one.high))
     if one.verdict in ("better", "worse"):
         ahead, behind = (first, second) if one.verdict == "better" else (second, first)
-        ends = sorted((abs(one.low), abs(one.high)))
-        return f"{ahead} beats {behind} by {_places(ends[0])} to {_places(ends[1])}: settled"
+        return f"{ahead} beats {behind} by {min(low, high)} to {max(low, high)}: settled"
     if one.verdict == "same":
-        return f"{first} and {second} differ by at most {_places(max(-one.low, one.high))}: settled"
+        return f"{first} and {second} differ by at most {max(low, high)}: settled"
     if one.more is not None:
         work = counted(one.more, "passage") if minutes is None else counted(max(1, round(one.more * minutes)), "minute")
         return f"{work} more will probably settle {first} against {second}"
-    if one.needs == "queries":
-        return f"more checks will not settle {first} against {second}: ask more queries"
     if one.needs:
-        return f"the planned checks will not settle {first} against {second}: plan a larger audit"
-    return f"{first} against {second}: between {_signed(one.low)} and {_signed(one.high)}, not settled"
-
-
-def _signed(value: float) -> str:
-    return ("−" if value < 0 else "+") + _places(abs(value))
-
-
-def _places(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0")
+        which, instead = (
+            ("more", "ask more queries") if one.needs == "queries" else ("the planned", "plan a larger audit")
+        )
+        return f"{which} checks will not settle {first} against {second}: {instead}"
+    signs = ["−" if end < 0 else "+" for end in (one.low, one.high)]
+    return f"{first} against {second}: between {signs[0]}{low} and {signs[1]}{high}, not settled"

@@ -48,6 +48,7 @@ ROUNDING = 1e-10
 _DECIMALS = 12
 # With fewer queries differences of bootstrapped statistics are found too often (benchmarks/README.md).
 FEW_QUERIES = 50
+FEWEST_QUERIES = 6
 # With fewer queries BCa intervals of means are too narrow (benchmarks/README.md).
 _ENOUGH_FOR_BCA = 25
 
@@ -339,7 +340,8 @@ class Drawn:
         p = (1 + rounds in which the largest |d* − d| / s of all pairs is at least |d| / s) / (rounds + 1). Judges of
         the same queries are correlated, and the largest of each round knows that, which Holm's correction does not.
         The diagonal is 1, and so is p of two that are equal in every round. A statistic that is undefined has NaN;
-        rounds in which one is undefined are left out.
+        rounds in which one is undefined are left out. Of fewer than six queries nothing is told apart: with all signs
+        alike, chance alone has p = 1/16 or more, and rounds that draw one query again and again know no chance at all.
 
         With 25 queries equal judges are told apart in 14 % of samples at a nominal 5 %, from 50 on in 5 %
         (benchmarks/README.md).
@@ -352,7 +354,9 @@ class Drawn:
         np.fill_diagonal(result, 1.0)
         theta, drawn = self.estimates[known], self.replicates[:, known]
         drawn = drawn[~np.isnan(drawn).any(axis=1)]
-        if len(known) < 2 or not len(drawn):
+        if self.units < FEWEST_QUERIES:
+            result[np.ix_(known, known)] = 1.0
+        if self.units < FEWEST_QUERIES or len(known) < 2 or not len(drawn):
             return result
         centred = drawn - theta
         largest = np.zeros(len(drawn))
@@ -376,6 +380,8 @@ def few_queries(queries: int) -> str:
     """What stands beside letters that `Drawn.apart` gave of so few queries; empty where they are enough."""
     if queries >= FEW_QUERIES:
         return ""
+    if queries < FEWEST_QUERIES:
+        return f"only {counted(queries, 'query')}: so few tell nothing apart"
     known = "by κ, five equal judges on 25 queries: 14 % instead of 5 %"
     return f"only {counted(queries, 'query')}: what is equal may be told apart too often ({known})"
 

@@ -36,6 +36,21 @@ _BLANKS = re.compile(r"\s*")
 _DEEPEST = 200
 
 
+def refuse_twice(text: str, path: str) -> None:
+    """Refuses JSON in which an object has a name twice: people would read the one, and programs take the other.
+
+    Raises:
+        FormatError: it does; names the file and the name.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        for name in sorted({name for name in names if names.count(name) > 1} if len({*names}) < len(names) else ()):
+            raise FormatError("stands twice in one object", path=path, field=name)
+
+    json.loads(text, object_pairs_hook=once)
+
+
 def parse_json(data: bytes | str, *, path: str = "", line: int = 0, lenient: bool = False) -> Any:
     """The value of one JSON text.
 

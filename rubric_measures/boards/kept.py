@@ -23,7 +23,7 @@ from msgspec.structs import asdict
 from rubric_measures.base import tables
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted
 from rubric_measures.base.files import open_binary, path_name, read_text
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.json_text import parse_json, refuse_twice
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
 from rubric_measures.boards.board import (
     BELOW,
@@ -212,9 +212,11 @@ def _said(value: object) -> str:
 def read_kept(path: str | os.PathLike[str], forms: tuple[str, ...], problem: str) -> tuple[str, dict[str, Any]]:
     """The name of a JSON file of ours and all that it says; `problem` is what is wrong with one of another format."""
     name = path_name(path)
-    content = parse_json(read_text(name), path=name)
+    text = read_text(name)
+    content = parse_json(text, path=name)
     if not isinstance(content, dict) or content.get("format") not in forms:
         raise FormatError(problem, path=name)
+    refuse_twice(text, name)
     return name, content
 
 

@@ -227,6 +227,17 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
         api.load_board(folder / "forged.json")
 
 
+def test_a_number_that_stands_twice_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """People would read the first, and the check the second."""
+    inputs = [str(folder / name) for name in ("graded.jsonl", "bm25.run")]
+    board = folder / "b.json"
+    assert main(["leaderboard", *inputs, "-m", "RubricCover(rel=4)@20", "--format", "json", "-o", str(board)]) == 0
+    text = board.read_text(encoding="utf-8")
+    board.write_text(text.replace('"mean": ', '"mean": 0.99, "mean": ', 1), encoding="utf-8")
+    assert main(["check", str(board), *inputs]) == 2
+    assert "b.json: mean: stands twice in one object" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("compat, measures", [("workbench", ["RubricCover(rel=4)@20"]), (None, MEASURES)])
 def test_check_of_rankings_inside_records(
     folder: Path, capsys: pytest.CaptureFixture[str], compat: str | None, measures: list[str]

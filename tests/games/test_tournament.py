@@ -188,6 +188,15 @@ def test_equal_agents_are_rarely_told_apart() -> None:
     assert told <= 7
 
 
+@pytest.mark.parametrize("queries", [2, 3, 5])
+def test_a_few_queries_tell_no_agents_apart(queries: int) -> None:
+    """Every sample of two queries of one order has that order: that is no proof."""
+    games = [Preference(f"q{number}", "a", "b", "a") for number in range(queries)]
+    result = rate_games(games)
+    assert [set(group) for group in result.groups] == [{"a", "b"}]
+    assert f"only {queries} queries: so few tell nothing apart" in "\n".join(result.notes)
+
+
 def test_the_text_shows_ties() -> None:
     games = games_of(("q1", "A", "B", "a"), ("q2", "A", "B", "tie"), ("q3", "B", "A", "tie"), ("q4", "B", "C", "b"))
     lines = str(rate_games(games)).splitlines()
