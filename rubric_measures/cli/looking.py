@@ -192,6 +192,9 @@ def review(
     from rubric_measures.review.app import check_bind
 
     check_bind(**{"bind": REVIEW.removeprefix("http://"), **serve.keywords})
+    state = opened.keywords.get("state")
+    if export and state and not Path(state).exists():
+        raise InputError(f"{state}: there is no such file, so no review to export", settings=("state",))
     with paused_collector():
         made: Review = opened(blind=not show_grades)
         made.next_command = partial(_grading, "" if made.material.is_draft else " --only-changed")

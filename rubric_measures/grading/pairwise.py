@@ -22,7 +22,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
@@ -69,8 +69,8 @@ def answers_by_query(answers: Iterable[Answer]) -> dict[str, dict[str, str]]:
     missing = [(agent, query_id) for query_id, of_query in found.items() for agent in playing if agent not in of_query]
     if missing:
         agent, query_id = min(missing)
-        one = f"{agent} has none to {query_id}"
-        _LOG.warning("%d answers are missing, their games are not played (%s)", len(missing), one)
+        text = "no games are played for want of %s (%s has none to %s)"
+        _LOG.warning(text, counted(len(missing), "answer"), agent, query_id)
     return found
 
 

@@ -114,7 +114,7 @@ def test_several_added_agents_meet_each_other_and_gaps_count() -> None:
 def test_answers_are_checked(caplog: pytest.LogCaptureFixture) -> None:
     answers = [Answer("q1", "x", "A"), Answer("q1", "y", "B"), Answer("q2", "x", "C")]
     assert answers_by_query(answers) == {"q1": {"x": "A", "y": "B"}, "q2": {"x": "C"}}
-    assert caplog.messages == ["1 answers are missing, their games are not played (y has none to q2)"]
+    assert caplog.messages == ["no games are played for want of 1 answer (y has none to q2)"]
     with pytest.raises(InputError, match="agent 'x' has two answers to query 'q1'; keep one"):
         answers_by_query([*answers, Answer("q1", "x", "D")])
     with pytest.raises(InputError, match="two agents or more; there is x"):

@@ -565,6 +565,8 @@ def test_files_can_be_made_without_a_server(
     assert main([*common, *state, "--export", str(folder / "out")]) == 0
     (line,) = (folder / "out" / "audit.jsonl").read_text().splitlines()
     assert json.loads(line)["person"] == "ada" and json.loads(line)["uid"] == made.uid
+    assert main([*common, "--state", str(folder / "stat.sqlite"), "--export", str(folder / "other")]) == 2
+    assert not (folder / "other").exists() and not (folder / "stat.sqlite").exists()
     assert main(["review", "-", "--bank", "x"]) == 2
 
 
