@@ -20,7 +20,7 @@ COMMANDS = (
     "convert graded.jsonl --bank bank.jsonl --to csv -o grades.csv",
     "qrels graded.jsonl --bank bank.jsonl --grader kind=question --per item -o items.qrels",
     "convert items.qrels --bank bank.jsonl --to csv -o more-grades.csv",
-    "review graded.jsonl --bank bank.jsonl --state review.sqlite --export reviewed",
+    "review graded.jsonl --bank bank.jsonl --export reviewed",
     "check board.json graded.jsonl {runs} --bank bank.jsonl --pack first",
 )
 
