@@ -191,7 +191,7 @@ verify all {{graded.jsonl}} -o out/v.html
 verify uncertain {{drawn.jsonl}}
 verify canary {{graded.jsonl}} --bank {{questions.jsonl}} --model lexical --dry-run
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
-review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state out/s --export out/e
+review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state {{+begun.sqlite}} --export out/e
 """
 _PLOTS = f"""
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.svg

@@ -242,4 +242,5 @@ def make_seeds(folder: Path) -> None:
             store.grade("bob", CellKey(query, doc, item), mine, grade)
             if mine != grade:
                 store.decide("bob", CellKey(query, doc, item), "override", mine, "so")
+    ReviewStore("begun.sqlite", load_bank("nuggetbank.jsonl")).close()
     _call("review", "graded.jsonl", "--bank", "questions.jsonl", "--state", "review.sqlite", "--export", "exported")
