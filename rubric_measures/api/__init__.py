@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rubric_measures.api.generating import *
     from rubric_measures.api.graders import *
     from rubric_measures.api.grading import *
-    from rubric_measures.api.loading import *
     from rubric_measures.api.scoring import *
     from rubric_measures.api.tournaments import *
+    from rubric_measures.corpora.loading import *
 else:
     _NAMES = {
         "answers": "EvaluatedAnswers evaluate_answers",
@@ -28,10 +28,10 @@ else:
         "generating": "generate",
         "graders": "Calibration Combined agreement agreement_tables calibrate combine",
         "grading": "grade grade_support pool regrade run_canaries",
-        "loading": "load load_bank",
         "scoring": "Board default_measures reusability score",
         "tournaments": "tournament",
     }
     _HOMES = {f"{__name__}.{module}": names.split() for module, names in _NAMES.items()}
+    _HOMES["rubric_measures.corpora.loading"] = ["load", "load_bank"]
     __all__ = [name for names in _HOMES.values() for name in names]
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

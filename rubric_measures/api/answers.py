@@ -26,7 +26,6 @@ from msgspec.structs import replace
 
 from rubric_measures.api.evaluating import evidence, write_report
 from rubric_measures.api.grading import grade, grade_support, sentence_bank
-from rubric_measures.api.loading import Bank, File, GradedRecords, are_rows, bank_of, file_path, is_file, load
 from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, refuse, score
 from rubric_measures.api.versions import (
     AnswerVersion,
@@ -40,12 +39,13 @@ from rubric_measures.base.errors import FormatError, InputError, MeasureError, U
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.boards.kept import read_gates
+from rubric_measures.corpora.loading import Bank, File, are_rows, bank_of, file_path, is_file, load
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.grading.asking import UNREAD, Asking
 from rubric_measures.grading.generation import reference_sentences
-from rubric_measures.grading.grader import Estimate, GradingPlan, GradingReport, default_prompts
+from rubric_measures.grading.grader import Estimate, GradedRecords, GradingPlan, GradingReport, default_prompts
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure

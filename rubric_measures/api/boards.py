@@ -17,19 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import asdict, replace
 
-from rubric_measures.api.loading import (
-    Bank,
-    File,
-    Gradable,
-    Runs,
-    content_of,
-    file_path,
-    grader_of,
-    load,
-    load_bank,
-    read_runs,
-    run_list,
-)
 from rubric_measures.api.scoring import Board, score
 from rubric_measures.base.errors import InputError, counted, naming, tell, warn
 from rubric_measures.base.files import path_name
@@ -48,6 +35,19 @@ from rubric_measures.boards.kept import (
     read_manifest,
     typed,
     unread,
+)
+from rubric_measures.corpora.loading import (
+    Bank,
+    File,
+    Gradable,
+    Runs,
+    content_of,
+    file_path,
+    grader_of,
+    load,
+    load_bank,
+    read_runs,
+    run_list,
 )
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.measure import is_supported, parse_measures, rubric_measures_of

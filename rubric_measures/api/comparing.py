@@ -23,7 +23,13 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, USUAL_TESTS, Draws, Tests
-from rubric_measures.api.loading import (
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, naming, warn
+from rubric_measures.base.files import path_name, peek_head, read_text
+from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.tables import Cell, Report, Reported, Table, columns, plain
+from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.scoring import is_summed
+from rubric_measures.corpora.loading import (
     Bank,
     File,
     RecordGrades,
@@ -39,12 +45,6 @@ from rubric_measures.api.loading import (
     rankings_for,
     refuse_choice,
 )
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, naming, warn
-from rubric_measures.base.files import path_name, peek_head, read_text
-from rubric_measures.base.json_text import parse_json
-from rubric_measures.base.tables import Cell, Report, Reported, Table, columns, plain
-from rubric_measures.boards.board import BELOW, Leaderboard
-from rubric_measures.boards.scoring import is_summed
 from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.formats.leaderboards import OWN_FORMAT
 from rubric_measures.measures.findings import Note, of_wrapped, say
@@ -597,7 +597,7 @@ def correlate(
     grid: list[GridCell] = []
     known: Any = {"queries": {query for values in column.queries.values() for query in values}, "runs": column.means}
     for other, name in zip(opened, called, strict=True):
-        if isinstance(other, RecordGrades) and isinstance(path := other.records.source, str):
+        if isinstance(other, RecordGrades) and isinstance(path := other.held, str):
             with naming(path):
                 asked_of_grid = parse_measures(wanted or GRID_MEASURES[: 2 if compat == "workbench" else None])
                 grid += correlate_grid(
@@ -606,8 +606,8 @@ def correlate(
                     rubric_measures_of(asked_of_grid),
                     coefficients=names,
                     compat=compat,
-                    bank=other.records.bank,
-                    wanted=other.records.wanted,
+                    bank=other.bank,
+                    wanted=other.wanted,
                     on_failed=other.on_failed_given,
                     draws=draws,
                 )

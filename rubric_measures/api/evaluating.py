@@ -24,7 +24,10 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 from msgspec.structs import asdict
 
-from rubric_measures.api.loading import (
+from rubric_measures.api.scoring import Board
+from rubric_measures.base.errors import FormatError, InputError, counted, naming, tell
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.corpora.loading import (
     JUDGED,
     AnyRun,
     Bank,
@@ -51,9 +54,6 @@ from rubric_measures.api.loading import (
     refuse_choice,
     run_of,
 )
-from rubric_measures.api.scoring import Board
-from rubric_measures.base.errors import FormatError, InputError, counted, naming, tell
-from rubric_measures.base.files import atomic_writer
 from rubric_measures.formats.grade_tables import OF_TABLES
 from rubric_measures.formats.trec import as_known, spaced_ids
 from rubric_measures.measures.findings import Looked, Note, of_labels, of_wrapped, say
@@ -574,10 +574,9 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     depth = None if is_deeper else plan.depth
     # A level that a measure names counts; else that of the scale.
     named = measures[0].params.get("rel")
-    records = known.records
-    if records.source == "-":
+    if known.held == "-":
         raise InputError("a report reads the records twice; name a file", settings=("report",))
-    groups = list(records.groups)
+    groups = list(known.groups)
     read = runs_of_records(groups) if runs is None else read_runs(runs)
     ranked = {run.run_id: rankings_for(run, known) for run in read}
     cut = {
@@ -589,4 +588,4 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     cited = (
         {group.query_id: cited_answers(group) for group in groups} if isinstance(measures[0], SupportMeasure) else {}
     )
-    return list(evidence_of(groups, cut, records.bank, records.wanted, level=level, source=records.name, answers=cited))
+    return list(evidence_of(groups, cut, known.bank, known.wanted, level=level, source=known.name, answers=cited))

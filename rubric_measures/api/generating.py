@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rubric_measures.api.grading import refuse_unused
-from rubric_measures.api.loading import File, Rows, file_beside, grader_of, is_given, named_files
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
 from rubric_measures.base.tables import in_notebook
+from rubric_measures.corpora.loading import File, Rows, file_beside, grader_of, is_given, named_files
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.judged import REQUESTS, passages_of_requests

@@ -23,7 +23,9 @@ from msgspec import structs
 from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, whole_answers
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.api.grading import Passages, passages_of
-from rubric_measures.api.loading import (
+from rubric_measures.base.errors import InputError, counted, naming, warn
+from rubric_measures.base.tables import Report, Reported, render
+from rubric_measures.corpora.loading import (
     Bank,
     File,
     Gradable,
@@ -42,8 +44,6 @@ from rubric_measures.api.loading import (
     run_list,
     run_of,
 )
-from rubric_measures.base.errors import InputError, counted, naming, warn
-from rubric_measures.base.tables import Report, Reported, render
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grade_sets import Grader, chosen_grades
@@ -379,7 +379,7 @@ def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, 
     else:
         grades = load(source)
     if isinstance(grades, RecordGrades):
-        name = grades.records.name
+        name = grades.name
     return how.of(grades, name)
 
 

@@ -23,10 +23,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 from msgspec.structs import replace
 
-from rubric_measures.api.loading import (
+from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
+from rubric_measures.base.files import fewer_collections, peek_head
+from rubric_measures.corpora import pooling
+from rubric_measures.corpora.collections import load_collection
+from rubric_measures.corpora.loading import (
     Bank,
     File,
-    GradedRecords,
     PassageRecords,
     Rows,
     are_rows,
@@ -44,10 +47,6 @@ from rubric_measures.api.loading import (
     read_runs,
     run_list,
 )
-from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
-from rubric_measures.base.files import fewer_collections, peek_head
-from rubric_measures.corpora import pooling
-from rubric_measures.corpora.collections import load_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats import added_format, detect_format, head_of
 from rubric_measures.formats.answers import is_answer_header, read_answers
@@ -66,9 +65,9 @@ from rubric_measures.records.models import GradedPassage, QueryPassages, cited_a
 from rubric_measures.types.entities import CitedAnswer, Run, TestBank, asked_pairs, sentence_items
 
 if TYPE_CHECKING:
-    from rubric_measures.api.loading import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.grading.grader import GradingPlan
+    from rubric_measures.corpora.loading import AnyRun, Runs
+    from rubric_measures.grading.grader import GradedRecords, GradingPlan
     from rubric_measures.grading.lazy import NeededFor
     from rubric_measures.grading.recording import BankChange
     from rubric_measures.measures.measure import Measures
@@ -550,6 +549,7 @@ class _Grading:
             citations: how many of a sentence are judged.
         """
         from rubric_measures.grading.grader import (
+            GradedRecords,
             GradingEngine,
             GradingReport,
             estimate,

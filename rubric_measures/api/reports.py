@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from rubric_measures.analysis.resampling import Tests
 from rubric_measures.api.comparing import compare
-from rubric_measures.api.loading import (
+from rubric_measures.base.errors import InputError, counted
+from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.corpora.loading import (
     AnswerGrades,
     Gradable,
     RecordGrades,
@@ -18,8 +20,6 @@ from rubric_measures.api.loading import (
     rankings_for,
     read_runs,
 )
-from rubric_measures.base.errors import InputError, counted
-from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.grades import NONE
 from rubric_measures.types.scales import as_number
 
@@ -110,7 +110,7 @@ def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Ite
     known = None if grades is None else load(grades)
     if known is None or are_labels(known):
         return
-    if isinstance(known, RecordGrades) and known.records.name == "-":
+    if isinstance(known, RecordGrades) and known.name == "-":
         text = "items are drawn from the grades, which are read twice: give a file, not standard input"
         raise InputError(text, settings=("plot_kind",))
     found = re.search(r"@(\d+)", " ".join(board.measures))
@@ -132,7 +132,7 @@ def with_rankings(known: Grades, runs: Runs | None) -> list[tuple[str, QueryGrad
     held: Mapping[str, Mapping[str, Sequence[str]]]
     if runs is None:
         if isinstance(known, RecordGrades):
-            return [(query.query_id, query.grades, query.rankings) for query in known.records.queries()]
+            return [(query.query_id, query.grades, query.rankings) for query in known.record_queries()]
         if not isinstance(known, AnswerGrades):
             raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
         held = known.answers.rankings

@@ -9,19 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from ir_measures.measures.base import Measure
 from msgspec.structs import asdict, replace
 
-from rubric_measures.api.loading import (
-    AnswerGrades,
-    Bank,
-    Gradable,
-    RecordGrades,
-    Runs,
-    TableGrades,
-    are_labels,
-    load,
-    rankings_for,
-    read_runs,
-    run_list,
-)
 from rubric_measures.base.errors import InputError, MeasureError, counted, tell
 from rubric_measures.base.files import atomic_writer, paused_collector
 from rubric_measures.base.tables import BoardForm, Ranged, in_notebook
@@ -39,6 +26,19 @@ from rubric_measures.boards.board import (
     worst_failed,
 )
 from rubric_measures.boards.scoring import is_summed, score_records, score_run_files, score_runs
+from rubric_measures.corpora.loading import (
+    AnswerGrades,
+    Bank,
+    Gradable,
+    RecordGrades,
+    Runs,
+    TableGrades,
+    are_labels,
+    load,
+    rankings_for,
+    read_runs,
+    run_list,
+)
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.measures.findings import Note, of_queries, of_wrapped, say
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
@@ -458,7 +458,7 @@ def _checks(board: Leaderboard, known: Grades, runs: Runs | None, asked: AskedBo
         board = replace(board, measures=[name for name in board.measures if is_supported(parse_measures(name)[0])])
     measures = parse_measures(board.measures)
     if runs is None and isinstance(known, RecordGrades):
-        queries = _units(known.records.queries(keep_ranks=True), known, asked)
+        queries = _units(known.record_queries(keep_ranks=True), known, asked)
         return check_leaderboard(board, queries, measures, None, known.on_failed)
     whole = _in_units(known, asked).queries.items()
     queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
@@ -475,20 +475,19 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
     if compat is not None:
         return OF_PROGRAM[compat]
     if isinstance(grades, RecordGrades):
-        records = grades.records
-        if records.wanted.kind == "direct":
+        if grades.wanted.kind == "direct":
             return OF_DIRECT
-        if records.are_of == "citations":
+        if grades.are_of == "citations":
             return OF_CITATIONS
-        is_open = records.wanted.kind is None and records.bank is None
+        is_open = grades.wanted.kind is None and grades.bank is None
         # The first graded query shows it: labels and grades of items together are two grade sets, of which one has to
         # be chosen.
-        if is_open and next((one.grades.is_of_labels for one in records.queries() if one.grades.docs), False):
+        if is_open and next((one.grades.is_of_labels for one in grades.record_queries() if one.grades.docs), False):
             by = " ".join(OF_DIRECT)
-            tell(f"{records.name}: holds labels of passages, no grades of items, and is scored by {by}")
+            tell(f"{grades.name}: holds labels of passages, no grades of items, and is scored by {by}")
             return OF_DIRECT
         # Records say nothing of items but their ids.
-        items = list(records.bank or ())
+        items = list(grades.bank or ())
     elif are_labels(grades):
         return OF_LABELS
     else:
@@ -498,9 +497,7 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
         return OF_NUGGETS
     if items and all(item.weight is not None for item in items):
         return (*OF_CRITERIA, *more)
-    is_of_answers = (
-        grades.records.are_of == "answers" if isinstance(grades, RecordGrades) else isinstance(grades, AnswerGrades)
-    )
+    is_of_answers = grades.are_of == "answers" if isinstance(grades, RecordGrades) else isinstance(grades, AnswerGrades)
     return (*OF_ANSWERS, *more) if is_of_answers else OF_PASSAGES
 
 
@@ -596,17 +593,16 @@ def _of_rankings_inside(
         rankings = sorted(grades.answers.rankings.items())
         return score_runs(_in_units(grades, asked), rankings, measures, overall=asked.overall)
     assert isinstance(grades, RecordGrades)
-    records = grades.records
-    settings: dict[str, object] = {"bank": None if records.bank is None else bank_hash(records.bank)}
+    settings: dict[str, object] = {"bank": None if grades.bank is None else bank_hash(grades.bank)}
     if asked.compat is not None:
         from rubric_measures.boards.programs import score_workbench
 
-        queries = records.queries(keep_ranks=True, wanted=replace(records.wanted, first=True))
+        queries = grades.record_queries(keep_ranks=True, wanted=replace(grades.wanted, first=True))
         board = score_workbench(queries, measures, settings)
         return board if asked.overall else replace(board, best={})
     if asked.facets or asked.per_facet:
         settings["unit"] = "per facet" if asked.per_facet else "facet"
-    seen = records.queries() if watch is None else watch(records.queries(), None, "queries")
+    seen = grades.record_queries() if watch is None else watch(grades.record_queries(), None, "queries")
     queries = _units(seen, grades, asked)
     board = score_records(queries, measures, on_failed=grades.on_failed_given, overall=asked.overall, settings=settings)
     _refuse_cited_alone(grades, board)
@@ -617,7 +613,7 @@ def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
     """Refuses the zeros of answers that have no grades, because the documents that they cite have them."""
     for measure in board.measures:
         cells = [row[measure] for row in board.cells.values()]
-        if all(cell.coverage == 0.0 and not cell.failed for cell in cells) and grades.records.are_of == "citations":
+        if all(cell.coverage == 0.0 and not cell.failed for cell in cells) and grades.are_of == "citations":
             raise MeasureError(
                 f"{measure}: no answer has a grade, only what answers cite; name a measure of citations, such as "
                 f"{OF_CITATIONS[0]}",
@@ -631,5 +627,5 @@ def _lengths(grades: Grades) -> Any:
     if isinstance(grades, AnswerGrades):
         return grades.answers.lengths
     if isinstance(grades, RecordGrades):
-        return lengths_of_records(grades.records.groups, grades.records.name)
+        return lengths_of_records(grades.groups, grades.name)
     raise InputError("lengths are measured in files of graded records or assignments", settings=("length",))

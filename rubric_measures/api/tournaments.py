@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.api.loading import File, file_beside, file_path, grader_of, is_given, listed, query_texts_of
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, tell
+from rubric_measures.corpora.loading import File, file_beside, file_path, grader_of, is_given, listed, query_texts_of
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.grading.asking import Asking
 from rubric_measures.models.settings import Calls, given_of, note_limit

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from rubric_measures.api.boards import load_board
 from rubric_measures.api.evaluating import evidence
 from rubric_measures.api.grading import grade
-from rubric_measures.api.loading import load, load_bank
 from rubric_measures.api.scoring import Board, score
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
+from rubric_measures.corpora.loading import load, load_bank
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import runs_of_records

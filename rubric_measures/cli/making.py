@@ -35,7 +35,7 @@ from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, refuse, 
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
-    from rubric_measures.api.loading import GradedRecords
+    from rubric_measures.grading.grader import GradedRecords
     from rubric_measures.models.replies import ReplyCache
 
 

@@ -33,9 +33,9 @@ from rubric_measures.cli.inputs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rubric_measures.api.loading import Bank, File
     from rubric_measures.api.reports import BoardPlot
     from rubric_measures.api.scoring import Board
+    from rubric_measures.corpora.loading import Bank, File
 
 
 @command(
@@ -105,7 +105,7 @@ def evaluate(
 
 
 @command(
-    load="rubric_measures.api.loading:load",
+    load="rubric_measures.corpora.loading:load",
     score="rubric_measures.api.scoring:score",
     argue="rubric_measures.api.evaluating:argue",
     files={"source": "GRADED", "runs": "[RUN…]"},
@@ -153,7 +153,7 @@ def leaderboard(
     """
     # Imported here, as help needs none of them.
     from rubric_measures.api.evaluating import write_report
-    from rubric_measures.api.loading import content_of
+    from rubric_measures.corpora.loading import content_of
     from rubric_measures.measures.measure import parse_measures
 
     if plot_kind is not None and plot is None:
@@ -209,7 +209,7 @@ def _page_of(source: File, bank: object, given: Mapping[str, Any]) -> dict[str, 
 
 
 @command(
-    load="rubric_measures.api.loading:load", write="rubric_measures.api.evaluating:write_qrels",
+    load="rubric_measures.corpora.loading:load", write="rubric_measures.api.evaluating:write_qrels",
     files={"source": "GRADED"}, without=("grades", "path"),
 )  # fmt: skip
 def qrels(load: Call, write: Call, *, output: str = "-") -> int:

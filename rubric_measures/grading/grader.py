@@ -28,6 +28,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError, counted, t
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Column, Report, Table, render
+from rubric_measures.corpora.loading import PassageRecords
 from rubric_measures.grading.asking import BY_RULE, Asking, Outcome, Trial, Unit
 from rubric_measures.grading.recording import (
     AmendCounts,
@@ -888,3 +889,30 @@ def _earlier_runs(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 def _as_run(manifest: dict[str, Any]) -> dict[str, Any]:
     """What is kept of a manifest; of a run that wrote no manifest of its own there is nothing to keep."""
     return {name: manifest[name] for name in _KEPT if name in manifest}
+
+
+class GradedRecords(PassageRecords):
+    """Graded passages by query; `load` takes them.
+
+    Attributes:
+        report: what was made: grades by status, kept ones, calls and tokens; `report.is_complete` says whether all
+            that was asked for is there.
+        plan: of a dry run, what grading would need; the records are empty then.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[QueryPassages] | None,
+        *,
+        path: str = "",
+        report: GradingReport,
+        plan: GradingPlan | None = None,
+    ) -> None:
+        super().__init__(groups, path=path)
+        self.report, self.plan = report, plan
+
+    def __repr__(self) -> str:
+        if self.plan is not None:
+            return str(self.plan)
+        lacking = ", ".join(f"{count} {status}" for status, count in sorted(self.report.ungraded.items()) if count)
+        return super().__repr__()[:-1] + (f", not graded: {lacking})" if lacking else ")")

@@ -13,9 +13,9 @@ from ir_measures import Qrel, read_trec_run
 
 import rubric_measures
 from rubric_measures import api
-from rubric_measures.api.loading import PassageRecords
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, RubricMeasuresError, UnknownNameError
 from rubric_measures.cli import main
+from rubric_measures.corpora.loading import PassageRecords
 from rubric_measures.records.models import load_graded
 from tests.example_records import write_all
 
@@ -223,9 +223,8 @@ def test_errors_name_parameters() -> None:
 def test_what_one_function_gives_another_takes() -> None:
     bank = rubric_measures.load_bank("bank.jsonl")
     assert rubric_measures.load_bank(bank) is bank
-    passages = rubric_measures.load("graded.jsonl.gz").records.source  # type: ignore[attr-defined]
-    rubric_measures.convert(passages, "of_file.csv", bank=bank)
-    rubric_measures.convert(PassageRecords(load_graded(passages)), "of_records.csv", to="csv", bank=bank)
+    rubric_measures.convert("graded.jsonl.gz", "of_file.csv", bank=bank)
+    rubric_measures.convert(PassageRecords(load_graded("graded.jsonl.gz")), "of_records.csv", to="csv", bank=bank)
     assert Path("of_records.csv").read_text() == Path("of_file.csv").read_text() != ""
     board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
     # A standard measure is found by the name that scoring was asked for.

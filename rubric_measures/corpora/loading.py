@@ -17,7 +17,6 @@ import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from rubric_measures.corpora.assigned import AssignedAnswers
-    from rubric_measures.grading.grader import GradingPlan, GradingReport
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.loading import RecordQuery
     from rubric_measures.records.models import QueryPassages
@@ -147,33 +145,6 @@ class PassageRecords(Sequence["QueryPassages"]):
              sum(len(one.exam_grades or ()) + len(one.grades or ()) for one in group.passages))
             for group in self._groups
         ]  # fmt: skip
-
-
-class GradedRecords(PassageRecords):
-    """Graded passages by query; `load` takes them.
-
-    Attributes:
-        report: what was made: grades by status, kept ones, calls and tokens; `report.is_complete` says whether all
-            that was asked for is there.
-        plan: of a dry run, what grading would need; the records are empty then.
-    """
-
-    def __init__(
-        self,
-        groups: Iterable[QueryPassages] | None,
-        *,
-        path: str = "",
-        report: GradingReport,
-        plan: GradingPlan | None = None,
-    ) -> None:
-        super().__init__(groups, path=path)
-        self.report, self.plan = report, plan
-
-    def __repr__(self) -> str:
-        if self.plan is not None:
-            return str(self.plan)
-        lacking = ", ".join(f"{count} {status}" for status, count in sorted(self.report.ungraded.items()) if count)
-        return super().__repr__()[:-1] + (f", not graded: {lacking})" if lacking else ")")
 
 
 # Answers with labels of the items of their queries, and what errors call what they hold.
@@ -433,70 +404,6 @@ def _of_added_format(path: str) -> list[Any]:
     return list(content if kind in ("qrels", "item qrels") else bridged(content, kind, "records", Options()))
 
 
-@dataclass(frozen=True)
-class Records:
-    """Graded records, read once, when they are looked at.
-
-    Attributes:
-        source: the file, or the records themselves.
-        bank: the test bank.
-        wanted: which grades count.
-        name: what they are called in messages.
-        is_read_again: whether they are in a file that can be read again, and so need not be kept.
-    """
-
-    source: str | Sequence[QueryPassages]
-    bank: TestBank | None
-    wanted: Grader
-    name: str
-    is_read_again: bool
-    _found: Sequence[RecordQuery] | None = field(default=None, init=False, repr=False, compare=False)
-
-    @cached_property
-    def groups(self) -> Sequence[QueryPassages]:
-        """The records by query."""
-        from rubric_measures.records.models import load_graded
-
-        return load_graded(self.source) if isinstance(self.source, str) else self.source
-
-    @cached_property
-    def are_of(self) -> Literal["citations", "answers", "passages"]:
-        """What the first query of the records is about, or of a file the first piece of it.
-
-        `citations`: answers whose sentences are items, so that grades are of what they cite. `answers`: all that it
-        ranks are generated answers, or the parts of them, called RUN/QUERY/PART.
-        """
-        from rubric_measures.records.models import cited_answer, iter_graded
-
-        first = [next(iter_graded(str(self.source)))] if self.is_read_again else self.groups[:1]
-        passages = [(group.query_id, one) for group in first for one in group.passages]
-        if any(one.paragraph and cited_answer(query_id, one) for query_id, one in passages):
-            return "citations"
-        # One passage stands for the same text of several runs.
-        placed = [(query_id, one.doc_id, one.paragraph_data) for query_id, one in passages]
-        ranked = [(query_id, doc_id, data.rankings) for query_id, doc_id, data in placed if data and data.rankings]
-        is_part = (
-            any(doc_id.startswith(f"{place.method}/{query_id}/") for place in rankings)
-            for query_id, doc_id, rankings in ranked
-        )
-        return "answers" if ranked and all(is_part) else "passages"
-
-    def queries(self, *, keep_ranks: bool = False, wanted: Grader | None = None) -> Iterator[RecordQuery]:
-        """The queries with the grades that count; see `measures.loading.select_queries`."""
-        from rubric_measures.measures.loading import select_queries
-        from rubric_measures.records.models import iter_graded
-
-        if self._found is None or keep_ranks or wanted is not None:
-            # A file is read, and not kept.
-            is_kept = not self.is_read_again or "groups" in vars(self)
-            groups = self.groups if is_kept else iter_graded(str(self.source))
-            found = select_queries(groups, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)
-            if keep_ranks or wanted is not None:
-                return found
-            object.__setattr__(self, "_found", list(found))
-        return iter(self._found or ())
-
-
 class LazyGrades(Grades, ABC):
     """The grades of a file or of records, read when they are looked at: as `found`.
 
@@ -520,11 +427,19 @@ class LazyGrades(Grades, ABC):
 
 
 class RecordGrades(LazyGrades):
-    """The grades of graded records: compiled when they are looked at."""
+    """The grades of graded records: compiled when they are looked at.
+
+    Attributes:
+        held: the file, or the records themselves.
+        bank: the test bank.
+        wanted: which grades count.
+        name: what the records are called in messages.
+        is_read_again: whether they are in a file that can be read again, and so need not be kept.
+    """
 
     def __init__(
         self,
-        source: str | Sequence[QueryPassages],
+        held: str | Sequence[QueryPassages],
         bank: TestBank | None,
         wanted: Grader | None,
         on_failed: OnFailed | None,
@@ -532,17 +447,61 @@ class RecordGrades(LazyGrades):
     ) -> None:
         from rubric_measures.measures.grade_sets import Grader
 
-        self.name = name
+        self.held, self.bank, self.wanted, self.name = held, bank, wanted or Grader(), name
         self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
-        is_read_again = isinstance(source, str) and source != "-"
-        self.records = Records(source, bank, wanted or Grader(), name, is_read_again)
+        self.is_read_again = isinstance(held, str) and held != "-"
+        self._read: Sequence[RecordQuery] | None = None
 
     @cached_property
     def found(self) -> Grades:
         """The grades that count."""
         from rubric_measures.measures.loading import collect_grades
 
-        return collect_grades(self.records.queries(), self.records.bank)
+        return collect_grades(self.record_queries(), self.bank)
+
+    @cached_property
+    def groups(self) -> Sequence[QueryPassages]:
+        """The records by query."""
+        from rubric_measures.records.models import load_graded
+
+        return load_graded(self.held) if isinstance(self.held, str) else self.held
+
+    @cached_property
+    def are_of(self) -> Literal["citations", "answers", "passages"]:
+        """What the first query of the records is about, or of a file the first piece of it.
+
+        `citations`: answers whose sentences are items, so that grades are of what they cite. `answers`: all that it
+        ranks are generated answers, or the parts of them, called RUN/QUERY/PART.
+        """
+        from rubric_measures.records.models import cited_answer, iter_graded
+
+        first = [next(iter_graded(str(self.held)))] if self.is_read_again else self.groups[:1]
+        passages = [(group.query_id, one) for group in first for one in group.passages]
+        if any(one.paragraph and cited_answer(query_id, one) for query_id, one in passages):
+            return "citations"
+        # One passage stands for the same text of several runs.
+        placed = [(query_id, one.doc_id, one.paragraph_data) for query_id, one in passages]
+        ranked = [(query_id, doc_id, data.rankings) for query_id, doc_id, data in placed if data and data.rankings]
+        is_part = (
+            any(doc_id.startswith(f"{place.method}/{query_id}/") for place in rankings)
+            for query_id, doc_id, rankings in ranked
+        )
+        return "answers" if ranked and all(is_part) else "passages"
+
+    def record_queries(self, *, keep_ranks: bool = False, wanted: Grader | None = None) -> Iterator[RecordQuery]:
+        """The queries with the grades that count; see `measures.loading.select_queries`."""
+        from rubric_measures.measures.loading import select_queries
+        from rubric_measures.records.models import iter_graded
+
+        if self._read is None or keep_ranks or wanted is not None:
+            # A file is read, and not kept.
+            is_kept = not self.is_read_again or "groups" in vars(self)
+            groups = self.groups if is_kept else iter_graded(str(self.held))
+            found = select_queries(groups, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)
+            if keep_ranks or wanted is not None:
+                return found
+            self._read = list(found)
+        return iter(self._read)
 
 
 class AnswerGrades(LazyGrades):
@@ -660,7 +619,7 @@ def load(
             with file_path(source) as copy:
                 read = load(copy, known_bank, grader=wanted, on_failed=on_failed)
                 if isinstance(read, RecordGrades):
-                    return RecordGrades(read.records.groups, known_bank, wanted, on_failed)
+                    return RecordGrades(read.groups, known_bank, wanted, on_failed)
                 return Grades(read.queries, on_failed, read.source)
         if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
             raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
