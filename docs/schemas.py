@@ -23,17 +23,16 @@ from rubric_measures.analysis.label_sources import AgreementCell, JudgeRow
 from rubric_measures.analysis.leaderboards import CORRELATIONS, LeaderboardCorrelation, Pick
 from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, AskedDesign
-from rubric_measures.boards.board import AskedBoard, Best, Cell, Failures, LeaderboardChecks
 from rubric_measures.boards.kept import Manifest, Standing
-from rubric_measures.formats.leaderboards import OWN_FORMAT
 from rubric_measures.games.tournaments import Rating, Tournament, WinTable
+from rubric_measures.types import boards
 
 FOLDER = Path(__file__).parent / "schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Fields = dict[str, Any]
 Number = float | None
-# Records to which fields may be added, and records whose fields are left out where they say nothing.
-OPEN, SPARSE = {"leaderboard", "tournament"}, {"AskedBoard"}
+# Records to which fields may be added.
+OPEN = {"leaderboard", "tournament", "row"}
 # Fields that have another name in files.
 RENAMED = {"name": "measure", "pairs": "significant_pairs"}
 # What the code makes of its records on the way into a file.
@@ -62,25 +61,6 @@ RESULT: Fields = {
     "measure": str,
     "significant_pairs": fields(LeaderboardCorrelation)["pairs"],
     "coefficients": list[COEFFICIENT],  # type: ignore[valid-type]
-}
-CELL = record(
-    "cell",
-    {**fields(Cell, "failures"), "per_query": dict[str, Number], "failures": [Failures]},
-    Cell,
-)
-RUN = record("run", {"run_id": str, "missing_queries": list[str], "measures": dict[str, CELL]})  # type: ignore[valid-type]
-BOARD: Fields = {
-    "format": Literal[OWN_FORMAT],  # type: ignore[valid-type]
-    "measures": list[str],
-    "runs": list[RUN],  # type: ignore[valid-type]
-    "signature": str,
-    "signature_hash": str,
-    "settings": dict[str, Any],
-    "exact": [list[str]],
-    "best": [dict[str, Best]],
-    "asked": [AskedBoard],
-    "inputs": [record("inputs", {"grades": dict[str, str], "runs": dict[str, str], "qrels": [dict[str, str]]})],
-    "checks": [LeaderboardChecks],
 }
 RATING: Fields = {**fields(Rating, "low", "high", "groups"), "interval": tuple[Number, Number]}
 POSITIONS: Fields = {
@@ -113,7 +93,7 @@ LABELS: Fields = {
 }  # fmt: skip
 TABLE: Fields = {"table": str, "min_answers": int, "totals": list[int], "cells": list[AgreementCell]}
 
-FILES: dict[str, Fields] = {
+FILES: dict[str, Any] = {
     "correlate": {
         "format": Literal[CORRELATIONS],  # type: ignore[valid-type]
         "official": record("official", {"path": str, "measure": str, "ranks": bool}),
@@ -173,8 +153,8 @@ FILES: dict[str, Fields] = {
         "grades": list[record("grade", fields(GradeValue), GradeValue)],  # type: ignore[misc]
         "runs": list[record("calibrated", fields(Calibrated), Calibrated)],  # type: ignore[misc]
     },
-    "leaderboard": BOARD,
-    "tournament": {"format": BOARD["format"], "tournament": record("games", GAMES, Tournament)},
+    "leaderboard": boards.KeptBoard,
+    "tournament": {"format": Literal[boards.BOARD_FORMAT], "tournament": record("games", GAMES, Tournament)},
     "verify": {
         "rows": list[record("row", {  # type: ignore[misc]
             "report": str, "title": str, "reasons": [dict[str, str]]
@@ -190,17 +170,25 @@ FILES: dict[str, Fields] = {
 
 def schema(name: str) -> Fields:
     """The schema of a file."""
-    _, parts = schema_components([record(name, FILES[name])])
-    result = parts.pop(name)
+    of_file = FILES[name] if isinstance(FILES[name], type) else record(name, FILES[name])
+    _, parts = schema_components([of_file])
+    result = parts.pop(of_file.__name__)
     for part, of in [(name, result), *parts.items()]:
         told = dict(described(of.pop("description", "")))
+        if part == boards.KeptCell.__name__:
+            told |= described(boards.Cell.__doc__ or "")
         told |= {new: told[old] for old, new in RENAMED.items() if old in told}
         del of["title"]
         if "properties" not in of:
             continue
-        if part not in MADE | SPARSE:
+        if of_file is boards.KeptBoard:
+            # What says nothing is left out.
+            for field in of["properties"].keys() - set(of.get("required", ())):
+                kinds = [kind for kind in of["properties"][field].pop("anyOf", ()) if kind != {"type": "null"}]
+                of["properties"][field] |= kinds[0] if kinds else {}
+        elif part not in MADE:
             of["required"] = list(of["properties"])
-        of["additionalProperties"] = part in OPEN or part == "row"
+        of["additionalProperties"] = part in OPEN
         of["properties"] = {
             field: {**tidy(one), **({"description": told[field]} if field in told else {})}
             for field, one in of["properties"].items()

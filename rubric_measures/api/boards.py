@@ -20,7 +20,7 @@ from msgspec.structs import asdict, replace
 from rubric_measures.api.scoring import Board, score
 from rubric_measures.base.errors import InputError, counted, naming, tell, warn
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.json_text import parse_json, typed
 from rubric_measures.boards.board import board_content
 from rubric_measures.boards.kept import (
     BOARD,
@@ -33,7 +33,6 @@ from rubric_measures.boards.kept import (
     read_board,
     read_kept,
     read_manifest,
-    typed,
     unread,
 )
 from rubric_measures.corpora.loading import (

@@ -46,7 +46,6 @@ from rubric_measures.corpora.loading import (
     refuse_choice,
 )
 from rubric_measures.formats.grade_tables import GRADES
-from rubric_measures.formats.leaderboards import OWN_FORMAT
 from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.grades import Grades, OnFailed
 from rubric_measures.measures.measure import (
@@ -57,6 +56,7 @@ from rubric_measures.measures.measure import (
     parse_measures,
     rubric_measures_of,
 )
+from rubric_measures.types.boards import BOARD_FORMAT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -295,7 +295,7 @@ def _refuse_facets(scores: QueryScores) -> None:
     """Refuses a board of facets apart: those of one query hang together, and tests take queries for independent."""
     is_board = isinstance(scores, Leaderboard)
     settings: Any = scores.signature.settings if isinstance(scores, Leaderboard) else {}
-    if isinstance(scores, str | os.PathLike) and scores != "-" and OWN_FORMAT.encode() in peek_head(scores):
+    if isinstance(scores, str | os.PathLike) and scores != "-" and BOARD_FORMAT.encode() in peek_head(scores):
         content = parse_json(read_text(scores), path=path_name(scores))
         settings = content.get("settings") if isinstance(content, dict) else {}
         is_board = isinstance(settings, dict)

@@ -16,10 +16,9 @@ from rubric_measures.boards.board import (
     BELOW,
     MANY,
     TURNING,
-    AskedBoard,
     Leaderboard,
-    LeaderboardChecks,
     board_tables,
+    checked,
     graded_shares,
     render,
     turning_neighbours,
@@ -43,6 +42,7 @@ from rubric_measures.formats.base import OVERALL
 from rubric_measures.measures.findings import Note, of_queries, of_wrapped, say
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
 from rubric_measures.measures.measure import Measures, is_supported, parse_measures, rubric_measures_of
+from rubric_measures.types.boards import AskedBoard, LeaderboardChecks
 from rubric_measures.types.entities import Run, bank_hash
 
 if TYPE_CHECKING:
@@ -212,8 +212,8 @@ class Board(Leaderboard, frozen=True):
         """
         rows = {run: row for run, row in self.values.items() if run not in BELOW}
         about = of_queries(rows, self.unknown, self.missing) if self.unknown or self.missing else ()
-        checked = () if self.checks is None else self.checks.notes
-        notes = [*self.said, *about, *self.findings, *checked]
+        of_checks = () if self.checks is None else checked(self.checks)
+        notes = [*self.said, *about, *self.findings, *of_checks]
         inexact = self.inexact or ()
         unscored = sum(
             list(column.values()).count(None)

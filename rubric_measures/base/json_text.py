@@ -127,6 +127,19 @@ def decoded(
     raise FormatError(problem, path=path, line=line, field=field)
 
 
+def typed(kind: type[_T], value: Any, path: str) -> _T:
+    """What a file says, as a record of this type.
+
+    Raises:
+        FormatError: it says something else; names file and field.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        field, problem = _misfit(str(error), value, ())
+    raise FormatError(problem, path=path, field=field)
+
+
 def _not_finite(value: Any, field: str = "") -> Iterator[str]:
     """The fields of a value that are NaN or infinite, which Python's parser reads."""
     if isinstance(value, float) and not math.isfinite(value):

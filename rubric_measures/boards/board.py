@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
@@ -15,188 +15,49 @@ from rubric_measures.base.errors import MeasureError, counted
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.trec import IdCleaner
 from rubric_measures.measures.findings import Note
+from rubric_measures.types.boards import (
+    BOARD_FORMAT,
+    AskedBoard,
+    Best,
+    BoardInputs,
+    Cell,
+    Failures,
+    KeptBoard,
+    KeptCell,
+    KeptRun,
+    LeaderboardChecks,
+)
 from rubric_measures.types.entities import Signature
+
+_Said = TypeVar("_Said", bound=Struct)
 
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 # They are no runs, and no statistic over runs counts them.
 BELOW = ("_max_", "_median_", "_min_")
 
 
-class Failures(Struct, frozen=True):
-    """What failed grades leave open of one run's score by one measure.
-
-    Attributes:
-        share: the share of the needed grades that failed, in [0, 1]. Of a measure that is normalised by all passages of
-            a query it may be 0: then only grades of others failed.
-        unscored: the queries without a value, because all grades that they need failed.
-        credit: what failed grades earn: the score minus that with all of them as zero; None where it is not known.
-        standard_error: that of the score for failures at random; None where it is not known. It does not hold where
-            covering grades fail more often than others; the bounds do.
-        bounds: what the score lies between, whatever the failed grades were; None where it is not known.
-    """
-
-    share: float
-    unscored: int
-    credit: float | None
-    standard_error: float | None
-    bounds: tuple[float, float] | None
-
-
-class Cell(Struct, frozen=True):
-    """One run's score by one measure.
-
-    Attributes:
-        mean: the mean over the scored queries, of counts (NumRet, NumRel, NumQ) their sum, as ir_measures and trec_eval
-            have it; None where no query could be scored.
-        standard_error: sample standard deviation (n - 1) over the square root of n; None for fewer than two queries,
-            and of a sum.
-        queries: the number of queries in the mean.
-        coverage: the share of the grades the value needed (ranked passages in the cutoff × items) that exist, in
-            [0, 1]; None where none was needed.
-        failed: the number of needed grades that failed.
-        failures: what these leave open; None where none failed.
-    """
-
-    mean: float | None
-    standard_error: float | None
-    queries: int
-    coverage: float | None
-    failed: int
-    failures: Failures | None = None
-
-
-class Best(Struct, frozen=True):
-    """The best possible score by one measure: of measures of coverage that of all graded passages together, whatever
-    the cutoff (finding the best k of them is NP-hard); of others that of the best ranking.
-
-    Attributes:
-        mean: over the queries, as in `Cell`.
-        standard_error: as in `Cell`.
-        per_query: query_id -> value.
-    """
-
-    mean: float
-    standard_error: float | None
-    per_query: Mapping[str, float]
-
-
-class BoardInputs(Struct, frozen=True):
-    """The digests of what a leaderboard was scored from.
-
-    Attributes:
-        grades: query_id -> digest of its items and grades.
-        runs: run_id -> digest of its rankings of these queries, as deep as the measures look.
-        qrels: query_id -> digest of its judgments, where official measures stand beside ours.
-    """
-
-    grades: Mapping[str, str] = {}
-    runs: Mapping[str, str] = {}
-    qrels: Mapping[str, str] = {}
-
-
-class RunCheck(Struct, frozen=True):
-    """One run.
-
-    Attributes:
-        run_id: the run.
-        queries: queries of the leaderboard that the run ranks.
-        missing: queries that it does not rank.
-        judged: Judged@k: the share of the passages within the cutoff that have a grade; None without passages.
-        tied: the share of the passages within the cutoff whose score another passage of the ranking has, too; None
-            without passages.
-        order_by_ties: queries whose first passages stand in another order with ties in file order.
-        order_by_precision: queries whose first passages stand in another order where scores compare in the other
-            precision (single or double).
-    """
-
-    run_id: str
-    queries: int
-    missing: tuple[str, ...]
-    judged: float | None
-    tied: float | None
-    order_by_ties: int
-    order_by_precision: int
-
-
-class TopRun(Struct, frozen=True):
-    """Which run is best under each tie rule.
-
-    Attributes:
-        measure: the measure.
-        by_doc_id: best runs (several when their means are equal) with ties by document id, descending: ours.
-        by_file_order: best runs with ties in file order.
-        changed: whether the two differ: then a tie rule decides the winner.
-    """
-
-    measure: str
-    by_doc_id: tuple[str, ...]
-    by_file_order: tuple[str, ...]
-    changed: bool
-
-
-class LeaderboardChecks(Struct, frozen=True):
-    """The checks of a leaderboard.
-
-    Attributes:
-        cutoff: k, the largest cutoff of the measures; None when one reads the whole ranking.
-        runs: one check a run, in order of run_id.
-        top: the best runs by each measure.
-    """
-
-    cutoff: int | None
-    runs: tuple[RunCheck, ...]
-    top: tuple[TopRun, ...]
-
-    @property
-    def names(self) -> list[str]:
-        """What the columns of `cells` are called."""
-        at = "" if self.cutoff is None else f"@{self.cutoff}"
-        return ["missing", f"judged{at}", f"tied{at}", f"order by ties{at}", f"order by precision{at}"]
-
-    @property
-    def cells(self) -> dict[str, list[tables.Cell]]:
-        """Run -> a number for each of the `names`."""
-        return {
-            one.run_id: [len(one.missing), one.judged, one.tied, one.order_by_ties, one.order_by_precision]
-            for one in self.runs
-        }
-
-    @property
-    def notes(self) -> Iterator[Note]:
-        """What ties do to the order."""
-        for top in self.top:
-            if top.changed:
-                by = f"{_listed(top.by_doc_id)} by document id, {_listed(top.by_file_order)} in file order"
-                yield Note(f"{top.measure}: ties decide the winner: {by}")
-        for what, of in (
-            ("ties decide", "order_by_ties"),
-            ("single or double precision decides", "order_by_precision"),
-        ):
-            if found := [one.run_id for one in self.runs if getattr(one, of)]:
-                text = f"{counted(len(found), 'run')} with an order inside the cutoff that {what}: {_listed(found)}"
-                yield Note(text, tuple(found))
-        tied = [one for one in self.runs if one.tied]
-        if tied:
-            worst = max(tied, key=lambda one: one.tied or 0.0)
-            text = f"{len(tied)} of {counted(len(self.runs), 'run')} have tied scores inside the cutoff; most has "
-            yield Note(f"{text}{worst.run_id} ({100 * (worst.tied or 0.0):.1f} %)", (worst.run_id,), False)
+def checked(checks: LeaderboardChecks) -> Iterator[Note]:
+    """What ties do to the order."""
+    for top in checks.top:
+        if top.changed:
+            by = f"{_listed(top.by_doc_id)} by document id, {_listed(top.by_file_order)} in file order"
+            yield Note(f"{top.measure}: ties decide the winner: {by}")
+    for what, of in (
+        ("ties decide", "order_by_ties"),
+        ("single or double precision decides", "order_by_precision"),
+    ):
+        if found := [one.run_id for one in checks.runs if getattr(one, of)]:
+            text = f"{counted(len(found), 'run')} with an order inside the cutoff that {what}: {_listed(found)}"
+            yield Note(text, tuple(found))
+    tied = [one for one in checks.runs if one.tied]
+    if tied:
+        worst = max(tied, key=lambda one: one.tied or 0.0)
+        text = f"{len(tied)} of {counted(len(checks.runs), 'run')} have tied scores inside the cutoff; most has "
+        yield Note(f"{text}{worst.run_id} ({100 * (worst.tied or 0.0):.1f} %)", (worst.run_id,), False)
 
 
 def _listed(runs: Sequence[str]) -> str:
     return " and ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
-
-
-class AskedBoard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What was asked for: the arguments of `score`."""
-
-    overall: bool = True
-    facets: bool = False
-    per_facet: bool = False
-    length: bool = False
-    present: bool = False
-    summary: bool = False
-    compat: Literal["workbench", "nuggetizer", "ragdoll"] | None = None
-    checks: bool = False
 
 
 class Leaderboard(Struct, frozen=True):
@@ -227,7 +88,7 @@ class Leaderboard(Struct, frozen=True):
     signature: Signature
     missing: Mapping[str, Sequence[str]] = {}
     unknown: Mapping[str, Sequence[str]] = {}
-    inputs: BoardInputs = BoardInputs()
+    inputs: BoardInputs = BoardInputs({}, {})
     best: Mapping[str, Best] = {}
     findings: Sequence[Note] = ()
     said: Sequence[Note] = ()
@@ -385,36 +246,37 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         if isinstance(value, Mapping):
             return {name: rounded(one) for name, one in value.items()}
         if isinstance(value, tuple):
-            return list(map(rounded, value))
+            return tuple(map(rounded, value))
         return value if value is None or places < 0 else round(value, places)
 
-    def content(one: Cell | Failures | Best) -> dict[str, Any]:
-        return {name: rounded(value) if name in ROUNDED else value for name, value in asdict(one).items()}
+    def content(kind: type[_Said], one: Struct, **more: Any) -> _Said:
+        said = {name: rounded(value) if name in ROUNDED else value for name, value in asdict(one).items()}
+        return kind(**said | more)
 
-    runs = []
-    for run_id in board.ranking():
-        measures = {}
-        for name in board.measures:
-            cell = content(board.cells[run_id][name])
-            failures = cell.pop("failures")
-            more = {} if failures is None else {"failures": content(failures)}
-            measures[name] = {**cell, **more, "per_query": rounded(board.values[run_id][name])}
-        runs.append({"run_id": run_id, "missing_queries": list(board.missing.get(run_id, ())), "measures": measures})
-    # A tournament has the digest of its games among the settings.
-    inputs = asdict(board.inputs) if board.inputs.runs else {}
-    return {
-        "format": "rubric_measures leaderboard 1",
-        "measures": list(board.measures),
-        "runs": runs,
-        **({} if board.inexact is None else {"exact": board.exact}),
-        **({"best": {name: content(one) for name, one in board.best.items()}} if board.best else {}),
-        "signature": str(board.signature),
-        "signature_hash": board.signature.short,
-        "settings": dict(board.signature.settings),
-        **({"asked": to_builtins(board.asked)} if board.asked != AskedBoard() else {}),
-        **({} if board.checks is None else {"checks": tables.plain(board.checks)}),
-        **({"inputs": {of: dict(one) for of, one in inputs.items() if one or of != "qrels"}} if inputs else {}),
-    }
+    def cell(run_id: str, name: str) -> KeptCell:
+        one = board.cells[run_id][name]
+        failures = one.failures and content(Failures, one.failures)
+        return content(KeptCell, one, failures=failures, per_query=rounded(board.values[run_id][name]))
+
+    kept = KeptBoard(
+        format=BOARD_FORMAT,
+        measures=board.measures,
+        runs=[
+            KeptRun(run_id, board.missing.get(run_id, ()), {name: cell(run_id, name) for name in board.measures})
+            for run_id in board.ranking()
+        ],
+        exact=None if board.inexact is None else board.exact,
+        best={name: content(Best, one) for name, one in board.best.items()},
+        signature=str(board.signature),
+        signature_hash=board.signature.short,
+        settings=board.signature.settings,
+        asked=None if board.asked == AskedBoard() else board.asked,
+        checks=board.checks,
+        # A tournament has the digest of its games among the settings.
+        inputs=board.inputs if board.inputs.runs else None,
+    )
+    said: dict[str, Any] = to_builtins(kept)
+    return said
 
 
 def _failures_tables(board: Leaderboard, places: int) -> list[Table]:

@@ -13,9 +13,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-import msgspec
 from ir_measures.measures.base import Measure
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -23,24 +22,13 @@ from msgspec.structs import asdict
 from rubric_measures.base import tables
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted
 from rubric_measures.base.files import open_binary, path_name, read_text
-from rubric_measures.base.json_text import parse_json, refuse_twice
+from rubric_measures.base.json_text import parse_json, refuse_twice, typed
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
-from rubric_measures.boards.board import (
-    BELOW,
-    ROUNDED,
-    AskedBoard,
-    Best,
-    BoardInputs,
-    Cell,
-    Leaderboard,
-    LeaderboardChecks,
-)
-from rubric_measures.formats.leaderboards import OWN_FORMAT
+from rubric_measures.boards.board import BELOW, ROUNDED, Leaderboard
 from rubric_measures.measures.grades import check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures
+from rubric_measures.types.boards import BOARD_FORMAT, AskedBoard, BoardInputs, Cell, KeptBoard
 from rubric_measures.types.entities import Signature, canonical_json
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -220,52 +208,21 @@ def read_kept(path: str | os.PathLike[str], forms: tuple[str, ...], problem: str
     return name, content
 
 
-def typed(kind: type[_T], content: object, name: str) -> _T:
-    """What a file says, as a record of this type."""
-    try:
-        return msgspec.convert(content, kind)
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at ")
-        raise FormatError(problem.replace("`", ""), path=name, field=place.strip("`$.")) from None
-
-
-class _Scores(Cell, frozen=True, kw_only=True):
-    per_query: dict[str, float | None]
-
-
-class _KeptRun(Struct, frozen=True):
-    run_id: str
-    missing_queries: list[str]
-    measures: dict[str, _Scores]
-
-
-class _Kept(Struct, frozen=True):
-    """A leaderboard as JSON; see `board_content`."""
-
-    measures: list[str]
-    runs: list[_KeptRun]
-    settings: dict[str, Any]
-    exact: list[str] | None = None
-    best: dict[str, Best] = {}
-    checks: LeaderboardChecks | None = None
-    asked: AskedBoard = AskedBoard()
-    inputs: BoardInputs = BoardInputs()
-
-
 def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any]]:
     """Reads a board that was written as JSON, and all that the file says.
 
     Raises:
         FormatError: it is no such file, or contradicts itself.
     """
-    name, content = read_kept(path, (OWN_FORMAT,), "is no leaderboard as JSON; write one with `Board.save`")
-    kept = typed(_Kept, content, name)
+    name, content = read_kept(path, (BOARD_FORMAT,), "is no leaderboard as JSON; write one with `Board.save`")
+    kept = typed(KeptBoard, content, name)
     runs = {run.run_id: run.measures for run in kept.runs}
+    measures = typed(list[str], kept.settings.get("measures", kept.measures), name)
     try:
         # Numbers beyond 1e308 become infinite, and nothing can say those.
         canonical_json(content)
-        if "inputs" in content:
-            parse_measures(msgspec.convert(kept.settings.get("measures", kept.measures), list[str]))
+        if kept.inputs is not None:
+            parse_measures(measures)
         if (on_failed := kept.settings.get("on_failed")) is not None:
             check_on_failed(on_failed)
     except (InputError, ValueError) as error:
@@ -277,12 +234,12 @@ def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any
         {run: {one: found.per_query for one, found in row.items()} for run, row in runs.items()},
         {run: {one: Cell(*(getattr(found, name) for name in Cell.__struct_fields__)) for one, found in row.items()}
          for run, row in runs.items()},
-        Signature(kept.settings),
+        Signature(dict(kept.settings)),
         {run.run_id: run.missing_queries for run in kept.runs if run.missing_queries},
-        inputs=kept.inputs,
+        inputs=kept.inputs or BoardInputs({}, {}),
         best=kept.best,
         checks=kept.checks,
-        asked=kept.asked,
+        asked=kept.asked or AskedBoard(),
         inexact=None if kept.exact is None else [one for one in kept.measures if one not in kept.exact],
     )  # fmt: skip
     return board, content

@@ -49,7 +49,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError, tell, warn
 from rubric_measures.base.files import paused_collector
-from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
+from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.scoring import best_of, cell_of, collect_cells, digest_of, inputs_settings
 from rubric_measures.formats.banks import answer_documents, needs_all_answers
 from rubric_measures.formats.judged import ASSIGNMENTS, FAILED, GRADED, NUGGETIZER, RAGDOLL
@@ -60,6 +60,7 @@ from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.measures.measure import measure_names
 from rubric_measures.measures.scoring import Plan, ranking_digest
+from rubric_measures.types.boards import BoardInputs, Cell
 from rubric_measures.types.entities import Signature, TestBank, content_hash, describe, made_by
 
 _LOG = logging.getLogger("rubric_measures")
@@ -300,7 +301,7 @@ def _board_of_lines(
         run: digest_of({query_id: digested(of) for query_id, of in of_run.items()})
         for run, of_run in sorted(lines.items())
     }
-    inputs = BoardInputs(runs=runs)
+    inputs = BoardInputs({}, runs)
     signature = Signature({"measures": list(scorers), "compat": program, **inputs_settings(inputs)})
     return Leaderboard(list(scorers), values, cells, signature, inputs=inputs)
 

@@ -22,18 +22,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
-from rubric_measures.boards.board import (
-    BELOW,
-    Best,
-    BoardInputs,
-    Cell,
-    Failures,
-    Leaderboard,
-    LeaderboardChecks,
-    RunCheck,
-    TopRun,
-    worst_failed,
-)
+from rubric_measures.boards.board import BELOW, Leaderboard, worst_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids, written_id
 from rubric_measures.measures.core import Array, Scores
@@ -41,6 +30,7 @@ from rubric_measures.measures.findings import DROPPED, LOST, SAMPLED, Looked, No
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, refuse_share, texts_digest
 from rubric_measures.measures.measure import is_supported, measure_names
 from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows
+from rubric_measures.types.boards import Best, BoardInputs, Cell, Failures, LeaderboardChecks, RunCheck, TopRun
 from rubric_measures.types.entities import Gap, RankNotes, Run, Signature, in_single, made_by, ranked
 
 if TYPE_CHECKING:

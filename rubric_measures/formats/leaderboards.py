@@ -29,17 +29,18 @@ from rubric_measures.base.files import (
     peek_head,
     read_text,
 )
+from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active, inert
 from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, is_number, say_left_out
 from rubric_measures.formats.specs import QUERY_IDS, RUN_IDS, number
 from rubric_measures.formats.tables import PARQUET, Rows, cells_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
+from rubric_measures.types.boards import BOARD_FORMAT, KeptBoard
 from rubric_measures.types.scales import LARGEST_SCORE
 
 _LOG = logging.getLogger("rubric_measures")
 # What a line that holds the aggregate over the queries has in the place of a query.
 ALL = "all"
-OWN_FORMAT = "rubric_measures leaderboard 1"
 
 # The columns of the long forms; the value comes last, but in `ranking`.
 COLUMNS: Mapping[Form, tuple[str, ...]] = {
@@ -387,7 +388,7 @@ def _numbers(found: Rows, is_json: bool, unscored: list[tuple[str, str]]) -> Ite
         if found.is_text:
             row = {renamed.get(title, title): active(cell.strip()) for title, cell in cells.items()}
         run, topic, kinds = _id_columns(tuple(row))
-        if is_json and row.get("format") == OWN_FORMAT:
+        if is_json and row.get("format") == BOARD_FORMAT:
             yield from _from_own_json(cells, name, unscored)
         elif {"measure", "value"} <= kinds.keys():
             said = {"run": alone, "topic": ALL, **{kind: row[title] for kind, title in kinds.items()}}
@@ -407,23 +408,18 @@ def _numbers(found: Rows, is_json: bool, unscored: list[tuple[str, str]]) -> Ite
     warn("%s: %d empty cells were left out", name, empty)
 
 
-def _from_own_json(content: Mapping[str, Any], name: str, unscored: list[tuple[str, str]]) -> Iterator[_Raw]:
+def _from_own_json(content: Any, name: str, unscored: list[tuple[str, str]]) -> Iterator[_Raw]:
     """The JSON that this package's leaderboards are printed as; adds each (run, measure) without a score to a list."""
-    try:
-        best = {"run_id": OVERALL, "measures": content.get("best", {})}
-        for run in (*content["runs"], best):
-            for measure, cell in run["measures"].items():
-                if cell["mean"] is None:
-                    unscored.append((run["run_id"], measure))
-                    continue
-                for query_id, value in cell.get("per_query", {}).items():
-                    if value is not None:
-                        yield 0, measure, Score(run["run_id"], measure, query_id, value)
-                beside = cell.get("standard_error"), cell.get("coverage")
-                yield 0, measure, Score(run["run_id"], measure, ALL, cell["mean"], *beside)
-    except (KeyError, TypeError, AttributeError) as error:
-        problem = f"is not a {OWN_FORMAT!r} file as this package writes it ({type(error).__name__}: {error})"
-        raise FormatError(problem, path=name) from None
+    kept = typed(KeptBoard, content, name)
+    cells: Iterator[tuple[str, str, Any]] = ((run.run_id, *cell) for run in kept.runs for cell in run.measures.items())
+    for run_id, measure, cell in (*cells, *((OVERALL, *best) for best in kept.best.items())):
+        if cell.mean is None:
+            unscored.append((run_id, measure))
+            continue
+        for query_id, value in cell.per_query.items():
+            if value is not None:
+                yield 0, measure, Score(run_id, measure, query_id, value)
+        yield 0, measure, Score(run_id, measure, ALL, cell.mean, cell.standard_error, getattr(cell, "coverage", None))
     for measure, rows in Counter(measure for _, measure in unscored).items():
         text = "%s: %s without a score by %s left out: nobody knows their place"
         warn(text, name, counted(rows, "row"), measure)
@@ -529,11 +525,11 @@ def _is_leaderboard(head: Head) -> bool:
     """Whether it is our own JSON, a row of JSON lines, a header of measures, or a row that ends in its value."""
     line, row = head.line, head.object
     if head.goes_on:
-        return OWN_FORMAT in line + head.rest
+        return BOARD_FORMAT in line + head.rest
     if head.is_json:
         numbers = [type(value) in (int, float) for key, value in row.items() if key not in {"run_id", *_TOPIC_HEADERS}]
         is_wide = isinstance(row.get("run_id"), str) and bool(numbers) and all(numbers)
-        return row.get("format") == OWN_FORMAT or {"run_id", "measure"} <= row.keys() or is_wide
+        return row.get("format") == BOARD_FORMAT or {"run_id", "measure"} <= row.keys() or is_wide
     # The last line may be cut.
     further = head.rest.split("\n")[:-1]
     columns = line.split()

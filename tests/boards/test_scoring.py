@@ -15,11 +15,12 @@ import rubric_measures
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.api import evaluate
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.boards.board import Best, Cell, Failures, Leaderboard, render
+from rubric_measures.boards.board import Leaderboard, render
 from rubric_measures.boards.scoring import collect_cells, score_records, score_run_files, score_runs
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import load_records, read_records
+from rubric_measures.types.boards import Best, Cell, Failures
 from rubric_measures.types.entities import Signature
 from tests.example_records import grade_set, passage, write_all, write_lines
 

@@ -9,7 +9,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import FORMS
-from rubric_measures.boards.board import Best, Leaderboard
+from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.programs import with_summary
 from rubric_measures.boards.scoring import collect_cells
 from rubric_measures.cli import main
@@ -18,6 +18,7 @@ from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import lengths_of_records
 from rubric_measures.records.models import load_graded, write_graded
+from rubric_measures.types.boards import Best
 from rubric_measures.types.entities import Signature
 from tests.example_records import write_all
 

@@ -19,7 +19,7 @@ from rubric_measures.models.running import load_prices
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Message
-from tests.example_records import grade_set, passage, write_lines
+from tests.example_records import board_file, grade_set, passage, write_lines
 from tests.support_data import line
 
 
@@ -113,11 +113,8 @@ def test_prices_that_are_no_sums_of_money(price: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ['"abc"', "1e400", "-1", "true", "[1]"])
 def test_side_fields_of_our_leaderboards_are_numbers(field: str, value: str, tmp_path: Path) -> None:
     path = tmp_path / "board.json"
-    path.write_text(
-        '{"format": "rubric_measures leaderboard 1", "signature": "s", "runs": [{"run_id": "r", "missing_queries": [], '
-        f'"measures": {{"m": {{"mean": 0.5, "{field}": {value}}}}}}}]}}'
-    )
-    with pytest.raises(FormatError, match=f"m.{field}: ") as found:
+    path.write_text(board_file({"r": {field: "?"}}).replace('"?"', value))
+    with pytest.raises(FormatError, match=f"V.{field}: ") as found:
         read_leaderboard(path)
     assert str(found.value).startswith(f"{path}: ")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from tests.example_records import BANK, RECORDS, RUNS, write_lines
+from tests.example_records import BANK, RECORDS, RUNS, board_file, write_lines
 
 PROMPT = """target = "question"
 task = "grade"
@@ -56,7 +56,7 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("qrels graded.jsonl.gz --per item --bank one.jsonl -o q", "graded.jsonl.gz:2: unknown query 'q2'"),
         ("leaderboard labels.jsonl alpha.run -m RubricCover(rel=4)@5", "nDCG@10 (--measures)"),
         ("check board.json labels.jsonl alpha.run", "labels.jsonl: "),
-        ("check none.json graded.jsonl.gz alpha.run", "none.json: measures[0]: Expected str, got null"),
+        ("check none.json graded.jsonl.gz alpha.run", "none.json: measures[0]: expected a text; found None"),
         ("convert qrels.txt --add-run alpha.run -o out", "qrels.txt: runs and judgments can be added to records only"),
         ("leaderboard argue.jsonl --bank weights.jsonl", "weights.jsonl"),
         ("leaderboard argue.jsonl --bank other.jsonl", "argue.jsonl: unknown query 'q1'"),
@@ -100,15 +100,9 @@ def test_what_is_wrong_between_files_names_one_of_them(
     }
     passage = {"paragraph_id": "d1", "text": "t", "paragraph_data": {}, "exam_grades": [], "grades": [grade]}
     (folder / "labels.jsonl").write_text(json.dumps(["q1", [passage]]) + "\n")
-    board = {
-        "format": "rubric_measures leaderboard 1",
-        "settings": {},
-        "inputs": {"grades": {}, "runs": {}},
-        "signature_hash": "",
-        "runs": [],
-    }
+    inputs = {"grades": {}, "runs": {}}
     for name, measure in (("board", "RubricCover(rel=4)@5"), ("none", None)):
-        (folder / f"{name}.json").write_text(json.dumps({**board, "measures": [measure]}))
+        (folder / f"{name}.json").write_text(board_file({}, inputs=inputs, measures=[measure]))
     assert named in last_line(capsys, command)
 
 
@@ -168,8 +162,8 @@ def test_damaged_boards_and_topics_name_themselves(folder: Path, capsys: pytest.
     """Found by the fuzzer: a measure or setting that no board has, a topic without text."""
     inputs = {"grades": {}, "runs": {}}
     for name, measures, settings in (("m", ["suport"], {}), ("f", ["RubricCover(rel=4)@5"], {"on_failed": ""})):
-        board = {"format": "rubric_measures leaderboard 1", "settings": settings, "inputs": inputs}
-        (folder / f"{name}.json").write_text(json.dumps({**board, "measures": measures}))
+        board = board_file({}, settings=settings, inputs=inputs, measures=measures)
+        (folder / f"{name}.json").write_text(board)
         assert f"{name}.json: " in last_line(capsys, f"check {name}.json graded.jsonl.gz alpha.run")
     (folder / "empty.tsv").write_text("q1\t\n")
     (folder / "reports.jsonl").write_text('{"metadata": {"run_id": "a", "topic_id": "q1"}, "responses": []}\n')

@@ -18,6 +18,7 @@ from rubric_measures.formats.leaderboards import (
     read_leaderboard,
     write_leaderboard,
 )
+from tests.example_records import board_file
 
 ROWS = (
     Score("r1", "V", "t1", 0.5),
@@ -166,12 +167,8 @@ def test_runs_with_their_scores_need_no_header(tmp_path: Path, blank: str, capsy
     ranks = read_leaderboard(_write(tmp_path, f"a{blank}1\nb{blank}2\n"))
     assert ranks.rows == (Score("a", "rank", "all", 1.0), Score("b", "rank", "all", 2.0))
     # As an organiser sends it, beside our board.
-    cell = {"mean": 0.5, "per_query": {}}
-    runs = [
-        {"run_id": run, "measures": {"V": {**cell, "mean": mean}}}
-        for run, mean in zip(("bm25", "dense", "both"), (0.1, 0.3, 0.2), strict=True)
-    ]
-    board = _write(tmp_path, json.dumps({"format": "rubric_measures leaderboard 1", "runs": runs}), "board.json")
+    means = {"bm25": {"mean": 0.1}, "dense": {"mean": 0.3}, "both": {"mean": 0.2}}
+    board = _write(tmp_path, board_file(means), "board.json")
     assert main(["correlate", str(path), str(board), "--rounds", "0"]) == 0
     assert "kendall" in capsys.readouterr().out
 
@@ -192,10 +189,7 @@ def test_long_tables_may_be_csv_and_lists(tmp_path: Path, text: str) -> None:
 
 
 def test_own_json_is_read(tmp_path: Path) -> None:
-    cell = {"mean": 0.5, "standard_error": 0.1, "coverage": 0.9, "queries": 1, "failed": 2, "per_query": {"t1": 0.5}}
-    runs = [{"run_id": "r1", "missing_queries": ["t9"], "measures": {"V": cell}}]
-    content = {"format": "rubric_measures leaderboard 1", "runs": runs, "signature": "measure:V"}
-    table = read_leaderboard(_write(tmp_path, json.dumps(content), "a.json"))
+    table = read_leaderboard(_write(tmp_path, board_file({"r1": {"per_query": {"t1": 0.5}}}), "a.json"))
     assert table.rows == (Score("r1", "V", "t1", 0.5), Score("r1", "V", "all", 0.5, 0.1, 0.9))
     assert table.per_query("V") == {"r1": {"t1": 0.5}}
     assert (table.measures, table.run_ids) == (("V",), ("r1",))

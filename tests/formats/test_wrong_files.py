@@ -230,7 +230,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("leaderboard", '{"a": true}', ": a: 'True' is no number from -1e+100 to 1e+100"),
     ("leaderboard", "[1]", ": is a JSON list"),
     ("leaderboard", '{"run_id":"a","x":1}\n{}\n', ":2: is an empty object"),
-    ("leaderboard", '{"format": "rubric_measures leaderboard 1"}', ": is not a 'rubric_measures leaderboard 1' file"),
+    ("leaderboard", '{"format": "rubric_measures leaderboard 1"}', ": measures: required field is missing"),
     ("table", "", ": is empty"),
     ("table", "question,answer\n", ": holds no rows"),
     ("table", "[]", ": holds no rows"),
