@@ -25,7 +25,7 @@ from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, AskedDesign
 from rubric_measures.boards.kept import Manifest, Standing
 from rubric_measures.games.tournaments import Rating, Tournament, WinTable
-from rubric_measures.types import boards
+from rubric_measures.types import entities
 
 FOLDER = Path(__file__).parent / "schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -153,8 +153,8 @@ FILES: dict[str, Any] = {
         "grades": list[record("grade", fields(GradeValue), GradeValue)],  # type: ignore[misc]
         "runs": list[record("calibrated", fields(Calibrated), Calibrated)],  # type: ignore[misc]
     },
-    "leaderboard": boards.KeptBoard,
-    "tournament": {"format": Literal[boards.BOARD_FORMAT], "tournament": record("games", GAMES, Tournament)},
+    "leaderboard": entities.KeptBoard,
+    "tournament": {"format": Literal[entities.BOARD_FORMAT], "tournament": record("games", GAMES, Tournament)},
     "verify": {
         "rows": list[record("row", {  # type: ignore[misc]
             "report": str, "title": str, "reasons": [dict[str, str]]
@@ -175,13 +175,13 @@ def schema(name: str) -> Fields:
     result = parts.pop(of_file.__name__)
     for part, of in [(name, result), *parts.items()]:
         told = dict(described(of.pop("description", "")))
-        if part == boards.KeptCell.__name__:
-            told |= described(boards.Cell.__doc__ or "")
+        if part == entities.KeptCell.__name__:
+            told |= described(entities.Cell.__doc__ or "")
         told |= {new: told[old] for old, new in RENAMED.items() if old in told}
         del of["title"]
         if "properties" not in of:
             continue
-        if of_file is boards.KeptBoard:
+        if of_file is entities.KeptBoard:
             # What says nothing is left out.
             for field in of["properties"].keys() - set(of.get("required", ())):
                 kinds = [kind for kind in of["properties"][field].pop("anyOf", ()) if kind != {"type": "null"}]

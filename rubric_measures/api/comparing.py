@@ -56,7 +56,7 @@ from rubric_measures.measures.measure import (
     parse_measures,
     rubric_measures_of,
 )
-from rubric_measures.types.boards import BOARD_FORMAT
+from rubric_measures.types.entities import BOARD_FORMAT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -42,8 +42,7 @@ from rubric_measures.formats.base import OVERALL
 from rubric_measures.measures.findings import Note, of_queries, of_wrapped, say
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
 from rubric_measures.measures.measure import Measures, is_supported, parse_measures, rubric_measures_of
-from rubric_measures.types.boards import AskedBoard, LeaderboardChecks
-from rubric_measures.types.entities import Run, bank_hash
+from rubric_measures.types.entities import AskedBoard, LeaderboardChecks, Run, bank_hash
 
 if TYPE_CHECKING:
     import pandas

@@ -15,7 +15,7 @@ from rubric_measures.base.errors import MeasureError, counted
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.trec import IdCleaner
 from rubric_measures.measures.findings import Note
-from rubric_measures.types.boards import (
+from rubric_measures.types.entities import (
     BOARD_FORMAT,
     AskedBoard,
     Best,
@@ -26,8 +26,8 @@ from rubric_measures.types.boards import (
     KeptCell,
     KeptRun,
     LeaderboardChecks,
+    Signature,
 )
-from rubric_measures.types.entities import Signature
 
 _Said = TypeVar("_Said", bound=Struct)
 

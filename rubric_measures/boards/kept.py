@@ -27,8 +27,15 @@ from rubric_measures.base.tables import Report, Reported, Table, columns, in_lin
 from rubric_measures.boards.board import BELOW, ROUNDED, Leaderboard
 from rubric_measures.measures.grades import check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures
-from rubric_measures.types.boards import BOARD_FORMAT, AskedBoard, BoardInputs, Cell, KeptBoard
-from rubric_measures.types.entities import Signature, canonical_json
+from rubric_measures.types.entities import (
+    BOARD_FORMAT,
+    AskedBoard,
+    BoardInputs,
+    Cell,
+    KeptBoard,
+    Signature,
+    canonical_json,
+)
 
 
 @dataclass(frozen=True)

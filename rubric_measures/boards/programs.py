@@ -60,8 +60,7 @@ from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.measures.measure import measure_names
 from rubric_measures.measures.scoring import Plan, ranking_digest
-from rubric_measures.types.boards import BoardInputs, Cell
-from rubric_measures.types.entities import Signature, TestBank, content_hash, describe, made_by
+from rubric_measures.types.entities import BoardInputs, Cell, Signature, TestBank, content_hash, describe, made_by
 
 _LOG = logging.getLogger("rubric_measures")
 Line = TypeVar("Line")

@@ -30,8 +30,22 @@ from rubric_measures.measures.findings import DROPPED, LOST, SAMPLED, Looked, No
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, refuse_share, texts_digest
 from rubric_measures.measures.measure import is_supported, measure_names
 from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows
-from rubric_measures.types.boards import Best, BoardInputs, Cell, Failures, LeaderboardChecks, RunCheck, TopRun
-from rubric_measures.types.entities import Gap, RankNotes, Run, Signature, in_single, made_by, ranked
+from rubric_measures.types.entities import (
+    Best,
+    BoardInputs,
+    Cell,
+    Failures,
+    Gap,
+    LeaderboardChecks,
+    RankNotes,
+    Run,
+    RunCheck,
+    Signature,
+    TopRun,
+    in_single,
+    made_by,
+    ranked,
+)
 
 if TYPE_CHECKING:
     from rubric_measures.measures.loading import RecordQuery

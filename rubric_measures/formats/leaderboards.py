@@ -35,7 +35,7 @@ from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, is_
 from rubric_measures.formats.specs import QUERY_IDS, RUN_IDS, number
 from rubric_measures.formats.tables import PARQUET, Rows, cells_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
-from rubric_measures.types.boards import BOARD_FORMAT, KeptBoard
+from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
 from rubric_measures.types.scales import LARGEST_SCORE
 
 _LOG = logging.getLogger("rubric_measures")

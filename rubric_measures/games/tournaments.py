@@ -39,7 +39,7 @@ from rubric_measures.base.plugins import require
 from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, columns, letters, number, plain
 from rubric_measures.boards.board import Leaderboard, board_content, board_report
 from rubric_measures.boards.scoring import collect_cells
-from rubric_measures.types.boards import Cell as BoardCell
+from rubric_measures.types.entities import Cell as BoardCell
 from rubric_measures.types.entities import Preference, Signature, content_hash
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from rubric_measures.boards.scoring import collect_cells, score_records, score_r
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import load_records, read_records
-from rubric_measures.types.boards import Best, Cell, Failures
-from rubric_measures.types.entities import Signature
+from rubric_measures.types.entities import Best, Cell, Failures, Signature
 from tests.example_records import grade_set, passage, write_all, write_lines
 
 COVER = RubricCover(rel=4) @ 20

@@ -18,8 +18,7 @@ from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import lengths_of_records
 from rubric_measures.records.models import load_graded, write_graded
-from rubric_measures.types.boards import Best
-from rubric_measures.types.entities import Signature
+from rubric_measures.types.entities import Best, Signature
 from tests.example_records import write_all
 
 VALUES = {
