@@ -11,8 +11,8 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import shown
 from rubric_measures.base.plugins import PlugIn, Registry, usable
-from rubric_measures.formats.base import FORMS, KINDS, Format, Head, PathName, head_of
-from rubric_measures.formats.specs import KNOWN_NAMES, RecordLines, Spec, meant
+from rubric_measures.formats.base import KINDS, Format, Head, PathName, head_of
+from rubric_measures.formats.specs import KNOWN_NAMES, RecordLines, Spec, meant, places
 from rubric_measures.formats.tables import cells_of
 
 __all__ = ["FORMATS", "Format", "Head", "RecordLines", "Spec", "added_format", "detect_format", "head_of"]
@@ -32,54 +32,9 @@ def _checked(plug_in: PlugIn, found: Any) -> Format:
     return found
 
 
-_RAGELO = ("experiment", "results", "queries", "documents", "answers", "games")
-# Format -> where it stands. A new format is a file, and a line here or an entry point of another package (and a bridge
-# in `corpora.conversion` where it holds something new). The first one that recognises a file has it.
-FORMATS: Registry[Format] = Registry(
-    "rubric_measures.formats",
-    "format",
-    {
-        "records": "rubric_measures.formats.judged:RECORDS",
-        "run": "rubric_measures.formats.trec:RUN",
-        **{f"ragelo:{name}": f"rubric_measures.formats.plain:RAGELO_{name.upper()}" for name in _RAGELO},
-        "dragun:question-assessments": "rubric_measures.formats.judged:QUESTION_ASSESSMENTS.format",
-        "questions": "rubric_measures.formats.plain:QUESTION_RUNS.format",
-        "item-qrels": "rubric_measures.formats.trec:ITEM_QRELS",
-        "qrels": "rubric_measures.formats.trec:QRELS",
-        "judgments": "rubric_measures.formats.trec:JUDGMENTS",
-        "assignments": "rubric_measures.formats.judged:ASSIGNMENTS",
-        "dragun:assessments": "rubric_measures.formats.judged:ASSESSMENTS.format",
-        "ragdoll:graded": "rubric_measures.formats.judged:GRADED",
-        "ragdoll:rubric": "rubric_measures.formats.banks:RAGDOLL",
-        "nuggets": "rubric_measures.formats.banks:NUGGETS",
-        "ragdoll:battles": "rubric_measures.formats.plain:BATTLES",
-        "games": "rubric_measures.formats.plain:GAMES",
-        "csv": "rubric_measures.formats.grade_tables:GRADES",
-        "parquet": "rubric_measures.formats.grade_tables:PARQUET",
-        "leaderboard": "rubric_measures.formats.leaderboards:LEADERBOARD",
-        **{f"leaderboard:{form}": f"rubric_measures.formats.leaderboards:OF_FORM.{form}" for form in FORMS},
-        "ragdoll:support": "rubric_measures.formats.support:JUDGMENTS",
-        "support-labels": "rubric_measures.formats.support:SUPPORT_LABELS",
-        "argue": "rubric_measures.formats.support:ARGUE",
-        "answers": "rubric_measures.formats.answers:ANSWERS",
-        "bank": "rubric_measures.formats.banks:BANK",
-        "bank:csv": "rubric_measures.formats.banks:BANK_CSV",
-        "nugget-bank": "rubric_measures.formats.banks:NUGGET_BANK",
-        "nugget-lists": "rubric_measures.formats.banks:NUGGET_LISTS",
-        "dragun:rubrics": "rubric_measures.formats.banks:DRAGUN_ANSWERS.format",
-        "dragun:questions": "rubric_measures.formats.banks:DRAGUN_QUESTIONS.format",
-        "rubrics": "rubric_measures.formats.banks:RUBRICS",
-        "requests": "rubric_measures.formats.judged:REQUESTS",
-        "reports": "rubric_measures.formats.reports:REPORTS",
-        "reports:rag": "rubric_measures.formats.reports:RAG",
-        "reports:rag24": "rubric_measures.formats.reports:RAG24",
-        "reports:ids": "rubric_measures.formats.reports:IDS",
-        "topics": "rubric_measures.formats.queries:TOPICS",
-        "tqa": "rubric_measures.formats.banks:TQA.format",
-        "queries": "rubric_measures.formats.queries:QUERIES",
-    },
-    _checked,
-)
+# A new format is a table of `formats.toml`, or an entry point of another package (and a bridge in `corpora.conversion`
+# where it holds something new). The first one that recognises a file has it.
+FORMATS: Registry[Format] = Registry("rubric_measures.formats", "format", places(), _checked)
 # Any other JSON, and any two columns, are taken for queries.
 _LAST = "queries"
 # A line of more cells is no header.

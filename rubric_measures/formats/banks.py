@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, count, groupby, pairwise
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
@@ -30,23 +31,21 @@ from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import Head, PathName, given, head_of
 from rubric_measures.formats.specs import (
     DOC_IDS,
-    PRESENT,
-    QUERY_IDS,
     REQUIRED,
-    Field,
-    Inside,
     Row,
     Spec,
-    ident,
+    figure,
     number,
-    one_of,
     same,
+    spec,
+    stripped,
+    table,
     text,
+    texts,
     words,
 )
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
-from rubric_measures.types.scales import LARGEST_SCORE
 
 _LOG = logging.getLogger("rubric_measures")
 _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
@@ -476,32 +475,28 @@ def _spread(entry: BankEntry) -> BankEntry:
 
 def _bank(
     form: str,
-    description: str,
     *,
-    fields: tuple[Field, ...],
     kind: ItemKind | None = None,
     accept: Callable[[list[BankEntry]], list[BankEntry]] = lambda entries: entries,
     adapt: Callable[[BankEntry], BankEntry] = lambda entry: entry,
     each: Callable[[BankItem], BankItem] = lambda item: item,
     nest: Callable[[list[Row]], Iterable[Row]] = lambda rows: rows,
     flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
-    **spec: Any,
+    types: Mapping[str, Any] = MappingProxyType({}),
+    **more: Any,
 ) -> Spec[list[BankEntry]]:
     """A format of banks.
 
     Args:
         form: its name.
-        description: one line.
-        fields: what its spec says of the entries, and of the items inside.
         kind: what all items are, where they do not say it.
         accept: makes of the entries that were read what they mean.
         adapt: makes of an entry from elsewhere what the format wants, or refuses it.
         each: makes of its items what the format wants, or refuses one; before that.
         nest: makes of rows of items rows with `items`, and `flatten` of such a row rows of items.
-        spec: see `Spec`.
+        types, more: see `spec`.
     """
-
-    names, by_query = {"further", *(field.to for field in fields)}, form not in BY_FACET
+    by_query = form not in BY_FACET
 
     def into(rows: list[Row]) -> list[BankEntry]:
         return accept([_entry(form, row, kind) for row in nest(rows)])
@@ -528,13 +523,13 @@ def _bank(
         return entries
 
     def outof(content: Iterable[BankEntry]) -> Iterator[dict[str, Any]]:
+        names = {"further", *(field.to for field in bank_spec.fields)}
         rows = (row for entry in own(content) for row in flatten(_said(entry)))
         return ({to: value for to, value in row.items() if to in names} for row in rows)
 
-    bank_spec: Spec[list[BankEntry]] = Spec(
-        kind="bank", description=description, fields=fields, into=into, outof=outof, keeps=True,
-        **{"what": "items", "forms": ("jsonl",), "is_sparse": True, "is_compact": True, "by_hand": True, **spec},
-    )  # fmt: skip
+    usual: dict[str, Any] = {"what": "items", "forms": ("jsonl",), "is_sparse": True, "is_compact": True}
+    said = {**usual, "by_hand": True, "keeps": True, **table(form), **more}
+    bank_spec: Spec[list[BankEntry]] = spec(form, types, into=into, outof=outof, **said)
     _FORMS[form] = bank_spec, own
     return bank_spec
 
@@ -563,60 +558,7 @@ def written_rows(bank: TestBank, form: str) -> list[dict[str, Any]]:
     return list(spec.objects(own(bank_entries(bank), False)))
 
 
-def _filled(value: Any) -> str:
-    """A text that is not blank, as it is."""
-    ident(value)
-    return text(value)
-
-
-def _figure(value: Any) -> float:
-    """A number as it is written."""
-    found = value if isinstance(value, int | float) else number(value)
-    if abs(found) > LARGEST_SCORE:
-        raise ValueError(f"is too large for a weight (at most {LARGEST_SCORE:g})")
-    number(found)
-    return found
-
-
-def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise ValueError("expected a list of texts")
-    return value
-
-
-_QID, _QUERY = Field("query_id", ("qid",), ident), Field("query_text", ("query",), text, None)
-_IMPORTANCE = Field("importance", ("importance",), one_of({"vital": "vital", "okay": "okay"}), None)
-_WEIGHT = Field("weight", ("weight",), _figure, None)
-
-
-def _items(*fields: Field, named: str, **more: Any) -> Field:
-    """The field that holds items with these fields in a list, or an object; see `Inside` for more."""
-    inside = Inside({"": fields}, **more)
-    return Field("items", (named,), inside, REQUIRED, inside.written)
-
-
-def _workbench(kind: ItemKind) -> tuple[Field, ...]:
-    return (
-        Field("query_id", ("query_id",), text, None), Field("facet_id", ("facet_id",), text, None),
-        Field("item_id", (f"{kind}_id",), text, None), Field("text", (f"{kind}_text",), _filled),
-        Field("gold_answers", ("gold_answers",), _texts, None), Field("info", ("info",), same, None),
-        _IMPORTANCE, _WEIGHT,
-    )  # fmt: skip
-
-
-_ITEMS = Inside({kind: _workbench(kind) for kind in _KINDS}, to="kind")
-BANK = _bank(
-    "bank", "test bank of the Rubric workbench (.jsonl.gz)", what="test bank entries",
-    fields=(
-        Field("query_id", ("query_id",)), Field("facet_id", ("facet_id",), text, None),
-        Field("facet_text", ("facet_text",), text, None), Field("query_text", ("query_text",), text, None),
-        Field("test_collection", ("test_collection",), text, None), Field("hash", ("hash",), same, None),
-        Field("info", ("info",), same, None), Field("items", ("items",), _ITEMS, REQUIRED, _ITEMS.written),
-    ),
-    told=("items",),
-)  # fmt: skip
-
-
+BANK = _bank("bank")
 read_bank, write_bank = BANK.read, BANK.write
 
 
@@ -635,18 +577,14 @@ def is_bank(path: PathName) -> bool:
     return path_name(path) != "-" and {"query_id", "items"} <= head_of(path).object.keys()
 
 
-def _stripped(value: Any) -> str:
-    return text(value).strip()
-
-
 def _parted(value: Any) -> list[str]:
     """Answers as a list, as JSON, or parted by `|`."""
     if isinstance(value, list):
-        return _texts(value)
-    cell = _stripped(value)
+        return texts(value)
+    cell = stripped(value)
     if cell.startswith("["):
         try:
-            return _texts(parse_json(cell))
+            return texts(parse_json(cell))
         except ValueError:
             pass
     return [part.strip() for part in cell.split("|") if part.strip()]
@@ -705,20 +643,15 @@ def _is_table(head: Head) -> bool:
 
 
 BANK_CSV = _bank(
-    "bank:csv", "test bank as a table, an item a row (.csv, .tsv)", forms=("csv", "tsv"),
-    fields=(
-        Field("query_id", QUERY_IDS, ident), Field("item_id", ("item_id", "nugget_id", "question_id"), _stripped, None),
-        Field("text", tuple(_ITEM_TEXTS), lambda value: words(value).strip(), PRESENT),
-        Field("kind", ("kind",), one_of({kind: kind for kind in _KINDS}), _usual_kind), _IMPORTANCE, _WEIGHT,
-        Field("facet_id", ("facet",), _stripped, None),
-        Field("gold_answers", ("gold_answers",), _parted, None, _joined),
-        Field("query_text", ("query_text",), _stripped, None),
-    ),
+    "bank:csv",
+    types={
+        "stripped words": (lambda value: words(value).strip(), same), "parted texts": (_parted, _joined),
+        "told by columns": _usual_kind,
+    },
     check=lambda said: (
         "text is empty; remove the row, or give the item a text" if said["item_id"] and not said["text"] else None
     ),
-    each=_texts_only, nest=_nested, flatten=_flat, is_sparse=False, is_guarded=True, bare=(("query_id", "text"),),
-    keyed=("query_id", "text"), told=_is_table,
+    each=_texts_only, nest=_nested, flatten=_flat, told=_is_table,
 )  # fmt: skip
 
 
@@ -732,14 +665,7 @@ def _as_nugget(item: BankItem) -> BankItem:
     return item
 
 
-_NUGGETS = _items(
-    Field("text", ("text",), _filled), Field("importance", ("importance",), text, None),
-    Field("facet_text", ("mapped_sub_narrative",), text, None), named="nuggets",
-)  # fmt: skip
-NUGGETS = _bank(
-    "nuggets", "nuggets of nuggetizer and of TREC RAG", what="nuggets", kind="nugget", key=("query_id",),
-    fields=(_QID, _QUERY, _NUGGETS), each=_as_nugget, told=("nuggets",),
-)  # fmt: skip
+NUGGETS = _bank("nuggets", kind="nugget", each=_as_nugget)
 
 
 def _as_criterion(item: BankItem) -> BankItem:
@@ -748,15 +674,8 @@ def _as_criterion(item: BankItem) -> BankItem:
     return item
 
 
-_CRITERIA = _items(
-    Field("text", ("criterion",), _filled), Field("weight", ("weight",), _figure),
-    Field("facet_text", ("axis",), text, None), named="rubrics",
-)  # fmt: skip
-RUBRICS = _bank(
-    "rubrics", "weighted criteria of ResearchRubrics", what="weighted criteria", kind="nugget", key=("query_id",),
-    fields=(_QID, _QUERY, _CRITERIA), each=_as_criterion, told=("rubrics",),
-)  # fmt: skip
-TYPES = ("explicit", "implicit", "synthesis", "references", "communication", "instruction")
+RUBRICS = _bank("rubrics", kind="nugget", each=_as_criterion)
+_TYPES = ("explicit", "implicit", "synthesis", "references", "communication", "instruction")
 # The weight that a criterion from a vital nugget has; a tier that nobody said follows it.
 _VITAL = 5
 
@@ -772,9 +691,9 @@ def _completed(entries: list[BankEntry]) -> list[BankEntry]:
 
 def _as_typed(item: BankItem) -> BankItem:
     """An item as a criterion of RAGDoll; a tier that nobody said is `mandatory` from weight 5 on."""
-    if _as_criterion(item).facet_text not in TYPES:
+    if _as_criterion(item).facet_text not in _TYPES:
         axis = f"{item.text!r:.60} has the axis {item.facet_text!r}"
-        raise InputError(f"query {item.query_id!r}: {axis}; RAGDoll knows {', '.join(TYPES)}")
+        raise InputError(f"query {item.query_id!r}: {axis}; RAGDoll knows {', '.join(_TYPES)}")
     tier = item.further.get("tier") or ("mandatory" if (item.weight or 0) >= _VITAL else "optional")
     return replace(item, weight=number(item.weight), further={**item.further, "tier": tier})
 
@@ -784,16 +703,8 @@ def _as_task(entry: BankEntry) -> BankEntry:
     return replace(entry, query_text=entry.query_text or "", further=further)
 
 
-_TASKS = _items(
-    Field("text", ("text",), _filled), Field("facet_text", ("type",), one_of({one: one for one in TYPES})),
-    Field("tier", ("tier",), one_of({one: one for one in ("mandatory", "optional")})),
-    Field("weight", ("weight",), _figure), Field("source_nugget", ("source_nugget",), text, None),
-    named="criteria", is_sparse=False,
-)._replace(default=None)  # fmt: skip
 RAGDOLL = _bank(
-    "ragdoll:rubric", "rubrics of RAGDoll (TREC RAG 2026)", what="rubrics of RAGDoll", kind="nugget", key=("query_id",),
-    fields=(Field("task_id", ("task_id",), text, None), Field("status", ("status",)), _QID, _QUERY, _TASKS),
-    accept=_completed, adapt=_as_task, each=_as_typed, is_compact=False,
+    "ragdoll:rubric", kind="nugget", accept=_completed, adapt=_as_task, each=_as_typed,
     told=lambda head: {"qid", "status", "criteria"} <= head.row.keys() and "run_id" not in head.row,
 )  # fmt: skip
 
@@ -813,7 +724,7 @@ def _answers(value: Any) -> Any:
 
 def _stated(value: Any) -> Any:
     """An importance: a number is a weight."""
-    return _figure(value) if isinstance(value, int | float) else text(value)
+    return figure(value) if isinstance(value, int | float) else text(value)
 
 
 def _as_asked(item: BankItem) -> BankItem:
@@ -882,33 +793,13 @@ def _apart(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {**said, **dict(zip(("items", "claims"), of_kind, strict=True))}
 
 
-def _nugget_fields(text_name: str, *more: Field) -> tuple[Field, ...]:
-    return (
-        Field("text", (text_name,), _filled), Field("item_id", (f"{text_name}_id",), text, None),
-        Field("query_id", ("query_id",), text, None), *more, Field("importance", ("importance",), _stated, None),
-    )  # fmt: skip
-
-
-_ASKED_FIELDS = _nugget_fields("question", Field("gold_answers", ("answers",), _answers, None))
-_QUESTIONS = Inside({"question": _ASKED_FIELDS}, to="kind", key="text")
-_CLAIMS = Inside({"nugget": _nugget_fields("claim")}, to="kind", key="text")
-_LISTED = _items(*_ASKED_FIELDS, named="nugget_bank")
+_OF_NUGGETS = {"answers": (_answers, same), "importance": (_stated, same)}
 NUGGET_BANK = _bank(
-    "nugget-bank", "nugget bank of TREC Auto-Judge", what="nugget banks", key=("query_id",),
-    fields=(
-        Field("query_id", ("query_id",)), Field("query_text", ("title_query",), text, None),
-        Field("format_version", ("format_version",), text, None),
-        Field("items", ("nugget_bank",), _QUESTIONS, None, _QUESTIONS.keyed),
-        Field("claims", ("claim_bank",), _CLAIMS, None, _CLAIMS.keyed),
-    ),
-    adapt=_as_dicts, each=_by_answers, nest=_together, flatten=_apart,
+    "nugget-bank", types=_OF_NUGGETS, adapt=_as_dicts, each=_by_answers, nest=_together, flatten=_apart,
     told=lambda head: bool({"nugget_bank", "claim_bank"} & head.row.keys()) and "query_id" in head.row,
 )  # fmt: skip
-
-
 NUGGET_LISTS = _bank(
-    "nugget-lists", "lists of nuggets, TREC RAGTIME 2026", what="nugget banks", key=("query_id",),
-    kind="question", fields=(Field("query_id", ("metadata.topic_id",)), _LISTED), each=_as_listed,
+    "nugget-lists", types=_OF_NUGGETS, kind="question", each=_as_listed,
     told=lambda head: isinstance(head.row.get("nugget_bank"), list) or "nugget_dict" in head.row,
 )  # fmt: skip
 
@@ -935,27 +826,9 @@ def _choices(value: Any) -> dict[str, str]:
     return {key: text(one.get("processedText")) for key, one in value.items()}
 
 
-_ASKED = _items(
-    Field("text", ("beingAsked.processedText",), _filled), Field("answer", ("correctAnswer.processedText",)),
-    Field("choices", ("answerChoices",), _choices, None), named="questions.nonDiagramQuestions", key="item_id",
-)  # fmt: skip
 TQA = _bank(
-    "tqa", "TQA lessons with answer keys", forms=(), what="TQA lessons", kind="question", key=("query_id",),
-    fields=(Field("query_id", ("globalID",), ident), Field("query_text", ("lessonName",)), _ASKED),
-    accept=_lessons,
+    "tqa", types={"choices": (_choices, same)}, kind="question", accept=_lessons,
     told=lambda head: head.line.lstrip()[:1] == "[" and '"globalID"' in head.line + head.rest,
-)  # fmt: skip
-
-
-# What a question of DRAGUN's assessors weighs, in the scorer of the track.
-_WORTH = {"A: Have to Know": 4.0, "B: Good to Know": 2.0, "C: Nice to Know": 1.0}
-_SHORT = Inside({"": (Field("item_id", ("answer_id",)), Field("text", ("answer_text", "text"), text, None))})
-_TOPIC = (
-    Field("query_id", ("topic_id",)),
-    _items(
-        Field("item_id", ("question_id",)), Field("text", ("question_text",), _filled),
-        Field("weight", ("importance",), one_of(_WORTH)), Field("answers", ("short_answers",), _SHORT), named="rubrics",
-    ),
 )  # fmt: skip
 
 
@@ -987,13 +860,8 @@ def _by_question(topic: BankEntry) -> BankEntry:
     return replace(topic, items=items)
 
 
-_DRAGUN: dict[str, Any] = {"what": "rubrics", "forms": (), "kind": "question", "key": ("query_id",), "fields": _TOPIC}
-DRAGUN_ANSWERS = _bank(
-    "dragun:rubrics", "rubrics of DRAGUN (JSON): their short answers, for reports", **_DRAGUN,
-    accept=lambda entries: list(map(_by_answer, entries)),
-    told=lambda head: {"topic_id", "rubrics"} <= head.row.keys(),
-)  # fmt: skip
+DRAGUN_ANSWERS = _bank("dragun:rubrics", kind="question", accept=lambda entries: list(map(_by_answer, entries)))
 DRAGUN_QUESTIONS = _bank(
-    "dragun:questions", "the same rubrics: their questions, for runs of questions", **_DRAGUN,
-    accept=lambda entries: list(map(_by_question, entries)), told=lambda head: False,
+    "dragun:questions", kind="question", accept=lambda entries: list(map(_by_question, entries)),
+    told=lambda head: False,
 )  # fmt: skip

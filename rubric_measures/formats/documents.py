@@ -17,7 +17,7 @@ from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import begins_records, iter_lines, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import PathName
-from rubric_measures.formats.specs import DOC_IDS, PRESENT, TEXTS, Field, Row, Spec, ident, text
+from rubric_measures.formats.specs import DOC_IDS, NAMES, Row, Spec, ident, spec
 from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, cells_of, plain_name, row_of, unwrapped
 
 # Bytes of lines that are passed over at once, unless a wanted one is among them.
@@ -39,17 +39,7 @@ class Document(NamedTuple):
         return f"{self.title}\n{self.text}".strip()
 
 
-# What a collection has; no format of `convert`.
-DOCUMENTS: Spec[list[Row]] = Spec(
-    kind="records", description="documents of a collection", what="documents",
-    fields=(
-        Field("doc_id", DOC_IDS, ident), Field("title", ("title",), lambda value: text(value).strip(), ""),
-        Field("text", TEXTS, text, PRESENT),
-    ),
-    into=list, outof=lambda rows: (),
-    # MS MARCO's passages and documents.
-    bare=(("doc_id", "text"), ("doc_id", "url", "title", "text")), keeps=True, is_quoted=False,
-)  # fmt: skip
+DOCUMENTS: Spec[list[Row]] = spec("documents")
 
 
 def is_documents(path: PathName) -> bool:
@@ -59,7 +49,7 @@ def is_documents(path: PathName) -> bool:
         return not begins_records(path)
     first = head.partition(b"\n")[0]
     columns = set(map(plain_name, cells_of(first.decode("utf-8", "replace"))))
-    return b"\t" in first or not (columns.isdisjoint(DOC_IDS) or columns.isdisjoint(TEXTS))
+    return b"\t" in first or not (columns.isdisjoint(DOC_IDS) or columns.isdisjoint(NAMES["text"]))
 
 
 def read_documents(paths: Sequence[PathName], wanted: AbstractSet[str] | None = None) -> dict[str, Document]:

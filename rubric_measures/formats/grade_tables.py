@@ -4,30 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
-
-from msgspec.structs import replace
+from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, path_name, peek_head
 from rubric_measures.formats.base import given, head_of
-from rubric_measures.formats.specs import (
-    COLUMN,
-    DOC_IDS,
-    GRADE_NAMES,
-    GRADERS,
-    ITEM_IDS,
-    QUERY_IDS,
-    RUN_IDS,
-    Field,
-    Row,
-    Spec,
-    ident,
-    number,
-    one_of,
-    text,
-    whole,
-)
+from rubric_measures.formats.specs import RUN_IDS, Row, spec
 from rubric_measures.records.models import (
     DirectGrade,
     GradedFile,
@@ -94,22 +76,10 @@ def _grade_rows(rows: Iterable[Row]) -> list[GradeRow]:
     return [row if row.status else row._replace(status=STATUS[row.grade is None]) for row in made]
 
 
-GRADES = Spec(
-    kind="grades", description="all grades as a table, a row a grade (the name says CSV, TSV, JSON lines or parquet)",
-    what="grades", forms=("csv", "tsv", "jsonl", "parquet"),
-    fields=(
-        Field("query_id", QUERY_IDS, ident), Field("doc_id", DOC_IDS, ident),
-        Field("run_id", RUN_IDS, ident, None), Field("rank", ("rank",), whole, None),
-        Field("item_id", ITEM_IDS, ident, WHOLE), Field("text", ("text", "item_text"), text, None),
-        Field("grade", GRADE_NAMES, number, COLUMN),
-        Field("status", ("status",), one_of({one: one for one in get_args(GradeStatus)}), None),
-        Field("grader", GRADERS, text, ""), Field("prompt_class", ("prompt_class",), text, None),
-        Field("reason", ("reason", "reasoning", "rationale", "explanation"), text, None),
-    ),
-    told=(), key=("query_id", "doc_id", "item_id", "grader", "prompt_class", "run_id"), check=_wrong,
-    is_guarded=True, into=_grade_rows, outof=lambda rows: (row._asdict() for row in rows),
-)  # fmt: skip
-PARQUET = replace(GRADES, description="the same as parquet (extra parquet)", forms=("parquet",))
+GRADES, PARQUET = (
+    spec(name, check=_wrong, into=_grade_rows, outof=lambda rows: (row._asdict() for row in rows))
+    for name in ("csv", "parquet")
+)
 
 
 def is_grade_table(path: str | os.PathLike[str]) -> bool:

@@ -34,7 +34,7 @@ from rubric_measures.formats.banks import (
 )
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.grade_tables import GradeRow
-from rubric_measures.formats.specs import TEXTS, Field, RecordLines, Row, Spec, ident, one_of, text, whole
+from rubric_measures.formats.specs import NAMES, RecordLines, Row, Spec, spec, table
 from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
@@ -151,16 +151,12 @@ def _is_records(head: Head) -> bool:
     return isinstance(head.value, list) and not (head.value and isinstance(head.value[0], dict))
 
 
-RECORDS = Format(
-    "records", "graded passages of the Rubric workbench (.jsonl.gz)", load_graded, write_graded, _is_records
-)
+RECORDS = Format(**table("records"), read=load_graded, write=write_graded, recognise=_is_records)
 ASSIGNMENTS = RecordLines(
-    kind="assignments", description="nuggetizer's assigned nuggets", what="assignments", type=AssignmentLine,
-    key=attrgetter("key"), named=_named_run, recognise=_is_assigned,
-)  # fmt: skip
+    **table("assignments"), type=AssignmentLine, key=attrgetter("key"), named=_named_run, recognise=_is_assigned
+)
 GRADED = RecordLines(
-    kind="graded answers", description="answers graded by rubrics of RAGDoll", what="graded answers",
-    type=GradedAnswer, key=attrgetter("key"), twice="last wins",
+    **table("ragdoll:graded"), type=GradedAnswer, key=attrgetter("key"),
     recognise=lambda head: {"criteria", "qid", "run_id", "status"} <= head.row.keys(),
 )  # fmt: skip
 
@@ -177,21 +173,7 @@ def _reports(rows: Iterable[Row]) -> list[AssessedReport]:
 
 
 # Only read: nobody else writes them, and rationales are left behind (counted).
-ASSESSMENTS = Spec(
-    kind="assessments", description="assessments of DRAGUN's reports: a short answer a row", what="assessments",
-    forms=(),
-    fields=(
-        Field("query_id", ("topic_id",), ident), Field("run_id", ("run_tag",), ident),
-        Field("text", ("answer_id",), ident),
-        Field("label", ("auto_assessment", "assessment", "annotation"), text),
-        Field("reason", ("auto_rationale", "reasoning"), text, None), Field("", ("question_id", "team"), default=None),
-    ),
-    key=("query_id", "run_id", "text"), into=_reports, outof=lambda reports: (), told=("run_tag", "answer_id"),
-)  # fmt: skip
-
-
-# What the two questions of a row have in common, as DRAGUN's assessors and its judge say it, and its grade.
-_ALIKE = {"very-similar": 2, "similar": 1, "different": 0, "very-different": 0}
+ASSESSMENTS: Spec[list[AssessedReport]] = spec("dragun:assessments", into=_reports)
 
 
 def _compared(rows: Iterable[Row]) -> list[GradeRow]:
@@ -205,18 +187,7 @@ def _compared(rows: Iterable[Row]) -> list[GradeRow]:
     ]  # fmt: skip
 
 
-QUESTION_ASSESSMENTS = Spec(
-    kind="grades", description="assessments of DRAGUN's questions: two questions a row (CSV)", what="assessments",
-    forms=(),
-    fields=(
-        Field("query_id", ("topic_id",), ident), Field("run_id", ("run_tag",), ident),
-        Field("rank", ("run_question_rank",), whole), Field("number", ("rubric_question_rank",), whole),
-        Field("grade", ("assessment", "annotation"), one_of(_ALIKE)),
-        Field("reason", ("rationale",), text, None), Field("", ("run_question_text", "team"), default=None),
-    ),
-    key=("query_id", "run_id", "rank", "number"), into=_compared, outof=lambda rows: (),
-    told=("rubric_question_rank", "run_question_rank"),
-)  # fmt: skip
+QUESTION_ASSESSMENTS = spec("dragun:question-assessments", into=_compared)
 
 
 class Toolkit(NamedTuple):
@@ -525,12 +496,12 @@ class Candidate(Struct):
 
     def __post_init__(self) -> None:
         if self.text is None:
-            raise ValueError(f"expected a text in {', '.join(TEXTS)}")
+            raise ValueError(f"expected a text in {', '.join(NAMES['text'])}")
 
     @property
     def text(self) -> str | None:
         """Its text; every candidate has one."""
-        return next((said for name in TEXTS if isinstance(said := self.doc.get(name), str)), None)
+        return next((said for name in NAMES["text"] if isinstance(said := self.doc.get(name), str)), None)
 
 
 class RequestLine(JsonRecord, frozen=True, kw_only=True):
@@ -550,10 +521,7 @@ class RequestLine(JsonRecord, frozen=True, kw_only=True):
         return [("", one) if isinstance(one, str) else (str(one.docid), one.text or "") for one in self.candidates]
 
 
-REQUESTS = RecordLines(
-    kind="requests", description="requests of nuggetizer and RankLLM: candidates of queries", what="requests",
-    type=RequestLine, recognise=lambda head: "candidates" in head.row,
-)  # fmt: skip
+REQUESTS = RecordLines(**table("requests"), type=RequestLine, recognise=lambda head: "candidates" in head.row)
 
 
 def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, str]) -> list[QueryPassages]:

@@ -5,45 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.formats.base import PathName, is_number
+from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import places_of_runs
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
-from rubric_measures.formats.specs import (
-    COLUMN,
-    PRESENT,
-    QUERY_IDS,
-    RUN_IDS,
-    Field,
-    RecordLines,
-    Row,
-    Spec,
-    ident,
-    one_of,
-    same,
-    text,
-    whole,
-)
+from rubric_measures.formats.specs import RecordLines, Row, Spec, spec, table
 from rubric_measures.records.models import GradedPassage, JsonRecord, PassageData, QueryPassages, RankingEntry
-from rubric_measures.types.entities import GradeStatus, Preference, Verdict, make_run
-
-# Columns of RAGElo.
-_QUERY, _DOC, _AGENT = Field("query_id", ("qid",), ident), Field("doc_id", ("did",), ident), ("agent",)
-_REPLY = Field("answer", ("raw_answer",), text, PRESENT)
-_LETTERS: Mapping[str, Verdict] = {"A": "a", "B": "b", "C": "tie"}
-_LETTER_OF: Mapping[Verdict | None, str] = {"a": "A", "b": "B", "tie": "C", "both_bad": "C"}
-
-
-def _letter(value: Any) -> Verdict | None:
-    said = text(value).strip().upper()
-    return one_of(_LETTERS)(said) if said else None
+from rubric_measures.types.entities import GradeStatus, Preference, make_run
 
 
 def _passages(
@@ -83,14 +57,6 @@ def _said_of_games(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in said.items() if value or name == "verdict"}
 
 
-def _question(value: Any) -> str:
-    said = ident(value)
-    # The score of a run without tags may stand there.
-    if is_number(said):
-        raise ValueError("expected a question")
-    return said
-
-
 def _question_runs(rows: Iterable[Row]) -> list[Answer]:
     """The questions of each run and topic, by rank; two of one rank in file order."""
     found: dict[tuple[str, str], list[tuple[int, str]]] = {}
@@ -104,68 +70,38 @@ def _question_runs(rows: Iterable[Row]) -> list[Answer]:
     ]
 
 
-RAGELO_QUERIES = Spec(
-    kind="queries", description="RAGElo's CSV of queries", what="queries",
-    fields=(_QUERY, Field("text", ("query",), text, PRESENT)), key=("query_id",),
+RAGELO_QUERIES = spec(
+    "ragelo:queries",
     into=lambda rows: QueryFile({row.said["query_id"]: row.said["text"] for row in rows}),
     outof=lambda queries: (
         {"query_id": one, "text": said, "further": queries.further.get(one), "facets": queries.facets_of(one)}
         for one, said in queries.texts.items()
     ),
-)  # fmt: skip
-RAGELO_DOCUMENTS = Spec(
-    kind="records", description="RAGElo's CSV of documents", what="documents",
-    fields=(_QUERY, _DOC, Field("text", ("document",), text, PRESENT)), key=("query_id", "doc_id"),
-    into=_passages,
+)
+RAGELO_DOCUMENTS = spec(
+    "ragelo:documents", into=_passages,
     outof=lambda groups: (
         {"query_id": group.query_id, "doc_id": one.doc_id, "text": one.text,
          "grades": one.exam_grades or one.grades, "judgments": one.judgments, "rankings": one.rankings}
         for group in groups for one in group.passages
     ),
 )  # fmt: skip
-PLAIN_ANSWERS = Spec(
-    kind="answers", description="generated answers as {query_id, run_id, text}", what="answers", forms=("jsonl", "tsv"),
-    fields=(
-        Field("query_id", QUERY_IDS, ident), Field("run_id", RUN_IDS, ident),
-        Field("text", ("text", "answer", "response"), text, PRESENT),
+_ANSWERS: dict[str, Any] = {
+    "into": lambda rows: [Answer(**row.said) for row in rows],
+    "outof": lambda answers: (
+        {**one._asdict(), "sentences": None, "citations": any(one.citations)} for one in answers
     ),
-    key=("run_id", "query_id"), bare=(("query_id", "run_id", "text"),), is_quoted=False,
-    into=lambda rows: [Answer(**row.said) for row in rows],
-    outof=lambda answers: (
-        {**dict(zip(Answer._fields, one, strict=True)), "sentences": None, "citations": any(one.citations)}
-        for one in answers
-    ),
-)  # fmt: skip
-RAGELO_ANSWERS = replace(
-    PLAIN_ANSWERS, description="RAGElo's CSV of answers", forms=("csv",), bare=(), is_quoted=True,
-    fields=(_QUERY, Field("run_id", _AGENT, ident), Field("text", ("answer",), text, PRESENT)),
-)  # fmt: skip
-RAGELO_GAMES = Spec(
-    kind="games", description="RAGElo's CSV of pairwise evaluations", what="games",
-    fields=(
-        _QUERY, Field("agent_a", ("agent_a",), ident), Field("agent_b", ("agent_b",), ident), _REPLY,
-        Field("verdict", ("answer",), _letter, PRESENT, _LETTER_OF.__getitem__),
-    ),
-    key=("query_id", "agent_a", "agent_b"), check=_is_one_game, into=games_of,
+}  # fmt: skip
+PLAIN_ANSWERS: Spec[list[Answer]] = spec("answers", **_ANSWERS)
+RAGELO_ANSWERS = spec("ragelo:answers", **_ANSWERS)
+RAGELO_GAMES = spec(
+    "ragelo:games", check=_is_one_game, into=games_of,
     outof=lambda games: (
-        {**said, "both_bad": said.get("verdict") == "both_bad"} for said in _said_of_games(games)
+        {**said, "both_bad": True, "verdict": "tie"} if said["verdict"] == "both_bad" else said
+        for said in _said_of_games(games)
     ),
 )  # fmt: skip
-GAMES = Spec(
-    kind="games", description="pairwise games with verdicts (JSON lines)", what="games", forms=("jsonl", "csv", "tsv"),
-    fields=(
-        Field("query_id", ("query_id",), ident), Field("agent_a", ("agent_a",), ident),
-        Field("agent_b", ("agent_b",), ident),
-        Field("verdict", ("verdict",), one_of({one: one for one in get_args(Verdict)}), COLUMN),
-        Field("status", ("status",), one_of({one: one for one in get_args(GradeStatus)}), None),
-        Field("answer", ("answer",), text, ""), Field("grader", ("grader",), text, ""),
-        Field("note", ("note",), text, ""),
-    ),
-    key=("query_id", "agent_a", "agent_b", "grader"), check=_is_one_game, into=games_of, outof=_said_of_games,
-)  # fmt: skip
-
-_BATTLE_VERDICTS: Mapping[str, Verdict] = {"A": "a", "B": "b", "Tie": "tie", "Tie (Both Bad)": "both_bad"}
-_SAID = {verdict: said for said, verdict in _BATTLE_VERDICTS.items()}
+GAMES: Spec[list[Preference]] = spec("games", check=_is_one_game, into=games_of, outof=_said_of_games)
 
 
 def _is_one_battle(said: Mapping[str, Any]) -> str | None:
@@ -213,36 +149,10 @@ def _said_of_battles(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-_NONE = Field("", (), unparse=lambda said: None)
-BATTLES = Spec(
-    kind="games", description="battles of RAGDoll (TREC RAG 2026)", what="battles", forms=("jsonl",),
-    fields=(
-        Field("task", ("task_id",), ident), Field("query_id", ("qid",), ident),
-        Field("", ("query",), unparse=lambda said: ""),
-        Field("pair", ("pair",), same), Field("agent_a", ("assistant_a_run_id",), ident),
-        Field("agent_b", ("assistant_b_run_id",), ident),
-        Field("verdict", ("judge_verdict",), one_of(_BATTLE_VERDICTS), None, _SAID.__getitem__),
-        Field("preferred", ("preferred_run_id",), ident, None), Field("provider", ("provider",), text, None),
-        Field("model", ("model",), text, None), _NONE._replace(names=("thinking",)),
-        Field("status", ("status",), text), Field("error", ("error",), text, None),
-        Field("answer", ("raw_output",), text, ""), _NONE._replace(names=("elapsed_seconds",)),
-        _NONE._replace(names=("usage",)),
-    ),
-    key=("task",), twice="last wins", check=_is_one_battle, into=_games_of_battles, outof=_said_of_battles,
-    told=("judge_verdict", "pair"),
-)  # fmt: skip
-
-QUESTION_RUNS = Spec(
-    kind="answers", description="ranked questions of TREC DRAGUN, task 1 (TSV)", what="questions", forms=(),
-    fields=(
-        Field("query_id", QUERY_IDS, ident), Field("team", ("team", "team_id"), text), Field("run_id", RUN_IDS, ident),
-        Field("rank", ("rank", "run_question_rank"), whole),
-        Field("text", ("question", "run_question_text"), _question),
-    ),
-    bare=(("query_id", "team", "run_id", "rank", "text"),), key=("query_id", "run_id", "rank"),
-    told=("run_question_rank",),
-    into=_question_runs, outof=lambda answers: (),
-)  # fmt: skip
+BATTLES: Spec[list[Preference]] = spec(
+    "ragdoll:battles", check=_is_one_battle, into=_games_of_battles, outof=_said_of_battles
+)
+QUESTION_RUNS: Spec[list[Answer]] = spec("questions", into=_question_runs)
 
 
 def _games_of_results(rows: Iterable[Row]) -> list[Preference]:
@@ -256,18 +166,9 @@ def _games_of_results(rows: Iterable[Row]) -> list[Preference]:
     return games
 
 
-_RESULTS = Spec(
-    kind="games", description="results of RAGElo 0.7: games (NAME_results.jsonl)", what="results", forms=("jsonl",),
-    fields=(
-        _QUERY, Field("agent_a", ("agent_a",), ident, None), Field("agent_b", ("agent_b",), ident, None),
-        Field("verdict", ("answer.winner",), _letter, None), Field("grader", ("evaluator_name",), ident),
-        Field("note", ("exception",), text, ""), Field("doc_id", ("did",), ident, None),
-        Field("run_id", _AGENT, ident, None),
-        Field("", ("usage", "a_vs_b_result", "b_vs_a_result", "game_id"), default=None),
-    ),
-    key=("query_id", "agent_a", "agent_b", "grader", "doc_id", "run_id"), twice="first wins",
+_RESULTS: Spec[list[Preference]] = spec(
+    "ragelo:results", into=_games_of_results,
     check=lambda said: None if said["agent_a"] is None else _is_one_game({**said, "status": None}),
-    into=_games_of_results, outof=lambda games: (), told=("qid", "evaluator_name"),
 )  # fmt: skip
 # Only read: what a model said of both answers is left behind.
 RAGELO_RESULTS = _RESULTS.format._replace(write=None)
@@ -304,8 +205,7 @@ class Experiment(NamedTuple):
 
 
 _EXPERIMENTS = RecordLines(
-    kind="experiment", description="experiments of RAGElo 0.7: queries, documents, answers, games (JSON)",
-    what="experiments", type=_Saved,
+    **table("ragelo:experiment"), type=_Saved,
     recognise=lambda head: isinstance(head.object.get("queries"), dict) and "elo_tournaments" in head.object,
 )  # fmt: skip
 

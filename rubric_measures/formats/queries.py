@@ -15,27 +15,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import note_unfinished, path_name, peek_head, read_text
-from rubric_measures.formats.base import Format, Head
+from rubric_measures.formats.base import Head
 from rubric_measures.formats.reports import Length, track_rules
-from rubric_measures.formats.specs import (
-    ANY_IDS,
-    FACET_IDS,
-    FACET_TEXTS,
-    PRESENT,
-    QUERY_IDS,
-    QUERY_TEXTS,
-    Field,
-    Inside,
-    Row,
-    Spec,
-    ident,
-    whole,
-    words,
-)
+from rubric_measures.formats.specs import Inside, Row, fields_of, same, spec, table, whole
 from rubric_measures.formats.tables import Cells, Rows
 
 
@@ -110,7 +94,7 @@ def _most(value: Any) -> int:
     return found
 
 
-_FACETS = Inside({"": (Field("facet_id", FACET_IDS, words), Field("text", FACET_TEXTS, words, PRESENT))})
+_FACETS = Inside({"": fields_of(table("facets")["fields"], {})})
 
 
 def _facets(value: Any) -> list[Row]:
@@ -118,7 +102,7 @@ def _facets(value: Any) -> list[Row]:
     if not isinstance(value, dict | list):
         raise ValueError("expected facets as {facet id: heading}")
     if isinstance(value, dict):
-        value = [{FACET_IDS[0]: one, FACET_TEXTS[0]: said} for one, said in value.items()]
+        value = [{"facet_id": one, "facet_text": said} for one, said in value.items()]
     rows = _FACETS(value)
     counts = Counter(row.said["facet_id"] for row in rows)
     if again := [one for one, count in counts.items() if count > 1]:
@@ -159,20 +143,6 @@ def _outof(queries: QueryFile) -> Iterator[dict[str, Any]]:
 
 
 _LIMITS = ("limit", "word_limit")
-_SPEC = Spec(
-    kind="queries", description="queries: .json, .jsonl or .tsv by name", what="queries",
-    fields=(
-        Field("query_id", (*QUERY_IDS, *ANY_IDS), ident), Field("text", QUERY_TEXTS, words, PRESENT),
-        Field("facets", ("facets", "query_facets"), _facets, None, _written_facets),
-        Field("limit", ("limit",), _most, None), Field("word_limit", ("word_limit",), _most, None),
-    ),
-    key=("query_id",), into=_into, outof=_outof, forms=("json", "jsonl", "tsv"), bare=(("query_id", "text"),),
-    keyed=("query_id", "text"), keeps=True, is_quoted=False, by_hand=True, is_sparse=True,
-)  # fmt: skip
-
-
-def _named(to: str, name: str) -> Field:
-    return next(one for one in _SPEC.fields if one.to == to)._replace(names=(name,))
 
 
 def _outof_topics(queries: QueryFile) -> Iterator[dict[str, Any]]:
@@ -183,10 +153,10 @@ def _outof_topics(queries: QueryFile) -> Iterator[dict[str, Any]]:
         yield said if title is None else said | beside
 
 
-_TOPIC_SPEC = replace(
-    _SPEC, what="topics", forms=("jsonl",), bare=(), keyed=(), outof=_outof_topics,
-    fields=(_named("query_id", "request_id"), _named("text", "title"), *_SPEC.fields[2:]),
-)  # fmt: skip
+_SPEC, _TOPICS = (
+    spec(name, {"facets": (_facets, _written_facets), "limit": (_most, same)}, into=_into, outof=outof)
+    for name, outof in (("queries", _outof), ("topics", _outof_topics))
+)
 write_queries = _SPEC.write
 
 
@@ -223,7 +193,8 @@ def read_query_file(source: Any) -> QueryFile:
     """
     is_file = isinstance(source, str | os.PathLike)
     is_tagged = is_file and peek_head(source).lstrip()[:1] == b"<"
-    return _SPEC.read(_trec_rows(source) if is_tagged else source)
+    found: QueryFile = _SPEC.read(_trec_rows(source) if is_tagged else source)
+    return found
 
 
 # One topic of TREC, and the tags in it; those of SGML are not closed.
@@ -281,11 +252,8 @@ def _may_be_queries(head: Head) -> bool:
     return "\t" in head.line or _SPEC.recognise(head) or _BLOCK.search(head.line + "\n" + head.rest) is not None
 
 
-QUERIES = Format("queries", _SPEC.description, read_query_file, write_queries, _may_be_queries)
-TOPICS = QUERIES._replace(
-    description="topics with titles, problem statements and limits", write=_TOPIC_SPEC.write,
-    recognise=lambda head: "request_id" in head.object,
-)  # fmt: skip
+QUERIES = _SPEC.format._replace(read=read_query_file, recognise=_may_be_queries)
+TOPICS = _TOPICS.format._replace(read=read_query_file, recognise=lambda head: "request_id" in head.object)
 
 
 def limit_for(track: str | None, own: Limit | None = None) -> Limit | None:

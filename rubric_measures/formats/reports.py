@@ -26,7 +26,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, say_left_out, write_lines
-from rubric_measures.formats.specs import TOPIC_IDS, RecordLines
+from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, table
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade
 
@@ -339,9 +339,8 @@ def _is_reports(head: Head) -> bool:
 
 
 REPORT_LINES = RecordLines(
-    kind="reports", description="generated answers with citations", what="reports", type=CitedReport,
-    key=lambda report: (report.run_name, report.query_id), named=_with_text_ids, texts=report_texts,
-    recognise=_is_reports,
+    **table("reports"), type=CitedReport, key=lambda report: (report.run_name, report.query_id), named=_with_text_ids,
+    texts=report_texts, recognise=_is_reports,
 )  # fmt: skip
 write_reports = REPORT_LINES.write
 

@@ -7,9 +7,13 @@ import csv
 import json
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -33,6 +37,7 @@ from rubric_measures.formats.tables import (
     write_parquet,
 )
 from rubric_measures.records.models import JsonRecord
+from rubric_measures.types.scales import LARGEST_SCORE
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -44,24 +49,37 @@ _SHOWN = 12
 # The sets of columns that are known at once.
 _MOST = 1000
 
-# The names that programs have for one thing; the first is ours.
-QUERY_IDS = ("query_id", "qid", "question_id", "topic_id", "request_id", "narrative_id", "query-id")
-# Those of topics in reports, which may have several that agree.
-TOPIC_IDS = ("topic_id", "narrative_id", "qa_id", "request_id", "qid")
-DOC_IDS = ("doc_id", "docno", "pid", "docid", "did", "corpus-id", "passage_id", "paragraph_id", "_id", "id")
-RUN_IDS = ("run_id", "run", "run_tag", "runid", "system", "agent")
-# `question_id` is a query in most tables; and what of a table says a grade and who gave it.
-ITEM_IDS = ("item_id", "iteration", "subtopic_id", "criterion_id", "criterion", "nugget_id", "item", "question_id")
-GRADE_NAMES = ("grade", "label", "relevance", "rel", "rating", "score")
-GRADERS = ("grader", "judge", "judge_model", "assessor", "annotator", "llm", "model")
-# What calls an id no more than that, and what queries of TREC CAR and BioGen have.
-ANY_IDS = ("_id", "id", "squid", "qa_id")
-# What is asked; of several the first counts, and the others are further fields.
-QUERY_TEXTS = ("text", "query", "query_text", "narrative", "title", "topic", "question")
-FACET_IDS, FACET_TEXTS = ("facet_id", "heading_id", "id"), ("facet_text", "heading", "text", "title")
-TEXTS = ("text", "contents", "content", "body", "segment", "passage", "document")
+# The head of a table.
+_HEAD = re.compile(r'^\["?([^"\]\n]+)"?\]$', re.MULTILINE)
+
+
+@cache
+def tables() -> Mapping[str, str]:
+    """Name -> its lines of `formats.toml`: to read one takes no time, and to read all as long as a small file."""
+    whole = Path(__file__).with_name("formats.toml").read_text(encoding="utf-8")
+    heads = list(_HEAD.finditer(whole))
+    ends = [*(one.start() for one in heads[1:]), len(whole)]
+    return {one[1]: whole[one.start() : end] for one, end in zip(heads, ends, strict=True)}
+
+
+def table(name: str) -> dict[str, Any]:
+    """What `formats.toml` says of a format, but for where it stands."""
+    said = tomllib.loads(tables()[name])[name]
+    if "like" in said:
+        said = {**table(said.pop("like")), **said}
+    return {to: tuple(value) if isinstance(value, list) else value for to, value in said.items() if to != "at"}
+
+
+def places() -> dict[str, str]:
+    """Format -> where what reads and writes it stands."""
+    found = {name: re.search(r'^at = "(.*)"$', said, re.MULTILINE) for name, said in tables().items()}
+    return {name: f"{__package__}.{at[1]}" for name, at in found.items() if at is not None}
+
+
+NAMES = table("names")
+QUERY_IDS, DOC_IDS, RUN_IDS, TOPIC_IDS = (NAMES[name] for name in ("query", "doc", "run", "topic"))
 # A column that is one of these is meant as it is called.
-KNOWN_NAMES = {*QUERY_IDS, *DOC_IDS, *RUN_IDS, *QUERY_TEXTS, *TEXTS}
+KNOWN_NAMES = {*QUERY_IDS, *DOC_IDS, *RUN_IDS, *NAMES["query_text"], *NAMES["text"]}
 
 
 def meant(columns: Iterable[str], known: Mapping[str, str]) -> str:
@@ -131,6 +149,41 @@ def number(value: Any) -> float:
     return int(found) if found.is_integer() else found
 
 
+def figure(value: Any) -> float:
+    """A number as it is written, and no larger than scores may be."""
+    found = value if isinstance(value, int | float) else number(value)
+    if abs(found) > LARGEST_SCORE:
+        raise ValueError(f"is too large for a weight (at most {LARGEST_SCORE:g})")
+    number(found)
+    return found
+
+
+def filled(value: Any) -> str:
+    """A text that is not blank, as it is."""
+    ident(value)
+    return text(value)
+
+
+def texts(value: Any) -> list[str]:
+    """A list of texts."""
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ValueError("expected a list of texts")
+    return value
+
+
+def question(value: Any) -> str:
+    """A question: a number is none, as the score of a run without tags may stand in its place."""
+    found = ident(value)
+    if is_number(found):
+        raise ValueError("expected a question")
+    return found
+
+
+def stripped(value: Any) -> str:
+    """A text without blanks around it; it may be empty."""
+    return text(value).strip()
+
+
 # What columns of parquet are; all others are texts.
 _ARROW: Mapping[Callable[[Any], Any], str] = {whole: "int64", number: "float64"}
 
@@ -140,14 +193,15 @@ def same(value: Any) -> Any:
     return value
 
 
-def one_of(values: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """What one of a few texts means."""
+def one_of(said: Mapping[str, Any] | Iterable[str]) -> Callable[[Any], Any]:
+    """What one of a few texts means; without anything said, itself."""
+    values = said if isinstance(said, Mapping) else {one: one for one in said}
 
     def parse(value: Any) -> Any:
-        said = value.strip() if isinstance(value, str) else value
-        if isinstance(said, list | dict) or said not in values:
+        found = value.strip() if isinstance(value, str) else value
+        if isinstance(found, list | dict) or found not in values:
             raise ValueError(f"expected {', '.join(list(values)[:-1])} or {list(values)[-1]}")
-        return values[said]
+        return values[found]
 
     return parse
 
@@ -251,6 +305,57 @@ class Inside(Struct, frozen=True):
         return made if None in keys else dict(zip(keys, made, strict=True))
 
 
+TYPES: Mapping[str, Callable[[Any], Any]] = {
+    one.__name__: one for one in (text, words, filled, stripped, question, texts, ident, whole, number, figure, same)
+}
+_IS = {"": REQUIRED, "column": COLUMN, "text": PRESENT, "left out": None, "written": REQUIRED}
+
+
+def _always(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
+
+
+def fields_of(said: Iterable[Mapping[str, Any]], types: Mapping[str, Any]) -> tuple[Field, ...]:
+    """Fields as `formats.toml` says them.
+
+    Args:
+        said: the fields.
+        types: name -> parse and unparse, of types that are no others' but of this format.
+    """
+    made = []
+    parse: Any
+    for one in said:
+        to, kind = one["to"], one.get("type", "text")
+        names = (NAMES[name[1:]] if name[0] == "@" else (name,) for name in one.get("names", (to,)))
+        if isinstance(kind, str):
+            parse, unparse = types.get(kind) or (TYPES[kind], same)
+        else:
+            parse = one_of(kind)
+            unparse = same if isinstance(kind, list) else {means: word for word, means in kind.items()}.get
+        need = one.get("is", "" if to else "left out")
+        default = types[need] if need in types else one.get("default", _IS[need])
+        if need == "written":
+            default, unparse = REQUIRED, _always(one.get("default"))
+        if "rows" in one:
+            rows = one["rows"] if isinstance(one["rows"], dict) else {"": one["rows"]}
+            parse = Inside({which: fields_of(fields, types) for which, fields in rows.items()}, **one.get("row", {}))
+            unparse = parse.keyed if parse.key else parse.written
+        made.append(Field(to, tuple(chain.from_iterable(names)), parse, default, unparse))
+    return tuple(made)
+
+
+def spec(name: str, types: Mapping[str, Any] = MappingProxyType({}), **more: Any) -> Spec[Any]:
+    """A format of rows, as `formats.toml` says it.
+
+    Args:
+        name: its table.
+        types: see `fields_of`.
+        more: what no table can say: functions; and what is another than there.
+    """
+    said = {**table(name), **more}
+    return Spec(**{**said, "fields": fields_of(said["fields"], types)})
+
+
 def columns_in(head: Head) -> Sequence[str]:
     """The columns of the first row of a table; none where it is none."""
     if head.first.startswith(PARQUET):
@@ -290,8 +395,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     description: str
     what: str
     fields: tuple[Field, ...]
-    into: Callable[[list[Row]], T]
-    outof: Callable[[T], Iterable[Mapping[str, Any]]]
+    into: Callable[[list[Row]], Any] = list
+    outof: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda content: ()
     forms: tuple[Form, ...] = ("csv",)
     key: tuple[str, ...] = ()
     twice: Twice = "refuse"
@@ -322,7 +427,9 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if told is None:
             told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Need))
         if head.is_json:
-            return "jsonl" in self.forms and all(_found(head.row, name) is not None for name in told)
+            return (not self.forms or "jsonl" in self.forms) and all(
+                _found(head.row, name) is not None for name in told
+            )
         cells = cells_of(head.line)
         is_table = not self.forms or not {"csv", "tsv"}.isdisjoint(self.forms)
         has_header = is_table and {*told} <= {*cells, *map(plain_name, cells)}
@@ -347,7 +454,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             FormatError: naming file, line and field; also when there are no rows, or two have one key.
         """
         with paused_collector(), naming(source):
-            return self.into(list(self.rows(source)))
+            found: T = self.into(list(self.rows(source)))
+            return found
 
     def rows(self, source: Any, only: Container[str] | None = None) -> Iterator[Row]:
         """The rows of a file, one after the other where none can be replaced by a later one.
@@ -773,19 +881,10 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
 def _is_run_table(head: Head) -> bool:
     """Whether a table says scores of documents, and nothing of grades, which may be called scores, too."""
     columns = columns_in(head)
-    of_grades = {*GRADE_NAMES, *ITEM_IDS, *GRADERS} - {"score", *QUERY_IDS}
+    of_grades = {*NAMES["grade"], *NAMES["item"], *NAMES["grader"]} - {"score", *QUERY_IDS}
     return of_grades.isdisjoint(map(plain_name, columns)) and not RUN_TABLE.lacking(columns)
 
 
-# A run as frames are written; `formats.trec` reads it.
-RUN_TABLE: Spec[list[Row]] = Spec(
-    kind="runs", description="a run as a table", what="ranked documents", forms=("csv", "tsv", "jsonl", "parquet"),
-    fields=(
-        Field("query_id", QUERY_IDS, ident), Field("doc_id", DOC_IDS, ident), Field("score", ("score",), number),
-        Field("rank", ("rank",), whole, 0), Field("run_id", (*RUN_IDS, "tag", "method"), ident, None),
-        # PyTerrier's frames have them.
-        Field("", ("query", "docid"), default=None),
-    ),
-    key=("query_id", "doc_id"), check=lambda said: "the rank is below 0" if said["rank"] < 0 else None,
-    told=_is_run_table, into=list, outof=lambda rows: (),
-)  # fmt: skip
+RUN_TABLE = spec(
+    "run table", check=lambda said: "the rank is below 0" if said["rank"] < 0 else None, told=_is_run_table
+)

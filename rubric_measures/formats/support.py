@@ -23,7 +23,7 @@ from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.formats.base import PathName, given
 from rubric_measures.formats.reports import Answer, CitedReport
-from rubric_measures.formats.specs import RecordLines
+from rubric_measures.formats.specs import RecordLines, table
 from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
@@ -108,8 +108,7 @@ class SupportAnswer(JsonRecord, frozen=True, kw_only=True):
 
 
 _LINES = RecordLines(
-    kind="support labels", description="answers with labels of what their citations support (TREC RAG)",
-    what="labelled answers", type=SupportAnswer, key=attrgetter("key"), choices=("2", "1", "0", "-1"), is_lenient=True,
+    **table("support-labels"), type=SupportAnswer, key=attrgetter("key"),
     recognise=lambda head: {"sentences", "run_id"} <= head.object.keys(),
 )  # fmt: skip
 
@@ -333,10 +332,8 @@ class SupportTask(JsonRecord, frozen=True, kw_only=True):
         return f"run {run_id!r}, topic {topic!r}, sentence {self.metadata.sentence_index}"
 
 
-# The program appends what it does again, and the last row of a task counts.
 JUDGMENTS = RecordLines(
-    kind="support judgments", description="support judgments of RAGDoll, a citation a line", what="support judgments",
-    type=SupportTask, key=attrgetter("key"), twice="last wins", choices=("FS", "PS", "NS"),
+    **table("ragdoll:support"), type=SupportTask, key=attrgetter("key"),
     recognise=lambda head: "support_label" in head.object and isinstance(head.object.get("metadata"), dict),
 )  # fmt: skip
 
@@ -539,8 +536,8 @@ class ArgueReport(JsonRecord, frozen=True, kw_only=True):
 
 
 ARGUE = RecordLines(
-    kind="argue judgments", description="judgments of reports, Auto-ARGUE", what="judgments of reports",
-    type=ArgueReport, key=attrgetter("key"), recognise=lambda head: {"report", "judgments"} <= head.object.keys(),
+    **table("argue"), type=ArgueReport, key=attrgetter("key"),
+    recognise=lambda head: {"report", "judgments"} <= head.object.keys(),
 )  # fmt: skip
 
 Scores: TypeAlias = Mapping[tuple[str, str, str], float]
