@@ -97,14 +97,11 @@ def _bias(kind: str, anchors: Sequence[Anchor], level: float) -> Bias:
 
     gaps = np.array([one.grade - one.truth for one in anchors])
     mean = float(gaps.mean())
-    sums: dict[str, float] = {}
-    for one, gap in zip(anchors, gaps, strict=True):
-        sums[one.query_id] = sums.get(one.query_id, 0.0) + float(gap) - mean
-    groups = len(sums)
+    queries, at = np.unique([one.query_id for one in anchors], return_inverse=True)
+    groups, sums = len(queries), np.bincount(at, gaps - mean)
     low = high = None
     if groups > 1:
-        squares = sum(value * value for value in sums.values())
-        error = float(np.sqrt(groups / (groups - 1) * squares)) / len(gaps)
+        error = float(np.sqrt(groups / (groups - 1) * (sums**2).sum())) / len(gaps)
         reach = float(stdtrit(groups - 1, (1.0 + level) / 2.0)) * error
         low, high = mean - reach, mean + reach
     return Bias(kind, len(gaps), groups, float((gaps == 0).mean()), mean, low, high)
@@ -268,10 +265,7 @@ def grade_values(anchors: Sequence[Anchor], rel: float, draws: Draws = USUAL_DRA
 
 
 def calibrated_runs(
-    anchors: Sequence[Anchor],
-    answers: Sequence[RunGrades],
-    rel: float,
-    draws: Draws = USUAL_DRAWS,
+    anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel: float, draws: Draws = USUAL_DRAWS
 ) -> list[Calibrated]:
     """The share of items that the truth would cover, a run at a time, from the grader's grades and the anchors.
 
@@ -507,6 +501,9 @@ _FIRST_LOOK = 10
 # simulated with it.
 GUESSED_AGREEMENT = 0.85
 _SIMULATED = 20
+# What an audit settles differences of. It is no measure of a board: there an item counts once, however many passages
+# cover it, so no sample of passages estimates that without bias.
+SETTLED_MEASURE = "the mean share of items that a passage covers"
 
 Place = tuple[str, str]
 """A passage of a query: (query_id, doc_id)."""
@@ -599,14 +596,12 @@ def flat_bound(level: float) -> float:
     >>> round(flat_bound(0.95), 4)
     2.2414
     """
+    from scipy.optimize import brentq
+
     check_level(level)
-    low, high = 0.1, 20.0
-    while high - low > 1e-10:
-        bound = (low + high) / 2
-        odd = [2 * k + 1 for k in range(100)]
-        within = sum((-1) ** k / n * math.exp(-((n * math.pi) ** 2) / (8 * bound * bound)) for k, n in enumerate(odd))
-        low, high = (bound, high) if 4 / math.pi * within < level else (low, bound)
-    return high
+    odd = np.arange(1, 200, 2)
+    signs = np.where(odd % 4 == 1, 4 / math.pi, -4 / math.pi)
+    return float(brentq(lambda c: (signs / odd * np.exp(-((odd * math.pi / c) ** 2) / 8)).sum() - level, 0.1, 20.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -939,6 +934,8 @@ def make_audit(plan: AuditPlan, labels: Labels, rankings: Rankings) -> Audit:
     Raises:
         InputError: a run of a pair is not there, or no passage tells the runs of the pairs apart.
     """
+    if plan.pairs and not rankings:
+        raise InputError("the records hold no rankings, so there are no runs to settle", settings=("settle",))
     weights = [difference_weights(rankings, pair, labels, plan.cutoff) for pair in plan.pairs]
     matter = {(query_id, doc_id) for one in weights for query_id, docs in one.items() for doc_id in docs}
     frame = {place: said for place, said in labels.items() if said and (place in matter or not weights)}
@@ -955,7 +952,7 @@ def sentence(one: Settled, minutes: float | None = None) -> str:
         minutes: how long a passage takes; None where nobody knows yet.
 
     >>> sentence(Settled(("a", "b"), 60, 0.1, 0.12, 0.05, 0.19, "better", 0))
-    'a beats b by .05 to .19: settled'
+    'a beats b by .05 to .19 in the mean share of items that a passage covers: settled'
     """
     first, second = one.pair
     if one.estimate is None or one.low is None or one.high is None:
@@ -963,9 +960,9 @@ def sentence(one: Settled, minutes: float | None = None) -> str:
     low, high = (f"{abs(end):.2f}".removeprefix("0") for end in (one.low, one.high))
     if one.verdict in ("better", "worse"):
         ahead, behind = (first, second) if one.verdict == "better" else (second, first)
-        return f"{ahead} beats {behind} by {min(low, high)} to {max(low, high)}: settled"
+        return f"{ahead} beats {behind} by {min(low, high)} to {max(low, high)} in {SETTLED_MEASURE}: settled"
     if one.verdict == "same":
-        return f"{first} and {second} differ by at most {max(low, high)}: settled"
+        return f"{first} and {second} differ by at most {max(low, high)} in {SETTLED_MEASURE}: settled"
     if one.more is not None:
         work = counted(one.more, "passage") if minutes is None else counted(max(1, round(one.more * minutes)), "minute")
         return f"{work} more will probably settle {first} against {second}"
@@ -975,4 +972,4 @@ def sentence(one: Settled, minutes: float | None = None) -> str:
         )
         return f"{which} checks will not settle {first} against {second}: {instead}"
     signs = ["−" if end < 0 else "+" for end in (one.low, one.high)]
-    return f"{first} against {second}: between {signs[0]}{low} and {signs[1]}{high}, not settled"
+    return f"{first} against {second}: between {signs[0]}{low} and {signs[1]}{high} in {SETTLED_MEASURE}, not settled"

@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 
 @command(files={"kind": "KIND", "name": "[NAME]"}, fields={"printed": ("format",)})
 def list_(
-    *,
-    kind: Literal["prompts", "measures", "formats", "models"],
-    name: str | None = None,
-    printed: Printed = Printed(),
+    *, kind: Literal["prompts", "measures", "formats", "models"], name: str | None = None, printed: Printed = Printed()
 ) -> int:
     """the prompts, measures, formats or models that there are, a line each
 
@@ -160,13 +157,7 @@ _LOG = logging.getLogger("rubric_measures")
     opened="rubric_measures.review.app:open_review", serve="rubric_measures.review.app:serve",
     files={"graded": "GRADED"}, without=("blind", "review"),
 )  # fmt: skip
-def review(
-    opened: Call,
-    serve: Call,
-    *,
-    show_grades: bool = False,
-    export: str | None = None,
-) -> int:
+def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str | None = None) -> int:
     """a local page where assessors check grades and edit the bank
 
     examples:
@@ -197,16 +188,22 @@ def review(
         raise InputError(f"{state}: there is no such file, so no review to export", settings=("state",))
     with paused_collector():
         made: Review = opened(blind=not show_grades)
-        made.next_command = partial(_grading, "" if made.material.is_draft else " --only-changed")
-        if not export:
-            made.prepare()
-        # Nobody looks through them, now (2 s for records of 400,000 grades) or in the middle of an answer.
-        gc.freeze()
     try:
+        made.next_command = partial(_grading, "" if made.material.is_draft else " --only-changed")
         if export:
             _export(made, opened.keywords["bank"], export)
+            made.store.drop()
         else:
+            with paused_collector():
+                said = made.prepare()
+            for line in said:
+                _LOG.info("%s", line)
+            # Nobody looks through them, now (2 s for records of 400,000 grades) or in the middle of an answer.
+            gc.freeze()
             serve(made)
+    except InputError:
+        made.store.drop()
+        raise
     finally:
         made.store.close()
     return 0

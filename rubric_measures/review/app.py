@@ -36,14 +36,7 @@ from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.review import screens
 from rubric_measures.review.queues import load_material
-from rubric_measures.review.screens import (
-    Asked,
-    ScreenAnswer,
-    assessor_link,
-    checked_assessor,
-    error_page,
-    render,
-)
+from rubric_measures.review.screens import Asked, ScreenAnswer, assessor_link, checked_assessor, error_page, render
 from rubric_measures.review.session import Review, draw
 from rubric_measures.review.store import ReviewStore, StateError
 from rubric_measures.types.entities import bank_hash
@@ -195,7 +188,7 @@ def open_review(
                 settings=("state",),
             )
     except BaseException:
-        store.close()
+        store.drop()
         raise
     say(of_wrapped(asked))
     project = Path(graded).resolve().parent

@@ -69,9 +69,7 @@ def words_of(snapshot: Snapshot, cell: CellKey, otherwise: str) -> str:
 
 
 def stale_items(
-    groups: Iterable[models.QueryPassages],
-    bank: TestBank,
-    is_reviewed: Callable[[models.ItemGradeSet], bool],
+    groups: Iterable[models.QueryPassages], bank: TestBank, is_reviewed: Callable[[models.ItemGradeSet], bool]
 ) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
     """(items that wait for grades of the reviewed grader; these and those of which another's grades are stale).
 
@@ -107,10 +105,7 @@ def stale_items(
 
 
 # What the grades of a scale without names are called on the page.
-_NAMES = {
-    (0, 5): ("not at all", "barely", "partly", "fairly", "well", "completely"),
-    (0, 1): ("no", "yes"),
-}
+_NAMES = {(0, 5): ("not at all", "barely", "partly", "fairly", "well", "completely"), (0, 1): ("no", "yes")}
 
 
 class QueryMaterial(NamedTuple):
@@ -387,10 +382,7 @@ def grader_name(llm: str, prompt_class: str) -> str:
 
 # What each queue is called and what it is for, in the order of the first screen.
 ORDERS: dict[str, tuple[str, str]] = {
-    "decide": (
-        "To decide",
-        "Grades of yours that differ from the grader's. Keep yours, or accept the grader's.",
-    ),
+    "decide": ("To decide", "Grades of yours that differ from the grader's. Keep yours, or accept the grader's."),
     "audit": (
         "Audit",
         "Passages at random, some items of each: how often the grader is right, and whether runs really differ in the "

@@ -154,12 +154,7 @@ def page(template: str, review: Review, asked: Asked, *, status: int = 200, **va
     deciding = QueueChoice("decide", assessor=asked.assessor)
     to_decide = len(queue_of(review, deciding, review.store.snapshot())) if asked.assessor else 0
     content = render(
-        template,
-        review=review,
-        asked=asked,
-        to_decide=to_decide,
-        taken_back=action(review, asked, "undone"),
-        **values,
+        template, review=review, asked=asked, to_decide=to_decide, taken_back=action(review, asked, "undone"), **values
     )
     return ScreenAnswer(content, status)
 
@@ -368,9 +363,7 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
         asked,
         title="Check grades",
         cards=cards,
-        note=note_of(review.material, review.audit(snapshot), snapshot)
-        if review.blind and not review.material.is_draft
-        else None,
+        note=note_of(review, snapshot) if review.blind and not review.material.is_draft else None,
         finished=next((card for card in cards if card["order"] == asked.get("finished")), None),
         query_id=query_id,
     )

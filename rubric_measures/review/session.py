@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, combinations, groupby, pairwise
 from pathlib import Path
 from statistics import median
@@ -52,23 +52,8 @@ from rubric_measures.measures.labels import LabelSource
 from rubric_measures.measures.loading import select_query
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.records import models
-from rubric_measures.review.queues import (
-    ORDERS,
-    CellQueue,
-    Material,
-    QueueChoice,
-    left_note,
-    make_queue,
-    waits_for,
-)
-from rubric_measures.review.store import (
-    ADJUDICATE,
-    AssessorGrade,
-    CellKey,
-    ReviewStore,
-    Snapshot,
-    edited_entries,
-)
+from rubric_measures.review.queues import ORDERS, CellQueue, Material, QueueChoice, left_note, make_queue, waits_for
+from rubric_measures.review.store import ADJUDICATE, AssessorGrade, CellKey, ReviewStore, Snapshot, edited_entries
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content
 from rubric_measures.verification.sections import wilson_interval
 
@@ -250,13 +235,14 @@ def cells_of(audit: calibration.Audit, settled: Sequence[calibration.Settled] = 
     return [CellKey(*one.place, item_id) for one in drawn for item_id in one.items]
 
 
-def note_of(material: Material, audit: calibration.Audit, snapshot: Snapshot) -> tuple[str, list[str]]:
+def note_of(review: Review, snapshot: Snapshot) -> tuple[str, list[str]]:
     """What an audit says now, or what it will be good for.
 
     Returns:
         how often the grader is right, or how well that will be known; what passages wait for, where some do, and a
         sentence a pair of runs.
     """
+    material, audit = review.material, review.audit(snapshot)
     blind = blind_grades(material, snapshot)
     checked = len(audit.checked(blind))
     minutes = _minutes(audit, snapshot.grades)
@@ -264,10 +250,11 @@ def note_of(material: Material, audit: calibration.Audit, snapshot: Snapshot) ->
     if not checked:
         work = f"{counted(len(audit.drawn), 'passage')}, about {counted(round(len(audit.drawn) * minutes), 'minute')}"
         runs = [
-            f"{one} against {other}: differences above {reach:.2f} will be settled, "
+            f"{one} against {other}: differences above {reach:.2f} in {calibration.SETTLED_MEASURE} will be settled, "
             f"if the grader is right in {100 * calibration.GUESSED_AGREEMENT:.0f} of 100"
             if reach is not None
-            else f"{one} against {other}: nothing can be settled with fewer than ten queries or passages"
+            else f"{one} against {other}: nothing will be settled by {counted(len(audit.drawn), 'passage')} of "
+            f"{counted(len(material.queries), 'query')}: it takes ten of both"
             for (one, other), reach in zip(audit.plan.pairs, audit.expected_reaches, strict=True)
         ]
         low, high = wilson_interval(len(audit.drawn), 2 * len(audit.drawn)) if audit.drawn else (0.0, 0.0)
@@ -277,7 +264,22 @@ def note_of(material: Material, audit: calibration.Audit, snapshot: Snapshot) ->
         cell: material.grade(cell).grade == grade for cell, grade in blind.items() if cell in material.numbers
     }
     settled = settled_of(material, audit, snapshot)
-    return _right(audit, same, checked), waiting + [calibration.sentence(one, minutes) for one in settled]
+    return _right(audit, same, checked), waiting + [
+        calibration.sentence(one, minutes) + (_beside(review.board, one) if one.verdict != "open" else "")
+        for one in settled
+    ]
+
+
+def _beside(board: Mapping[str, Mapping[str, float | None]], one: calibration.Settled) -> str:
+    """What the board has of a settled pair: its measures count an item once, and may have another order."""
+    said = []
+    for name, scores in board.items():
+        first, second = (scores.get(run) for run in one.pair)
+        if first is not None and second is not None:
+            order = "better" if first > second else "worse" if first < second else "same"
+            words = "the same order" if order == one.verdict else "another order, which this does not settle"
+            said.append(f"{name} has {words} ({first:.3f}, {second:.3f})")
+    return f". On the board {'; '.join(said)}" if said else ""
 
 
 def _waiting(drawn: Sequence[calibration.DrawnPassage], blind: Collection[CellKey]) -> Iterator[str]:
@@ -499,12 +501,20 @@ class Review:
         runs = [list(run) for is_given, run in groupby(self.material.bank.items, given.__contains__) if is_given]
         return ", ".join(run[0] if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
 
-    def prepare(self) -> None:
-        """Computes what every screen needs, before the first one is asked for."""
+    def prepare(self) -> list[str]:
+        """Computes what every screen needs, before the first one is asked for; what the audit says of its pairs."""
+        snapshot = self.store.snapshot()
         for order in ORDERS:
-            queue_of(self, QueueChoice(order), self.store.snapshot())
+            queue_of(self, QueueChoice(order), snapshot)
         # Says what is wrong with the measures.
-        impact_of(self.material, self.measures, self.store.snapshot())
+        impact_of(self.material, self.measures, snapshot)
+        return note_of(self, snapshot)[1] if self.plan.pairs else []
+
+    @cached_property
+    def board(self) -> Mapping[str, Mapping[str, float | None]]:
+        """measure -> run -> its score by the records as they were read."""
+        impacts = impact_of(self.material, self.measures, self.store.snapshot())
+        return {one.measure: {row.run_id: row.before for row in one.rows} for one in impacts}
 
     def audit(self, snapshot: Snapshot) -> calibration.Audit:
         """The audit of the grades that count, and that can still be given blindly."""

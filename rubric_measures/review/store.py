@@ -15,10 +15,12 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from msgspec import MsgspecError, convert, structs
@@ -26,14 +28,7 @@ from msgspec import MsgspecError, convert, structs
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.banks import (
-    BankEntry,
-    BankItem,
-    bank_entries,
-    bank_of_entries,
-    former_items,
-    item_id_of,
-)
+from rubric_measures.formats.banks import BankEntry, BankItem, bank_entries, bank_of_entries, former_items, item_id_of
 from rubric_measures.measures.grade_sets import grade_of_assessors
 from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
@@ -440,10 +435,7 @@ def _refuse_twin(snapshot: Snapshot, item: RubricItem, key: str) -> None:
 
 
 def edited_entries(
-    original: Sequence[BankEntry],
-    bank: TestBank,
-    snapshot: Snapshot,
-    stale: Collection[tuple[str, str]] = frozenset(),
+    original: Sequence[BankEntry], bank: TestBank, snapshot: Snapshot, stale: Collection[tuple[str, str]] = frozenset()
 ) -> list[BankEntry]:
     """The bank as it stands now, with all that its file said beside the items (collection, notes, unknown fields).
 
@@ -588,6 +580,10 @@ class StateError(InputError):
     """The state file cannot be read or written now; nothing was kept."""
 
 
+def _is_locked(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 class ReviewStore:
     """What assessors did in one review.
 
@@ -616,6 +612,7 @@ class ReviewStore:
         self.path = path_name(path)
         self.scale = scale
         self._lock = threading.RLock()
+        self._is_new = False
         self._known: Snapshot | None = None
         self._original = Snapshot()
         for number, item in enumerate(bank):
@@ -626,6 +623,7 @@ class ReviewStore:
             try:
                 if self.path != ":memory:":
                     # Whoever reads the secrets in it may grade under any name.
+                    self._is_new = not Path(self.path).exists()
                     os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
                 self._connection = file = sqlite3.connect(
                     self.path, timeout=patience, check_same_thread=False, isolation_level=None
@@ -638,7 +636,7 @@ class ReviewStore:
                 file.execute("commit")
                 if is_other:
                     raise self._unusable("another version made it, or another program; name another state file")
-                file.execute("pragma journal_mode=wal")
+                self._use_wal(patience)
                 file.execute("pragma synchronous=full")
                 file.executescript(_SCHEMA)
             except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -650,10 +648,33 @@ class ReviewStore:
     def _unusable(self, why: object) -> InputError:
         return InputError(f"{self.path}: cannot be used as the state of a review ({why})", settings=("state",))
 
+    def _use_wal(self, patience: float) -> None:
+        """SQLite does not wait here for another server that begins with the same file: it says at once that it is
+        locked."""
+        until = monotonic() + patience
+        while True:
+            try:
+                self._connection.execute("pragma journal_mode=wal")
+                return
+            except sqlite3.OperationalError as error:
+                if not _is_locked(error) or monotonic() > until:
+                    raise
+                sleep(0.02)
+
     def close(self) -> None:
         """Closes the file."""
         with self._lock:
             self._connection.close()
+
+    def drop(self) -> None:
+        """Closes the file, and removes it where this made it, nobody else has it open and nothing was done."""
+        with self._lock, suppress(sqlite3.Error, StateError):
+            if self._is_new and not self.events():
+                # Refused while others have it open.
+                self._connection.execute("pragma busy_timeout=0")
+                self._connection.execute("pragma journal_mode=delete")
+                Path(self.path).unlink()
+        self.close()
 
     @contextmanager
     def _turn(self, writes: bool = False) -> Iterator[sqlite3.Connection]:
@@ -670,9 +691,7 @@ class ReviewStore:
                 # What was read of rows that are gone now.
                 self._known = None
                 if isinstance(error, sqlite3.Error):
-                    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-                    is_locked = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-                    why = "another program keeps it locked" if is_locked else f"cannot be used now ({error})"
+                    why = "another program keeps it locked" if _is_locked(error) else f"cannot be used now ({error})"
                     error = StateError(f"{self.path}: {why}; try again in a moment")
                 raise error from None
             finally:
@@ -699,9 +718,13 @@ class ReviewStore:
         """Remembers what the review is of, and refuses to go on with something else.
 
         Raises:
-            InputError: the state was begun with another bank, or for another grader.
+            InputError: the state was begun with another bank, for another grader, or, once there is a grade, with
+                another audit.
         """
         for name, value in made_of.items():
+            if name == "audit":
+                with self._turn(writes=True) as file:
+                    file.execute("delete from setting where name = 'of audit' and not exists (select 1 from grade)")
             known = self._setting(f"of {name}", value)
             if known != value:
                 raise InputError(

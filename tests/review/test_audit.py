@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,8 @@ pytest.importorskip("jinja2")
 
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import example_folder
 from rubric_measures.review import screens
 from rubric_measures.review.app import open_review
 from rubric_measures.review.queues import QueueChoice
@@ -22,6 +25,7 @@ from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, queue_of
 from rubric_measures.review.store import CellKey
 from tests.example_records import grade_set, passage, write_lines
+from tests.review.test_app import Assessor, Server
 
 QUERIES = [f"q{number:02}" for number in range(1, 21)]
 ITEMS = "abcdefgh"
@@ -107,13 +111,19 @@ def test_pairs_of_runs_are_settled_by_blind_grades(tmp_path: Path) -> None:
     graded, bank = make_files(tmp_path)
     with closing((review := open_review(graded, bank, audit=60, settle=[("new", "old")])).store):
         cells = asked_cells(review)
-        assert re.search(r"new against old: differences above 0\.(09|1\d) will be settled, if the grader", card(review))
+        assert re.search(
+            r"new against old: differences above 0\.(09|1\d) in the mean .* will be settled, if", card(review)
+        )
         give(review, cells[:45], lambda _, grade: grade)
         assert "new against old: not yet known, 9 passages checked" in card(review)
         # The audit ends where the difference is settled, and what is settled stays.
         while left := [cell for cell in asked_cells(review) if cell not in review.store.snapshot().grades]:
             give(review, left[:5], lambda _, grade: grade)
-        said = re.search(r"new beats old by \.\d\d to \.\d\d: settled", card(review))
+        said = re.search(
+            r"new beats old by \.\d\d to \.\d\d in the mean share of items that a passage covers: settled\. "
+            r"On the board RubricCover\(rel=4\)@20 has the same order \(0\.\d+, 0\.\d+\); RubricQrels",
+            card(review),
+        )
         checked = len(review.store.snapshot().grades)
         assert said is not None and 50 <= checked == len(asked_cells(review)) < len(cells)
         assert "0 of" in card(review)
@@ -149,17 +159,80 @@ def test_what_was_seen_is_asked_no_more_and_what_is_undecided_holds_back(tmp_pat
         )
 
 
-def test_the_plan_of_an_audit_stays(tmp_path: Path) -> None:
+def test_what_a_board_orders_otherwise_is_not_called_settled(tmp_path: Path) -> None:
+    """`new` shows two passages that cover the same four items, `old` eight, of which each covers another one."""
+    ids = {query_id: [f"{query_id}/{one}" for one in ITEMS] for query_id in QUERIES}
+    records = []
+    for query_id in QUERIES:
+        passages = []
+        for number in range(10):
+            covers = ids[query_id][:4] if number < 2 else [ids[query_id][number - 2]]
+            grades = {one: 5 if one in covers else 1 for one in ids[query_id]}
+            ranks = {"new": number + 1} if number < 2 else {"old": number - 1}
+            passages.append(passage(query_id, f"{query_id}-{number}", [grade_set(grades)], ranks))
+        records.append([query_id, passages])
+    graded = str(write_lines(tmp_path / "other.jsonl", records))
+    bank = make_files(tmp_path)[1]
+    with closing((review := open_review(graded, bank, audit=60, settle=[("new", "old")])).store):
+        give(review, asked_cells(review), lambda _, grade: grade)
+        # In each passage 1/2 against 1/8, and in all of a run 1/2 against 1.
+        assert re.search(
+            r"new beats old by \.3\d to \.3\d in the mean share of items that a passage covers: settled\. On the board "
+            r"RubricCover\(rel=4\)@20 has another order, which this does not settle \(0\.500, 1\.000\)",
+            card(review),
+        )
+
+
+def test_the_plan_of_an_audit_stays_from_the_first_grade_on(tmp_path: Path) -> None:
     graded, bank = make_files(tmp_path)
+    open_review(graded, bank, settle=[("new", "old")], audit=20).store.close()
+    # Corrected before there is a grade, and kept where it is not said again.
     open_review(graded, bank, settle=[("new", "old")]).store.close()
-    open_review(graded, bank, settle=[("new", "old")]).store.close()
-    # Also where it is not said again.
     with closing((review := open_review(graded, bank, audit=7)).store):
         assert (review.plan.pairs, review.plan.passages) == ([("new", "old")], 50)
+        give(review, asked_cells(review)[:1], lambda _, grade: grade)
+        review.store.undo("ada")
     with pytest.raises(InputError, match="another audit"):
         open_review(graded, bank, settle=[("new", "old")], level=0.8)
-    with pytest.raises(InputError, match="no run newer has passages here; there are new, old"):
-        open_review(graded, bank, state=str(tmp_path / "other.sqlite"), settle=[("newer", "old")])
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (["--settle", "newer", "old"], "no run newer has passages here; there are new, old"),
+        (["--audit", "0"], "an audit has 1 passage and 1 rank or more"),
+        (["-m", "NuggetV"], "importance"),
+        (["--bind", "192.0.2.1:80", "--allow-remote", "lab"], "cannot listen there"),
+    ],
+)
+def test_a_refused_command_leaves_no_state(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], problem: str
+) -> None:
+    graded, bank = make_files(tmp_path)
+    assert main(["review", graded, "--bank", bank, "--assessor", "ada", *more]) == 2
+    assert problem in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bank.jsonl", "graded.jsonl"]
+
+
+def test_runs_of_records_without_rankings_are_not_settled(tmp_path: Path) -> None:
+    _, bank = make_files(tmp_path)
+    grades = grade_set({f"q01/{one}": 5 for one in ITEMS})
+    graded = write_lines(tmp_path / "bare.jsonl", [["q01", [passage("q01", "d", [grades])]]])
+    with pytest.raises(InputError, match="the records hold no rankings, so there are no runs to settle"):
+        open_review(str(graded), bank, settle=[("new", "old")])
+
+
+def test_too_few_queries_are_said_before_the_audit_begins(tmp_path: Path) -> None:
+    """The example has nine."""
+    for name in ("graded.jsonl.gz", "questions.jsonl"):
+        shutil.copy(example_folder() / name, tmp_path)
+    (tmp_path / "questions.jsonl").rename(tmp_path / "bank.jsonl")
+    running = Server(tmp_path, "--grader", "lexical:1", "--settle", "fusion", "bm25", "--assessor", "ada")
+    try:
+        few = "fusion against bm25: nothing will be settled by 50 passages of 9 queries: it takes ten of both"
+        assert few in "".join(running.said) and few in Assessor(running).get("/")
+    finally:
+        running.kill()
 
 
 def test_grades_that_are_not_blind_are_no_audit(tmp_path: Path) -> None:

@@ -146,6 +146,7 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
         ["grade", graded, "--bank", bank, "--model", "lexical", "--prompt", prompt, "-o", prompt],
         ["generate", run, "--model", "hf:none", "-o", run],
         ["agreement", run, graded, "--output", graded],
+        ["verify", "bad-questions", graded, "--bank", bank, "--output", bank],
         ["compare", run, "--output", run],
         ["correlate", run, bank, "--output", bank],
         ["tournament", run, "--output", run],

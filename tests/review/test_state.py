@@ -21,7 +21,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, read_bank
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import load_graded
-from rubric_measures.review.app import check_bind
+from rubric_measures.review.app import check_bind, open_review
 from rubric_measures.review.queues import (
     Material,
     QueueChoice,
@@ -572,7 +572,10 @@ def test_files_can_be_made_without_a_server(
 
 def test_a_state_goes_on_only_with_what_it_was_begun_with(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl"), "--grader", "model"]
+    # An export of nothing begins no review.
     assert main([*common, "--export", str(folder / "out")]) == 0
+    assert not list(folder.glob("*.sqlite"))
+    open_review(common[1], common[3], grader="model").store.close()
     assert main([*common[:-1], "other", "--export", str(folder / "out")]) == 2
     assert "another grader" in capsys.readouterr().err
     write_lines(folder / "bank.jsonl", BANK[:2])
@@ -637,11 +640,6 @@ def test_access() -> None:
     for bind in ("0.0.0.0:80", "10.0.0.1:80", "127.0.0.1", "8642", "127.0.0.1:http", "127.0.0.1:99999"):
         with pytest.raises(InputError):
             check_bind(bind)
-
-
-def test_edits_of_items_that_do_not_exist_are_refused(store: ReviewStore) -> None:
-    with pytest.raises(InputError, match="no item"):
-        store.edit_all("ada", [("item_retire", {"key": "nothing"}, {})])
 
 
 def test_an_impact_that_cannot_be_computed_is_said(folder: Path, material: Material, store: ReviewStore) -> None:
