@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import statistics
 import time
 from collections.abc import Callable
@@ -13,13 +14,14 @@ import numpy as np
 
 from rubric_measures import Draws
 from rubric_measures.games.tournaments import (
+    COMPATS,
     EloSettings,
     TournamentSettings,
+    drawn_strengths,
     elo_replays,
     fit_strengths,
     gather_games,
     rate_games,
-    resampled_points,
 )
 from rubric_measures.types.entities import Preference
 
@@ -85,8 +87,7 @@ def main() -> None:
     points = games.points().sum(axis=0)
 
     def bootstrap() -> object:
-        start = fit_strengths(points)
-        return [fit_strengths(some, start=start) for some in resampled_points(games, options.rounds, 42)]
+        return drawn_strengths(games, fit_strengths(points), 0.1, Draws(options.rounds))
 
     elo = EloSettings(replays=options.rounds)
     tasks: list[tuple[str, Callable[[], object]]] = [
@@ -125,7 +126,7 @@ def main() -> None:
         wall, cpu = seconds(call, 1 if slow else options.repeats)
         print(f"{name:50} {1000 * wall:9.1f} ms wall {1000 * cpu:9.1f} ms CPU")
     if in_order is not None:
-        one = EloSettings.compat("ragelo", replays=1)
+        one = dataclasses.replace(COMPATS["ragelo"], replays=1)
         order = np.random.default_rng(one.seed).permuted(np.arange(len(games))[None, :], axis=1)[0]
         theirs = in_order([rows[place] for place in order])
         ours = dict(zip(games.agents, elo_replays(games, one)[0].tolist(), strict=True))

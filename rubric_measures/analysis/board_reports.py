@@ -426,7 +426,7 @@ def _against(comparison: Comparison, intervals: Intervals, places: int) -> Table
         comparison.measure: lambda run: _standing(comparison, run, intervals)[0],
         _mark_head(comparison): lambda run: _standing(comparison, run, intervals)[1],
         "difference": lambda run: _difference(of[run], sign) if run in of else None,
-        "p": lambda run: of[run].p_adjusted if run in of else None,
+        "p_adjusted": lambda run: of[run].p_adjusted if run in of else None,
         Column(f"against {best}", is_left=True): lambda run: (
             of[run].said(comparison.tests.smallest, places, of_second=sign < 0) if run in of else None
         ),
@@ -475,6 +475,8 @@ def _told(comparison: Comparison) -> Iterator[str]:
         made = "sign flips of t" if tests.correction == "max-t" else "t-test"
         is_one = len(comparison.pairs) == 1
         yield f"the interval holds the difference with {share} ({made})" if is_one else intervals[tests.correction]
+    if len(comparison.groups) > 26:
+        yield f"{len(comparison.groups)} groups: so many letters are hard to read; JSON and TSV have every pair"
     ahead = comparison.outlook
     if tests.smallest is not None:
         yield f"a difference below {tests.smallest:g} is taken not to matter"

@@ -31,8 +31,8 @@ FLIPPED = ("lost", "gained")
 COMMENT = 60_000
 # Characters of a fact or a question that are shown.
 _LONGEST = 300
-# Two runs need no correction, and a t-test draws nothing.
-_TESTS = Tests(rounds=1, correction="none")
+# A t-test draws nothing, and unlike sign flips finds what five questions can tell.
+_LEVEL = 0.05
 
 
 class Question(NamedTuple):
@@ -103,7 +103,9 @@ class RunDiff:
     Attributes:
         before: the first version.
         after: the second one.
-        comparison: their scores, by a paired t-test over the questions. An unsure fact counts the same for both.
+        comparison: their scores by one measure, by a paired t-test over the questions, at 0.05 / the number of runs
+            (Bonferroni): of several runs, one is worse for nothing in 5 % at most. An unsure fact counts the same for
+            both.
         facts: every fact, lost ones first, vital ones before others.
     """
 
@@ -223,6 +225,7 @@ def diff_facts(
     measure: Measure,
     *,
     doubtful: Collection[tuple[str, str]] = (),
+    runs: int = 1,
 ) -> RunDiff:
     """What became of every fact, and of the score.
 
@@ -232,6 +235,7 @@ def diff_facts(
         asked: the questions that count, with their facts.
         measure: what scores are compared by: one of items that is the better the higher it is.
         doubtful: (question, item) of changes that grading again did not find: they are unsure.
+        runs: how many runs are compared with another.
 
     Raises:
         MeasureError: less is better by the measure.
@@ -241,7 +245,8 @@ def diff_facts(
         raise MeasureError(f"{measure} counts what is wrong, and facts are of what is said; name another measure first")
     facts = list(_facts(before, after, asked, doubtful))
     scores = _scores(before, after, asked, measure, {(one.query_id, one.item.item_id): one for one in facts})
-    comparison = compare_runs(scores, str(measure), baseline=before.name, tests=_TESTS)
+    tests = Tests(rounds=1, correction="none", level=1.0 - _LEVEL / runs)
+    comparison = compare_runs(scores, str(measure), baseline=before.name, tests=tests)
     facts.sort(key=lambda one: (STATES.index(one.state), one.item.importance != "vital"))
     return RunDiff(before.name, after.name, comparison, tuple(facts))
 

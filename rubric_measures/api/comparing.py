@@ -471,7 +471,8 @@ class Correlations(Reported):
         """Draws one column against the official one, or the ranks of several against official ranks.
 
         One column is drawn as a named point a run; with scores by query on both sides also a small point a query and
-        run. Several, and official ranks, are a panel a leaderboard, with τ and the names of the runs that move most.
+        run. Several, a grid, and official ranks are a panel a leaderboard, with τ and the names of the runs that move
+        most, 12 on a page.
 
         Args:
             path: the figure to write (none, where it is left out): .pdf, .svg or .png.
@@ -480,7 +481,7 @@ class Correlations(Reported):
             the figure, which a notebook shows.
 
         Raises:
-            InputError: there is no leaderboard file to draw, or there are several official columns.
+            InputError: there is no leaderboard to draw, or there are several official columns.
             MissingExtraError: matplotlib is not installed.
         """
         from rubric_measures.pages.plots import plot_ranks, plot_scatter, save_figures
@@ -492,13 +493,15 @@ class Correlations(Reported):
             column.name if self.one_file else f"{source}: {column.name}": column
             for (source, _), column in zip(self.results, self.columns, strict=True)
         }
-        if not named:
-            raise InputError("leaderboards are drawn; a grid is not", settings=("plot",))
+        cells = {f"{one.llm} {one.prompt_class}: {one.measure}": one.scores for one in self.grid if one.scores}
+        others = [(name, one.means) for name, one in {**named, **cells}.items()]
+        if not others:
+            raise InputError("no leaderboard has scores to draw", settings=("plot",))
         first = f"official {official.name}"
-        if len(named) > 1 or official.ranks:
+        if len(others) > 1 or official.ranks or cells:
             queries = len({query for values in official.queries.values() for query in values})
-            others = {name: one.means for name, one in named.items()}
-            return save_figures([plot_ranks(official.means, others, first, queries)], path)
+            pages = [dict(others[start : start + 12]) for start in range(0, len(others), 12)]
+            return save_figures((plot_ranks(official.means, page, first, queries) for page in pages), path)
         name, column = next(iter(named.items()))
         runs = sorted(official.means.keys() & column.means.keys())
         sides = [[one.means[run] for run in runs] for one in (official, column)]

@@ -180,7 +180,7 @@ def compare_versions(
     found = []
     for run, other in pairs.items():
         first, second = sides = _side(old, other, _named(other, run, before.name)), _side(new, run, run)
-        made = diff_facts(first, second, asked, measure)
+        made = diff_facts(first, second, asked, measure, runs=len(pairs))
         flips = {(one.query_id, one.item.item_id) for one in made.facts if one.state in FLIPPED}
         if confirm and flips:
             texts = [
@@ -188,7 +188,7 @@ def compare_versions(
                 for version, name in ((old, other), (new, run))
             ]
             doubtful = _doubtful(flips, texts, sides, asked, confirm, asking or {})
-            made = diff_facts(first, second, asked, measure, doubtful=doubtful)
+            made = diff_facts(first, second, asked, measure, doubtful=doubtful, runs=len(pairs))
         found.append(made)
     return FactDiff(tuple(found), tuple(said))
 

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
+from string import ascii_letters
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -251,12 +252,12 @@ def active(cell: str) -> str:
 
 
 def letters(groups: Iterable[int]) -> str:
-    """Numbers of groups as letters, `(27)` and so on where the letters end; `-` for none.
+    """Numbers of groups as letters, small ones, then capitals, `(53)` and so on where these end; `-` for none.
 
-    >>> letters([0, 2]), letters([26]), letters([])
-    ('ac', '(27)', '-')
+    >>> letters([0, 2]), letters([26]), letters([52]), letters([])
+    ('ac', 'A', '(53)', '-')
     """
-    return "".join(chr(ord("a") + group) if group < 26 else f"({group + 1})" for group in groups) or "-"
+    return "".join(f"({group + 1})" if group > 51 else ascii_letters[group] for group in groups) or "-"
 
 
 def render(report: Report, form: str) -> Iterator[str]:

@@ -23,13 +23,14 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.resampling import (
-    FEW_QUERIES,
     USUAL_DRAWS,
     Drawn,
     Draws,
     FloatArray,
+    Resample,
     few_queries,
     groups_of_equals,
+    pieces,
     ratio,
     seeded,
 )
@@ -336,8 +337,6 @@ def _replay(games: Games, orders: NDArray[np.int64], settings: EloSettings) -> F
 
 
 _ROUNDS = 200
-# Numbers that are held at once in one array of resamples: some 30 MB.
-_STRENGTH_CELLS = 4_000_000
 _TOLERANCE = 1e-10
 
 
@@ -406,25 +405,31 @@ def _logistic(x: FloatArray) -> FloatArray:
     return value
 
 
-def resampled_points(games: Games, rounds: int, seed: int) -> Iterator[FloatArray]:
-    """Points of resampled queries, some samples at a time: (samples, agents, agents) each, `rounds` samples in all.
+def drawn_strengths(games: Games, strengths: FloatArray, prior: float, draws: Draws) -> Drawn:
+    """Strengths of resampled queries: all games of a drawn query come together, as verdicts about one query hang
+    together; a bootstrap over single games would be too sure of itself.
 
-    All games of a drawn query come together, as verdicts about one query hang together: a bootstrap over single games
-    would be too sure of itself. Samples do not depend on how many come at a time.
+    NaN are samples in which, without a prior, wins do not connect all agents.
 
-    Raises:
-        InputError: rounds is below 1.
+    Args:
+        games: the games.
+        strengths: those of all games.
+        prior: see `fit_strengths`.
+        draws: rounds and seed.
     """
-    if rounds < 1:
-        raise InputError(f"a bootstrap of {rounds} rounds; expected 1 or more", settings=("rounds",))
-    random = seeded(seed)
     size = len(games.agents)
     points = games.points().reshape(-1, size * size)
-    block = max(1, _STRENGTH_CELLS // max(size * size, len(points)))
-    for begin in range(0, rounds, block):
-        count = min(block, rounds - begin)
-        drawn = random.multinomial(len(points), np.full(len(points), 1.0 / len(points)), size=count)
-        yield (drawn.astype(np.float64) @ points).reshape(count, size, size)
+
+    def fitted(weights: FloatArray) -> FloatArray:
+        found = np.full((len(weights), size), np.nan)
+        for piece in pieces(len(weights), size * size):
+            some = (weights[piece] @ points).reshape(-1, size, size)
+            known = np.array([prior > 0 or len(_strong_pieces(one > 0)) == 1 for one in some])
+            if known.any():
+                found[piece][known] = fit_strengths(some[known], prior, strengths)
+        return found
+
+    return Resample(len(points), draws).draw(fitted)
 
 
 def components(points: FloatArray) -> tuple[list[list[int]], list[list[int]]]:
@@ -517,9 +522,9 @@ class Tournament(Reported):
     Attributes:
         ratings: one an agent, best first; equal ones by name. Agents that cannot be compared (`separate`) are ranked
             apart, one group after the other.
-        groups: longest runs of neighbours in the ranking of which no two can be told apart, as judges are: by
-            `Drawn.apart`, which corrects for the number of pairs, and by a difference that the prior alone makes.
-            Groups overlap, but never hold agents that cannot be compared. Empty without intervals.
+        groups: agents of which no two can be told apart, see `groups_of_equals`, as judges are: by `Drawn.apart`, which
+            corrects for the number of pairs, and by a difference that the prior alone makes. Groups overlap, but never
+            hold agents that cannot be compared. Empty without intervals.
         table: who beat whom, in the order of the ratings.
         bias: what the order of the answers did.
         notes: what must be known beside the numbers, one line each.
@@ -701,27 +706,17 @@ class _Spread(NamedTuple):
 
 def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -> _Spread | None:
     """Percentile intervals; None where there are too few queries or samples."""
-    if len(games.query_ids) < 2:
+    found = drawn_strengths(games, strengths, settings.prior, settings.draws)
+    drawn = found.replicates[~np.isnan(found.replicates).any(axis=1)]
+    if len(drawn) < 2:
         return None
-    blocks = []
-    for points in resampled_points(games, settings.draws.rounds, settings.draws.seed):
-        if settings.prior == 0:
-            # Without a prior, samples in which wins do not connect all agents have no strengths.
-            points = points[[len(components(one)[1]) == 1 for one in points]]
-        if len(points):
-            blocks.append(fit_strengths(points, settings.prior, strengths))
-    if sum(map(len, blocks)) < 2:
-        return None
-    drawn = np.concatenate(blocks)
     level = settings.draws.level
-    ends = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(drawn, ends, axis=0)
-    p_values = Drawn(strengths, drawn, drawn[:0], len(games.query_ids), settings.draws).apart()
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
     # Two agents that only tied differ by what the prior does to each: a distance that a prior twice as strong would
     # double is none that games have shown.
     moved = fit_strengths(games.points().sum(axis=0), 2 * settings.prior, strengths) - strengths
     distance, by_prior = (np.abs(one[:, None] - one) for one in (strengths, moved))
-    apart = (p_values < 1.0 - level) & (distance > 2 * by_prior + 1e-9)
+    apart = (found.apart() < 1.0 - level) & (distance > 2 * by_prior + 1e-9)
     return _Spread(low, high, drawn.std(axis=0, ddof=1), apart, settings.draws.rounds - len(drawn))
 
 
@@ -781,8 +776,8 @@ def _notes(
             notes.append(f"{', '.join(names)} {what}: the rating is as far out as the prior lets it be")
     if len(games.query_ids) < 2:
         notes.append("no intervals: the games are about one query, and a bootstrap over queries needs two or more")
-    elif len(games.query_ids) < FEW_QUERIES:
-        notes.append(few_queries(len(games.query_ids)))
+    elif said := few_queries(len(games.query_ids)):
+        notes.append(said)
     if spread and spread.left_out:
         notes.append(
             f"{spread.left_out} of {settings.draws.rounds} bootstrap samples left out: without a prior they have no "

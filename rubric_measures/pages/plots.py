@@ -127,62 +127,38 @@ def finished(figure: Figure) -> Figure:
     return figure
 
 
-def name_points(
-    axes: Any, x: Iterable[float], y: Iterable[float], names: Sequence[str], spans: Sequence[Sequence[float]] = ()
-) -> None:
-    """Names beside points of a finished figure, each where no other name and no point is in its way.
+# Of names beside points.
+_NAME = {"fontsize": 7, "va": "center", "annotation_clip": False}
+_NAME_WIDTH, _NAME_HEIGHT = 0.06, 0.125
 
-    A name that has to stand apart from its point is joined to it by a line.
+
+def name_points(axes: Any, x: FloatArray, y: FloatArray, names: Sequence[str], tall: float) -> None:
+    """Names to the right of the axes in the order of their points from top to bottom, each joined to its point.
+
+    So no two overlap, however long they are. The figure has `_NAME_WIDTH` inches a letter for them.
 
     Args:
-        axes: the axes.
+        axes: the axes, with their limits.
         x: of the points.
         y: likewise.
         names: of the points.
-        spans: the ends of lines that names keep away from: x, y, x, y each.
+        tall: the inches that the axes have at least.
     """
-    axes.figure.draw_without_rendering()
-    points = 72 / axes.figure.dpi
-    window = axes.get_window_extent()
-
-    def spot(a: float, b: float) -> tuple[float, float]:
-        across, up = axes.transData.transform((a, b))
-        return (across - window.x0) * points, (up - window.y0) * points
-
-    x, y = list(x), list(y)
-    spots = [spot(a, b) for a, b in zip(x, y, strict=True)]
-    taken = [(a - 4, b - 4, a + 4, b + 4) for a, b in spots]
-    for a, b, c, d in spans:
-        (left, low), (right, high) = spot(a, b), spot(c, d)
-        taken.append((left - 1, low - 1, right + 1, high + 1))
-    for (a, b), value_x, value_y, name in zip(spots, x, y, names, strict=True):
-        length = 4.2 * len(name)
-        # Right, left, above and below, then the corners; the same farther away.
-        places = [
-            place
-            for far in (0, 10, 22, 36, 52)
-            for place in (
-                *((6 + far, -3), (-6 - far - length, -3), (-length / 2, 6 + far), (-length / 2, -13 - far)),
-                *((5 + far, 6 + far), (5 + far, -13 - far)),
-                *((-5 - far - length, 6 + far), (-5 - far - length, -13 - far)),
-            )
-        ]
-        boxes = [(a + dx, b + dy, a + dx + length, b + dy + 8) for dx, dy in places]
-        free = (
-            number
-            for number, box in enumerate(boxes)
-            if box[0] >= 0 and box[1] >= 0 and box[2] <= window.width * points + 8 and box[3] <= window.height * points
-            and not any(_overlap(box, other) for other in taken)
-        )  # fmt: skip
-        number = next(free, 0)
-        taken.append(boxes[number])
-        line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3} if number > 7 else None
-        about = {"xytext": places[number], "textcoords": "offset points", "fontsize": 7, "arrowprops": line}
-        axes.annotate(name, (value_x, value_y), **about)
-
-
-def _overlap(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+    bottom, top = axes.get_ylim()
+    spots = (y - bottom) / (top - bottom)
+    order = np.argsort(-spots, kind="stable")
+    gap, down, up = _NAME_HEIGHT / tall, np.inf, 0.0
+    heights = []
+    for spot in spots[order]:
+        heights.append(down := min(float(spot), down - gap))
+    # What would stand below the axes pushes the others up.
+    for place in reversed(range(len(order))):
+        heights[place] = up = max(heights[place], up)
+        up += gap
+    for place, height in zip(order, heights, strict=True):
+        line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
+        about = {**_NAME, "xytext": (1.05, height), "textcoords": "axes fraction", "arrowprops": line}
+        axes.annotate(names[place], (x[place], y[place]), **about)
 
 
 _LOG = logging.getLogger("rubric_measures")
@@ -616,22 +592,19 @@ def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[
     return finished(figure)
 
 
-def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
-    """Runs on one axis of scores, their names at both sides; a bar joins the runs of a group that cannot be told apart.
+def plot_critical_difference(comparison: Comparison) -> Figure:
+    """Runs on one axis of scores, their names at both sides; a bar has a square for each run of a group that cannot be
+    told apart.
 
     Args:
         comparison: of all pairs.
-        shown: at most so many runs, best first.
 
     Source: after Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 2006), with mean scores
     in the place of mean ranks.
     """
-    order = list(comparison.means)[:shown]
+    order = list(comparison.means)
     means = [comparison.means[run] for run in order]
-    rank = {run: index for index, run in enumerate(order)}
-    kept = [[rank[run] for run in group if run in rank] for group in comparison.groups]
-    groups = [group for group in kept if len(group) > 1]
-    columns = group_columns(order, [[order[index] for index in group] for group in groups])
+    columns = group_columns(order, comparison.groups)
     bars = max(columns, default=-1) + 1
     half = (len(order) + 1) // 2
     names = 0.07 * max(map(len, order)) + 0.5
@@ -651,10 +624,10 @@ def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
             ha="left" if is_right else "right", fontsize=8, annotation_clip=False,
         )  # fmt: skip
     axes.plot(means, [0] * len(means), "o", color=BLUE, markersize=4.5, gid="means", clip_on=False)
-    for number, (group, column) in enumerate(zip(groups, columns, strict=True), 1):
+    for number, (group, column) in enumerate(zip(comparison.groups, columns, strict=True), 1):
         axes.plot(
-            [means[group[0]], means[group[-1]]], [0.6 * (column + 1)] * 2, "-s", color=ORANGE, linewidth=2.6,
-            markersize=4, label="" if number > 1 else "cannot be told apart", gid=f"group-{number}",
+            [comparison.means[run] for run in group], [0.6 * (column + 1)] * len(group), "-s", color=ORANGE,
+            linewidth=1.4, markersize=4, label="" if number > 1 else "cannot be told apart", gid=f"group-{number}",
         )  # fmt: skip
     axes.set_ylim(first + half - 0.4, 0)
     axes.set_xlim(left, right)
@@ -663,9 +636,8 @@ def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
     for side, seen in (("left", False), ("bottom", False), ("top", True)):
         axes.spines[side].set_visible(seen)
     axes.xaxis.set_label_position("top")
-    best = "" if len(order) == len(comparison.means) else f"the best {len(order)} of {len(comparison.means)} runs, "
     test = f"{comparison.tests.correction}, α = {comparison.tests.alpha:g}"
-    note = f"{best}mean of {counted(len(comparison.queries), 'query')} ({test})"
+    note = f"mean of {counted(len(comparison.queries), 'query')} ({test})"
     name_axes(axes, f"{lines_of(comparison.measure)}\n{note}", "")
     return finished(figure)
 
@@ -707,8 +679,8 @@ def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("fir
     return finished(figure)
 
 
-# Beyond this many runs, names of all would cover the points.
-_MANY_NAMES = 30
+# Of more runs, only so many are named.
+_MANY_NAMES, _NAMED = 30, 10
 
 
 def _shown(value: float | None) -> str:
@@ -731,8 +703,8 @@ def plot_ranks(
     """
     across = min(3, len(others))
     rows = -(-len(others) // across)
-    figure, every = figure_of(max(4.2, 3.4 * across), 3.4 * rows, len(others), across)
-    outliers: list[tuple[Any, FloatArray, FloatArray, list[str]]] = []
+    names = _NAME_WIDTH * max(map(len, official))
+    figure, every = figure_of((3.4 + names) * across, 3.4 * rows, len(others), across)
     for number, (axes, (other, scores)) in enumerate(zip(every, others.items(), strict=True), 1):
         runs = sorted(official.keys() & scores.keys())
         x_scores, y_scores = [official[run] for run in runs], [scores[run] for run in runs]
@@ -748,17 +720,14 @@ def plot_ranks(
             axes.plot(
                 x[named], y[named], "D", color=ORANGE, markersize=5.5, label="moves most", gid=f"outliers-{number}"
             )
-            outliers.append((axes, x[named], y[named], [runs[place] for place in named]))
+            name_points(axes, x[named], y[named], [runs[place] for place in named], 2.0)
         tau = _shown(correlate(x_scores, y_scores, "kendall", test=False).value)
         over = f" over {counted(queries, 'query')}" if queries else ""
         axes.set_xlabel(f"{lines_of(f'rank by {name}')}{over}\nτ = {tau}, {counted(len(runs), 'run')}", fontsize=9)
         axes.set_ylabel(lines_of(f"rank by {other}", 30), fontsize=9)
         axes.locator_params(integer=True, nbins=8)
         axes.set_aspect("equal")
-    finished(figure)
-    for axes, x, y, known in outliers:
-        name_points(axes, x, y, known)
-    return figure
+    return finished(figure)
 
 
 def plot_scatter(
@@ -797,7 +766,10 @@ def plot_scatter(
     # Equal means stay equal: later decimals hold only the order of summation.
     x_runs: FloatArray = np.round(np.asarray(np.nanmean(x, axis=0)), 12)
     y_runs: FloatArray = np.round(np.asarray(np.nanmean(y, axis=0)), 12)
-    figure, (axes,) = figure_of(5.2, 4.4)
+    place = _worth_naming(x_runs, y_runs)
+    tall = max(3.2, _NAME_HEIGHT * len(place))
+    beside = 1.0 + _NAME_WIDTH * max(len(known[index]) for index in place)
+    figure, (axes,) = figure_of(4.2 + beside, tall + 1.2)
     if by_query:
         axes.plot(
             x.ravel(), y.ravel(), "o", markersize=2.6, color=COLOURS[4], alpha=0.5, markeredgewidth=0,
@@ -821,15 +793,10 @@ def plot_scatter(
         taus.append(f"mean of those of queries {_shown(query_tau(x, y, Draws(0)).interval.estimate)}")
         taus.append(f"of all pairs {_shown(pooled_tau(x, y, Draws(0)).interval.estimate)}")
     over = f" over {counted(len(x), 'query')}" if by_query else ""
-    name_axes(axes, f"{names[0]}\n{counted(len(known), 'run')}{over}: {', '.join(taus)}", names[1])
-    finished(figure)
-    spans = []
-    for a, b, run in zip(x_runs, y_runs, known, strict=True):
-        dx, dy = (side.get(run, 0.0) for side in errors)
-        spans += [(a - dx, b, a + dx, b), (a, b - dy, a, b + dy)]
-    place = _worth_naming(x_runs, y_runs)
-    name_points(axes, x_runs[place], y_runs[place], [known[index] for index in place], spans)
-    return figure
+    few = f"; named: the {_NAMED} whose ranks differ most" if len(place) < len(known) else ""
+    name_axes(axes, f"{names[0]}\n{counted(len(known), 'run')}{over}: {', '.join(taus)}{few}", names[1], beside)
+    name_points(axes, x_runs[place], y_runs[place], [known[index] for index in place], tall)
+    return finished(figure)
 
 
 def _worth_naming(x: FloatArray, y: FloatArray) -> list[int]:
@@ -837,7 +804,7 @@ def _worth_naming(x: FloatArray, y: FloatArray) -> list[int]:
     if len(x) <= _MANY_NAMES:
         return list(range(len(x)))
     moved = np.abs(ranks(x) - ranks(y))
-    return [int(place) for place in np.argsort(-moved, kind="stable")[:10]]
+    return [int(place) for place in np.argsort(-moved, kind="stable")[:_NAMED]]
 
 
 def plot_tournament(

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from rubric_measures import Tests
+from rubric_measures.analysis.board_reports import group_letters
 from rubric_measures.analysis.comparison import compare_runs
 from rubric_measures.analysis.resampling import CORRECTIONS, adjust
 from rubric_measures.base.errors import InputError, UnknownNameError
@@ -28,6 +29,20 @@ def test_all_pairs_and_groups() -> None:
     for procedure in ("holm", "bh"):
         found = compare_runs(given, "m", tests=Tests(correction=procedure)).pairs
         assert [pair.p_adjusted for pair in found] == adjust([pair.test.p for pair in found], procedure).tolist()
+
+
+def test_runs_share_a_letter_exactly_where_they_are_not_told_apart() -> None:
+    generator = np.random.default_rng(1)
+    noise = generator.normal(0, 0.2, (50, 60)) * generator.uniform(0.4, 1.2, 60)
+    table = generator.normal(0.5, 0.08, 60) + noise
+    result = compare_runs(
+        {f"r{run}": dict(enumerate(scores)) for run, scores in enumerate(table.T.tolist())},
+        "m",
+        tests=Tests(rounds=500),
+    )
+    for pair in result.pairs:
+        of_first, of_second = (group_letters(run, result.groups) for run in (pair.first, pair.second))
+        assert set(of_first).isdisjoint(of_second) is pair.significant
 
 
 def test_baseline() -> None:

@@ -29,10 +29,9 @@ def test_critical_difference_names_runs_at_both_sides_and_bars_groups() -> None:
     found = drawn(figure)
     assert list(found["means"].get_xdata()) == pytest.approx([0.85, 0.825, 0.15])
     assert list(found["group-1"].get_xdata()) == pytest.approx([0.85, 0.825])
-    assert "group-2" not in found
+    # It is better by the same on all of four queries, which is no proof; that the other is better is one.
+    assert list(found["group-2"].get_xdata()) == pytest.approx([0.85, 0.15]) and "group-3" not in found
     assert axes.get_xlabel() == "m\nmean of 4 queries (holm, α = 0.05)"
-    cut = plot_critical_difference(compare_runs(SCORES, "m", tests=Tests(correction="holm")), shown=2)
-    assert len(cut.axes[0].texts) == 2 and "\nthe best 2 of 3 runs, mean" in cut.axes[0].get_xlabel()
 
 
 def test_differences_are_to_the_baseline_best_first() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from rubric_measures.pages import plots as scores
 
-pytest.importorskip("matplotlib")
+Text = pytest.importorskip("matplotlib.text").Text
 
 RUNS = ["a", "b", "c"]
 
@@ -23,7 +25,7 @@ def test_ranks_against_ranks_name_what_moves() -> None:
     found = drawn(figure)
     assert found["runs-1"].get_xydata().tolist() == [[2, 2.5], [3, 2.5]]
     assert found["outliers-1"].get_xydata().tolist() == [[1, 4], [4, 1]]
-    assert [text.get_text() for text in figure.axes[0].texts] == ["a", "d"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["d", "a"]
     # Pairs: none of ab ac ad bd cd agree, bc is tied: τ_b = −5 / sqrt(6 · 5).
     assert [axes.get_ylabel() for axes in figure.axes] == ["rank by x", "rank by y"]
     assert figure.axes[0].get_xlabel() == "rank by nDCG over 9 queries\nτ = −0.913, 4 runs"
@@ -39,7 +41,7 @@ def test_scatter_has_runs_queries_and_three_taus() -> None:
     found = drawn(figure)
     assert found["queries"].get_xdata().tolist() == [0.1, 0.5, 0.9, 0.2, 0.4, 0.6]
     assert found["runs"].get_xydata().tolist() == [[0.15, 0.15], [0.45, 0.45], [0.75, 0.75]]
-    assert [text.get_text() for text in figure.axes[0].texts] == RUNS
+    assert [text.get_text() for text in figure.axes[0].texts] == RUNS[::-1]
     said = "3 runs over 2 queries: τ of runs 1.000, mean of those of queries 1.000, of all pairs 1.000"
     assert " ".join(figure.axes[0].get_xlabel().split()) == f"official {said}"
     bars = figure.axes[0].containers[0].lines[2]
@@ -48,7 +50,18 @@ def test_scatter_has_runs_queries_and_three_taus() -> None:
     assert tied.axes[0].get_xlabel().count("undefined") == 3
 
 
-def test_names_keep_out_of_each_others_way() -> None:
-    figure = scores.plot_scatter(["first", "second"], [0.5, 0.5], [0.5, 0.5])
-    places = [text.get_position() for text in figure.axes[0].texts]
-    assert places[0] != places[1]
+@pytest.mark.parametrize("apart", [0, 0.02])
+def test_long_names_stand_in_the_figure_and_not_on_each_other(apart: float) -> None:
+    names = [f"organisation-{place:02}_reranker-large_top100_v2" for place in range(30)]
+    values = [0.2 + apart * place for place in range(30)]
+    for figure in (
+        scores.plot_scatter(names, values, values),
+        scores.plot_ranks(
+            dict(zip(names, values, strict=True)), {"other": dict(zip(names, values[::-1], strict=True))}, "x"
+        ),
+    ):
+        figure.draw_without_rendering()
+        boxes = sorted((Text.get_window_extent(text) for text in figure.axes[0].texts), key=lambda box: box.y0)
+        assert len(boxes) in (8, 30) or not apart
+        assert all(low.y1 <= high.y0 for low, high in itertools.pairwise(boxes))
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width and box.y1 <= figure.bbox.height for box in boxes)
