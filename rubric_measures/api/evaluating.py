@@ -77,7 +77,6 @@ from rubric_measures.measures.measure import (
     rubric_measures_of,
 )
 from rubric_measures.measures.provider import Evaluation, RubricProvider, evaluate_run
-from rubric_measures.pages.board_page import QueryEvidence, board_page, evidence_of
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
@@ -88,6 +87,7 @@ if TYPE_CHECKING:
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import Label
     from rubric_measures.measures.qrels import Unit
+    from rubric_measures.pages.board_page import QueryEvidence
 
 
 @dataclass(frozen=True)
@@ -547,6 +547,8 @@ def write_report(
             written.
         UnknownNameError: there is no such baseline.
     """
+    from rubric_measures.pages.board_page import board_page
+
     shown = [query.with_retrieved(retrieved or {}) for query in evidence(board, grades, runs)]
     about: Any = {"title": title, "baseline": baseline, "notes": notes, "review": review, "against": against}
     parts = board_page(board, shown, level=level, **about)
@@ -565,6 +567,7 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     from rubric_measures.formats.trec import runs_of_records
     from rubric_measures.measures.scoring import Plan
     from rubric_measures.measures.support import SupportMeasure
+    from rubric_measures.pages.board_page import evidence_of
     from rubric_measures.records.models import cited_answers
 
     measures = parse_measures(list(board.measures))

@@ -48,7 +48,7 @@ from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grade_sets import Grader, chosen_grades
 from rubric_measures.measures.grades import LABEL_ITEMS
-from rubric_measures.measures.labels import Labelling, passages_of_records
+from rubric_measures.measures.labels import labels_of, passages_of_records
 from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import covering_level
@@ -183,7 +183,7 @@ def agreement(
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
     if measure is not None and runs is None:
         raise InputError("a measure is of the leaderboards of runs; name these, too", settings=("measure", "runs"))
-    read = whole_answers(_sources(list(sources), bank_of(bank), wanted, second, Labelling(items)))
+    read = whole_answers(_sources(list(sources), bank_of(bank), wanted, second, items))
     if items and not any(key[-1] not in LABEL_ITEMS for source in read for key in source.labels):
         problem = f"{' and '.join(source.name for source in read)}: labels of whole passages, and no grades of items"
         raise InputError(f"{problem}; leave items out", settings=("items",))
@@ -269,11 +269,11 @@ def _sources(
     bank: TestBank | None,
     wanted: Grader,
     second: Grader | None,
-    how: Labelling,
+    items: bool,
 ) -> Sequence[LabelSource]:
     if len(sources) == 1:
         if _content(sources[0]) == "grades" and bank is None:
-            return _judges_of(sources[0], wanted, second, how)
+            return _judges_of(sources[0], wanted, second, items)
         if not _is_records(sources[0]) or sources[0] == "-":
             text = "agreement needs two sources, one graded-records file with judgments, or a table of several judges"
             raise InputError(f"{_called(sources[0])}{text}")
@@ -294,7 +294,7 @@ def _sources(
         own = {"set": None, **({"prompt": None} if second.model else {}), **second.given}
         graders[1] = structs.replace(wanted, **own)
     read = [
-        _source(source, f"source {place}", bank, one, how)
+        _source(source, f"source {place}", bank, one, items)
         for place, (source, one) in enumerate(zip(sources, graders, strict=True), 1)
     ]
     # A table of another grader, or of nobody named, is what the chosen one is held to; but one has to be chosen.
@@ -305,7 +305,7 @@ def _sources(
     return _told_apart(sources, read)
 
 
-def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, how: Labelling) -> list[LabelSource]:
+def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, items: bool) -> list[LabelSource]:
     """The judges of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
     if second is not None:
         problem = "all judges of a table are compared; leave the second choice out"
@@ -320,7 +320,7 @@ def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, how: Lab
     found = []
     for judge in sorted(judges, key=lambda judge: judge != first):
         grades = grades_of_table(chosen_grades(rows, name, Grader(judge, wanted.prompt)), scale=wanted.scale)
-        found.append(how.of(grades, f"{name} {judge}"))
+        found.append(labels_of(grades, f"{name} {judge}", items))
     return found
 
 
@@ -357,30 +357,30 @@ def _content(source: Gradable) -> str:
     return "" if os.fspath(source).startswith(_JUDGMENTS) else content_of(os.fspath(source))
 
 
-def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, how: Labelling) -> LabelSource:
+def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, items: bool) -> LabelSource:
     from rubric_measures.measures import labels as sources
 
     if isinstance(source, str) and source.startswith(_JUDGMENTS):
-        if how.items:
+        if items:
             raise InputError("judgments have no items; compare labels", settings=("items",))
         return sources.judgments_of_records(source.removeprefix(_JUDGMENTS))
     if is_file(source):
         with file_path(source) as path:
             if content_of(path) == "records":
-                return sources.labels_of_records(path, bank, wanted, how)
+                return sources.labels_of_records(path, bank, wanted, items)
             if content_of(path) == "judgments":
-                return sources.labels_of_qrels(path, wanted.scale, how)
+                return sources.labels_of_qrels(path, wanted.scale, items)
             if content_of(path) == "grades":
-                return sources.labels_of_table(path, "", wanted, how)
+                return sources.labels_of_table(path, "", wanted, items)
             grades = load(path)
             grades.queries  # noqa: B018 - read while the copy of an open file is there
     elif is_table(source):
-        return sources.labels_of_table(source, name, wanted, how)
+        return sources.labels_of_table(source, name, wanted, items)
     else:
         grades = load(source)
     if isinstance(grades, RecordGrades):
         name = grades.name
-    return how.of(grades, name)
+    return labels_of(grades, name, items)
 
 
 class Combined(PassageRecords):

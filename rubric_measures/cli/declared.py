@@ -22,14 +22,12 @@ import ast
 import functools
 import importlib
 import inspect
-import logging
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-__all__ = ["Call", "Command", "command", "is_watched"]
+__all__ = ["Call", "Command", "command"]
 
 Call: TypeAlias = functools.partial[Any]
 F = TypeVar("F", bound=Callable[..., int])
@@ -85,6 +83,7 @@ class Parameter(NamedTuple):
 # A statement of a module begins in the first column, where no bracket is closed.
 _STATEMENT = re.compile(r"^(?=[^\s)\]}])", re.M)
 _DEFINES = re.compile(r"(?:def|class) (\w+)|(\w+)(?:: \w+)? = ")
+_IMPORTS = re.compile(r"^ *from ([\w.]+) import (?:\(([^)]*)\)|([^#\n]*))", re.M)
 
 
 @functools.cache
@@ -97,11 +96,9 @@ def _names(module: str) -> Mapping[str, str | tuple[str, str]]:
         if found := _DEFINES.match(text):
             names[found[1] or found[2]] = text
         elif text.startswith(("from ", "if TYPE_CHECKING:")):
-            for node in ast.walk(ast.parse(text)):
-                if isinstance(node, ast.ImportFrom) and node.module is not None:
-                    names |= {one.asname or one.name: (node.module, one.name) for one in node.names}
-                elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                    names[node.target.id] = ast.unparse(node)
+            for home, *listed in _IMPORTS.findall(text):
+                each = (one.split() for one in "".join(listed).split(","))
+                names |= {one[-1]: (home, one[0]) for one in each if one}
     return names
 
 
@@ -314,6 +311,8 @@ class Command(NamedTuple):
         Raises:
             InputError: an output would replace an input, or two outputs are one file.
         """
+        from rubric_measures.cli.inputs import is_watched
+
         self._keep_files(given)
         calls = []
         for target in self.calls.values():
@@ -465,8 +464,3 @@ def _reader(kinds: Iterable[type], choices: Sequence[Any]) -> Callable[[str], An
         raise argparse.ArgumentTypeError(f"{text!r} is not {' or '.join([what, *choices])}")
 
     return read
-
-
-def is_watched() -> bool:
-    """Whether somebody looks at standard error, and did not ask for quiet, so that a progress bar helps."""
-    return sys.stderr.isatty() and logging.getLogger("rubric_measures").isEnabledFor(logging.INFO)

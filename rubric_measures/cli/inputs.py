@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
@@ -71,12 +72,12 @@ class Printed:
         check_places(self.digits)
         _ = self.form
 
-    @property
+    @cached_property
     def digits(self) -> int:
         """The decimal places."""
         return self.places_of.get(self.form, self.usual_places) if self.places is None else self.places
 
-    @property
+    @cached_property
     def form(self) -> str:
         """What `format` says, else the ending of the file, else the usual one."""
         if self.output in self.forms:
@@ -148,6 +149,11 @@ def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
     from tqdm import tqdm
 
     yield from tqdm(things, total=total, desc=what, file=sys.stderr, leave=False)
+
+
+def is_watched() -> bool:
+    """Whether somebody looks at standard error, and did not ask for quiet, so that a progress bar helps."""
+    return sys.stderr.isatty() and logging.getLogger("rubric_measures").isEnabledFor(logging.INFO)
 
 
 # Where `review` listens unless it is told otherwise.

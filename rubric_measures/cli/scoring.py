@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.base.errors import InputError, escaped, naming
 from rubric_measures.base.files import atomic_writer, check_readable_twice
-from rubric_measures.cli.declared import Call, command, is_watched
+from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
     PrintedBoard,
     check_places,
     gated,
     gates_of,
+    is_watched,
     progress,
     refuse,
     review_of,

@@ -79,7 +79,7 @@ class _Codes:
         codes = np.full((len(query.docs), len(query.items)), int(self.toolkit.is_whole), np.uint8)
         for columns, rows, given in query.alike.values():
             said = np.frombuffer(b"".join(given), np.uint8).reshape(len(rows), len(columns))
-            at = np.array(rows)[:, None], np.array(columns, int)
+            at = np.array(rows, int)[:, None], np.array(columns, int)
             if len(set(columns)) == len(columns):
                 codes[at] = said
             else:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 from ir_measures.util import Qrel
 from msgspec import Struct
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from rubric_measures.measures.core import Array
 else:
     Array = Any
-
-
-_LOG = logging.getLogger("rubric_measures")
 
 
 def texts_digest(parts: Iterable[str]) -> str:
@@ -87,7 +83,6 @@ def check_on_failed(value: object) -> OnFailed:
     raise InputError(f"on_failed is {value!r}; give expected, zero, error, or a grade of 1 or more")
 
 
-T = TypeVar("T")
 Label = Literal["max", "count"]
 
 # What stands in a matrix where there is no grade; as `core` has it.
@@ -463,8 +458,18 @@ class Grades:
         Raises:
             InputError: no item names a facet.
         """
+        named = {name for name, of in self.queries.items() if any(item.facet is not None for item in of.items)}
+        whole = sorted(name for name, query in self.queries.items() if query.items and name not in named)
+        if not named:
+            raise InputError(
+                "no item names a facet, by facet_id in the test bank or by an id query_id/facet_id/…: give the bank "
+                "that has the facets, or score whole queries",
+                settings=("bank",),
+            )
+        if whole:
+            warn("without facets, and whole: %s (such as %s)", counted(len(whole), "query"), whole[0])
         parts: dict[str, QueryGrades] = {}
-        for query in faceted(self.queries.values(), lambda query: query):
+        for query in self.queries.values():
             parts |= query.per_facet() if apart else {query.query_id: query.by_facet()}
         return Grades(parts, self.on_failed_given, {**self.source, "unit": "per facet" if apart else "facet"})
 
@@ -499,35 +504,6 @@ class Grades:
         names = ["query_id", "doc_id", "relevance", "iteration", "importance", "weight", "status"]
         frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
         return frame
-
-
-def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iterator[T]:
-    """Passes on queries whose facets are to be scored or written; queries without any stay whole, and are counted.
-
-    Args:
-        queries: the queries, whatever they are; consumed once.
-        grades_of: gives the grades of one.
-
-    Raises:
-        InputError: at the end, when no item of any query named a facet: whole queries would be called facets.
-    """
-    found = False
-    whole: list[str] = []
-    for query in queries:
-        grades = grades_of(query)
-        if any(item.facet is not None for item in grades.items):
-            found = True
-        elif grades.items:
-            whole.append(grades.query_id)
-        yield query
-    if not found:
-        raise InputError(
-            "no item names a facet, by facet_id in the test bank or by an id query_id/facet_id/…: give the bank that "
-            "has the facets, or score whole queries",
-            settings=("bank",),
-        )
-    if whole:
-        _LOG.warning("without facets, and whole: %s (such as %s)", counted(len(whole), "query"), min(whole))
 
 
 def build_query(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import structs
 
@@ -64,31 +64,12 @@ class LabelSource:
     instead: str = ""
 
 
-class Labelling(NamedTuple):
-    """How grades become labels: the highest one of a passage is its label.
-
-    Attributes:
-        items: they do not: item grades are compared.
-    """
-
-    items: bool = False
-
-    def of(self, grades: Grades, name: str) -> LabelSource:
-        """The labels, or the item grades, of compiled grades; failed grades give none."""
-        failed = {query_id: _failed(query) for query_id, query in grades.queries.items()}
-        if self.items:
-            rows: dict[Key, float] = {
-                (row.query_id, row.doc_id, row.iteration): row.relevance
-                for query in grades.queries.values()
-                for row in query.rows()
-            }
-            return LabelSource(name, rows, grades.scale, failed)
-        labels: dict[Key, float] = {
-            (query_id, doc_id): value
-            for query_id, query in grades.queries.items()
-            for doc_id, value in query.labels("max").items()
-        }
-        return LabelSource(name, labels, grades.scale, failed)
+def labels_of(grades: Grades, name: str, items: bool = False) -> LabelSource:
+    """The labels of passages, their highest grades; or all grades of items. Failed grades give none."""
+    failed = {query_id: _failed(query) for query_id, query in grades.queries.items()}
+    rows = (row for query in grades.queries.values() for row in query.rows()) if items else Grades(grades.queries).qrels
+    labels = {(row.query_id, row.doc_id, row.iteration)[: 2 + items]: row.relevance for row in rows}
+    return LabelSource(name, labels, grades.scale, failed)
 
 
 def _failed(query: QueryGrades) -> tuple[int, int]:
@@ -98,7 +79,7 @@ def _failed(query: QueryGrades) -> tuple[int, int]:
 
 
 def labels_of_records(
-    path: str | os.PathLike[str], bank: TestBank | None, chosen: Grader, how: Labelling
+    path: str | os.PathLike[str], bank: TestBank | None, chosen: Grader, items: bool = False
 ) -> LabelSource:
     """The labels (or item grades) of one grade set of graded records.
 
@@ -112,29 +93,29 @@ def labels_of_records(
             f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well with "
             f"it; compare the first, blind ones (prompt={BLIND_REVIEW})"
         )
-    return how.of(load_records(path, bank, chosen), name)
+    return labels_of(load_records(path, bank, chosen), name, items)
 
 
-def labels_of_qrels(path: str | os.PathLike[str], scale: Scale | None, how: Labelling) -> LabelSource:
+def labels_of_qrels(path: str | os.PathLike[str], scale: Scale | None, items: bool = False) -> LabelSource:
     """The labels of a qrels file; of item qrels (several rows a document) the labels that the item grades imply."""
     every = read_qrels(path)
     rows = [row for row in every if row.doc_id != BANK_DOC]
     name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
     labels: dict[Key, float] = {(row.query_id, row.doc_id): row.relevance for row in rows}
-    if how.items or len(labels) < len(rows):
+    if items or len(labels) < len(rows):
         # A file of qrels has no place for grades that failed.
-        return replace(how.of(build_grades(every, scale=scale), name), failed=None)
+        return replace(labels_of(build_grades(every, scale=scale), name, items), failed=None)
     return LabelSource(name, labels)
 
 
-def labels_of_table(source: Any, name: str, chosen: Grader, how: Labelling) -> LabelSource:
+def labels_of_table(source: Any, name: str, chosen: Grader, items: bool = False) -> LabelSource:
     """The labels (or item grades) of a table, by the only grader that it has, or the one that is named.
 
     Args:
         source: a file, a frame or rows.
         name: what it is called; nothing for the name of the file.
         chosen: the one that counts, where there are several.
-        how: what becomes of the grades.
+        items: whether grades of items are asked for, and no labels.
 
     Raises:
         InputError: it has several graders, and none of them is called so.
@@ -145,7 +126,7 @@ def labels_of_table(source: Any, name: str, chosen: Grader, how: Labelling) -> L
     if len(keys) > 1:
         rows = chosen_grades(rows, name, chosen)
         name = " ".join(filter(None, (name, chosen.model, chosen.prompt)))
-    return replace(how.of(grades_of_table(rows, scale=chosen.scale), name), instead=instead)
+    return replace(labels_of(grades_of_table(rows, scale=chosen.scale), name, items), instead=instead)
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
@@ -154,13 +135,9 @@ def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
     Raises:
         InputError: there is no judgment.
     """
-
-    labels: dict[Key, float] = {}
-    for group in load_graded(path):
-        for passage in group.passages:
-            label = passage.judged(group.query_id)
-            if label is not None:
-                labels[group.query_id, passage.doc_id] = label
+    rows = ((group, passage) for group in load_graded(path) for passage in group.passages)
+    found = {(group.query_id, passage.doc_id): passage.judged(group.query_id) for group, passage in rows}
+    labels: dict[Key, float] = {key: label for key, label in found.items() if label is not None}
     name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
     if not labels:
         raise InputError(f"{os.fspath(path)}: holds no judgments")
@@ -186,10 +163,8 @@ def passages_of_records(
             settings=("tables",),
         )
     of_passage: dict[Key, list[float]] = {}
-    for query in grades.queries.values():
-        for row in query.rows():
-            of_passage.setdefault((row.query_id, row.doc_id), []).append(row.relevance)
-
+    for key, grade in labels_of(grades, "", items=True).labels.items():
+        of_passage.setdefault(key[:2], []).append(grade)
     found = [
         JudgedPassage(
             tuple(of_passage.get((group.query_id, passage.doc_id), ())),

@@ -36,7 +36,6 @@ from rubric_measures.measures.grades import (
     Rows,
     all_rows,
     build_query,
-    faceted,
     note_left_out,
     scale_of_item,
     scale_rows,
@@ -341,11 +340,12 @@ def qrels_of(
         InputError: no passage has a grade, or no item names a facet, or some grades were never asked.
         MeasureError: a grade failed, and that is an error (`Grades.on_failed`).
     """
-    queries = grades.queries.values()
+    parts = (grades.by_facet(apart=True) if unit == "facet" else grades).queries
+    queries = parts.values()
     rows = [
         row
-        for query in (faceted(queries, lambda query: query) if unit == "facet" else queries)
-        for row in _rows(query.counting_failed(grades.on_failed), unit, label, rel)
+        for name, query in parts.items()
+        for row in _rows(name, query.counting_failed(grades.on_failed), unit, label, rel)
     ]
     failed = sum(int(query.failed.sum()) for query in queries if query.failed is not None)
     if failed and grades.on_failed == "error":
@@ -400,12 +400,11 @@ def of_counted(queries: Iterable[QueryGrades]) -> Iterator[Note]:
         yield Note(text, is_warning=False)
 
 
-def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:
-    if unit == "item":
-        query.refuse_partial(UNSAID)
-        yield from query.rows()
-        yield from (Qrel(query.query_id, BANK_DOC, 0, item.item_id) for item in query.items)
-        yield from scale_rows(query)
+def _rows(name: str, query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:
+    if unit != "item":
+        yield from (Qrel(name, doc_id, value) for doc_id, value in query.labels(label, rel).items())
         return
-    for name, part in ({query.query_id: query} if unit == "passage" else query.per_facet()).items():
-        yield from (Qrel(name, doc_id, value) for doc_id, value in part.labels(label, rel).items())
+    query.refuse_partial(UNSAID)
+    yield from query.rows()
+    yield from (Qrel(name, BANK_DOC, 0, item.item_id) for item in query.items)
+    yield from scale_rows(query)

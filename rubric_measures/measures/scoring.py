@@ -53,10 +53,6 @@ class Needed(NamedTuple):
     which: Literal["items", "vital", "weighing", "first", "citations"] = "items"
 
 
-Coverage: TypeAlias = Array
-"""R × 3: how many grades a value needed (passages in the cutoff × items), how many of these are valid, and failed."""
-
-
 Rows: TypeAlias = "Sequence[int] | Array"
 """Rows of a matrix of grades; -1 stands for a document that has none."""
 
@@ -87,7 +83,7 @@ class QueryScores(NamedTuple):
     Attributes:
         values: measures × R; NaN where nothing can be said, because all grades that a value needs failed.
         left_open: measures × what failed grades leave open (see `core.Scores`) × R; None where none failed.
-        needed: which grades measures need -> R × 3.
+        needed: which grades measures need -> R × 3: how many (passages in the cutoff × items), of these valid, failed.
         lost_penalties: R: items of negative weight that cost nothing because their grade failed for a ranked passage.
         dropped: R: passages without any valid grade that left the rankings of measures over labels and subtopics.
         is_partial: whether grades were asked only as far as some measures need them; then NaN is what others could be.
@@ -95,7 +91,7 @@ class QueryScores(NamedTuple):
 
     values: Array
     left_open: Array | None
-    needed: Mapping[Needed, Coverage]
+    needed: Mapping[Needed, Array]
     lost_penalties: Array
     dropped: Array
     is_partial: bool = False
@@ -869,7 +865,7 @@ class QueryScorer:
             gone = np.append(self.void, False)
             tops = [np.array(one.rows[: self.looked_at(one.rows)], int) for one in rankings]
             dropped = np.array([gone[top].sum() for top in tops], int)
-        grades, needed = self.grades, dict[Needed, Coverage]()
+        grades, needed = self.grades, dict[Needed, Array]()
         for cutoff, of in {one.needed: 0 for one in computations}:
             if of in ("first", "citations"):
                 cited = [cited_coverage(grades, one.doc_ids, of == "first") for one in rankings]

@@ -80,6 +80,10 @@ def test_ours_tells_what_failed_from_what_is_not_satisfied(answers: Path, capsys
     # Without a word about failures they are too many for a number.
     assert main(["leaderboard", str(answers)]) == 2
     assert "of the grades that WeightedCover" in capsys.readouterr().err
+    # A query of which no task was completed has no value, and is not in the mean.
+    lines = [graded("x", "q1", PART, FULL, NOT, FULL), graded("x", "q2", FULL, FULL, FULL, NOT, status="failed")]
+    write(answers, lines)
+    assert scores(capsys, answers, "--on-failed", "expected")[0] == {"x": ("0.388889", "0.111111")}
 
 
 def test_its_own_rule_counts_failed_verdicts_as_not_satisfied(
