@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ def run(target: str) -> None:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(Path.cwd())}}).execute()
+    with tempfile.TemporaryDirectory() as folder:
+        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
     notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"]}
     for cell in notebook.cells:
         cell.metadata = {}
