@@ -20,6 +20,8 @@ WORDS = [
     f"{a}{b}{c}" for a in ("ka", "lo", "mi", "ru", "te") for b in ("ba", "de", "fo", "gi") for c in ("n", "r", "s")
 ]
 DEPTH, FAILED = 1_000, 0.05
+# Queries, passages of one, items, and runs: of TREC DL 2020.
+SIZE = 54, 211, 10, 60
 RUNS, TOPICS, NUGGETS, LABELS = 45, 300, 20, ("support", "partial_support", "not_support")
 # A prime: multiples of a step are different ids.
 PRIME = 9_999_991
@@ -129,7 +131,7 @@ def write_small(folder: Path) -> None:
         gzip.open(folder / "graded-failed.jsonl.gz", "wt", compresslevel=1) as graded_failed,
         open(folder / "items.qrels", "w") as qrels,
     ):
-        for query in draw_queries(rng, 54, 211, 10, 60):
+        for query in draw_queries(rng, *SIZE):
             graded.write(records_line(query, texts, 20, False))
             graded_failed.write(records_line(query, texts, 20, True))
             qrels.writelines(

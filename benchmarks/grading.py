@@ -59,10 +59,11 @@ def generate(folder: Path, seed: int = 1) -> None:
 def measure(command: list[str]) -> Measured:
     """Runs Python with arguments in a process of its own."""
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    note = process.stderr.read().decode()
-    _, status, usage = os.wait4(process.pid, 0)
+    with subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        note = process.stderr.read().decode()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
     if status:
         raise SystemExit(note)
     return Measured(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)

@@ -36,7 +36,7 @@ def labels(generator: np.random.Generator, queries: int, depth: int, skills: lis
     return [source.tolist() for source in every]
 
 
-def time() -> None:
+def time(_: int) -> None:
     """CPU seconds of the whole command, files read and Python started, on one thread of the matrix library."""
     with tempfile.TemporaryDirectory() as folder:
         paths = []
@@ -54,7 +54,7 @@ def time() -> None:
     print(f"\n{JUDGES} judges of {QUERIES * DEPTH:,} labels, 10,000 rounds: {seconds:.2f} CPU seconds")
 
 
-def groups(simulations: int = 200) -> None:
+def groups(simulations: int) -> None:
     """How often any two of five equal judges are told apart, nominal 5 %, and two unequal ones; 500 rounds."""
     print("\n| queries | five equal judges, any pair apart | skill .5 against .6 | .5 against .7 |\n|---|---|---|---|")
     for queries in (25, 50, 100):
@@ -85,7 +85,7 @@ def _judge_of_boards(generator: np.random.Generator, truth: np.ndarray, tau: flo
         spread *= 1.02 if found > tau else 0.98
 
 
-def boards(simulations: int = 200) -> None:
+def boards(simulations: int) -> None:
     """How often boards of five equal judges are told apart by τ, nominal 5 %, and those of two unequal ones."""
     runs, noise = 30, 0.2
     print("\n| queries | five equal judges, any pair apart | τ .6 against .7 | .6 against .8 |\n|---|---|---|---|")
@@ -122,8 +122,10 @@ def main() -> None:
     parts = {"time": time, "groups": groups, "boards": boards}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
-    for name in parser.parse_args().parts or parts:
-        parts[name]()
+    parser.add_argument("--repeats", type=int, default=200, help="simulations (default 200)")
+    options = parser.parse_args()
+    for name in options.parts or parts:
+        parts[name](options.repeats)
 
 
 if __name__ == "__main__":

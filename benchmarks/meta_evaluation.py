@@ -41,7 +41,7 @@ def timed(name: str, rounds: str, function: object) -> None:
     print(f"| {name} | {rounds} | {wall:.2f} | {time.process_time() - cpu:.2f} |", flush=True)
 
 
-def times() -> None:
+def times(_: int) -> None:
     """Seconds of each part at the size of TREC DL 2020."""
     official, scores = simulated(RUNS, QUERIES, MEASURES)
     first, second = scores[:, :, 0], scores[:, :, 1]
@@ -65,7 +65,7 @@ def covers(low: float, high: float, truth: float) -> bool:
     return low - 1e-9 <= truth <= high + 1e-9
 
 
-def mean_coverage(simulations: int = 2000) -> None:
+def mean_coverage(simulations: int) -> None:
     """How often the interval of a mean over queries holds the true mean: Student's below 25 queries, then BCa."""
     print(f"\nInterval of a mean, nominal 95 %, {simulations} simulations, 1,000 rounds\n")
     print("| queries | scores | coverage |\n|---|---|---|")
@@ -78,7 +78,7 @@ def mean_coverage(simulations: int = 2000) -> None:
             print(f"| {queries} | {name} | {np.mean(hits):.3f} |", flush=True)
 
 
-def tau_coverage(simulations: int = 300, rounds: int = 500) -> None:
+def tau_coverage(simulations: int, rounds: int = 500) -> None:
     """How often intervals of Kendall's τ over queries hold the τ of the noise-free means."""
     print(f"\nIntervals of τ over queries, nominal 95 %, {simulations} simulations, {rounds} rounds\n")
     print("| runs | queries | spread of runs / noise of a query | percentile | BCa | symmetric (ours) |")
@@ -112,7 +112,7 @@ def tau_coverage(simulations: int = 300, rounds: int = 500) -> None:
         print(f"| {runs} | {queries} | {spread} / {noise} | {shares} |", flush=True)
 
 
-def ppi_coverage(simulations: int = 4000) -> None:
+def ppi_coverage(simulations: int) -> None:
     """How often intervals of a mean hold the truth: prediction-powered, assessors alone, model labels alone."""
     print(f"\nPrediction-powered means, nominal 95 %, {simulations} simulations; the model is biased by +0.1\n")
     print("| assessed queries | model queries | noise of the model | coverage: PPI++ | assessors alone | model as "
@@ -137,8 +137,10 @@ def main() -> None:
     parts = {"time": times, "means": mean_coverage, "tau": tau_coverage, "ppi": ppi_coverage}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
-    for name in parser.parse_args().parts or parts:
-        parts[name]()
+    parser.add_argument("--repeats", type=int, default=2000, help="simulations (default 2000)")
+    options = parser.parse_args()
+    for name in options.parts or parts:
+        parts[name](options.repeats)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from typing import Any
 import httpx
 
 QUERIES, PASSAGES, ITEMS, RUNS, ROUNDS = 50, 200, 20, 20, 15
+# So many grades are given before anything is measured; so many seconds without work are idle.
+GIVEN, IDLE = 500, 0.3
 
 
 def _entry(rng: random.Random, ids: list[str], llm: str) -> dict[str, Any]:
@@ -37,12 +39,12 @@ def _entry(rng: random.Random, ids: list[str], llm: str) -> dict[str, Any]:
     }
 
 
-def make_files(folder: Path, queries: int = QUERIES) -> None:
+def make_files(folder: Path) -> None:
     """Writes graded.jsonl and bank.jsonl: two graders, rankings of twenty runs, passages of 150 words."""
     rng = random.Random(0)
     words = [f"word{number}" for number in range(3000)]
     with (folder / "graded.jsonl").open("w") as graded, (folder / "bank.jsonl").open("w") as bank:
-        for number in range(queries):
+        for number in range(QUERIES):
             query_id = f"q{number:02}"
             ids = [f"{query_id}/{item}" for item in range(ITEMS)]
             items = [
@@ -70,14 +72,17 @@ def make_files(folder: Path, queries: int = QUERIES) -> None:
 def _start(folder: Path) -> tuple[subprocess.Popen[str], str]:
     command = [sys.executable, "-m", "rubric_measures", "review", str(folder / "graded.jsonl")]
     command += ["--bank", str(folder / "bank.jsonl"), "--bind", "127.0.0.1:0"]
-    command += ["--assessor", "ada", "--grader", "scale=0-5:4"]
+    command += ["--assessor", "ada", "--grader", "model=one,scale=0-5:4"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
+    said = []
     for line in process.stderr:
+        said.append(line)
         found = re.search(r"http://\S+", line)
         if found:
             return process, found.group()
-    raise SystemExit("the server did not start")
+    process.communicate()
+    raise SystemExit(f"the server did not start: {''.join(said)}")
 
 
 def _seconds(pid: int) -> float:
@@ -87,11 +92,11 @@ def _seconds(pid: int) -> float:
 
 
 def _wait_until_idle(pid: int) -> None:
-    """Returns when the process used no processor time for 0.3 s."""
+    """Returns when the process used no processor time for a while."""
     used = -1.0
     while (now := _seconds(pid)) != used:
         used = now
-        time.sleep(0.3)
+        time.sleep(IDLE)
 
 
 class _Visitor:
@@ -115,7 +120,7 @@ class _Visitor:
     def stop(self) -> None:
         self.client.close()
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()
 
     def cell(self) -> dict[str, str]:
         rng = self.rng
@@ -179,7 +184,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         make_files(Path(name))
         visitor = _Visitor(Path(name))
-        for _ in range(500):
+        for _ in range(GIVEN):
             visitor.grade()
         # A new server at a state with 500 grades: each screen is looked at for the first time.
         visitor.stop()

@@ -395,9 +395,9 @@ def _p_value(base: str, x: FloatArray, y: FloatArray) -> float | None:
     return p if np.isfinite(p) else None
 
 
-# Where less of the variance of means is of the runs, symmetric intervals of 30 runs cover less than 90 %, and those of
-# more runs less again (benchmarks/README.md).
-_LEAST_RELIABILITY = 0.97
+# Where less of the variance of means is of the runs, symmetric intervals cover less than 85 %: 1 − 1.5 / runs, and 0.96
+# at most (benchmarks/README.md).
+_LEAST_RELIABILITY, _LOST_RELIABILITY = 0.96, 1.5
 # So many draws of the true means; τ of each is known to about 0.005.
 _MOST_DRAWS = 2000
 # Where fewer of the covariances that are drawn leave runs a variance of their own, nothing can be said.
@@ -540,9 +540,10 @@ def correlate_over_queries(
     """One coefficient of the official leaderboard with another one, with a symmetric bootstrap interval over queries.
 
     The official side is either a score of each run (then only the other is resampled), or a table of queries × runs
-    (then both are resampled with the same queries). A run's score is its mean over the drawn queries. The interval is a
-    symmetric one, and there is none where the reliability of the means of a side is below 0.97; `Drawn.intervals`
-    says why it is not BCa. A top-k variant keeps the runs that are in the official top k of the full data.
+    (then both are resampled with the same queries). A run's score is its mean over the drawn queries. A top-k variant
+    keeps the runs that are in the official top k of the full data. The interval is a symmetric one; `Drawn.intervals`
+    says why it is not BCa. There is none where the reliability of the means of a side is below 1 − 1.5 / runs, or 0.96
+    if that is less: there it covers less than 85 % at a nominal 95 %.
 
     Args:
         official: (runs,) or (queries, runs), higher is better; NaN in a table is a missing score.
@@ -554,10 +555,15 @@ def correlate_over_queries(
         InputError: a run has no score at all.
     """
     x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    (point,), drawn = drawn_over_queries(x, table[:, :, None], name, draws)
+    base, k = parse_coefficient(name)
+    if k is not None and x.size:
+        chosen = top_k(x if x.ndim == 1 else weighted_means(np.ones((1, len(x))), x)[0], k)
+        x, table = x[..., chosen], table[:, chosen]
+    (point,), drawn = drawn_over_queries(x, table[:, :, None], base, draws)
+    point = replace(point, name=name)
     if draws.rounds == 0:
         return replace(point, resampled="query")
-    (one,) = drawn.intervals("symmetric", _bounds(parse_coefficient(name)[0], point.runs))
+    (one,) = drawn.intervals("symmetric", _bounds(base, point.runs))
     if point.value is None:
         one = replace(one, reason=point.reason)
     elif one.low is not None and (_is_noise(table) or (x.ndim == 2 and _is_noise(x))):
@@ -570,7 +576,8 @@ def _is_noise(table: FloatArray) -> bool:
     if min(table.shape) < 2 or np.isnan(table).any():
         return False
     reliability = variance_components(table).reliability
-    return reliability is not None and reliability < _LEAST_RELIABILITY
+    least = min(_LEAST_RELIABILITY, 1.0 - _LOST_RELIABILITY / table.shape[1])
+    return reliability is not None and reliability < least
 
 
 def means_correlated(official: FloatArray, scores: FloatArray, base: str) -> Statistic:

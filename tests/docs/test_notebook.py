@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -61,4 +62,6 @@ def test_the_notebook_shows_what_it_ships_with(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    run(sys.argv[1] if len(sys.argv) > 1 else str(NOTEBOOK))
+    wanted = str(Path(sys.argv[1]).resolve()) if len(sys.argv) > 1 else str(NOTEBOOK)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        run(wanted)
