@@ -7,6 +7,7 @@ Bridges: what one kind of file holds, made into what another holds. Files of one
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 from collections import Counter
@@ -513,13 +514,8 @@ def read_entries(path: PathName) -> list[banks.BankEntry]:
     """
     if path_name(path) == "-" or banks.is_bank(path):
         return banks.read_bank(path)
-    try:
-        name = detect_format(path)
-    except FormatError:
-        name = "queries"
-    # What could be anything else is a bank where the user says so.
-    is_told = name != "queries"
-    one = FORMATS[name if is_told else "bank:csv"]
+    name, is_told = _bank_format(path)
+    one = FORMATS[name]
     accepted = sorted(key for key, found in FORMATS.items() if found.read and targets_of(found.kind, ["bank"]))
     if one.read is None or not targets_of(one.kind, ["bank"]):
         problem = f"is no test bank (its format is {name}); accepted: {', '.join(accepted)}"
@@ -532,6 +528,14 @@ def read_entries(path: PathName) -> list[banks.BankEntry]:
             raise
         problem = f"is no test bank ({error.problem}); accepted: {', '.join(accepted)}"
         raise FormatError(problem, path=error.path, line=error.line, field=error.field) from None
+
+
+def _bank_format(path: PathName) -> tuple[str, bool]:
+    """The format of a file, and whether its content tells it: what could be anything is a bank, where one is wanted."""
+    name = "queries"
+    with contextlib.suppress(FormatError):
+        name = detect_format(path)
+    return (name, True) if name != "queries" else ("bank:csv", False)
 
 
 # What another command makes: passages to grade with the texts of a collection, labels of grades.
@@ -579,7 +583,8 @@ def convert_files(
     for name in (to, source):
         if name is not None and name not in FORMATS:
             raise UnknownNameError("format", name, FORMATS)
-    sources = [source or detect_format(path) for path in paths]
+    is_bank = to is not None and FORMATS[to].kind == "bank"
+    sources = [source or (_bank_format(path)[0] if is_bank else detect_format(path)) for path in paths]
     kinds = [FORMATS[name].kind for name in sources]
     to = to or _named_format(path_name(output), paths, kinds[0]) or sources[0]
     target = FORMATS[to]
@@ -667,8 +672,6 @@ def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: b
             continue
         ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
         told = "" if is_told else "; its content told its format"
-        if not is_told and name == "queries" and target == "bank":
-            told += ": a table of items is bank:csv"
         other = _ELSEWHERE.get((kind, target))
         raise InputError(
             f"{path_name(path)}: {name} cannot become {to}; {other or 'it can become: ' + ', '.join(ways) + told}",

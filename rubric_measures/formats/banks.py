@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import path_name
@@ -99,38 +99,6 @@ def known_importance(value: Any) -> Importance | None:
     return label if label in ("vital", "okay") else None
 
 
-class BankItem(Struct, frozen=True, kw_only=True):
-    """One question or nugget of an entry, as its file says it.
-
-    Attributes:
-        text: the question or the key fact.
-        kind: `question` or `nugget`.
-        query_id: the query; that of the entry when it is left out.
-        facet_id: the facet; that of the entry when it is left out.
-        facet_text: what the facet is called, where the file says that and no id.
-        item_id: the id that the file gives, if any (assessors write banks by hand).
-        importance: `vital`, `okay`, what else a program wrote there, or a number, which is a weight.
-        weight: the weight of a criterion.
-        gold_answers: the answer key: texts, or objects with an `answer` and what is said of it, in a list or an object.
-        key: what it is called in the object that it stands in; None where it stands in a list.
-        info: anything.
-        further: what else the file says of it.
-    """
-
-    text: str
-    kind: ItemKind
-    query_id: str | None = None
-    facet_id: str | None = None
-    facet_text: str | None = None
-    item_id: str | None = None
-    importance: str | float | None = None
-    weight: float | None = None
-    gold_answers: Any = None
-    key: str | None = None
-    info: Any = None
-    further: Mapping[str, Any] = {}
-
-
 class BankEntry(Struct, frozen=True, kw_only=True):
     """The items of one query, or of one facet of it.
 
@@ -140,19 +108,25 @@ class BankEntry(Struct, frozen=True, kw_only=True):
         facet_id: the facet, in banks that have some.
         facet_text: its heading.
         query_text: the query's text.
+        facets: facet id -> text, of those that the items name.
+        odd: importances other than vital and okay, with their counts.
         further: what else the file says of it: `test_collection`, `info` (usually how the items were generated), …
         form: the format that it was read from; empty where it was made.
         line: its line in the file.
+        row: what the file says, as it is written again in the same format; empty where it was made.
     """
 
     query_id: str
-    items: Sequence[BankItem]
+    items: Sequence[RubricItem]
     facet_id: str | None = None
     facet_text: str | None = None
     query_text: str | None = None
+    facets: Mapping[str, str] = {}
+    odd: Mapping[str, int] = {}
     further: Mapping[str, Any] = {}
     form: str = ""
     line: int = 0
+    row: Mapping[str, Any] = {}
 
 
 def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool = True) -> TestBank:
@@ -181,13 +155,14 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
         if entry.facet_id is not None and entry.facet_text is not None:
             known = facet_texts.setdefault((entry.query_id, entry.facet_id), entry.facet_text)
             _same(known, entry.facet_text, f"facet {entry.facet_id!r}", name, entry.line)
-        made = items_of_entry(entry, facet_texts, odd)
+        facet_texts |= {(entry.query_id, facet_id): said for facet_id, said in entry.facets.items()}
+        odd.update(entry.odd)
         of_form = _OF_FORM.get(entry.form, ())
         kept = {to: value for to, value in entry.further.items() if value not in (None, "") and to not in of_form}
         further[entry.query_id] = kept | further.get(entry.query_id, {})
-        for index, (item, one) in enumerate(zip(entry.items, made, strict=True)):
-            if item.query_id not in (None, entry.query_id):
-                problem = f"the item belongs to query {item.query_id!r}, its entry to {entry.query_id!r}"
+        for index, one in enumerate(entry.items):
+            if one.query_id != entry.query_id:
+                problem = f"the item belongs to query {one.query_id!r}, its entry to {entry.query_id!r}"
                 raise FormatError(problem, path=name, line=entry.line, field=f"items[{index}].query_id")
             notes["every"] += needs_all_answers(one) and len(one.gold_answers) > 1
             first = members.setdefault(one.item_id, one)
@@ -216,43 +191,59 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
     )  # fmt: skip
 
 
-def items_of_entry(entry: BankEntry, facet_texts: dict[tuple[str, str], str], odd: Counter[str]) -> list[RubricItem]:
-    """The items of an entry as they are scored, in order.
+def items_of(
+    form: str,
+    query_id: str,
+    rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    kind: Any = None,
+    facet_id: str | None = None,
+) -> tuple[list[RubricItem], dict[str, str], Counter[str]]:
+    """The items of an entry as they are scored, in order; facet id -> text; and importances that are none.
 
     Args:
-        entry: the entry.
-        facet_texts: (query id, facet id) -> text; gets those of the facets that its items name.
-        odd: counts importances other than vital and okay.
+        form: the format.
+        query_id: the query.
+        rows: what it says of each by our names, and what has no name here.
+        kind: what they are, where they do not say it.
+        facet_id: their facet, where they do not say it.
     """
-    facets = facet_ids(item.facet_text for item in entry.items if item.facet_id is None)
-    facet_texts |= {(entry.query_id, facet_id): said for said, facet_id in facets.items()}
-    return [_rubric_item(entry, item, facets.get((item.facet_text or "").strip()), odd) for item in entry.items]
+    facets = facet_ids(said.get("facet_text") for said, _ in rows if said.get("facet_id") is None)
+    odd = Counter[str]()
 
+    def item(said: Mapping[str, Any], others: Mapping[str, Any]) -> RubricItem:
+        words = said["text"].strip() if form in _STRIPPED else said["text"]
+        facet = said.get("facet_id")
+        if facet is None:
+            facet = facets.get((said.get("facet_text") or "").strip(), facet_id)
+        stated, weight, info = said.get("importance"), said.get("weight"), said.get("info")
+        importance = known_importance(stated)
+        further = given({to: value for to, value in said.items() if to not in _OF_ITEMS})
+        further |= {to: value for to, value in others.items() if value is not None or to == "importance"}
+        if isinstance(stated, int | float):
+            weight = stated
+        elif importance is None and stated is not None:
+            further["importance"] = stated
+        if further.get("importance") is not None:
+            odd[str(further["importance"])] += 1
+        answers = said.get("gold_answers") or []
+        answers = list(answers.values()) if isinstance(answers, dict) else answers
+        if any(isinstance(one, dict) and len(one) > 1 for one in answers):
+            further["answers"] = answers
+        if further:
+            info = further | (info if isinstance(info, dict) else given({"info": info}))
+        item_id = said.get("item_id")
+        if not item_id and form in _HASHED:
+            item_id = hashlib.md5(said["text"].encode("utf-8"), usedforsecurity=False).hexdigest()
+        own = said.get("query_id")
+        return RubricItem(
+            item_id=item_id or make_item_id(query_id, said["text"], facet),
+            query_id=query_id if own is None else own, text=words, kind=said.get("kind", kind), facet_id=facet,
+            gold_answers=tuple(one if isinstance(one, str) else one["answer"] for one in answers),
+            importance=importance, weight=None if weight is None else float(weight), info=info,
+        )  # fmt: skip
 
-def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, odd: Counter[str]) -> RubricItem:
-    facet_id = item.facet_id if item.facet_id is not None else entry.facet_id if facet_id is None else facet_id
-    words = item.text.strip() if entry.form in _STRIPPED else item.text
-    importance, weight = known_importance(item.importance), item.weight
-    further = {to: value for to, value in item.further.items() if value is not None or to == "importance"}
-    if isinstance(item.importance, int | float):
-        weight = item.importance
-    elif item.importance is not None and importance is None:
-        further["importance"] = item.importance
-    if further.get("importance") is not None:
-        odd[str(further["importance"])] += 1
-    listed = _listed(item.gold_answers) or ()
-    answers = [one if isinstance(one, str) else one["answer"] for one in listed]
-    if any(isinstance(one, dict) and len(one) > 1 for one in listed):
-        further["answers"] = listed
-    info = item.info
-    if further:
-        info = further | (info if isinstance(info, dict) else given({"info": info}))
-    return RubricItem(
-        item_id=item_id_of(entry, item, facet_id),
-        query_id=entry.query_id, text=words, kind=item.kind, facet_id=facet_id,
-        gold_answers=tuple(answers), importance=importance,
-        weight=None if weight is None else float(weight), info=info,
-    )  # fmt: skip
+    made = [item(said, others) for said, others in rows]
+    return made, {facet: said for said, facet in facets.items()}, odd
 
 
 def shown_counts(counts: Counter[str]) -> str:
@@ -331,35 +322,21 @@ def bank_entries(
         if not by_query:
             # The workbench wants one.
             further["test_collection"] = test_collection or further.get("test_collection", "")
-        shared: dict[str, Any] = {"query_text": bank.query_texts.get(query_id), "further": further, "form": "bank"}
+        shared: dict[str, Any] = {"query_text": bank.query_texts.get(query_id), "further": further}
         groups = [(None, list(items))]
         if items and not by_query:
             groups = [(facet_id, list(found)) for facet_id, found in groupby(items, lambda item: item.facet_id)]
         for facet_id, members in groups:
-            made = [
-                BankItem(
-                    **{**asdict(item), "gold_answers": item.gold_answers or None},
-                    facet_text=headings.get((query_id, item.facet_id), item.facet_id) if by_query else None,
-                )
-                for item in members
-            ]
+            named = {one.facet_id: headings.get((query_id, one.facet_id), one.facet_id) for one in members}
+            facets = {facet: said for facet, said in named.items() if facet is not None and said is not None}
             heading = headings.get((query_id, facet_id))
-            entries.append(BankEntry(query_id=query_id, facet_id=facet_id, facet_text=heading, items=made, **shared))
+            entries.append(
+                BankEntry(
+                    query_id=query_id, facet_id=facet_id, facet_text=heading, items=members,
+                    facets=facets if by_query else {}, **shared,
+                )
+            )  # fmt: skip
     return entries
-
-
-def item_id_of(entry: BankEntry, item: BankItem, facet_id: str | None = None) -> str:
-    """The id of an item of an entry: the one that it gives, else the one that its words have.
-
-    Args:
-        entry: the entry.
-        item: the item.
-        facet_id: its facet, where neither it nor the entry says the id.
-    """
-    if item.item_id or entry.form not in _HASHED:
-        facet_id = item.facet_id if item.facet_id is not None else entry.facet_id if facet_id is None else facet_id
-        return item.item_id or make_item_id(entry.query_id, item.text, facet_id)
-    return hashlib.md5(item.text.encode("utf-8"), usedforsecurity=False).hexdigest()
 
 
 class RegradeMark(NamedTuple):
@@ -430,56 +407,43 @@ def _unmarked(item: RubricItem, to: str) -> Any:
     return {one: said for one, said in value.items() if one not in MARKS} if isinstance(value, dict) else value
 
 
-def attributes(kind: type[Struct], said: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What an entry or an item has a place for, and the rest that has a value."""
-    names = kind.__struct_fields__
-    own: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
-    for to, value in said.items():
-        if to in names:
-            own[to] = value
-        elif value is not None:
-            rest[to] = value
-    return own, rest
+# What the rows of entries and of items have by our names; all else is further.
+_OF_ENTRIES = ("query_id", "facet_id", "facet_text", "query_text")
+_OF_ITEMS = (*RubricItem.__struct_fields__, "facet_text", "key")
 
 
 def _entry(form: str, row: Row, kind: ItemKind | None) -> BankEntry:
-    own, rest = attributes(BankEntry, row.said)
-    items = []
-    for one in own.pop("items", None) or ():
-        fields, more = attributes(BankItem, one.said)
-        items.append(BankItem(**{"kind": kind, **fields}, further=more | one.further))
-    return BankEntry(**own, items=items, form=form, line=row.line, further=rest | row.further)
+    own: dict[str, Any] = {to: row.said.get(to) for to in _OF_ENTRIES}
+    rows = [(one.said, one.further) for one in row.said.get("items") or ()]
+    items, facets, odd = items_of(form, row.said["query_id"], rows, kind, own["facet_id"])
+    rest = given({to: value for to, value in row.said.items() if to not in (*_OF_ENTRIES, "items")})
+    made: dict[str, Any] = {"items": items, "facets": facets, "odd": odd, "further": rest | row.further}
+    return BankEntry(**own, **made, form=form, line=row.line, row=row.cells)
 
 
-def _said(entry: BankEntry) -> dict[str, Any]:
-    """What the spec of a format writes of an entry."""
+def _said(entry: BankEntry, is_whole: bool) -> dict[str, Any]:
+    """What a format says of an entry; where it knows no `info`, what that says are fields of their own, marks aside."""
 
-    def of(one: Struct, further: Mapping[str, Any]) -> dict[str, Any]:
-        # Only one level deep: the rest is written as it is.
-        own = given({to: getattr(one, to) for to in one.__struct_fields__ if to not in ("form", "line")})
-        return {**{to: value for to, value in further.items() if to not in one.__struct_fields__}, **own}
+    def item(one: RubricItem) -> dict[str, Any]:
+        beside = {"gold_answers": one.gold_answers or None, "facet_text": entry.facets.get(one.facet_id or "")}
+        own = given({**asdict(one), **beside})
+        if is_whole:
+            return own
+        info = own.pop("info", {})
+        info = info if isinstance(info, dict) else {"info": info}
+        further = {to: said for to, said in info.items() if to not in MARKS}
+        return {**{to: said for to, said in further.items() if to not in _OF_ITEMS}, **own, "further": further}
 
-    return of(entry, entry.further) | {"items": [of(item, item.further) for item in entry.items]}
-
-
-def _spread(entry: BankEntry) -> BankEntry:
-    """An entry for a format that knows no `info`: what that says are fields of their own; marks of reviews aside."""
-
-    def spread(item: BankItem) -> BankItem:
-        info = item.info if isinstance(item.info, dict) else given({"info": item.info})
-        return replace(item, info=None, further={to: value for to, value in info.items() if to not in MARKS})
-
-    return replace(entry, items=list(map(spread, entry.items)))
+    own = given({to: getattr(entry, to) for to in _OF_ENTRIES})
+    return {**entry.further, **own, "further": entry.further, "items": list(map(item, entry.items))}
 
 
 def _bank(
     form: str,
     *,
     kind: ItemKind | None = None,
-    accept: Callable[[list[BankEntry]], list[BankEntry]] = lambda entries: entries,
-    adapt: Callable[[BankEntry], BankEntry] = lambda entry: entry,
-    each: Callable[[BankItem], BankItem] = lambda item: item,
+    adapt: Callable[[dict[str, Any]], dict[str, Any]] = lambda said: said,
+    each: Callable[[dict[str, Any]], dict[str, Any]] = lambda item: item,
     nest: Callable[[list[Row]], Iterable[Row]] = lambda rows: rows,
     flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
     types: Mapping[str, Any] = MappingProxyType({}),
@@ -490,52 +454,49 @@ def _bank(
     Args:
         form: its name.
         kind: what all items are, where they do not say it.
-        accept: makes of the entries that were read what they mean.
-        adapt: makes of an entry from elsewhere what the format wants, or refuses it.
-        each: makes of its items what the format wants, or refuses one; before that.
-        nest: makes of rows of items rows with `items`, and `flatten` of such a row rows of items.
+        adapt: makes of what is said of an entry from elsewhere what the format wants, or refuses it.
+        each: makes of what is said of its items what the format wants, or refuses one; before that.
+        nest: makes of the rows of a file rows with `items`, and `flatten` of such a row rows of a file.
         types, more: see `spec`.
     """
     by_query = form not in BY_FACET
 
     def into(rows: list[Row]) -> list[BankEntry]:
-        return accept([_entry(form, row, kind) for row in nest(rows)])
+        return [_entry(form, row, kind) for row in nest(rows)]
 
-    def own(content: Iterable[BankEntry], says: bool = True) -> list[BankEntry]:
+    def said_of(bank: TestBank) -> list[dict[str, Any]]:
+        names = {"further", *(field.to for field in bank_spec.fields)}
+        made = (_said(entry, form == "bank") for entry in bank_entries(bank, by_query=by_query))
+        adapted = (adapt({**said, "items": list(map(each, said["items"]))}) for said in made)
+        return [{to: one for to, one in row.items() if to in names} for said in adapted for row in flatten(said)]
+
+    def outof(content: Iterable[BankEntry]) -> Sequence[Mapping[str, Any]]:
         entries = list(content)
         is_own = all(one.form == form for one in entries)
-        if not is_own or (by_query and len({one.query_id for one in entries}) < len(entries)):
-            bank = bank_of_entries(entries, says=says)
-            two = Counter(to for _, to in {
-                (one.query_id, to): 0 for one in entries for to, value in one.further.items()
-                if value not in (None, "") and bank.further.get(one.query_id, {}).get(to, value) != value
-            })  # fmt: skip
-            if says:
-                warn("%d fields of queries have two values (%s); the first is kept", two.total(), shown_counts(two))
-            made = bank_entries(bank, by_query=by_query)
-            is_whole = form == "bank"
-            spread = [one if is_whole else _spread(one) for one in made]
-            entries = [replace(adapt(replace(one, items=list(map(each, one.items)))), form=form) for one in spread]
-            if entries and says and not is_whole:
-                after = bank_of_entries(bank_spec.read(list(bank_spec.objects(entries))), says=False)
-                if lost := losses(bank, after):
-                    warn(f"{form} cannot hold all of the bank: {lost}")
-        return entries
-
-    def outof(content: Iterable[BankEntry]) -> Iterator[dict[str, Any]]:
-        names = {"further", *(field.to for field in bank_spec.fields)}
-        rows = (row for entry in own(content) for row in flatten(_said(entry)))
-        return ({to: value for to, value in row.items() if to in names} for row in rows)
+        if is_own and (not by_query or len({one.query_id for one in entries}) == len(entries)):
+            return [one.row if form == "bank:csv" else {"further": one.row} for one in entries]
+        bank = bank_of_entries(entries)
+        two = Counter(to for _, to in {
+            (one.query_id, to): 0 for one in entries for to, value in one.further.items()
+            if value not in (None, "") and bank.further.get(one.query_id, {}).get(to, value) != value
+        })  # fmt: skip
+        warn("%d fields of queries have two values (%s); the first is kept", two.total(), shown_counts(two))
+        rows = said_of(bank)
+        if rows and form != "bank":
+            after = bank_of_entries(bank_spec.read(list(map(bank_spec.object, rows))), says=False)
+            if lost := losses(bank, after):
+                warn(f"{form} cannot hold all of the bank: {lost}")
+        return rows
 
     usual: dict[str, Any] = {"what": "items", "forms": ("jsonl",), "is_sparse": True, "is_compact": True}
     said = {**usual, "by_hand": True, "keeps": True, **table(form), **more}
     bank_spec: Spec[list[BankEntry]] = spec(form, types, into=into, outof=outof, **said)
-    _FORMS[form] = bank_spec, own
+    _FORMS[form] = bank_spec, said_of
     return bank_spec
 
 
-# Format -> its spec, and what makes entries from elsewhere those of the format.
-_FORMS: dict[str, tuple[Spec[list[BankEntry]], Callable[[Iterable[BankEntry], bool], list[BankEntry]]]] = {}
+# Format -> its spec, and what it says of a bank.
+_FORMS: dict[str, tuple[Spec[list[BankEntry]], Callable[[TestBank], list[dict[str, Any]]]]] = {}
 
 
 def read_rows(rows: Any, form: str) -> list[BankEntry]:
@@ -554,12 +515,20 @@ def written_rows(bank: TestBank, form: str) -> list[dict[str, Any]]:
     Raises:
         InputError: that cannot hold the bank.
     """
-    spec, own = _FORMS[form]
-    return list(spec.objects(own(bank_entries(bank), False)))
+    bank_spec, said_of = _FORMS[form]
+    return list(map(bank_spec.object, said_of(bank)))
 
 
 BANK = _bank("bank")
 read_bank, write_bank = BANK.read, BANK.write
+# What a row of `bank` says of an item; all else is a field that nobody knows.
+_ROWS = table("bank")["fields"][-1]["rows"].values()
+OF_ITEMS = {name for fields in _ROWS for field in fields for name in field.get("names", [field["to"]])}
+
+
+def row_of(entry: BankEntry) -> dict[str, Any]:
+    """What a file of the workbench says of an entry."""
+    return dict(entry.row if entry.form == "bank" else BANK.object(_said(entry, True)))
 
 
 def load_bank(path: PathName) -> TestBank:
@@ -600,10 +569,10 @@ def _nested(rows: list[Row]) -> Iterator[Row]:
     without = [row.said["text"] for row in rows if row.said["text"] and not row.said["kind"]]
     usual = "question" if all(one.endswith(("?", "？", "؟")) for one in without) else "nugget"
     for row in rows:
-        said = {**row.said, "kind": row.said["kind"] or usual}
-        entry = {to: said.pop(to) for to in ("query_id", "query_text", "facet_id")}
-        items = [Row(row.line, said, row.further)] if said["text"] else []
-        yield Row(row.line, {**entry, "items": items}, {})
+        said = {**row.said, "kind": row.said["kind"] or usual if row.said["text"] else None}
+        entry = {to: said[to] for to in ("query_id", "query_text", "facet_id")}
+        items = [Row(row.line, {**said, "query_text": None}, row.further)] if said["text"] else []
+        yield Row(row.line, {**entry, "items": items}, {}, {**said, "further": row.further})
 
 
 def _flat(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -611,9 +580,9 @@ def _flat(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**said, "further": {}, **item}
 
 
-def _texts_only(item: BankItem) -> BankItem:
+def _texts_only(item: dict[str, Any]) -> dict[str, Any]:
     """An item that says nothing but texts besides; `losses` counts what else it said."""
-    return replace(item, further={to: said for to, said in item.further.items() if type(said) is str})
+    return {**item, "further": {to: said for to, said in item["further"].items() if type(said) is str}}
 
 
 # What tables of other things have.
@@ -655,22 +624,22 @@ BANK_CSV = _bank(
 )  # fmt: skip
 
 
-def _as_nugget(item: BankItem) -> BankItem:
+def _as_nugget(item: dict[str, Any]) -> dict[str, Any]:
     """The item, unless it would count for an answer that has it, though it counts against it."""
-    if item.weight is not None and item.weight < 0:
-        raise InputError(
-            f"query {item.query_id!r}: {item.text!r} is a penalty (weight {item.weight:g}), and a nugget counts "
-            "for an answer that has it; take penalties out of the bank first"
+    if item.get("weight", 0) < 0:
+        problem = (
+            f"{item['text']!r} is a penalty (weight {item['weight']:g}), and a nugget counts for an answer that has"
         )
+        raise InputError(f"query {item['query_id']!r}: {problem} it; take penalties out of the bank first")
     return item
 
 
 NUGGETS = _bank("nuggets", kind="nugget", each=_as_nugget)
 
 
-def _as_criterion(item: BankItem) -> BankItem:
-    if item.weight is None:
-        raise InputError(f"item {item.item_id!r} has no weight, and a criterion needs one")
+def _as_criterion(item: dict[str, Any]) -> dict[str, Any]:
+    if "weight" not in item:
+        raise InputError(f"item {item['item_id']!r} has no weight, and a criterion needs one")
     return item
 
 
@@ -680,42 +649,38 @@ _TYPES = ("explicit", "implicit", "synthesis", "references", "communication", "i
 _VITAL = 5
 
 
-def _completed(entries: list[BankEntry]) -> list[BankEntry]:
+def _completed(rows: list[Row]) -> list[Row]:
     """The tasks that have criteria; those that failed are counted and left out."""
-    kept = [one for one in entries if one.further["status"] == "completed"]
+    kept = [row for row in rows if row.said["status"] == "completed"]
     if not kept:
         raise InputError("every task failed; there are no criteria")
-    warn("%d tasks failed and have no criteria; left out", len(entries) - len(kept))
+    warn("%d tasks failed and have no criteria; left out", len(rows) - len(kept))
     return kept
 
 
-def _as_typed(item: BankItem) -> BankItem:
+def _as_typed(item: dict[str, Any]) -> dict[str, Any]:
     """An item as a criterion of RAGDoll; a tier that nobody said is `mandatory` from weight 5 on."""
-    if _as_criterion(item).facet_text not in _TYPES:
-        axis = f"{item.text!r:.60} has the axis {item.facet_text!r}"
-        raise InputError(f"query {item.query_id!r}: {axis}; RAGDoll knows {', '.join(_TYPES)}")
-    tier = item.further.get("tier") or ("mandatory" if (item.weight or 0) >= _VITAL else "optional")
-    return replace(item, weight=number(item.weight), further={**item.further, "tier": tier})
+    axis, weight = item.get("facet_text"), _as_criterion(item)["weight"]
+    if axis not in _TYPES:
+        where = f"query {item['query_id']!r}: {item['text']!r:.60} has the axis {axis!r}"
+        raise InputError(f"{where}; RAGDoll knows {', '.join(_TYPES)}")
+    tier = item.get("tier") or ("mandatory" if weight >= _VITAL else "optional")
+    return {**item, "weight": number(weight), "tier": tier}
 
 
-def _as_task(entry: BankEntry) -> BankEntry:
-    further = {**entry.further, "task_id": entry.query_id, "status": "completed"}
-    return replace(entry, query_text=entry.query_text or "", further=further)
+def _as_task(said: dict[str, Any]) -> dict[str, Any]:
+    return {"query_text": "", **said, "task_id": said["query_id"], "status": "completed"}
 
 
 RAGDOLL = _bank(
-    "ragdoll:rubric", kind="nugget", accept=_completed, adapt=_as_task, each=_as_typed,
+    "ragdoll:rubric", kind="nugget", nest=_completed, adapt=_as_task, each=_as_typed,
     told=lambda head: {"qid", "status", "criteria"} <= head.row.keys() and "run_id" not in head.row,
 )  # fmt: skip
 
 
-def _listed(value: Any) -> Any:
-    return list(value.values()) if isinstance(value, dict) else value
-
-
 def _answers(value: Any) -> Any:
     """The answers of a question, with what is said of them (`references`), as they stand there."""
-    listed = _listed(value)
+    listed = list(value.values()) if isinstance(value, dict) else value
     said = [isinstance(one, dict) and one.get("answer") for one in listed] if isinstance(listed, list) else [None]
     if not all(isinstance(one, str) and one for one in said):
         raise ValueError("expected a list or an object of answers {answer, references}")
@@ -727,14 +692,14 @@ def _stated(value: Any) -> Any:
     return figure(value) if isinstance(value, int | float) else text(value)
 
 
-def _as_asked(item: BankItem) -> BankItem:
+def _as_asked(item: dict[str, Any]) -> dict[str, Any]:
     """An item with answers and an importance as Auto-Judge has them."""
     # People edit gold answers: those that stay keep what was said of them.
-    said = {one["answer"]: one for one in answers_of(item.further)}
-    answers = [said.get(one, {"answer": one}) for one in item.gold_answers or ()]
-    further = {to: value for to, value in item.further.items() if to != "answers"}
-    importance = item.importance if item.importance is not None else item.weight
-    return replace(item, gold_answers=answers, importance=importance, further=further)
+    said = {one["answer"]: one for one in answers_of(item["further"])}
+    answers = [said.get(one, {"answer": one}) for one in item.get("gold_answers", ())]
+    further = {to: value for to, value in item["further"].items() if to != "answers"}
+    importance = item.get("importance", item.get("weight"))
+    return {**item, "gold_answers": answers, "importance": importance, "further": further}
 
 
 def answers_of(info: Any) -> list[dict[str, Any]]:
@@ -760,32 +725,30 @@ def needs_all_answers(item: RubricItem) -> bool:
     return isinstance(item.info, dict) and item.info.get("aggregator_type") == "AND"
 
 
-def _as_dicts(entry: BankEntry) -> BankEntry:
-    if len({(item.kind, item.text) for item in entry.items}) < len(entry.items):
-        raise InputError(f"query {entry.query_id!r}: two items have the same text, which a nugget bank cannot hold")
-    further = {to: value for to, value in entry.further.items() if to != "metadata"}
-    return replace(entry, further={"nugget_bank": {}, **further, "format_version": "v3"})
+def _as_dicts(said: dict[str, Any]) -> dict[str, Any]:
+    if len({(item["kind"], item["text"]) for item in said["items"]}) < len(said["items"]):
+        raise InputError(f"query {said['query_id']!r}: two items have the same text, which a nugget bank cannot hold")
+    further = {to: value for to, value in said["further"].items() if to != "metadata"}
+    return {**said, "format_version": "v3", "further": {"nugget_bank": {}, **further}}
 
 
-def _by_answers(item: BankItem) -> BankItem:
+def _by_answers(item: dict[str, Any]) -> dict[str, Any]:
     asked = _as_asked(item)
-    return replace(asked, key=item.text, gold_answers={one["answer"]: one for one in asked.gold_answers} or None)
+    return {**asked, "key": item["text"], "gold_answers": {one["answer"]: one for one in asked["gold_answers"]} or None}
 
 
-def _as_listed(item: BankItem) -> BankItem:
-    if item.kind != "question":
-        raise InputError(f"item {item.item_id!r} is a nugget, and this form has questions only")
+def _as_listed(item: dict[str, Any]) -> dict[str, Any]:
+    if item["kind"] != "question":
+        raise InputError(f"item {item['item_id']!r} is a nugget, and this form has questions only")
     asked = _as_asked(item)
-    return replace(asked, query_id=None, further={"aggregator_type": "OR", **asked.further})
+    return {**asked, "query_id": None, "further": {"aggregator_type": "OR", **asked["further"]}}
 
 
 def _together(rows: list[Row]) -> Iterator[Row]:
-    """Rows whose items are the questions and the claims; containers that are there and empty are written so."""
+    """Rows whose items are the questions and the claims."""
     for row in rows:
-        both = {"nugget_bank": row.said["items"], "claim_bank": row.said["claims"]}
-        items = [one for found in both.values() for one in found or ()]
-        empty: dict[str, Any] = {name: {} for name, found in both.items() if found == []}
-        yield row._replace(said={**row.said, "items": items, "claims": None}, further={**row.further, **empty})
+        items = [*(row.said["items"] or ()), *(row.said.pop("claims") or ())]
+        yield row._replace(said={**row.said, "items": items})
 
 
 def _apart(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -804,20 +767,19 @@ NUGGET_LISTS = _bank(
 )  # fmt: skip
 
 
-def _lessons(entries: list[BankEntry]) -> list[BankEntry]:
+def _lessons(rows: list[Row]) -> Iterator[Row]:
     """Lessons with the right choice of each question as its gold answer; a key that names no choice gives none."""
-    made = []
     keyless = 0
-    for entry in entries:
+    for row in rows:
         items = []
-        for item in entry.items:
-            key, choices = item.further["answer"], item.further.get("choices")
+        for _, said, *_ in row.said["items"]:
+            key, choices = said.pop("answer"), said.pop("choices", None)
             answer = choices.get(key) if choices else key
             keyless += answer is None
-            items.append(replace(item, gold_answers=None if answer is None else [answer], further={}))
-        made.append(replace(entry, query_id=f"tqa2:{entry.query_id}", items=items, further={"test_collection": "tqa2"}))
+            items.append(Row(row.line, {**said, "gold_answers": None if answer is None else [answer]}, {}))
+        own = {"query_id": f"tqa2:{row.said['query_id']}", "items": items, "test_collection": "tqa2"}
+        yield Row(row.line, {**row.said, **own}, {})
     warn("%d questions have a correct answer that is none of their choices; no gold answer", keyless)
-    return made
 
 
 def _choices(value: Any) -> dict[str, str]:
@@ -827,41 +789,43 @@ def _choices(value: Any) -> dict[str, str]:
 
 
 TQA = _bank(
-    "tqa", types={"choices": (_choices, same)}, kind="question", accept=_lessons,
+    "tqa", types={"choices": (_choices, same)}, kind="question", nest=_lessons,
     told=lambda head: head.line.lstrip()[:1] == "[" and '"globalID"' in head.line + head.rest,
 )  # fmt: skip
 
 
-def _by_answer(topic: BankEntry) -> BankEntry:
+def _by_answer(rows: list[Row]) -> Iterator[Row]:
     """An item a short answer, a facet a question, whose weight is divided among its answers.
 
     So `WeightedCover` is the supportive score, Σ over questions of weight · mean over their answers of (1, ½, 0) / Σ of
     weights.
     """
-    items = []
-    for asked in topic.items:
-        answers = [row.said for row in asked.further["answers"]]
-        shared: Any = {"kind": "nugget", "facet_text": asked.text, "weight": (asked.weight or 0) / max(len(answers), 1)}
-        for one in answers:
-            name = f"{topic.query_id}/{one['item_id']}"
-            items.append(BankItem(text=one["text"] or one["item_id"], item_id=name, **shared))
-    return replace(topic, items=items)
+    for row in rows:
+        items = [
+            Row(
+                row.line,
+                {
+                    "text": one.said["text"] or one.said["item_id"], "kind": "nugget", "facet_text": asked.said["text"],
+                    "item_id": f"{row.said['query_id']}/{one.said['item_id']}",
+                    "weight": asked.said["weight"] / len(asked.said["answers"]),
+                },
+                {},
+            )
+            for asked in row.said["items"] for one in asked.said["answers"]
+        ]  # fmt: skip
+        yield row._replace(said={**row.said, "items": items})
 
 
-def _by_question(topic: BankEntry) -> BankEntry:
+def _by_question(rows: list[Row]) -> Iterator[Row]:
     """An item a question by its number, which assessments of questions name."""
-    items = [
-        replace(
-            one, item_id=f"{topic.query_id}/{(one.item_id or '').rpartition('-')[2]}", further={},
-            gold_answers=[said for row in one.further["answers"] if (said := row.said["text"])],
-        )
-        for one in topic.items
-    ]  # fmt: skip
-    return replace(topic, items=items)
+    for row in rows:
+        items = []
+        for _, said, *_ in row.said["items"]:
+            answers = [answer for one in said.pop("answers") if (answer := one.said["text"])]
+            item_id = f"{row.said['query_id']}/{said['item_id'].rpartition('-')[2]}"
+            items.append(Row(row.line, {**said, "item_id": item_id, "gold_answers": answers}, {}))
+        yield row._replace(said={**row.said, "items": items})
 
 
-DRAGUN_ANSWERS = _bank("dragun:rubrics", kind="question", accept=lambda entries: list(map(_by_answer, entries)))
-DRAGUN_QUESTIONS = _bank(
-    "dragun:questions", kind="question", accept=lambda entries: list(map(_by_question, entries)),
-    told=lambda head: False,
-)  # fmt: skip
+DRAGUN_ANSWERS = _bank("dragun:rubrics", kind="question", nest=_by_answer)
+DRAGUN_QUESTIONS = _bank("dragun:questions", kind="question", nest=_by_question, told=lambda head: False)

@@ -24,10 +24,7 @@ from msgspec import Meta, Struct
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.formats.banks import (
-    BankEntry,
-    BankItem,
-    attributes,
-    items_of_entry,
+    items_of,
     known_label,
     shown_counts,
     written_rows,
@@ -166,7 +163,7 @@ def _reports(rows: Iterable[Row]) -> list[AssessedReport]:
     lost = sum(bool((row.said["reason"] or "").strip()) for row in rows)
     warn("rationales of %d assessments left out: only the labels are kept", lost)
     found: dict[tuple[str, str], list[AssessedAnswer]] = {}
-    for _, said, _ in rows:
+    for _, said, *_ in rows:
         query_id, run_id, text, label, _ = said.values()
         found.setdefault((query_id, run_id), []).append(AssessedAnswer(text, label, f"{query_id}/{text}"))
     return [AssessedReport(qid=query_id, run_id=run_id, marks=marks) for (query_id, run_id), marks in found.items()]
@@ -183,7 +180,7 @@ def _compared(rows: Iterable[Row]) -> list[GradeRow]:
             said["query_id"], f"{said['run_id']}/{said['query_id']}/{said['rank']}", said["run_id"], said["rank"],
             f"{said['query_id']}/{said['number']}", None, said["grade"], "graded", "", None, said["reason"],
         )
-        for _, said, _ in rows
+        for _, said, *_ in rows
     ]  # fmt: skip
 
 
@@ -353,17 +350,15 @@ def judged(lines: Iterable[tuple[int, JudgedAnswer]], notes: Oddities, name: str
 
 
 def _item_set(query_id: str, said: Sequence[Sequence[Any]], toolkit: Toolkit, name: str, line: int) -> ItemSet:
-    items = []
-    for place, one in enumerate(said):
-        own, further = attributes(BankItem, dict(zip(toolkit.fields, one, strict=True)))
-        if not own["text"].strip():
+    rows = [(dict(zip(toolkit.fields, one, strict=True)), dict[str, Any]()) for one in said]
+    for place, (one, _) in enumerate(rows):
+        if not one["text"].strip():
             raise FormatError("has no text", path=name, line=line, field=f"{toolkit.items}[{place}].text")
-        items.append(BankItem(kind="nugget", **own, further=further))
-    odd, facet_texts = Counter[str](), dict[tuple[str, str], str]()
-    made = items_of_entry(BankEntry(query_id=query_id, items=items, form=toolkit.form), facet_texts, odd)
+    made, facets, odd = items_of(toolkit.form, query_id, rows, "nugget")
     # The first of each id.
     unique = {item.item_id: (place, item) for place, item in reversed(list(enumerate(made)))}
     places, found = zip(*sorted(unique.values(), key=itemgetter(0)), strict=True) if unique else ((), ())
+    facet_texts = {(query_id, facet_id): text for facet_id, text in facets.items()}
     return ItemSet(found, None if len(places) == len(said) else places, odd, facet_texts)
 
 

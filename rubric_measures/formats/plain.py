@@ -24,7 +24,7 @@ def _passages(
     rows: Iterable[Row], places: Mapping[tuple[str, str], list[RankingEntry]] = MappingProxyType({})
 ) -> list[QueryPassages]:
     groups: dict[str, list[GradedPassage]] = {}
-    for _, said, _ in rows:
+    for _, said, *_ in rows:
         query_id, doc_id = said["query_id"], said["doc_id"]
         data = PassageData(judgments=[], rankings=list(places.get((query_id, doc_id), ())))
         groups.setdefault(query_id, []).append(GradedPassage(doc_id=doc_id, text=said["text"], paragraph_data=data))
@@ -119,7 +119,7 @@ def _is_one_battle(said: Mapping[str, Any]) -> str | None:
 def _games_of_battles(rows: Iterable[Row]) -> list[Preference]:
     """Battles as games, by `provider:model`; one that failed with a reply is `unparsed`, one without is `failed`."""
     games = []
-    for _, said, _ in rows:
+    for _, said, *_ in rows:
         status: GradeStatus = "graded" if said["verdict"] else "unparsed" if said["answer"] else "failed"
         note = said["error"] or ("" if status == "graded" else said["status"])
         grader = ":".join(part for part in (said["provider"], said["model"]) if part)
@@ -158,7 +158,7 @@ QUESTION_RUNS: Spec[list[Answer]] = spec("questions", into=_question_runs)
 def _games_of_results(rows: Iterable[Row]) -> list[Preference]:
     """The pairwise ones of RAGElo's results; one without a verdict failed with its exception."""
     games = []
-    for _, said, _ in rows:
+    for _, said, *_ in rows:
         ids = said["query_id"], said["agent_a"], said["agent_b"]
         if None not in ids:
             status: GradeStatus = "graded" if said["verdict"] else "failed" if said["note"] else "unparsed"

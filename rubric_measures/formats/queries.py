@@ -118,7 +118,7 @@ def _written_facets(rows: list[Row]) -> Any:
 
 def _into(rows: list[Row]) -> QueryFile:
     texts, facets, further, of_facets = {}, {}, {}, {}
-    for _, said, others in rows:
+    for _, said, others, _ in rows:
         query_id = said["query_id"]
         texts[query_id] = said["text"]
         if kept := {name: said[name] for name in _LIMITS if said[name] is not None} | others:

@@ -226,11 +226,12 @@ class Field(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a file: its line, what it says by our names, and the fields that nobody knows."""
+    """A row of a file: its line, what it says by our names, the fields that nobody knows, and as it stands there."""
 
     line: int
     said: dict[str, Any]
     further: dict[str, Any]
+    cells: Cells = MappingProxyType({})
 
 
 class Inside(Struct, frozen=True):
@@ -472,7 +473,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             raise FormatError(self._lacks(lacking, found.columns), path=found.name, line=1)
         rows = self._parsed(found.rows, found.name, found.is_text, only)
         keyed = ((row.line, tuple(row.said[to] for to in self.key), row) for row in rows)
-        return _unique(keyed, self, found.name, lambda one, other: one[1:] == other[1:]) if self.key else rows
+        return _unique(keyed, self, found.name, lambda one, other: one[1:3] == other[1:3]) if self.key else rows
 
     def _named(self, to: str) -> str:
         return next((field.names[0] for field in self.fields if field.to == to), to)
@@ -547,7 +548,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
                 strange.update(
                     column for column, value in further.items() if column and value not in (None, "", {}, [])
                 )
-            yield Row(line, said, further)
+            yield Row(line, said, further, cells)
         if not count and only is None:
             raise FormatError(f"holds no {self.what}", path=name)
         if strange:
@@ -566,7 +567,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if form == "parquet" and name == "-":
             raise InputError("parquet goes to a file, not to standard output; name one", settings=("output",))
         lost: Counter[str] = Counter()
-        rows = self.objects(content, form, lost)
+        rows: Iterator[Any] = (self.object(said, form, lost) for said in self.outof(content))
         first = next(rows, None)
         if first is None:
             raise InputError(f"{name}: there are no {self.what} to write")
@@ -590,21 +591,16 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
                         stream.write(json.dumps(row, ensure_ascii=False, separators=separators) + "\n")
         say_left_out(name, (f"{to} of {counted(count, 'row')}" for to, count in sorted(lost.items())))
 
-    def objects(
-        self, content: T, form: Form | None = None, lost: Counter[str] | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """The rows as they are written in a form, the first one by itself; what has no place is counted in `lost`."""
-        known = {field.to for field in self.fields}
+    def object(self, said: Mapping[str, Any], form: str | None = None, lost: Counter[str] | None = None) -> Any:
+        """A row as it is written in a form, the first one by itself; what has no place is counted in `lost`."""
         is_table = (form or self.forms[0]) in _DELIMITERS
-        for said in self.outof(content):
-            further = said.get("further") or {}
-            kept = {
-                to: value for to, value in further.items() if self.keeps and not (is_table and type(value) is not str)
-            }
-            if lost is not None:
-                lost.update(to for to, value in said.items() if value and to not in {*known, *further, "further"})
-                lost.update(further.keys() - kept.keys())
-            yield _written(self.fields, {**said, "further": kept}, self.is_sparse)
+        further = said.get("further") or {}
+        kept = {to: value for to, value in further.items() if self.keeps and not (is_table and type(value) is not str)}
+        if lost is not None:
+            known = {*(field.to for field in self.fields), *further, "further"}
+            lost.update(to for to, value in said.items() if value and to not in known)
+            lost.update(further.keys() - kept.keys())
+        return _written(self.fields, {**said, "further": kept}, self.is_sparse)
 
     def _write_bare(self, stream: Any, rows: Iterable[dict[str, Any]], name: str, lost: Counter[str]) -> None:
         """Lines with tabs and without a header, which hold no more than the columns that those have."""

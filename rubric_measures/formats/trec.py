@@ -251,7 +251,7 @@ def tabled_rankings(
 
     rows: dict[str, list[tuple[bytes, int, float]]] = {}
     tags: set[str | None] = set()
-    for _, said, _ in RUN_TABLE.rows(path):
+    for _, said, *_ in RUN_TABLE.rows(path):
         tags.add(said["run_id"])
         place = said["doc_id"].encode(), said["rank"], float(said["score"])
         rows.setdefault(said["query_id"], []).append(place)

@@ -28,7 +28,7 @@ from msgspec import MsgspecError, convert, structs
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.banks import BankEntry, BankItem, bank_entries, bank_of_entries, former_items, item_id_of
+from rubric_measures.formats.banks import OF_ITEMS, BankEntry, bank_entries, former_items, row_of
 from rubric_measures.measures.grade_sets import grade_of_assessors
 from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
@@ -445,55 +445,57 @@ def edited_entries(
         snapshot: what assessors did.
         stale: (query_id, item_id) of marked items of the file of which somebody's grades are older than their mark.
     """
-    if any(entry.form != "bank" for entry in original):
-        original = bank_entries(bank_of_entries(original, says=False))
-    heads = {(entry.query_id, entry.facet_id): entry for entry in reversed(original)}
-    by_query = {entry.query_id: entry for entry in reversed(original)}
-    items: dict[tuple[str, str], BankItem] = {}
-    for entry in original:
-        for item in entry.items:
-            items.setdefault((entry.query_id, item_id_of(entry, item)), item)
+    rows = [row_of(entry) for entry in original]
+    heads = {(row["query_id"], row.get("facet_id")): row for row in reversed(rows)}
+    by_query = {row["query_id"]: row for row in reversed(rows)}
+    items: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for entry, row in zip(original, rows, strict=True):
+        for item, said in zip(entry.items, row["items"], strict=True):
+            items.setdefault((entry.query_id, item.item_id), said)
     states = snapshot.live()
     made: list[BankEntry] = []
     now = snapshot.bank(bank)
     for entry in bank_entries(now):
-        query_id = entry.query_id
-        head = heads.get((query_id, entry.facet_id)) or by_query.get(query_id)
-        if head is not None:
-            asked = head.query_text if head.query_text is not None else entry.query_text
-            entry = structs.replace(entry, query_text=asked, further={**entry.further, **head.further})
-        members = [(item, states[query_id, str(item.item_id)]) for item in entry.items]
-        listed = [_written(item, items.get((query_id, state.first_id)), state, stale) for item, state in members]
-        left = _left(query_id, bank, now, by_query.get(query_id))
+        query_id, row = entry.query_id, row_of(entry)
+        head = heads.get((query_id, entry.facet_id)) or by_query.get(query_id, {})
+        row |= {name: said for name, said in head.items() if name not in ("facet_id", "facet_text", "items")}
+        of_items = [states[query_id, item.item_id] for item in entry.items]
+        row["items"] = [
+            _written(said, items.get((query_id, state.first_id)), state, stale)
+            for said, state in zip(row["items"], of_items, strict=True)
+        ]
+        left = _left(query_id, bank, now, by_query.get(query_id, {}))
         if left and all(other.query_id != query_id for other in made):
             # Grades of these ids are stale, also where a query has none of its old items left.
-            entry = structs.replace(entry, further={**entry.further, "former_items": left})
-        made.append(structs.replace(entry, items=listed, form="bank"))
+            row["former_items"] = left
+        made.append(structs.replace(entry, form="bank", row=row))
     return made
 
 
-def _written(item: BankItem, old: BankItem | None, state: ItemState, stale: Collection[tuple[str, str]]) -> BankItem:
+def _written(
+    said: dict[str, Any], old: Mapping[str, Any] | None, state: ItemState, stale: Collection[tuple[str, str]]
+) -> Mapping[str, Any]:
     """An item as it stands now, with what the file said beside it, who edited it last, and a mark for new grades."""
     if state.version == 0 and old is not None:
         return old if (state.item.query_id, state.first_id) in stale else _unmarked(old)
-    last = state.history[-1]
-    earlier = old.info if old is not None and isinstance(old.info, dict) else {}
-    info = {name: said for name, said in earlier.items() if name != "same_as"}
+    last, before = state.history[-1], old or {}
+    earlier = before["info"] if isinstance(before.get("info"), dict) else {}
+    info = {name: one for name, one in earlier.items() if name != "same_as"}
     info |= {
         "edited_by": last.assessor,
         "edited_at": last.time,
         "edit": last.what,
         **_regrade_mark(state, earlier, stale),
     }
-    return structs.replace(item, info=info, further=old.further if old is not None else {})
+    return {**said, "info": info, **{name: one for name, one in before.items() if name not in OF_ITEMS}}
 
 
-def _unmarked(item: BankItem) -> BankItem:
+def _unmarked(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """An item that nobody edited, without the mark of an earlier review: all grades of it were made since."""
-    if not isinstance(item.info, dict) or item.info.get("regrade") is not True:
+    said = item.get("info")
+    if not isinstance(said, dict) or said.get("regrade") is not True:
         return item
-    info = {name: said for name, said in item.info.items() if name != "same_as"}
-    return structs.replace(item, info={**info, "regrade": False})
+    return {**item, "info": {**{name: one for name, one in said.items() if name != "same_as"}, "regrade": False}}
 
 
 def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collection[tuple[str, str]]) -> dict[str, Any]:
@@ -511,10 +513,10 @@ def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collectio
     return {"regrade": True, "same_as": same} if same else {"regrade": True}
 
 
-def _left(query_id: str, before: TestBank, now: TestBank, head: BankEntry | None) -> list[str]:
+def _left(query_id: str, before: TestBank, now: TestBank, head: Mapping[str, Any]) -> list[str]:
     """The ids of a query's items that are no longer in the bank, those of earlier reviews first."""
     there = {item.item_id for item in now.items[query_id]}
-    ids = [*(former_items(head.further) if head else ()), *(item.item_id for item in before.items.get(query_id, ()))]
+    ids = [*former_items(head), *(item.item_id for item in before.items.get(query_id, ()))]
     return [item_id for item_id in dict.fromkeys(ids) if item_id not in there]
 
 

@@ -227,11 +227,8 @@ def test_the_judges_of_a_table_are_compared(capsys: pytest.CaptureFixture[str]) 
         ("doc,grade\nd1,2\n", ["qrels", "x.csv"], "it has doc, grade (call doc doc_id, if that is meant)"),
         ("query_id;document_id;grade\nq1;d1;2\n", ["qrels", "x.csv"], "(call document_id doc_id, if that is meant)"),
         ("query_identifier,text\nq1,What?\n", ["convert", "x.csv", "--to", "bank", "-o", "y.jsonl"],
-         "(call query_identifier query_id, if that is meant); name the format, such as bank:csv (--from)"),
-        ("query_id;text\nq1;What?\n", ["convert", "x.csv", "--to", "bank", "-o", "y.jsonl"],
-         "its content told its format: a table of items is bank:csv (--from)"),
-        ("qid;text\nq1;What?\n", ["convert", "x.csv", "--to", "bank", "-o", "y.jsonl"],
-         "its columns qid, text tell no format; name the format, such as bank:csv (--from)"),
+         "x.csv:1: the header lacks query_id or qid or question_id or topic_id or request_id or narrative_id; it has "
+         "query_identifier, text (call query_identifier query_id, if that is meant)"),
         ("run;score\na;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"], "x.csv:2: score: '0,9' has a decimal comma"),
         ("run\tscore\na\t0,9\nb\t0,5\n", ["correlate", "board.csv", "x.csv"], "'0,9' has a decimal comma"),
         ("a 0,9\nb 0,5\n", ["correlate", "board.csv", "x.csv"], "has 2 columns; a leaderboard has 3"),

@@ -13,8 +13,9 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection
-from rubric_measures.formats.banks import BankEntry, BankItem, write_bank
+from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages, write_graded
+from rubric_measures.types.entities import RubricItem, TestBank
 
 RATED = PromptInfo(prompt_class="QuestionSelfRatedUnanswerablePromptWithChoices")
 
@@ -63,10 +64,10 @@ def folder(tmp_path: Path) -> Path:
     (root / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d3 0\n")
     for name in ("bm25", "dense"):
         (root / "runs" / f"{name}.run").write_text(f"q1 Q0 d1 1 2.5 {name}\nq1 Q0 d2 2 1.5 {name}\n")
-    items = [BankItem(item_id=f"q1/{name}", text=f"{name}?", kind="question") for name in "abc"]
-    write_bank(root / "questions.jsonl", [BankEntry(query_id="q1", items=items)])
-    nuggets = [BankItem(item_id="q1/n", text="n", kind="nugget", importance="vital")]
-    write_bank(root / "nuggets.jsonl", [BankEntry(query_id="q1", items=nuggets)])
+    items = [RubricItem(f"q1/{name}", "q1", f"{name}?") for name in "abc"]
+    write_bank(root / "questions.jsonl", bank_entries(TestBank.from_items(items)))
+    nugget = RubricItem("q1/n", "q1", "n", "nugget", importance="vital")
+    write_bank(root / "nuggets.jsonl", bank_entries(TestBank.from_items([nugget])))
     return root
 
 

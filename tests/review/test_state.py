@@ -244,7 +244,7 @@ def test_words_that_an_item_left_behind_have_their_grades_again(tmp_path: Path) 
         (impact,) = impact_of(material, [RubricCover(rel=4) @ 1], snapshot)
         assert [row.after for row in impact.rows] == [None if regrade else 1.0]
         (entry,) = edited_entries(read_bank(bank), material.bank, snapshot)
-        assert [isinstance(item.info, dict) and item.info["regrade"] for item in entry.items] == [True, regrade]
+        assert [one.get("info", {}).get("regrade", False) for one in entry.row["items"]] == [True, regrade]
         store.undo("bob")
 
 
@@ -545,12 +545,11 @@ def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
     store = open_store(tmp_path / "s.sqlite", bank)
     store.edit_all("ada", [("item_edit", {"key": "n1", "text": "New."}, {"n1": 0})])
     (made,) = edited_entries(read_bank(tmp_path / "bank.jsonl"), bank, store.snapshot())
-    assert made.further == {"test_collection": "c", "info": {"model": "m"}, "former_items": ["n1"]}
-    edited, kept = made.items
-    assert kept.further == {"colour": "blue"} and kept.info is None
-    assert (edited.kind, edited.text, edited.item_id) == ("nugget", "New.", make_item_id("q", "New."))
-    assert edited.further == {"colour": "red"} and isinstance(edited.info, dict)
-    assert edited.info["by"] == "x" and edited.info["edited_by"] == "ada"
+    said = {"query_id": "q", "query_text": "Q?", "test_collection": "c", "info": {"model": "m"}}
+    edited, kept = made.row["items"]
+    assert made.row == {**said, "former_items": ["n1"], "items": [edited, other]} and kept == other
+    assert (edited["nugget_text"], edited["nugget_id"]) == ("New.", make_item_id("q", "New."))
+    assert (edited["colour"], edited["info"]["by"], edited["info"]["edited_by"]) == ("red", "x", "ada")
     assert bank_entries(bank)[0].items[0].item_id == "n1"
 
 
