@@ -22,14 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.analysis.resampling import (
-    USUAL_DRAWS,
-    Draws,
-    FloatArray,
-    Interval,
-    Resample,
-    ratio,
-)
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, Resample, ratio
 from rubric_measures.base.tables import Report, Table, columns
 from rubric_measures.measures.combining import Gathered, Outcomes, Rule, compiled, member_rule, outcomes_of
 
@@ -575,11 +568,7 @@ class PanelReport:
 
 
 def panel_report(
-    gathered: Gathered,
-    name: str,
-    outcomes: Outcomes,
-    rest: Callable[[int], Rule] | None,
-    cutoff: tuple[int, int],
+    gathered: Gathered, name: str, outcomes: Outcomes, rest: Callable[[int], Rule] | None, cutoff: tuple[int, int]
 ) -> PanelReport:
     """What a panel says, each member against the rest, and what the panel gains over its best member.
 

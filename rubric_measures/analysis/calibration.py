@@ -17,10 +17,10 @@ import functools
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,12 +47,14 @@ class Anchor(NamedTuple):
         kind: what is graded: `question`, or the importance of a nugget.
         grade: the grader's.
         truth: the assessors', or that of the grader that it is held to.
+        stands: for how many grades it stands: more than 1 where an audit asked it.
     """
 
     query_id: str
     kind: str
     grade: float
     truth: float
+    stands: float = 1.0
 
 
 class Bias(NamedTuple):
@@ -83,7 +85,8 @@ def bias_rows(anchors: Sequence[Anchor], level: float = 0.95) -> list[Bias]:
     There is none by grade: two graders who err alike differ at each but the middle one (regression to the mean).
 
     Grades of one query are not independent: the standard error is robust to that, √(G / (G − 1) Σ_q (Σ_{i in q}
-    (d_i − d̄))²) / n, with Student's t of G − 1 degrees of freedom, G the number of queries.
+    w_i (d_i − d̄))²) / Σ w, with Student's t of G − 1 degrees of freedom, G the number of queries, w how many grades one
+    stands for, and d̄ and the share of the same grades weighted by it.
 
     Source: Liang and Zeger (1986); Cameron and Miller, A practitioner's guide to cluster-robust inference (2015).
     """
@@ -96,15 +99,16 @@ def _bias(kind: str, anchors: Sequence[Anchor], level: float) -> Bias:
     from scipy.special import stdtrit
 
     gaps = np.array([one.grade - one.truth for one in anchors])
-    mean = float(gaps.mean())
+    stands = np.array([one.stands for one in anchors])
+    mean = float(np.average(gaps, weights=stands))
     queries, at = np.unique([one.query_id for one in anchors], return_inverse=True)
-    groups, sums = len(queries), np.bincount(at, gaps - mean)
+    groups, sums = len(queries), np.bincount(at, stands * (gaps - mean))
     low = high = None
     if groups > 1:
-        error = float(np.sqrt(groups / (groups - 1) * (sums**2).sum())) / len(gaps)
+        error = float(np.sqrt(groups / (groups - 1) * (sums**2).sum()) / stands.sum())
         reach = float(stdtrit(groups - 1, (1.0 + level) / 2.0)) * error
         low, high = mean - reach, mean + reach
-    return Bias(kind, len(gaps), groups, float((gaps == 0).mean()), mean, low, high)
+    return Bias(kind, len(gaps), groups, float(np.average(gaps == 0, weights=stands)), mean, low, high)
 
 
 def isotonic(values: ArrayLike, weights: ArrayLike) -> FloatArray:
@@ -175,7 +179,7 @@ class _Tables:
 
     Attributes:
         grades: the grades, ascending.
-        anchors: (queries, grades): anchors of the grade.
+        anchors: (queries, grades): anchors of the grade, with what they stand for.
         covered: (queries, grades): of these, those that the truth covers.
         shares: (queries, runs, grades): the share of a run's items that have the grade; 0 where it has no answer.
         rel: the least grade that covers.
@@ -217,8 +221,8 @@ def _tables(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel: float,
     of = {grade: place for place, grade in enumerate(grades)}
     seen, covered = np.zeros((2, len(queries), len(grades)))
     for one in anchors:
-        seen[at[one.query_id], of[one.grade]] += 1
-        covered[at[one.query_id], of[one.grade]] += one.truth >= rel
+        seen[at[one.query_id], of[one.grade]] += one.stands
+        covered[at[one.query_id], of[one.grade]] += one.stands * (one.truth >= rel)
     shares = np.zeros((len(queries), len(runs), len(grades)))
     place_of = {run: place for place, run in enumerate(runs)}
     for answer in answers:
@@ -256,11 +260,11 @@ def grade_values(anchors: Sequence[Anchor], rel: float, draws: Draws = USUAL_DRA
         draws: rounds (0 for no intervals), seed and level.
     """
     tables = _tables(anchors, [], rel, [])
-    counts = tables.anchors.sum(axis=0)
+    counts = Counter(one.grade for one in anchors)
     intervals = Resample(len(tables.anchors), draws).draw(tables.values).intervals()
     return [
-        GradeValue(float(grade), int(count), interval)
-        for grade, count, interval in zip(tables.grades, counts, intervals, strict=True)
+        GradeValue(float(grade), counts[grade], interval)
+        for grade, interval in zip(tables.grades, intervals, strict=True)
     ]
 
 
@@ -581,6 +585,21 @@ def _drawn_items(place: Place, labels: Mapping[str, bool], seed: int, items: int
         for item in stratum[:size]
     }
     return {item: stands[item] for item in labels if item in stands}
+
+
+Unit = TypeVar("Unit", bound=Hashable)
+
+
+def stands_for(strata: Mapping[Unit, Hashable], asked: Container[Unit]) -> dict[Unit, float]:
+    """For how many units each one that was asked stands: as many as its stratum has, by those of it that were asked.
+
+    Args:
+        strata: unit -> its stratum.
+        asked: those that were asked.
+    """
+    sizes = Counter(strata.values())
+    sampled = Counter(stratum for unit, stratum in strata.items() if unit in asked)
+    return {unit: sizes[stratum] / sampled[stratum] for unit, stratum in strata.items() if unit in asked}
 
 
 @functools.cache
@@ -905,22 +924,20 @@ class Audit:
 
         None where there are too few queries for an interval.
         """
-        return [self._expected_reach(number) for number in range(len(self.pairs))]
-
-    def _expected_reach(self, number: int) -> float | None:
-        generator = seeded(1)
-        reaches = []
-        for _ in range(_SIMULATED):
-            truth = {
-                (*one.place, item_id): self.labels[one.place][item_id] is bool(generator.random() < GUESSED_AGREEMENT)
-                for one in self.drawn
-                for item_id in one.items
-            }
-            found = self.pairs[number].settled(self.corrections(number, truth))
-            if found.low is None or found.high is None:
-                return None
-            reaches.append((found.high - found.low) / 2)
-        return float(np.mean(reaches))
+        found: list[float | None] = []
+        for number, pair in enumerate(self.pairs):
+            generator, ends = seeded(1), list[Settled]()
+            for _ in range(_SIMULATED):
+                truth = {
+                    (*one.place, item_id): self.labels[one.place][item_id]
+                    is bool(generator.random() < GUESSED_AGREEMENT)
+                    for one in self.drawn
+                    for item_id in one.items
+                }
+                ends.append(pair.settled(self.corrections(number, truth)))
+            reaches = [(one.high - one.low) / 2 for one in ends if one.low is not None and one.high is not None]
+            found.append(float(np.mean(reaches)) if len(reaches) == _SIMULATED else None)
+        return found
 
 
 def make_audit(plan: AuditPlan, labels: Labels, rankings: Rankings) -> Audit:
@@ -944,15 +961,22 @@ def make_audit(plan: AuditPlan, labels: Labels, rankings: Rankings) -> Audit:
     return Audit(plan, frame, draw_audit(frame, plan.seed, plan.items, plan.passages), weights)
 
 
-def sentence(one: Settled, minutes: float | None = None) -> str:
-    """What an audit says of a pair, as a sentence.
+def sentence(
+    one: Settled, minutes: float | None = None, board: Mapping[str, Mapping[str, float | None]] | None = None
+) -> str:
+    """What an audit says of a pair, as a sentence; of a settled one also what a board has, whose measures count an item
+    once and may have another order.
 
     Args:
         one: what was found.
         minutes: how long a passage takes; None where nobody knows yet.
+        board: measure -> run -> its score.
 
-    >>> sentence(Settled(("a", "b"), 60, 0.1, 0.12, 0.05, 0.19, "better", 0))
+    >>> found = Settled(("a", "b"), 60, 0.1, 0.12, 0.05, 0.19, "better", 0)
+    >>> sentence(found)
     'a beats b by .05 to .19 in the mean share of items that a passage covers: settled'
+    >>> sentence(found, board={"RubricCover@20": {"a": 0.5, "b": 0.6}}).partition(". ")[2]
+    'On the board RubricCover@20 has another order, which this does not settle (0.500, 0.600)'
     """
     first, second = one.pair
     if one.estimate is None or one.low is None or one.high is None:
@@ -960,9 +984,11 @@ def sentence(one: Settled, minutes: float | None = None) -> str:
     low, high = (f"{abs(end):.2f}".removeprefix("0") for end in (one.low, one.high))
     if one.verdict in ("better", "worse"):
         ahead, behind = (first, second) if one.verdict == "better" else (second, first)
-        return f"{ahead} beats {behind} by {min(low, high)} to {max(low, high)} in {SETTLED_MEASURE}: settled"
+        by = f"{ahead} beats {behind} by {min(low, high)} to {max(low, high)}"
+        return f"{by} in {SETTLED_MEASURE}: settled{_beside(one, board or {})}"
     if one.verdict == "same":
-        return f"{first} and {second} differ by at most {max(low, high)} in {SETTLED_MEASURE}: settled"
+        by = f"{first} and {second} differ by at most {max(low, high)}"
+        return f"{by} in {SETTLED_MEASURE}: settled{_beside(one, board or {})}"
     if one.more is not None:
         work = counted(one.more, "passage") if minutes is None else counted(max(1, round(one.more * minutes)), "minute")
         return f"{work} more will probably settle {first} against {second}"
@@ -973,3 +999,14 @@ def sentence(one: Settled, minutes: float | None = None) -> str:
         return f"{which} checks will not settle {first} against {second}: {instead}"
     signs = ["−" if end < 0 else "+" for end in (one.low, one.high)]
     return f"{first} against {second}: between {signs[0]}{low} and {signs[1]}{high} in {SETTLED_MEASURE}, not settled"
+
+
+def _beside(one: Settled, board: Mapping[str, Mapping[str, float | None]]) -> str:
+    said = []
+    for name, scores in board.items():
+        first, second = (scores.get(run) for run in one.pair)
+        if first is not None and second is not None:
+            order = "better" if first > second else "worse" if first < second else "no"
+            words = "the same order" if order == one.verdict else "another order, which this does not settle"
+            said.append(f"{name} has {'' if one.verdict == 'same' else words + ' '}({first:.3f}, {second:.3f})")
+    return f". On the board {'; '.join(said)}" if said else ""

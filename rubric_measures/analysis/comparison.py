@@ -380,11 +380,7 @@ def _named(runs: Sequence[str]) -> str:
 
 
 def compare_runs(
-    scores: Mapping[str, Mapping[str, float]],
-    measure: str,
-    *,
-    baseline: str | None = None,
-    tests: Tests = USUAL_TESTS,
+    scores: Mapping[str, Mapping[str, float]], measure: str, *, baseline: str | None = None, tests: Tests = USUAL_TESTS
 ) -> Comparison:
     """Paired comparisons of runs, each over the queries that both have; see `paired_family`. A run alone has no pairs.
 
@@ -474,12 +470,7 @@ def _pairs(
         yield Pair(first, second, test, adjusted, is_different, conclusion, *ahead)
 
 
-def _check(
-    scores: Mapping[str, object],
-    measure: str,
-    baseline: str | None,
-    unscored: Sequence[str],
-) -> None:
+def _check(scores: Mapping[str, object], measure: str, baseline: str | None, unscored: Sequence[str]) -> None:
     if baseline in unscored:
         raise InputError(f"{measure}: {baseline} has no score to compare with", settings=("baseline",))
     if baseline is not None and baseline not in scores:

@@ -126,11 +126,7 @@ class JudgeBoard:
 
 
 def judge_board(
-    truth: Judge,
-    judges: Sequence[Judge],
-    ends: tuple[int, int],
-    cutoffs: Sequence[tuple[int, int]],
-    draws: Draws,
+    truth: Judge, judges: Sequence[Judge], ends: tuple[int, int], cutoffs: Sequence[tuple[int, int]], draws: Draws
 ) -> JudgeBoard:
     """All judges against the truth, each on the documents that both label.
 
@@ -426,10 +422,7 @@ def _run_of_answer(query_id: str, doc_id: str) -> str:
 _SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "ac1", "bias", "failed")
 # What the JSON calls as the result does.
 _SAME = ("only_in", "agreement", "intervals", "cutoffs", "query_kappa", "histograms")
-_ALL = (
-    *("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"),
-    "failed",
-)
+_ALL = (*("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"), "failed")
 
 
 def agreement_report(result: SourceAgreement, places: int = 4) -> Report:

@@ -373,10 +373,7 @@ def correlate_leaderboards(
 
 
 def equal_boards(
-    official: RunScores,
-    others: Sequence[RunScores],
-    coefficient: str,
-    draws: Draws,
+    official: RunScores, others: Sequence[RunScores], coefficient: str, draws: Draws
 ) -> tuple[tuple[int, ...], ...] | None:
     """Leaderboards of judges that a coefficient with the official one cannot tell apart.
 
@@ -576,12 +573,7 @@ def correlate_grid(
                 column = scores_of_workbench if compat == "workbench" else scores_of_board
                 scores = column(board, str(measure))
                 result = correlate_leaderboards(
-                    official,
-                    scores,
-                    coefficients,
-                    draws,
-                    strict=compat is not None,
-                    details=False,
+                    official, scores, coefficients, draws, strict=compat is not None, details=False
                 )
             cells.append(GridCell(key.llm, prompts[key], key.kind, str(measure), result, reason, scores, notes))
     return cells

@@ -229,12 +229,7 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
         "printed": ("output", "format"),
     },
 )  # fmt: skip
-def tournament(
-    tournament: Call,
-    *,
-    plot: str | None = None,
-    printed: PrintedRatings = PrintedRatings(),
-) -> int:
+def tournament(tournament: Call, *, plot: str | None = None, printed: PrintedRatings = PrintedRatings()) -> int:
     """pairwise games to ratings; a model may play them
 
     examples:

@@ -192,7 +192,7 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
         made.next_command = partial(_grading, "" if made.material.is_draft else " --only-changed")
         if export:
             _export(made, opened.keywords["bank"], export)
-            made.store.drop()
+            made.store.close(unused=True)
         else:
             with paused_collector():
                 said = made.prepare()
@@ -202,7 +202,7 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
             gc.freeze()
             serve(made)
     except InputError:
-        made.store.drop()
+        made.store.close(unused=True)
         raise
     finally:
         made.store.close()

@@ -82,10 +82,7 @@ class Gathered:
 
 
 def gather(
-    groups: Iterable[QueryPassages],
-    source: str,
-    members: Sequence[Grader],
-    bank: TestBank | None = None,
+    groups: Iterable[QueryPassages], source: str, members: Sequence[Grader], bank: TestBank | None = None
 ) -> Gathered:
     """Reads what each member says of every item of every passage.
 

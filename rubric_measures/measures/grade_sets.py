@@ -49,6 +49,7 @@ from rubric_measures.records.models import (
     object_in,
     of_items,
     stale_in,
+    stands_for,
     to_decide,
 )
 from rubric_measures.types.entities import GradeStatus, Qrel, RubricItem, TestBank, bank_content, item_content
@@ -245,6 +246,7 @@ class AssessorGrades(Struct, frozen=True):
         stale: grades that were given before their item changed; they are not among these.
         settled: item_id -> (`human:NAME`, grade): what an adjudicator decided.
         to_decide: items of which a grade that counts differs from the grader's and waits for a decision.
+        stands: item_id -> how many items of the passage a blind grade stands for, of those that an audit asked.
     """
 
     grades: Mapping[str, Collection[float]] = {}
@@ -255,6 +257,7 @@ class AssessorGrades(Struct, frozen=True):
     settled: Mapping[str, tuple[str, float]] = {}
     blind: Mapping[str, Sequence[float]] = {}
     to_decide: Collection[str] = ()
+    stands: Mapping[str, float] = {}
 
     @property
     def in_sight(self) -> set[str]:
@@ -270,6 +273,7 @@ class AssessorGrades(Struct, frozen=True):
             in_sight=len(self.blind.keys() & self.in_sight),
             not_blind=len(self.grades.keys() - self.blind.keys()),
             stale=self.stale,
+            sampled=len(self.blind.keys() & self.stands),
         )
         return {item_id: grade_of_assessors(given) for item_id, given in self.blind.items()}
 
@@ -285,6 +289,8 @@ _ANCHOR_NOTES = {
     "in_sight": "%d grades by assessors were settled in sight of the grader's; the first, blind grade counts",
     "not_blind": "%d grades by assessors were given in sight of the grader's only, and are left out",
     "stale": "%d grades by assessors were given to other words of their items and are left out",
+    "sampled": "%d grades by assessors are an audit's, of as many items that the grader covers as not; each counts for "
+    "the items of its passage that it stands for",
 }
 
 
@@ -306,7 +312,7 @@ def grades_by_assessors(
     """
     by_assessor, blind = (defaultdict[str, dict[str, float]](dict) for _ in range(2))
     said, waiting = defaultdict[str, dict[str, str]](dict), defaultdict[str, set[str]](set)
-    sets, settled = list[ItemGradeSet](), dict[str, tuple[str, float]]()
+    sets, settled, stands = list[ItemGradeSet](), dict[str, tuple[str, float]](), dict[str, float]()
     theirs = [entry for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)]
     held, stale = held_sets([entry for entry in theirs if kind in (None, kind_of_set(entry))], items)
     for entry in held:
@@ -315,6 +321,7 @@ def grades_by_assessors(
         sets += [entry] if kept else []
         if kept and prompt not in (FINAL_REVIEW, ADJUDICATION):
             blind[name].update(kept)
+            stands |= stands_for(entry)
         if not kept or prompt == BLIND_REVIEW:
             continue
         by_assessor[name].update(kept)
@@ -329,7 +336,7 @@ def grades_by_assessors(
         of_items[item_id], said[item_id] = [grade], {name: said[item_id].get(name, "")}
     reasons = {item_id: "; ".join(filter(None, texts.values())) for item_id, texts in said.items()}
     undecided = set().union(*waiting.values()) - settled.keys()
-    return AssessorGrades(of_items, reasons, sets, by_assessor, stale.total(), settled, of_blind, undecided)
+    return AssessorGrades(of_items, reasons, sets, by_assessor, stale.total(), settled, of_blind, undecided, stands)
 
 
 def _by_item(by_assessor: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
@@ -660,6 +667,8 @@ _NOTES = {
     "stand; grading what changed makes them anew",
     "repeated": "{} grades name an item that the same model and prompt graded before in the passage; the later grade "
     "counts",
+    "sampled": "{} grades are an audit's, of as many items that the grader covers as not; each counts once here, so "
+    "shares and κ are not those of all items (details.stands_for has the weights)",
     "replaced": "{} grades by assessors stand in the grader's place; {changed} of them say something else than the "
     "grader",
     "split": "on {} of them assessors differ; the median counts, of two the lower",
@@ -741,7 +750,7 @@ class GradeSetSelector(Struct):
         Raises:
             InputError: distributions are to choose the grades, and none has one.
         """
-        self._note("old", "repeated", "unrated")
+        self._note("old", "repeated", "unrated", "sampled")
         if self.asked_for:
             text = "%s: grades were asked only as far as they can change %s; what was never asked is not known to be 0"
             _LOG.info(text, self.source, ", ".join(sorted(self.asked_for)))
@@ -854,6 +863,7 @@ class GradeSetSelector(Struct):
             if not rates and isinstance(entry, ItemGradeSet) and entry.prompt_info and entry.prompt_info.is_self_rated:
                 # Where all grades failed there are none.
                 self.counts["unrated"] += bool(entry.correct_answered or entry.wrong_answered)
+            self.counts["sampled"] += len(stands_for(entry)) if entry.llm.startswith(HUMAN) else 0
             if self.scale is None or wanted.first:
                 self.scale = scale or self.scale
             elif scale is not self.scale:

@@ -172,6 +172,9 @@ _NOT_SETTINGS = frozenset({"prompt_class", *SCALE_FIELDS})
 ITEM_CONTENTS = "item_contents"
 # What `details` say of an assessor's grade that differs from the grader's and waits for a decision.
 TO_DECIDE = "to_decide"
+# And of one that an audit asked: how many items of the passage, of those that the grader covers or of the others, it
+# stands for.
+STANDS_FOR = "stands_for"
 
 
 # Longer than any ranking: what stands at a rank is looked at together with all ranks above it.
@@ -617,6 +620,12 @@ def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
 def to_decide(entry: ItemGradeSet) -> set[str]:
     """The items whose grade by an assessor differs from the grader's, and waits for a decision."""
     return {item_id for item_id, said in details_of(entry).items() if isinstance(said, dict) and said.get(TO_DECIDE)}
+
+
+def stands_for(entry: ItemGradeSet | DirectGrade) -> dict[str, float]:
+    """How many items of its passage each grade of an audit stands for."""
+    said = {item_id: one.get(STANDS_FOR) for item_id, one in details_of(entry).items() if isinstance(one, dict)}
+    return {item_id: float(size) for item_id, size in said.items() if isinstance(size, int | float) and size > 0}
 
 
 def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:

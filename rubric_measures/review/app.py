@@ -45,7 +45,6 @@ HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
@@ -188,7 +187,7 @@ def open_review(
                 settings=("state",),
             )
     except BaseException:
-        store.drop()
+        store.close(unused=True)
         raise
     say(of_wrapped(asked))
     project = Path(graded).resolve().parent
@@ -293,7 +292,7 @@ def make_app(review: Review, hosts: Iterable[str], token: str, secret: str) -> A
         routes=routes,
         exception_handlers={404: _refuse, 405: _refuse},
         middleware=[
-            wrapped(_with_headers),
+            wrapped(require("starlette.middleware.base", "review").BaseHTTPMiddleware, dispatch=_with_headers),
             wrapped(trusted, allowed_hosts=sorted(hosts), www_redirect=False),
             # Not strict: whoever follows a link in a mail or in a report is who they are. Forms carry a token.
             wrapped(sessions, secret_key=secret, session_cookie=cookie, max_age=_YEAR),
@@ -304,18 +303,10 @@ def make_app(review: Review, hosts: Iterable[str], token: str, secret: str) -> A
     return app
 
 
-def _with_headers(app: Any) -> Any:
-    """The application with `HEADERS` in all that it answers."""
-    headers_of = require("starlette.datastructures", "review").MutableHeaders
-
-    async def answer(scope: Any, receive: Any, send: Any) -> None:
-        async def sent(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                headers_of(scope=message).update(HEADERS)
-            await send(message)
-
-        await app(scope, receive, sent)
-
+async def _with_headers(request: Any, answered: Any) -> Any:
+    """What the application answers, with `HEADERS`."""
+    answer = await answered(request)
+    answer.headers.update(HEADERS)
     return answer
 
 
@@ -431,15 +422,9 @@ def serve(review: Review, *, bind: str = "127.0.0.1:8642", allow_remote: str | N
     for name in review.link_names:
         works = "decides what assessors differ on" if name == review.adjudicator else "works"
         _LOG.info("%s %s at %s", name, works, address + assessor_link(name, review.token).removeprefix("/"))
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        # Longer than clients keep an idle connection: a server that closes first may do so under a request in flight.
-        timeout_keep_alive=75,
-    )
+    # It keeps connections longer than clients do: a server that closes first may do so under a request in flight.
+    quiet = {"log_config": None, "access_log": False, "server_header": False}
+    config = uvicorn.Config(app, **quiet, lifespan="off", timeout_keep_alive=75)
     uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -48,6 +48,7 @@ from rubric_measures.review.store import (
     ItemState,
     Snapshot,
     StateError,
+    adjudicated,
     cell_of,
     state_of,
 )
@@ -117,10 +118,6 @@ class Asked:
         """A field of the form, or else of the address."""
         values = self.form.get(name)
         return values[0] if values else self.query.get(name, default)
-
-    def all(self, name: str) -> list[str]:
-        """All values of a field of the form."""
-        return list(self.form.get(name, ()))
 
 
 @dataclass(frozen=True)
@@ -464,7 +461,7 @@ def _row(seat: Seat, cell: CellKey) -> dict[str, Any]:
         "said": said,
         "done": done,
         "judges": judges,
-        "adjudicated": snapshot.adjudicated(cell) if shown else None,
+        "adjudicated": adjudicated(snapshot.grades.get(cell, {})) if shown else None,
         "waits": not judges and seat.waits(cell),
         "row": row if shown else None,
         "answer": row.answer if shown else "",
@@ -484,13 +481,13 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
     # The adjudicator may have looked at what assessors say.
     seen |= differ.choice.judges and differ.queue.place(cell) is not None
     blind = review.blind and not seen
-    review.store.grade(asked.assessor, cell, grade, row.grade, blind=blind, note=asked.get("note"))
+    review.store.grade(asked.assessor, cell, grade, row.grade, blind=blind, note=asked.get("note"), queue=choice.order)
     return Seat(review, choice, asked.assessor).onward(cell)
 
 
 def _asked_grade(review: Review, asked: Asked) -> int | None:
     # Beside a field for the grade the button that was pressed comes last.
-    text = (asked.all("grade") or [""])[-1]
+    text = asked.form.get("grade", [""])[-1]
     grades = {str(grade): grade for grade in review.material.grade_names}
     if text != "u" and text not in grades:
         known = ", ".join(grades) if len(grades) <= _MOST_BUTTONS else "{} to {}".format(*review.material.scale[:2])
@@ -546,14 +543,15 @@ def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
 
 def progress(review: Review, asked: Asked) -> ScreenAnswer:
     """What everybody did, and how well they agree; who has a link of their own stands there from the beginning."""
-    snapshot, material = review.store.snapshot(), review.material
+    snapshot, material, events = review.store.snapshot(), review.material, review.store.events()
     return page(
         "progress.html",
         review,
         asked,
         title="Progress",
         assessors=progress_rows(snapshot, material.graded_by, review.link_names),
-        last={event.assessor: event.time for event in review.store.events()},
+        last={event.assessor: event.time for event in events},
+        is_sampled=any(event.payload.get("queue") == "audit" for event in events),
         link=assessor_link,
         agreements=agreement_rows(material, snapshot),
         few=FEW,
@@ -668,7 +666,7 @@ def bank(
         facets=sorted({state.item.facet_id for state in live if state.item.facet_id}),
         waiting=sum(state.waits for state in snapshot.items.values()),
         conflict=conflict,
-        chosen=dict.fromkeys(value.rpartition("@")[0] for value in asked.all("merge")) if problem else {},
+        chosen=dict.fromkeys(value.rpartition("@")[0] for value in asked.form.get("merge", ())) if problem else {},
         saved=action(review, asked, "saved"),
         **shared,
     )
@@ -760,7 +758,7 @@ def _edits_of(review: Review, asked: Asked, kind: str) -> list[Edit]:
 
 def _chosen(review: Review, asked: Asked) -> dict[str, int]:
     """The items that a form is about, each with the version that the editor saw."""
-    values = asked.all("merge") or ([f"{asked.get('key')}@{asked.get('version')}"] if asked.get("key") else [])
+    values = asked.form.get("merge") or ([f"{asked.get('key')}@{asked.get('version')}"] if asked.get("key") else [])
     parted = [value.rpartition("@") for value in values]
     chosen = {key: int(number) if number.isdecimal() else -1 for key, _, number in parted}
     snapshot = review.store.snapshot()

@@ -18,14 +18,14 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, groupby, pairwise
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ir_measures.measures.base import Measure
 from scipy.stats import kendalltau, rankdata
@@ -53,7 +53,17 @@ from rubric_measures.measures.loading import select_query
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.records import models
 from rubric_measures.review.queues import ORDERS, CellQueue, Material, QueueChoice, left_note, make_queue, waits_for
-from rubric_measures.review.store import ADJUDICATE, AssessorGrade, CellKey, ReviewStore, Snapshot, edited_entries
+from rubric_measures.review.store import (
+    ADJUDICATE,
+    AssessorGrade,
+    CellKey,
+    Event,
+    ReviewStore,
+    Snapshot,
+    adjudicated,
+    cell_of,
+    edited_entries,
+)
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content
 from rubric_measures.verification.sections import wilson_interval
 
@@ -244,53 +254,32 @@ def note_of(review: Review, snapshot: Snapshot) -> tuple[str, list[str]]:
     """
     material, audit = review.material, review.audit(snapshot)
     blind = blind_grades(material, snapshot)
-    checked = len(audit.checked(blind))
+    checked, drawn = len(audit.checked(blind)), len(audit.drawn)
     minutes = _minutes(audit, snapshot.grades)
-    waiting = list(_waiting(audit.drawn[checked:], blind))
+    said, left = [], audit.drawn[checked:]
+    if graded := sum(all(CellKey(*one.place, item_id) in blind for item_id in one.items) for one in left):
+        # One before them has an item that is undecided or nobody's yet.
+        first = f"all {len(left[0].items)} items of passage {left[0].doc_id} of query {left[0].query_id}"
+        said.append(f"{counted(graded, 'graded passage')} will count once {first} have a blind grade")
+    for one, reach in zip(settled_of(material, audit, snapshot), audit.expected_reaches, strict=True):
+        pair = " against ".join(one.pair)
+        if reach is None:
+            size = f"{counted(drawn, 'passage')} of {counted(len(material.queries), 'query')}"
+            said.append(f"{pair}: nothing will be settled by {size}: it takes ten of both")
+        elif not checked:
+            known = f"{pair}: differences above {reach:.2f} in {calibration.SETTLED_MEASURE} will be settled"
+            said.append(f"{known}, if the grader is right in {100 * calibration.GUESSED_AGREEMENT:.0f} of 100")
+        else:
+            said.append(calibration.sentence(one, minutes, review.board))
+    if not drawn:
+        return "", said
     if not checked:
-        work = f"{counted(len(audit.drawn), 'passage')}, about {counted(round(len(audit.drawn) * minutes), 'minute')}"
-        runs = [
-            f"{one} against {other}: differences above {reach:.2f} in {calibration.SETTLED_MEASURE} will be settled, "
-            f"if the grader is right in {100 * calibration.GUESSED_AGREEMENT:.0f} of 100"
-            if reach is not None
-            else f"{one} against {other}: nothing will be settled by {counted(len(audit.drawn), 'passage')} of "
-            f"{counted(len(material.queries), 'query')}: it takes ten of both"
-            for (one, other), reach in zip(audit.plan.pairs, audit.expected_reaches, strict=True)
-        ]
-        low, high = wilson_interval(len(audit.drawn), 2 * len(audit.drawn)) if audit.drawn else (0.0, 0.0)
-        known = f": how often the grader is right will be known to ±{50 * (high - low):.0f} percentage points or better"
-        return work + known if audit.drawn else "", waiting + runs
-    same: dict[tuple[str, str, str], bool] = {
-        cell: material.grade(cell).grade == grade for cell, grade in blind.items() if cell in material.numbers
-    }
-    settled = settled_of(material, audit, snapshot)
-    return _right(audit, same, checked), waiting + [
-        calibration.sentence(one, minutes) + (_beside(review.board, one) if one.verdict != "open" else "")
-        for one in settled
-    ]
-
-
-def _beside(board: Mapping[str, Mapping[str, float | None]], one: calibration.Settled) -> str:
-    """What the board has of a settled pair: its measures count an item once, and may have another order."""
-    said = []
-    for name, scores in board.items():
-        first, second = (scores.get(run) for run in one.pair)
-        if first is not None and second is not None:
-            order = "better" if first > second else "worse" if first < second else "same"
-            words = "the same order" if order == one.verdict else "another order, which this does not settle"
-            said.append(f"{name} has {words} ({first:.3f}, {second:.3f})")
-    return f". On the board {'; '.join(said)}" if said else ""
-
-
-def _waiting(drawn: Sequence[calibration.DrawnPassage], blind: Collection[CellKey]) -> Iterator[str]:
-    """What keeps graded passages from counting: one before them, of which an item is undecided or nobody's yet."""
-    graded = sum(all(CellKey(*one.place, item_id) in blind for item_id in one.items) for one in drawn)
-    if graded:
-        first = drawn[0]
-        yield (
-            f"{counted(graded, 'graded passage')} will count once all {len(first.items)} items of passage "
-            f"{first.doc_id} of query {first.query_id} have a blind grade"
-        )
+        low, high = wilson_interval(drawn, 2 * drawn)
+        known = f"how often the grader is right will be known to ±{50 * (high - low):.0f} percentage points or better"
+        return f"{counted(drawn, 'passage')}, about {counted(round(drawn * minutes), 'minute')}: {known}", said
+    both = blind.keys() & material.numbers.keys()
+    same: dict[tuple[str, str, str], bool] = {cell: material.grade(cell).grade == blind[cell] for cell in both}
+    return _right(audit, same, checked), said
 
 
 def _right(audit: calibration.Audit, same: calibration.Truth, checked: int) -> str:
@@ -619,7 +608,9 @@ def export_review(store: ReviewStore, material: Material, bank_path: str, folder
             rows = csv.writer(stream, lineterminator="\n")
             rows.writerow(_GRADE_COLUMNS)
             rows.writerows(_grade_rows(material, snapshot))
-        models.write_graded(target / "graded.jsonl.gz", corrected_groups(material, snapshot))
+        models.write_graded(
+            target / "graded.jsonl.gz", corrected_groups(material, snapshot, _stands(material, snapshot, events))
+        )
     write_bank(target / "bank.jsonl", entries)
     notes = [note for note in (left_note(snapshot, material.graded_by), open_note(snapshot)) if note]
     waiting = sum(state.waits for state in snapshot.items.values())
@@ -634,48 +625,66 @@ def _grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object
     where the records have it from an earlier review.
     """
     for cell, assessors in snapshot.grades.items():
-        adjudicator, adjudicated = snapshot.adjudicated(cell) or material.said.settled.get(cell) or (None, None)
+        adjudicator, decided = adjudicated(assessors) or material.said.settled.get(cell) or (None, None)
         grader = material.grade(cell).grade
         for name, said in sorted(assessors.items()):
             decision = said.decision or ("to decide" if waits_for(assessors, name) else "")
             first = (grader, said.first, said.first_time, "yes" if said.blind else "no")
-            last = (said.grade, decision, said.final, said.time, said.reason, adjudicated, adjudicator)
+            last = (said.grade, decision, said.final, said.time, said.reason, decided, adjudicator)
             row = (name, *cell, *first, *last)
             yield tuple(inert(value) if isinstance(value, str) else value for value in row)
 
 
 class _Given(NamedTuple):
-    """An assessor's grade, what stands beside it, and whether it waits for a decision."""
+    """An assessor's grade, what stands beside it, and its details: that it waits, or how many items it stands for."""
 
     grade: float
     reason: str = ""
-    waits: bool = False
+    details: Mapping[str, Any] = {}
 
 
 # Assessor and prompt class (first and blind, as it stands, or decided) -> item_id -> the grade, in one passage.
 _Said = Mapping[tuple[str, str], Mapping[str, _Given]]
 
 
-def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[models.QueryPassages]:
+def _stands(material: Material, snapshot: Snapshot, events: Sequence[Event]) -> dict[CellKey, float]:
+    """For how many items of its passage a grade of the audit stands: those with the grader's label, by those asked."""
+
+    asked = {cell_of(one.payload) for one in events if one.payload.get("queue") == "audit" and not one.undone}
+    passages = {cell[:2]: material.queries[cell.query_id].passages[cell.doc_id].grades for cell in asked}
+    strata: dict[CellKey, Hashable] = {
+        CellKey(*place, item_id): (place, row.grade is not None and row.grade >= material.scale.covers)
+        for place, grades in passages.items()
+        for item_id, row in grades.items()
+        if (place[0], item_id) not in snapshot.left
+    }
+    return calibration.stands_for(strata, asked)
+
+
+def corrected_groups(
+    material: Material, snapshot: Snapshot, stands: Mapping[CellKey, float] | None = None
+) -> Iterator[models.QueryPassages]:
     """The records with assessors' grades appended, by `human:NAME`: as they stand, first and blind ones, decided ones.
 
     Each are a grade set of their own (prompt class `HumanReview`, `HumanReviewBlind`, and `HumanAdjudication` of what
     an adjudicator decided), one a passage. A grade that waits for a decision stands as the assessor gave it, and is
-    marked. Of several adjudicators the latest decision is there.
+    marked. Of several adjudicators the latest decision is there. Blind grades of the audit have what they stand for.
     What was in the records stays as it was; a grade set that is there already, from an earlier export, is not repeated.
     """
     by_passage: dict[tuple[str, str], dict[tuple[str, str], dict[str, _Given]]] = {}
     for cell, assessors in snapshot.grades.items():
-        adjudicator = (snapshot.adjudicated(cell) or ("",))[0]
+        adjudicator = (adjudicated(assessors) or ("",))[0]
         for assessor, said in assessors.items():
             of_passage = by_passage.setdefault((cell.query_id, cell.doc_id), {})
             is_decision = said.decision == ADJUDICATE
             if said.stands is not None and (not is_decision or assessor == adjudicator):
                 prompt = ADJUDICATION if is_decision else FINAL_REVIEW
-                given = _Given(said.stands, said.reason, waits_for(assessors, assessor))
+                waits = {models.TO_DECIDE: True} if waits_for(assessors, assessor) else {}
+                given = _Given(said.stands, said.reason, waits)
                 of_passage.setdefault((assessor, prompt), {})[cell.item_id] = given
             if said.blind and said.first is not None:
-                of_passage.setdefault((assessor, BLIND_REVIEW), {})[cell.item_id] = _Given(said.first)
+                sample = {models.STANDS_FOR: stands[cell]} if stands and cell in stands else {}
+                of_passage.setdefault((assessor, BLIND_REVIEW), {})[cell.item_id] = _Given(said.first, details=sample)
     states = _contents(material, snapshot)
     for group in material.groups:
         contents = states.get(group.query_id, {})
@@ -740,7 +749,7 @@ def _with_assessors(
                 llm=f"{HUMAN}{assessor}",
                 kind=kind,
                 prompt_info=models.PromptInfo(prompt_class=prompt, is_self_rated=True, **material.scale.as_json()),
-                details={item_id: {models.TO_DECIDE: True} for item_id, one in values.items() if one.waits} or None,
+                details={item_id: one.details for item_id, one in values.items() if one.details} or None,
             )
             given_to = {item_id: contents[item_id][1] for item_id in values}
             if any(known.get(item_id) != (value, given_to[item_id]) for item_id, value in values.items()):
@@ -753,8 +762,8 @@ def _said_by(assessor: str, prompt: str, entries: Sequence[models.ItemGradeSet])
     found: dict[str, tuple[_Given, str]] = {}
     for entry in entries:
         if entry.llm == assessor and _prompt_of(entry) == prompt:
-            reasons, contents, waiting = dict(entry.answers), models.contents_of(entry), models.to_decide(entry)
+            reasons, contents, details = dict(entry.answers), models.contents_of(entry), models.details_of(entry)
             for item_id, grade in models.grade_of_items(entry).items():
-                given = _Given(grade, reasons.get(item_id, ""), item_id in waiting)
+                given = _Given(grade, reasons.get(item_id, ""), details.get(item_id, {}))
                 found[item_id] = given, contents.get(item_id, "")
     return found

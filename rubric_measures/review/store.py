@@ -261,10 +261,6 @@ class Snapshot:
         """(query_id, item_id) -> the items that are in the bank now."""
         return {state.place: state for state in self.items.values() if not state.retired}
 
-    def adjudicated(self, cell: CellKey) -> tuple[str, float] | None:
-        """Who decided a cell that assessors differ on, and how; None where nobody did."""
-        return adjudicated(self.grades.get(cell, {}))
-
     def final(
         self, cell: CellKey, earlier: Mapping[str, float] | None = None, settled: tuple[str, float] | None = None
     ) -> float | None:
@@ -275,7 +271,7 @@ class Snapshot:
             earlier: assessor -> grade in the records; counts until the assessor has one in this review.
             settled: who decided as an adjudicator in the records, and how; binds until one decides in this review.
         """
-        decided = self.adjudicated(cell) or settled
+        decided = adjudicated(self.grades.get(cell, {})) or settled
         if decided is not None:
             return decided[1]
         said = dict(earlier or {})
@@ -663,20 +659,15 @@ class ReviewStore:
                     raise
                 sleep(0.02)
 
-    def close(self) -> None:
-        """Closes the file."""
-        with self._lock:
-            self._connection.close()
-
-    def drop(self) -> None:
-        """Closes the file, and removes it where this made it, nobody else has it open and nothing was done."""
+    def close(self, unused: bool = False) -> None:
+        """Closes the file; an unused one is removed, where this made it, nobody has it open and nothing was done."""
         with self._lock, suppress(sqlite3.Error, StateError):
-            if self._is_new and not self.events():
-                # Refused while others have it open.
+            if unused and self._is_new and not self.events():
+                # Refused at once while others have it open.
                 self._connection.execute("pragma busy_timeout=0")
                 self._connection.execute("pragma journal_mode=delete")
                 Path(self.path).unlink()
-        self.close()
+        self._connection.close()
 
     @contextmanager
     def _turn(self, writes: bool = False) -> Iterator[sqlite3.Connection]:
@@ -802,12 +793,19 @@ class ReviewStore:
         grader_grade: float | None,
         blind: bool = True,
         note: str = "",
+        queue: str = "",
     ) -> Event:
         """Keeps the grade that an assessor gives a cell, with the grader's at that time; None is undecided.
 
-        A note without a new one stays beside the grade that was changed.
+        A note without a new one stays beside the grade that was changed. The log says in which queue it was given.
         """
-        payload = {**cell._asdict(), "grade": self._checked(grade), "grader_grade": grader_grade, "blind": blind}
+        payload = {
+            **cell._asdict(),
+            "grade": self._checked(grade),
+            "grader_grade": grader_grade,
+            "blind": blind,
+            "queue": queue,
+        }
         if note.strip():
             payload["note"] = note.strip()
         agrees = grade is not None and grade == grader_grade

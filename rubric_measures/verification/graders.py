@@ -269,6 +269,7 @@ class Anchored:
         failed: how many grades of the answers failed.
         unmatched: grades of the truth that the grader did not give.
         counts: what became of assessors' grades, see `AssessorGrades.anchors`.
+        stands: for how many grades one of the truth's stands, of those that an audit asked.
     """
 
     anchors: list[Anchor] = field(default_factory=list)
@@ -278,6 +279,7 @@ class Anchored:
     failed: int = 0
     unmatched: int = 0
     counts: Counter[str] = field(default_factory=Counter)
+    stands: dict[_Key, float] = field(default_factory=dict)
 
 
 def by_machines(groups: Iterable[QueryPassages]) -> Iterator[QueryPassages]:
@@ -326,7 +328,7 @@ def read_anchored(
     if is_grade_table(anchors):
         truth = _by_table(anchors, against, grader if is_table else None)
     elif against == ASSESSORS:
-        truth = _by_assessors(anchors, bank, found.counts)
+        truth = _by_assessors(anchors, bank, found)
     else:
         truth = _by_model(anchors, bank, against)
     if is_table:
@@ -358,7 +360,8 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float]) -> int:
     matched = 0
     for doc_id, of_doc in sorted(rows.items()):
         for item_id, grade in sorted(of_doc.items()):
-            said = truth.get((query.query_id, doc_id, item_id))
+            key = query.query_id, doc_id, item_id
+            said = truth.get(key)
             if said is None:
                 continue
             if grades.scale is not None and said not in grades.scale:
@@ -366,7 +369,9 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float]) -> int:
                     f"the truth grades {item_id} with {said:g}, which is not on the grader's scale {grades.scale}"
                 )
             matched += 1
-            found.anchors.append(Anchor(query.query_id, kinds.get(item_id, ""), grade, said))
+            found.anchors.append(
+                Anchor(query.query_id, kinds.get(item_id, ""), grade, said, found.stands.get(key, 1.0))
+            )
     for run_id, ranking in sorted(query.rankings.items()):
         if len(ranking) > 1:
             found.several = found.several or run_id
@@ -377,13 +382,15 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float]) -> int:
     return matched
 
 
-def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None, counts: Counter[str]) -> dict[_Key, float]:
-    found: dict[_Key, float] = {}
+def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None, held: Anchored) -> dict[_Key, float]:
+    found, counts = dict[_Key, float](), held.counts
     for group in load_graded(path):
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
         for passage in group.passages:
-            theirs = grades_by_assessors(passage, None, items).anchors(counts)
-            found.update(((group.query_id, passage.doc_id, item_id), grade) for item_id, grade in theirs.items())
+            theirs = grades_by_assessors(passage, None, items)
+            for item_id, grade in theirs.anchors(counts).items():
+                key = group.query_id, passage.doc_id, item_id
+                found[key], held.stands[key] = grade, theirs.stands.get(item_id, 1.0)
     if not found:
         seen = f"; {counts['not_blind']} were given in sight of the grader's" if counts["not_blind"] else ""
         raise InputError(f"{os.fspath(path)}: holds no grades by assessors ({HUMAN}NAME) that count{seen}")
@@ -430,10 +437,7 @@ _INSTRUCTION = (
 
 
 def build_canaries(
-    groups: Sequence[QueryPassages],
-    bank: TestBank,
-    source: str = "",
-    highest: Sequence[str] = ("5",),
+    groups: Sequence[QueryPassages], bank: TestBank, source: str = "", highest: Sequence[str] = ("5",)
 ) -> list[QueryPassages]:
     """Ungraded records of cases that deserve low grades, for every query that has passages.
 

@@ -16,7 +16,7 @@ from rubric_measures.records.models import load_graded
 from rubric_measures.review import screens
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import Review, export_review, impact_of
-from rubric_measures.review.store import CellKey
+from rubric_measures.review.store import CellKey, adjudicated
 from tests.review.test_page_agreement import make_files, open_review
 
 
@@ -57,7 +57,7 @@ def test_what_the_adjudicator_decides_counts_for_all(tmp_path: Path, capsys: pyt
         )
         assert answer.redirect.startswith("/check?order=differ&q=q1&d=d0&i=q1%2Fb")
         snapshot = review.store.snapshot()
-        assert snapshot.final(first) == 3 and snapshot.adjudicated(first) == ("lead", 3)
+        assert snapshot.final(first) == 3 and adjudicated(snapshot.grades[first]) == ("lead", 3)
         # Nobody has anything left to decide there, and assessors are told.
         assert "lead</bdi> decided <b>3</b> for all, yours is 4" in screens.check(review, asked("bob", first)).content
         progress = screens.progress(review, Asked("/progress", {}, {}, "lead", "t")).content
@@ -68,7 +68,7 @@ def test_what_the_adjudicator_decides_counts_for_all(tmp_path: Path, capsys: pyt
         assert (said.final, said.decision, said.grade, said.blind) == (3, "adjudicate", 1, False)
         screens.post_undo(review, asked("lead", first))
         screens.post_undo(review, asked("lead", first))
-        assert review.store.snapshot().adjudicated(first) is None
+        assert adjudicated(review.store.snapshot().grades[first]) is None
         screens.post_decide(review, asked("lead", first, "differ", decision="adjudicate", grade="3", note="half of it"))
         screens.post_grade(review, asked("lead", second, grade="5"))
         assert not review.store.snapshot().grades[second]["lead"].blind

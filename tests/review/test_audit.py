@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from rubric_measures.review import screens
 from rubric_measures.review.app import open_review
 from rubric_measures.review.queues import QueueChoice
 from rubric_measures.review.screens import Asked
-from rubric_measures.review.session import Review, queue_of
+from rubric_measures.review.session import Review, export_review, queue_of
 from rubric_measures.review.store import CellKey
 from tests.example_records import grade_set, passage, write_lines
 from tests.review.test_app import Assessor, Server
@@ -105,6 +106,37 @@ def test_the_card_says_how_often_the_grader_is_right(tmp_path: Path) -> None:
         assert said is not None
         share, low, high = map(int, said.groups())
         assert 70 <= share <= 90 and low < share < high and 8 < high - low < 25
+
+
+def test_an_exported_audit_says_what_its_grades_stand_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It asks as many items that the grader covers as not: `calibrate` counts each for those that it stands for."""
+    graded, bank = make_files(tmp_path)
+    chance = np.random.default_rng(2)
+    with closing((review := open_review(graded, bank, audit=40)).store):
+        raw = []
+        for cell in asked_cells(review):
+            grade = int(review.material.grade(cell).grade or 0)
+            # The grader is right in what it does not cover, and in half of the rest.
+            said = 1 if grade == 5 and chance.random() < 0.5 else grade
+            raw.append(said == grade)
+            fields = {"order": "audit", **dict(zip("qdi", cell, strict=True))}
+            screens.post_grade(review, Asked("/grade", fields, {"grade": [str(said)]}, "ada", "token"))
+        share = re.search(r"in (\d+) % of all cases", card(review))
+        assert share is not None
+        progress = screens.progress(review, Asked("/progress", {}, {}, "ada", "token")).content
+        assert "these numbers are not those of all items" in progress
+        path = export_review(review.store, review.material, bank, tmp_path / "out").paths[0]
+    assert main(["calibrate", path, "--bank", bank, "--format", "json", "--rounds", "0"]) == 0
+    out, err = capsys.readouterr()
+    (same,) = {row["same"] for row in json.loads(out)["bias"]}
+    assert round(100 * same) == int(share[1]) and abs(same - np.mean(raw)) > 0.005
+    assert "200 grades by assessors are an audit's" in err
+    blind = "prompt=HumanReviewBlind,model=human:ada"
+    assert main(["agreement", path, path, "--items", "--grader", blind, "--grader-b", "model", "--rounds", "0"]) in (
+        0,
+        1,
+    )
+    assert "200 grades are an audit's, of as many items that the grader covers as not" in capsys.readouterr().err
 
 
 def test_pairs_of_runs_are_settled_by_blind_grades(tmp_path: Path) -> None:
