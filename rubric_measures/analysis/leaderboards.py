@@ -569,7 +569,7 @@ def correlate_grid(
             if board is not None:
                 found = [*of_queries(board.values, board.unknown, board.missing), *board.findings]
                 named = f"{key.llm} {prompts[key]}: "
-                notes = [one._replace(text=named + one.text) for one in found if one.is_warning]
+                notes = [replace(one, text=named + one.text) for one in found if one.is_warning]
                 column = scores_of_workbench if compat == "workbench" else scores_of_board
                 scores = column(board, str(measure))
                 result = correlate_leaderboards(

@@ -150,13 +150,10 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         """Logs what the tables leave out: queries that some run lacks, tests without a p-value."""
         for one in self.by_measure.values():
             for such in one.left_out[:1]:
-                text = "%s that some run lacks: left out of the means (such as %s), which are over %d; each "
-                text += "test is over the queries that both runs have"
-                warn(text, counted(len(one.left_out), "query"), such, len(one.queries))
+                text = "%d queries that some run lacks: left out of the means (such as %s), which are over %d; each "
+                warn(text + "test is over the queries that both runs have", len(one.left_out), such, len(one.queries))
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
-                warn(
-                    "no p-value of %s: %s", counted(count, "pair"), reason or "so few queries or rounds decide nothing"
-                )
+                warn("no p-value of %d pairs: %s", count, reason or "so few queries or rounds decide nothing")
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draws the ranking of the runs with the groups that cannot be told apart, or the differences to the baseline.
@@ -426,9 +423,8 @@ class Correlations(Reported):
                 (result.extra, "not in the official leaderboard and left out"),
             ):
                 if names:
-                    notes[
-                        f"{counted(len(names), 'run')} {what} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"
-                    ] += 1
+                    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+                    notes[f"{counted(len(names), 'run')} {what} ({shown})"] += 1
             notes.update(result.notes)
             for one in result.coefficients:
                 if one.value is None:
@@ -850,14 +846,11 @@ class Designs(Reported):
     def log_notes(self) -> None:
         """Logs queries that are left out, and where these are too few."""
         for one in self.designs:
-            lost = counted(one.left_out, "query") if one.left_out else 0
-            warn("%s: %s that some run lacks left out", one.measure, lost)
+            warn("%s: %d queries that some run lacks left out", one.measure, one.left_out)
             warn("%s: left out, as they have no score: %s", one.measure, ", ".join(one.unscored) or 0)
             if one.one_pair is None:
-                text = (
-                    "%s: how many queries find such a difference is not known: ten or more tell it, up to a million; %s"
-                )
-                warn(text, one.measure, counted(one.components.query_count, "query") + " here")
+                text = "%s: how many queries find such a difference is not known: ten or more tell it, up to a million"
+                warn(text + "; %d queries here", one.measure, one.components.query_count)
 
 
 def power(

@@ -328,7 +328,7 @@ def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], output: _File | No
     # A model of which every call failed takes nothing from the others.
     queries, missing = sample_by_model(made.queries, quotas) if quotas else (made.queries, {})
     for model, count in missing.items():
-        _LOG.warning("%s: %s fewer than its quota; give it more passages", model, counted(count, "query"))
+        warn("%s: %d queries fewer than its quota; give it more passages", model, count)
     if not queries:
         raise GradingError("no call led to a query; nothing was written")
     if output is not None:

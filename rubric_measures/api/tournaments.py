@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, tell
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell
 from rubric_measures.corpora.loading import File, file_beside, file_path, grader_of, is_given, listed, query_texts_of
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.grading.asking import Asking
@@ -176,9 +176,7 @@ def tournament(
             GAMES.write(save, [*others, *done])
         _LOG.info("%d games (%d new): %s", len(wanted), len(wanted) - len(mine), stats)
         note_limit(stats, is_kept=calls.is_kept)
-        if others:
-            games_of = f"{counted(len(others), 'game')} of other graders, or of answers that are not here"
-            tell(f"{save}: as before: {games_of}")
+        tell("%s: as before: %d games of other graders, or of answers that are not here", save, len(others))
     played += [game for listed in by_assessors.values() for game in listed]
     # What is wrong with all games together is a matter of who played them, or of the first file.
     with naming(*([getattr(model, "model", model)] if model else [*games, *assessor_games])):

@@ -83,6 +83,58 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what[:-1]}ies" if what.endswith("y") else f"{number} {what}s"
 
 
+# What a number may count, but in messages that name none: each is made singular behind a 1 that is no name (`query 1`).
+_NOUNS = (
+    "actors agents answers assessments blocks calls cells characters chunks citations columns contradictions documents "
+    "edits entries errors facets fields files games grades groups ids importances intervals items judges judgments "
+    "labels leaderboards lines lists measures members nuggets others pages pairs parts passages places points queries "
+    "questions rankings ranks references replicates replies reports requests rounds rows runs samples scales scores "
+    "sentences sets sources tasks texts tokens topics values verdicts warnings weights words"
+)
+_BEFORE = "after|all|and|are|for|has|have|holds|in|of|on|only|than|their|to"
+_ONE = re.compile(
+    rf"((?:^|[:;,(] ?|\b(?:{_BEFORE}) )1 (?:(?!of|has|is|was|no|in|to)[a-z]+ )?)({_NOUNS.replace(' ', '|')})"
+    r"\b(?![-./]\w)"
+)
+# What is said of one thing, up to what is said of another; what stands in brackets is of no matter.
+_CLAUSE = re.compile(
+    r"(?:^|(?<=[:;,] )|(?<=\()|(?<=their )|(?<=for ))1 (?:of \d+ )?[a-z]"
+    r"(?:\([^()]*\)|(?!, (?:so|as|or|which) )[^;:()])*"
+)
+_VERBS = "belong|come|count|cover|differ|hold|name|need|point|read|repeat|score|share|stand|wait"
+_VERB = re.compile(rf"\([^()]*\)|(?<!not )(?<!they )(?<!s that )\b(are|were|have|do|their|(?<!1 )(?:{_VERBS}))\b")
+_THEY = re.compile(r"\([^()]*\)|\bthey (\w+)")
+_OF_ONE = {"are": "is", "were": "was", "have": "has", "do": "does", "their": "its"}
+
+
+def in_number(text: str) -> str:
+    """A message in which what is counted once stands in the singular, with its verb.
+
+    >>> in_number("a.txt: 1 lines repeat an earlier judgment and were left out")
+    'a.txt: 1 line repeats an earlier judgment and was left out'
+    >>> in_number("2 grades left out: their 1 queries are not in the bank")
+    '2 grades left out: their 1 query is not in the bank'
+    """
+    if "1 " not in text:
+        return text
+
+    def verb(found: re.Match[str]) -> str:
+        told = found[1] and _OF_ONE.get(found[1], f"{found[1]}s")
+        return found[0].replace(found[1], told).replace("they ", "it ") if told else found[0]
+
+    text = _ONE.sub(lambda found: found[1] + re.sub("ies$", "ys", found[2])[:-1], text)
+    said = _CLAUSE.sub(lambda found: _VERB.sub(verb, found[0]), text)
+    return _THEY.sub(verb, said) if _CLAUSE.search(text) else text
+
+
+def _say_in_number(record: logging.LogRecord) -> bool:
+    record.msg, record.args = in_number(record.getMessage()), None
+    return True
+
+
+logging.getLogger("rubric_measures").addFilter(_say_in_number)
+
+
 def warn(text: str, *values: object, settings: tuple[str, ...] = (), level: int = logging.WARNING) -> None:
     """Logs what was left out or changed, unless one of the values is the count 0.
 
@@ -120,7 +172,7 @@ class RubricMeasuresError(Exception):
     """
 
     def __init__(self, *args: object, settings: Iterable[str] = ()) -> None:
-        super().__init__(*args)
+        super().__init__(*(in_number(one) if isinstance(one, str) else one for one in args))
         self.settings = tuple(settings)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -150,7 +202,7 @@ class FormatError(InputError):
     def __init__(
         self, problem: str, *, path: str = "", line: int = 0, field: str = "", settings: Iterable[str] = ()
     ) -> None:
-        self.problem = " ".join(problem.split())
+        self.problem = in_number(" ".join(problem.split()))
         self.path = path
         self.line = line
         self.field = field

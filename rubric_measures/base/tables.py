@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from rubric_measures.base.errors import CONTROL, InputError, UnknownNameError, escaped
+from rubric_measures.base.errors import CONTROL, InputError, UnknownNameError, escaped, in_number
 
 if TYPE_CHECKING:
     import pandas
@@ -174,7 +174,7 @@ class Reported(ABC):
 
 def in_lines(lines: Iterable[str]) -> Table:
     """Plain lines, to read."""
-    return Table([Column("", is_left=True)], [[line] for line in lines])
+    return Table([Column("", is_left=True)], [[in_number(line)] for line in lines])
 
 
 def columns(headers: Iterable[str], places: int = 4, left: int = 1) -> list[Column]:
@@ -315,7 +315,7 @@ def _notes(table: Table) -> list[str]:
         for cell, column in zip(row, table.columns, strict=True)
         if isinstance(cell, Undefined)
     )
-    return [escaped(note) for note in (*reasons, *table.notes)]
+    return [escaped(in_number(note)) for note in (*reasons, *table.notes)]
 
 
 def _for_people(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +35,6 @@ from rubric_measures.records.models import GradedPassage, Judgment, PassageData,
 from rubric_measures.types.entities import ItemKind, Qrel, Run, TestBank, make_run, sentence_items
 from rubric_measures.types.scales import ASSIGNED, Scale
 
-_LOG = logging.getLogger("rubric_measures")
 # (query, document)
 _Pair = tuple[str, str]
 
@@ -385,7 +383,7 @@ def _check_assignable(scale: Scale | None) -> None:
             settings=("scale",),
         )
     if scale[:4] != ASSIGNED[:4]:
-        _LOG.warning("the grades' scale was %s; as assignments it is %s (support, partial support)", scale, ASSIGNED)
+        warn("the grades' scale was %s; as assignments it is %s (support, partial support)", scale, ASSIGNED)
 
 
 def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options) -> list[support.SupportAnswer]:
@@ -415,8 +413,7 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[banks.
         )
     kept = {query_id: tuple(item for item in items if item.text.strip()) for query_id, items in sentences.items()}
     blank = sum(len(items) - len(kept[query_id]) for query_id, items in sentences.items())
-    if blank:
-        _LOG.warning("%s without text left out; a bank holds texts", counted(blank, "sentence"))
+    warn("%d sentences without text left out; a bank holds texts", blank)
     return banks.bank_entries(TestBank(kept))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from rubric_measures.base.errors import InputError, counted, warn
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
 from rubric_measures.formats.queries import Limit
 from rubric_measures.formats.reports import Answer
@@ -28,7 +27,6 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.types.entities import Gap, Qrel, Ranking, Run
 
-_LOG = logging.getLogger("rubric_measures")
 Missing = Literal["error", "skip"]
 T = TypeVar("T")
 
@@ -241,9 +239,8 @@ def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
         asked = list(dict.fromkeys(queries))
         strangers = pooled.difference(asked)
         order = [query_id for query_id in asked if query_id in pooled]
-        if strangers:
-            text = "unknown and left out: %s of the runs (such as %s)"
-            _LOG.warning(text, counted(len(strangers), "query"), min(strangers))
+        text = "unknown and left out: %d queries of the runs (such as %s)"
+        warn(text, len(strangers), min(strangers, default=""))
         warn("%d of %d queries have no passages", len(asked) - len(order), len(asked))
     if not order:
         raise InputError("the pool is empty: no run retrieves anything for the queries", settings=("queries",))

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
 
 from msgspec import Struct, field
 
-from rubric_measures.base.errors import FormatError, warn
+from rubric_measures.base.errors import FormatError, in_number, warn
 from rubric_measures.base.files import iter_lines, path_name, peek_head
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
@@ -118,7 +118,7 @@ class RunFile(Struct):
     def add(self, kind: str, problem: str, line: int = 0, topic: str = "", *, soft: bool = False) -> None:
         """Notes a finding; the rules say how grave its kind is."""
         severity: Severity = "warning" if soft or kind in self.rules.warnings else "error"
-        self.found.append(Finding(severity, self.path, line, topic, kind, problem))
+        self.found.append(Finding(severity, self.path, line, topic, kind, in_number(problem)))
 
     def add_part(self, part: Part) -> None:
         """Notes what is wrong with a part, and what later parts are held against."""

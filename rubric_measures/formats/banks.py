@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -47,7 +46,6 @@ from rubric_measures.formats.specs import (
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 
-_LOG = logging.getLogger("rubric_measures")
 _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
 _KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 # What a review writes into the info of an item that it edited; no other program asks for it.
@@ -288,8 +286,7 @@ def _query_texts(
                 facet_texts.setdefault((query_id, facet_id), entry.query_text)
     for queries, what in ((list(differing), "two texts; the first is kept"), (without, _WITHOUT_TEXT)):
         if queries and says:
-            of = f"{counted(len(queries), 'query')} (such as {queries[0]}) {'has' if len(queries) == 1 else 'have'}"
-            _LOG.warning("%s: %s %s", name or "test bank", of, what)
+            warn("%s: %d queries (such as %s) have %s", name or "test bank", len(queries), queries[0], what)
     return texts
 
 

@@ -301,7 +301,7 @@ class Oddities:
             name: the file.
         """
         counts = (
-            (self.labels, "labels that nobody defined (%s) are failed grades"),
+            (self.labels, "labels that nobody defined (%s) count as failed"),
             (self.importances, "importances other than vital and okay (%s) are none"),
         )
         said = [f"{counted.total()} {what}" % shown_counts(counted) for counted, what in counts if counted]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import math
 import os
 import re
@@ -19,7 +18,7 @@ from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell, warn
 from rubric_measures.base.files import (
     atomic_writer,
     begins_records,
@@ -38,7 +37,6 @@ from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
 from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
 from rubric_measures.types.scales import LARGEST_SCORE
 
-_LOG = logging.getLogger("rubric_measures")
 # What a line that holds the aggregate over the queries has in the place of a query.
 ALL = "all"
 
@@ -294,7 +292,7 @@ def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
             problem = f"{one.value!r} has a decimal comma; save the numbers with points"
             raise FormatError(problem, path=name, line=line, field=field)
     texts = len({str(one.measure) for _, _, one in left_out})
-    warn("%s: %d values of %d measures were left out: they are texts", name, len(left_out), texts)
+    warn("%s: %d values of %d measures are text and were left out", name, len(left_out), texts)
     unique: dict[tuple[str, str, str], Score] = {}
     repeated = 0
     for line, field, raw in numbers:
@@ -440,8 +438,7 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
     """
     if form not in _WRITERS:
         raise UnknownNameError("leaderboard form", form, _WRITERS)
-    if table.best:
-        _LOG.info("%s: %d values of %s left out: it is no run", path_name(path), len(table.best), OVERALL)
+    tell("%s: %d values of %s left out, which is no run", path_name(path), len(table.best), OVERALL)
     clean = IdCleaner()
     lines = _WRITERS[form](table, form, clean)
     with atomic_writer(path) as stream:

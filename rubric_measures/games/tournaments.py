@@ -35,7 +35,7 @@ from rubric_measures.analysis.resampling import (
     seeded,
 )
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.errors import InputError, counted, in_number
 from rubric_measures.base.plugins import require
 from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, columns, letters, number, plain
 from rubric_measures.boards.board import Leaderboard, board_content, board_report
@@ -785,10 +785,7 @@ def _notes(
         )
     if games.undecided:
         counts = ", ".join(f"{count} {status}" for status, count in games.undecided.items())
-        lost = sum(games.undecided.values())
-        notes.append(
-            f"{counted(lost, 'game')} without a verdict {'counts' if lost == 1 else 'count'} for nobody: {counts}"
-        )
+        notes.append(in_number(f"{sum(games.undecided.values())} games without a verdict count for nobody: {counts}"))
     if games.both_bad:
         notes.append(f"in {games.both_bad} of the ties both answers are bad; a tie is half a win for each of any kind")
     if games.by_assessors:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import logging
 import random
 import re
 import unicodedata
@@ -44,7 +43,6 @@ from rubric_measures.records.models import QueryPassages, load_graded
 from rubric_measures.types.entities import ItemKind, Query, RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.types.scales import Message
 
-_LOG = logging.getLogger("rubric_measures")
 K = TypeVar("K")
 T = TypeVar("T")
 _Steps = Generator[Sequence[Request], Sequence[Reply], T]
@@ -297,8 +295,7 @@ def related_segments(
             if label is not None and label >= level and passage.text.strip() and passage.text not in shown:
                 shown.add(passage.text)
                 segments.append(SourceSegment(passage.doc_id, passage.text))
-    if unlabelled:
-        _LOG.warning("%d passages left out: no %s", unlabelled, "direct grade" if by == "direct" else "judgment")
+    warn("%d passages left out: no %s", unlabelled, "direct grade" if by == "direct" else "judgment")
     return found
 
 

@@ -13,13 +13,14 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 from ir_measures.measures.base import Measure
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
-from rubric_measures.base.errors import counted
+from rubric_measures.base.errors import counted, in_number
 from rubric_measures.formats.trec import as_known, written_id
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grades import DIRECT_ITEM, QueryGrades
@@ -41,7 +42,7 @@ _CHANCE = 0.001
 SAMPLED = 2
 
 
-class Note(NamedTuple):
+class Note(Struct, frozen=True):
     """What a number does not show.
 
     Attributes:
@@ -55,6 +56,9 @@ class Note(NamedTuple):
     ids: tuple[str, ...] = ()
     is_warning: bool = True
     settings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "text", in_number(self.text))
 
     def __str__(self) -> str:
         return self.text
@@ -78,8 +82,7 @@ def of_wrapped(measures: Iterable[Measure]) -> list[Note]:
 
 def without_items(queries: Collection[str]) -> list[Note]:
     """How many queries have no items: there is no denominator, so they have no score."""
-    has, it_has, is_in = ("has", "it has", "is") if len(queries) == 1 else ("have", "they have", "are")
-    text = f"{counted(len(queries), 'query')} {has} no items, so {it_has} no score and {is_in} in no mean (such as %s)"
+    text = f"{len(queries)} queries have no items, and so no score and no place in a mean (such as %s)"
     return [Note(text % min(queries), tuple(sorted(queries)))] if queries else []
 
 
@@ -103,8 +106,7 @@ def of_queries(
             yield _alike("queries", run_id, such, near)
         if len(strangers) > 1:
             of, such = f"{len(strangers)} runs", f"{such} of run {run_id}"
-        left = "is not graded and was" if len(everyone) == 1 else "are not graded and were"
-        text = f"{counted(len(everyone), 'query')} of {of} {left} left out (such as {such})"
+        text = f"{len(everyone)} queries of {of} are not graded and were left out (such as {such})"
         yield Note(text, tuple(sorted(everyone)))
     lone = set.intersection(*(set(missing.get(run_id, ())) for run_id in runs)) if len(runs) > 1 else set()
     if lone:

@@ -672,7 +672,7 @@ _NOTES = {
     "replaced": "{} grades by assessors stand in the grader's place; {changed} of them say something else than the "
     "grader",
     "split": "on {} of them assessors differ; the median counts, of two the lower",
-    "settled": "{} of the grades by assessors {are}",
+    "settled": "{} of the grades by assessors were settled by an adjudicator",
     "to_decide": "{} of them wait for the assessor's decision between both; until then the assessor's counts",
     "in_sight": "{} of them were given or settled in sight of the grader's",
     "elsewhere": "{} grades by assessors left out: the grader graded nothing of their passages",
@@ -781,7 +781,6 @@ class GradeSetSelector(Struct):
         counts = self.counts
         told = {
             "changed": counts["changed"],
-            "are": "is an adjudicator's decision" if counts["settled"] == 1 else "are an adjudicator's decisions",
             "all": counts["distributed"] + counts["undistributed"],
         }
         for name in names:

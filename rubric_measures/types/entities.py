@@ -626,7 +626,7 @@ class RankNotes(NamedTuple):
 
     def texts(self) -> list[str]:
         """What is to be said."""
-        gaps = f"{self.gaps} ranks of {self.without} rankings have no record; they count as passages without grades"
+        gaps = f"{self.gaps} ranks of {self.without} rankings have no record, and count as not graded"
         odd = f"the ranks disagree with the scores in {self.disagreeing} rankings ({self.places} places); the ranks"
         return [text for text, count in ((gaps, self.gaps), (f"{odd} count", self.disagreeing)) if count]
 

@@ -779,10 +779,8 @@ def _item_report(
     # What queries that the user left out lack is nothing to say.
     in_bank = {} if bank is None or settings.queries else bank.items
     silent = {query_id for query_id, items in in_bank.items() if items} - set(report.queries)
-    if silent:
-        warn(
-            f"no passages in {source.name} for {counted(len(silent), 'query')} of the bank (such as {min(silent)}); "
-            f"in no statistics: {counted(sum(len(in_bank[query_id]) for query_id in silent), 'item')}"
-        )
+    text = "no passages in %s for %d queries of the bank (such as %s); in no statistics: %d items"
+    lost = sum(len(in_bank[query_id]) for query_id in silent)
+    warn(text, source.name, len(silent), min(silent, default=""), lost)
     say(without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)}))
     return report

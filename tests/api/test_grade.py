@@ -81,7 +81,7 @@ def test_bad_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("importances", "prompt", "said"),
     [
-        (("vital", None), (), ["1 of 2 items have no importance, which NuggetV and NuggetW need of every item"]),
+        (("vital", None), (), ["1 of 2 items has no importance, which NuggetV and NuggetW need of every item"]),
         ((None, None), "nuggets.assign", ["2 of 2 items have no importance, which NuggetV and NuggetW need"]),
         # Banks of the workbench have none, and are for measures of coverage.
         ((None, None), (), []),
@@ -101,7 +101,7 @@ def test_importance_that_is_missing_is_said_before_any_call(
     bank = TestBank.from_items(items, {"q": "what?"})
     model = f"scripted:{tmp_path / 'model.jsonl'}"
     rubric_measures.grade(passages, bank, model=model, prompt=prompt, dry_run=True)
-    notes = [note for note in caplog.messages if "items have no" in note]
+    notes = [note for note in caplog.messages if "no importance" in note]
     assert [note[: len(start)] for note, start in zip(notes, said, strict=True)] == said
 
 

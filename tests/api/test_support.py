@@ -121,7 +121,7 @@ def test_texts_beside_the_answers_come_first(tmp_path: Path, docs: str, caplog: 
     # Tea is in the excerpt of one, and not in that of the other.
     both = [write(tmp_path / "a.jsonl", own), write(tmp_path / "b.jsonl", other)]
     records = rubric_measures.grade_support(both, model="lexical")
-    assert "1 documents (such as d2) have different texts in the answers" in caplog.text
+    assert "1 document (such as d2) has different texts in the answers" in caplog.text
     assert {one.doc_id.partition("@")[0]: "@" in one.doc_id for one in next(iter(records)).passages[2:]} == {
         "d2": True,
         "d7": False,
@@ -159,7 +159,7 @@ def test_a_judge_that_knows_contradiction(tmp_path: Path, docs: str, caplog: pyt
     assert board.cells["one"]["SupportPrecision"].mean == pytest.approx(1 / 2)
     with caplog.at_level(logging.WARNING):
         convert_files([out], tmp_path / "labels.jsonl", to="support-labels")
-    assert "1 contradictions are written as no support" in caplog.text
+    assert "1 contradiction is written as no support" in caplog.text
     [answer] = read_support_labels(tmp_path / "labels.jsonl")
     assert [[one.support for one in sentence.citations] for sentence in answer.sentences] == [
         ["2", "-1"],
@@ -307,7 +307,7 @@ def test_bad_answers_are_one_line_each(tmp_path: Path, docs: str, capsys: pytest
     clash = write(tmp_path / "clash.jsonl", report("d1"))
     out = str(tmp_path / "out.jsonl")
     for files, message in (
-        ([plain], "1 answers have no sentences, and so no citations"),
+        ([plain], "1 answer has no sentences, and so no citations"),
         ([twice], "run 'one' has answered query 't1' in line 1"),
         ([other, str(tmp_path / "other.jsonl")], "run 'one' answers query 't1' twice"),
         ([clash], "'d1' names a run and a document that is cited"),

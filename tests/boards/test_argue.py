@@ -217,7 +217,7 @@ def test_what_cannot_be_counted_is_said(tmp_path: Path, caplog: pytest.LogCaptur
         scores = argue_scores(reports, bank)
     said = "2 reports have citations, or only sentences, that nobody judged; they have no scores (a on q2, b on q2)"
     assert said in caplog.text
-    assert "1 sentences without citations have no judgment whether they need one" in caplog.text
+    assert "1 sentence without citations has no judgment whether it needs one" in caplog.text
     assert "2 matched answers are of questions or answers that the bank does not have" in caplog.text
     assert scores.failed == [("a", "q2"), ("b", "q2")]
     assert scores.board.values["b"]["f1"] == {"q1": 0.0, "q2": None}

@@ -61,7 +61,7 @@ def test_failed_labels_and_importances_stay_in_the_denominator(
     assert board.values["a"]["NuggetA"] == {"q1": pytest.approx(0.4375), "q2": 1.0}
     assert board.cells["a"]["NuggetA"].queries == 3
     notes = "\n".join(record.message for record in caplog.records)
-    assert all(text in notes for text in ("1 lines repeat", "1 labels are failed", "1 labels are unknown"))
+    assert all(text in notes for text in ("1 line repeats", "1 label is failed", "1 label is unknown"))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -667,7 +667,7 @@ def test_grid_with_a_bank(tmp_path, capsys) -> None:
     )
     _, out, err = call(capsys, *arguments, "--bank", bank, "--format", "json")
     assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels"]
-    assert "1 grade sets have no grade of an item in the bank and were left out" in err
+    assert "1 grade set has no grade of an item in the bank and was left out" in err
     assert "prompt=Z" in err and "Extract" not in err
     status, _, err = call(capsys, *arguments, "--bank", bank, "--grader", "prompt=Z")
     assert (status, len(err.splitlines())) == (2, 1)

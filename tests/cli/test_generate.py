@@ -37,7 +37,7 @@ def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.Captur
     command = ["generate", queries, "--model", model, "-o", output, "--cache", cache]
     assert main(command) == 1
     errors = capsys.readouterr().err
-    assert "1 generated questions left out: the same text was there already" in errors
+    assert "1 generated question left out: the same text was there already" in errors
     assert "query q2, query: no list of texts in the reply" in errors
     assert "drawn again with more retries (--retries)" in errors
     assert [item.text for item in load_bank(output)] == ["Which leaf?", "How hot?"]
@@ -124,8 +124,8 @@ def test_an_interrupted_command_continues(tmp_path: Path, queries: str, capsys: 
     capsys.readouterr()
     assert main([*command, "--max-calls", "1"]) == 1
     errors = capsys.readouterr().err
-    assert "query q2, query: failed: not asked: the limit of 1 calls was reached" in errors
-    assert "the limit of 1 calls was reached, 1 requests were not made; raise it and run again" in errors
+    assert "query q2, query: failed: not asked: the limit of 1 call was reached" in errors
+    assert "the limit of 1 call was reached, 1 request was not made; raise it and run again" in errors
     # What is there is written.
     assert [(entry.query_id, len(entry.items)) for entry in read_bank(str(parts))] == [("q1", 1)]
     # The limit is one over all runs of the cache.

@@ -126,7 +126,7 @@ def test_evaluate_rubric_measures_over_records(run: Run) -> None:
 def test_evaluate_wraps_standard_measures_over_items_and_says_so(run: Run) -> None:
     done = run("evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10")
     assert done.stdout.startswith("RubricQrels(measure='nDCG@10')\t")
-    assert "read the labels that the grades imply" in done.stderr
+    assert "the labels that the grades imply" in done.stderr
     # The same through files: export the labels, score them with the stock program.
     assert run("qrels", "graded.jsonl.gz", "-o", "labels.qrels").returncode == 0
     stock = run("ir_measures", "labels.qrels", "alpha.run", "nDCG@10").stdout

@@ -128,7 +128,7 @@ def test_games_of_others_stay_in_the_file(tmp_path: Path, capsys: pytest.Capture
     verdict = Preference("q01", "concise", "thorough", "a", grader="human:ada")
     GAMES.write(tmp_path / "games.jsonl", [verdict])
     _, _, err = run(capsys, *play(tmp_path, "concise", "thorough"))
-    assert "as before: 1 game of other graders" in err and "1 of 17 games were judged by assessors" in err
+    assert "as before: 1 game of other graders" in err and "1 of 17 games was judged by assessors" in err
     assert GAMES.read(tmp_path / "games.jsonl")[0] == verdict
 
 

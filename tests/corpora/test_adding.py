@@ -66,7 +66,7 @@ def test_judgments_are_added(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         (group,) = add_judgments(groups, [Qrel("q", "d", 3), Qrel("q", "x", 1)])
     assert [[one.relevance for one in found.judgments] for found in group.passages] == [[3], []]
-    assert caplog.messages == ["1 judged documents have no record and are left out (such as x of query q)"]
+    assert caplog.messages == ["1 judged document has no record and is left out (such as x of query q)"]
     with pytest.raises(InputError, match="the judgment is 3 in"):
         add_judgments([group], [Qrel("q", "d", 0)])
     with pytest.raises(InputError, match="judged 1 and 2"):

@@ -114,7 +114,7 @@ def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptur
     assert caplog.messages == [
         "1 empty answer, scored 0 (such as that of run r to query q2)",
         "1 missing answer, scored 0 (such as that of run s to query q2)",
-        "1 answers of 1 runs are longer than allowed (run r has 401 of 400 words for query q1); they are kept whole",
+        "1 answer of 1 run is longer than allowed (run r has 401 of 400 words for query q1); it is kept whole",
     ]
     caplog.clear()
     # A ligature is two characters after normalisation; a topic's own limit goes before the track's.
@@ -137,7 +137,7 @@ def test_files_of_plain_answers_are_pooled(tmp_path: Path, caplog: pytest.LogCap
         found = [(passage.doc_id, passage.text) for group in groups for passage in group.passages]
     assert found == [("r/q1/1", "A b."), ("r/q2/1", "")]
     assert "1 empty answer, scored 0" in caplog.text
-    assert "run r has 2 of 1 words for query q1" in caplog.text
+    assert "run r has 2 of 1 word for query q1" in caplog.text
 
 
 def test_a_run_that_never_says_anything_is_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -94,7 +94,7 @@ def test_labels_that_nobody_defined_are_failed_grades(
         "--on-failed",
         "expected",
     ]
-    note = "1 labels that nobody defined ('Supports it' 1) are failed grades"
+    note = "1 label that nobody defined ('Supports it' 1) counts as failed"
     for command in (
         ("leaderboard", path, *shown),
         ("leaderboard", path, *shown, "--bank", path),
@@ -135,8 +135,8 @@ def test_what_models_wrote_is_read_in_one_note(tmp_path: Path, caplog: pytest.Lo
     path = _write(tmp_path, ODD)
     grades = load_assignments(path).grades
     assert caplog.messages == [
-        f"{path}: 3 labels that nobody defined ('established' 1, 'no' 1, 'supporter' 1) are failed grades; 3 "
-        "importances other than vital and okay ('failed' 2, 'active learning' 1) are none; 1 nuggets come twice for "
+        f"{path}: 3 labels that nobody defined ('established' 1, 'no' 1, 'supporter' 1) count as failed; 3 "
+        "importances other than vital and okay ('failed' 2, 'active learning' 1) are none; 1 nugget comes twice for "
         "one answer, of which the first counts"
     ]
     first, second = grades.queries["t-1"], grades.queries["t-2"]

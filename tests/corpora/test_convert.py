@@ -170,9 +170,7 @@ def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFi
     assert run(files, "twice.jsonl", "--to", "judgments", "-o", str(files / "judged.qrels")) == 0
     # The passage's judgments for the query are 1, 3 and 0: the label is 3 everywhere. That of another stays apart.
     assert (files / "judged.qrels").read_text() == "q1 0 d1 3\nx 0 d1 5\nq1 0 d2 2\n"
-    assert (
-        "1 passages have several judgments; the highest is written (such as d1 of query q1)" in capsys.readouterr().err
-    )
+    assert "1 passage has several judgments; the highest is written (such as d1 of query q1)" in capsys.readouterr().err
     # What we write, we read; and the records as a collection have the same labels.
     collection = load_collection(files / "twice.jsonl")
     assert collection.judgments == [Qrel("q1", "d1", 3), Qrel("q1", "d2", 2)]
@@ -299,7 +297,7 @@ def test_what_a_form_of_nuggets_cannot_hold_is_said(tmp_path: Path, capsys: pyte
     # The ids q1/a and q1/b are not those that the texts give; the item that comes twice is said once.
     lost = "nuggets cannot hold all of the bank: ids of 2 items, gold answers of 1 item, weights of 2 items\n"
     said = capsys.readouterr().err
-    assert said.count(lost) == said.count("1 items come twice") == 1
+    assert said.count(lost) == said.count("1 item comes twice") == 1
     assert [one["weight"] for one in converted(tmp_path, bank, "rubrics")["rubrics"]] == [3, 1]
     assert "ids of 2 items, gold answers of 1 item, importance of 2 items\n" in capsys.readouterr().err
     # Over the bank, too; and nothing is said where nothing is lost.
@@ -459,7 +457,7 @@ def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.Capt
     plain.write_text(json.dumps(report) + "\n")
     assert main(["convert", str(source), "--to", "item-qrels", "-o", str(out)]) == 0
     assert out.read_text().split() == ["7", "7/x", "B", "3"]
-    assert "1 entries of evaldata.nugget_grades left out" in capsys.readouterr().err
+    assert "1 entry of evaldata.nugget_grades left out" in capsys.readouterr().err
     assert main(["convert", str(source), "--to", "answers", "-o", str(out)]) == 0
     assert (
         "2 grades of evaldata.nugget_grades left out; the format item-qrels takes them (--to)"

@@ -182,7 +182,7 @@ def test_several_files_and_a_folder_of_them(tmp_path: Path, run: str, capsys: py
     (parts / "README").write_text("where the texts are from\n")
     capsys.readouterr()
     assert main(["pool", run, "-c", str(parts), "-o", str(tmp_path / "more.jsonl")]) == 0
-    assert "parts: 1 of 3 files hold no documents and are left out (such as README)" in capsys.readouterr().err
+    assert "parts: 1 of 3 files holds no documents and is left out (such as README)" in capsys.readouterr().err
     # A part is not replaced.
     assert main(["pool", run, *several, "-o", str(parts / "part2.jsonl")]) == 2
     assert "would be replaced" in capsys.readouterr().err

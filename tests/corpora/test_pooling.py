@@ -92,7 +92,7 @@ def test_queries_choose_and_order(caplog: pytest.LogCaptureFixture) -> None:
     assert [group.query_id for group in groups] == ["q2"]
     assert caplog.messages == [
         "unknown and left out: 1 query of the runs (such as q1)",
-        "1 of 2 queries have no passages",
+        "1 of 2 queries has no passages",
     ]
 
 

@@ -170,9 +170,9 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ("ragtime", None, (0, "references"), "1 error references: has no list of references"),
     ("ragtime", [7], (0, "references"), "1 error form: references has an entry that is no text"),
     ("ragtime", 1, (0, "metadata", "topic_id"), "1 error form: the field topic_id is 1, a number; the track wants a"),
-    ("ragtime", [f"{UUID}#1"], (0, "responses", 0, "citations"), "1 error ids: 1 ids are none of the collection"),
-    ("dragun", ["shard_1_2"], (0, "responses", 0, "citations"), "1 error ids: 1 ids are none of the collection"),
-    ("biogen25b", ["PMC12"], (0, "responses", 0, "citations"), "1 error ids: 1 ids are none of the collection"),
+    ("ragtime", [f"{UUID}#1"], (0, "responses", 0, "citations"), "1 error ids: 1 id is none of the collection"),
+    ("dragun", ["shard_1_2"], (0, "responses", 0, "citations"), "1 error ids: 1 id is none of the collection"),
+    ("biogen25b", ["PMC12"], (0, "responses", 0, "citations"), "1 error ids: 1 id is none of the collection"),
     ("rag26", "What was it?", (0, "metadata", "narrative"), "1 error copies: narrative is not the text of the topic"),
     ("rag26", "Why is it?", (1, "metadata", "narrative"),
      "2 error copies: narrative is not the text of the topic: white space differs"),
@@ -196,18 +196,18 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ("ragtime3", None, (0, "nugget_bank", 0, "answers", 0, "answer"),
      "1 error form: nugget_bank[0].answers[0] is no object {answer, references} with a text"),
     ("ragtime3", [f"{UUID}#p1"], (0, "nugget_bank", 0, "answers", 0, "references"),
-     "1 error ids: 1 ids are none of the collection"),
+     "1 error ids: 1 id is none of the collection"),
     ("ragtime3", "r" * 26, (0, "metadata", "run_id"), "1 error run_id: the run id has 26 characters; the most is 25"),
     ("ragtime", "r" * 21, (0, "metadata", "run_id"),
      "1 warning run_id: the run id has 21 characters, and some checks take 20"),
-    ("rag25", "3", (0, "metadata", "narrative_id"), "0 error missing: 1 topics have no answer, and score 0: 1"),
+    ("rag25", "3", (0, "metadata", "narrative_id"), "0 error missing: 1 topic has no answer, and scores 0: 1"),
     # The organizers of 2026 accept absent topics.
     ("rag26", "3", (0, "metadata", "narrative_id"), "0 warning missing: "),
     ("ragtime3", [], (0, "nugget_bank"), "1 warning empty: the bank is empty, and scores 0"),
     ("biogen24", ["11", "12", "13"], (0, "results", 0, "references"),
      "1 error uncited: references has 13, which no sentence cites"),
     ("biogen24", "It is so [11, 12]. [13]", (0, "results", 0, "answer"),
-     "1 warning place: 1 citations stand behind the end of a sentence, and count nothing"),
+     "1 warning place: 1 citation stands behind the end of a sentence, and counts nothing"),
 ]  # fmt: skip
 
 
@@ -250,11 +250,11 @@ RANKED = [f"{topic} Q0 {UUID}{place} {place + 1} {9 - place} r" for topic in TOP
     ("lines", "findings"),
     [
         (RANKED, []),
-        (RANKED[:3], ["0 error missing: 1 topics have no answer, and score 0: 2"]),
+        (RANKED[:3], ["0 error missing: 1 topic has no answer, and scores 0: 2"]),
         ([*RANKED, RANKED[0]], [f"1 error twice: ranks {UUID}0 more than once"]),
         ([*RANKED, f"3 Q0 {UUID} 1 1 r"], ["7 error unknown: is none of the topics"]),
         ([*RANKED, f"2 Q0 {UUID} 4 9.5 r"], ["4 warning order: the scores rise at 1 ranks; the scores count"]),
-        ([*RANKED, f"2 Q0 {UUID}#p1 4 1 r"], ["4 error ids: 1 ids are none of the collection"]),
+        ([*RANKED, f"2 Q0 {UUID}#p1 4 1 r"], ["4 error ids: 1 id is none of the collection"]),
         ([*RANKED, f"2 Q0 {UUID} 4 1 s"], ["4 error run_id: the run id is 's', and 'r' in line 1; a file holds one"]),
         ([*RANKED, f"2 Q0 {UUID} 4 nan r"], ["7 error form: the score is 'nan', which has no order"]),
         ([*RANKED, f"2 Q0 {UUID} first 1 r"], ["7 error form: rank 'first' or score '1' is no number"]),
@@ -331,7 +331,7 @@ def test_the_command_prints_a_line_a_finding_and_exits_with_1_on_errors(
         path.write_text("".join(json.dumps(row) + "\n" for row in run))
         assert main(arguments) == status
         told = capsys.readouterr()
-        assert told.err.endswith(f"{status} errors, {2 * (1 - status)} warnings in 1 file\n")
+        assert told.err.endswith(f"{('0 errors, 2', '1 error, 0')[status]} warnings in 1 file\n")
     assert told.out == f"{path}:1: error: topic 1: answer[1].citations has 7, and references has 2 entries, from 0\n"
     assert main(["check", str(path), "--track", "rag27"]) == 2
     assert "unknown track 'rag27': did you mean rag" in capsys.readouterr().err

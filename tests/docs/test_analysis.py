@@ -25,7 +25,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     # Four measures at five levels for the one grade set of questions; the nuggets are not of this bank.
     assert len(grid.out.splitlines()) == 1 + 20 + 2
     assert "picked as the best of 20 on 4 queries" in grid.out
-    assert "1 grade sets have no grade of an item in the bank and were left out" in grid.err
+    assert "1 grade set has no grade of an item in the bank and was left out" in grid.err
     assert "kind=nugget" in grid.err
     for name in ("bland-altman.pdf", "ranking.pdf"):
         assert Path(name).read_bytes().startswith(b"%PDF")

@@ -107,7 +107,7 @@ def test_a_run_is_converted_and_checked(
     # A team, a type and a narrative are missing in two answers; an id is none of the collection; seven words of six.
     assert sum("is missing or empty" in line for line in found) == 6
     assert "mine.jsonl:1: warning: topic tea: has 7 words; the most is 6" in found
-    assert [line.partition(" error: ")[0] for line in found if "1 ids are none" in line] == [
+    assert [line.partition(" error: ")[0] for line in found if "1 id is none" in line] == [
         "mine.jsonl:1:",
         "mine.jsonl:2:",
     ]

@@ -72,8 +72,8 @@ def test_banks_make_a_test_bank(tmp_path: Path, caplog: pytest.LogCaptureFixture
     )
     assert [item.gold_answers for item in bank.for_query("300")] == [("Ada", "Lovelace")]
     assert bank.query_texts == {"q1": "Ports"}
-    assert "1 importances other than vital and okay ('high' 1) are none" in caplog.text
-    assert "1 questions need all of their answers" in caplog.text
+    assert "1 importance other than vital and okay ('high' 1) is none" in caplog.text
+    assert "1 question needs all of its answers" in caplog.text
 
 
 def test_a_test_bank_is_the_same_in_both_forms(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_edited_banks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         bank = load_bank(write_lines(tmp_path / "b.jsonl", line))
     assert [item.item_id for item in bank] == [make_item_id("5", "No id?"), "5/old-md5"]
     assert [message.rpartition(".jsonl: ")[2] for message in caplog.messages] == [
-        "1 items come twice in their query; the first is kept",
+        "1 item comes twice in its query; the first is kept",
     ]
 
 
@@ -109,7 +109,7 @@ def test_texts_that_differ_by_facet(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert bank.query_texts == {}
     assert bank.facet_texts == {("p", "a"): "why do leaves fall", ("p", "b"): "when do leaves fall"}
     assert caplog.messages[0].endswith(
-        "1 query (such as p) has a text for each facet and none of their own, which prompts that show the query need"
+        "1 query (such as p) has a text for each facet and none of its own, which prompts that show the query need"
     )
     # A line of the query itself says its text.
     own = {"query_id": "p", "query_text": "leaves", "items": []}

@@ -81,7 +81,7 @@ def test_a_label_that_nobody_defined_failed(files: Path, caplog: pytest.LogCaptu
     Path("assessed.csv").write_text(ASSESSMENTS.replace("partial,", "partly,"))
     [query] = rubric_measures.load("assessed.csv").queries.values()
     assert matrices.lost(query) == {"one": {"t1/na-2"}}
-    assert "1 labels that nobody defined ('partly' 1) are failed grades" in caplog.text
+    assert "1 label that nobody defined ('partly' 1) counts as failed" in caplog.text
 
 
 def test_what_the_organisers_published() -> None:

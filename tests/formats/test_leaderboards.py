@@ -120,7 +120,7 @@ def test_trec_eval_names_its_run_and_its_text_values_are_left_out(
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         table = read_leaderboard(path)
     assert table.rows == (Score("bm25", "map", "all", 0.25),)
-    assert "1 values of 1 measures were left out: they are texts" in caplog.text
+    assert "1 value of 1 measure is text and was left out" in caplog.text
 
 
 def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
@@ -134,8 +134,8 @@ def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
         Score("r2", "V", "all", 0.25, None, 0.5),
         Score("r2", "W", "all", 1.0),
     )
-    assert "2 values of 1 measures were left out: they are texts" in caplog.text
-    assert "1 empty cells" in caplog.text
+    assert "2 values of 1 measure are text and were left out" in caplog.text
+    assert "1 empty cell" in caplog.text
     write_leaderboard(tmp_path / "again.tsv", table, "wide")
     assert read_leaderboard(tmp_path / "again.tsv") == table
     assert table.column("V") == {"my run": 0.5, "r2": 0.25}
@@ -202,7 +202,7 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
         write_leaderboard(tmp_path / "a.tsv", TABLE, "wide")
         write_leaderboard(tmp_path / "b.txt", LeaderboardTable((Score("r 1", "V", "all", 1.0, 0.1),)))
     assert "no place for it: 2 values of single queries" in caplog.text
-    assert "1 standard errors" in caplog.text
+    assert "1 standard error" in caplog.text
     assert (tmp_path / "b.txt").read_text() == "r%201\tall\tV\t1.0\n"
     with pytest.raises(InputError, match="aggregates of one measure; the table has 2"):
         write_leaderboard(tmp_path / "c", LeaderboardTable((*ROWS, Score("r1", "W", "all", 1.0))), "dict")
@@ -213,7 +213,7 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
 def test_repeated_lines_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         assert len(read_leaderboard(_write(tmp_path, "r1 all V 1\nr1 all V 1.0\n")).rows) == 1
-    assert "1 lines repeat" in caplog.text
+    assert "1 line repeats" in caplog.text
 
 
 def test_real_files() -> None:

@@ -94,7 +94,7 @@ def test_what_facets_say_differently_is_counted(tmp_path: Path, capsys: pytest.C
     path = write(tmp_path / "bank.jsonl", *entries)
     # What only entries of RAGDoll say of themselves is a field like others here.
     assert through(path, "nuggets").items() >= {"dom": "x", **more}.items()
-    assert "1 fields of queries have two values ('dom' 1); the first is kept" in capsys.readouterr().err
+    assert "1 field of queries has two values ('dom' 1); the first is kept" in capsys.readouterr().err
     # Each loss is said once.
     assert main(["convert", str(path), "-o", str(tmp_path / "bank.csv")]) == 0
     said = capsys.readouterr().err

@@ -91,6 +91,6 @@ def test_a_grade_without_a_label_is_refused(tmp_path: Path, caplog: pytest.LogCa
     [line] = lines_of_grades(NUGGETIZER, bank, {("1", "a"): {first: 2}}, {("1", "a"): "A b."}, {("1", "a"): "a"})
     found = [(one.text, one.importance, one.label) for one in line.marks]
     assert found == [("a", "vital", "support"), ("b", "much", "failed")] and line.response_length == 2
-    assert "1 nuggets have no grade and were written as failed" in caplog.text
+    assert "1 nugget has no grade and was written as failed" in caplog.text
     with pytest.raises(InputError, match="grade 5 has no label"):
         lines_of_grades(NUGGETIZER, bank, {("1", "a"): {second: 5}}, {}, {("1", "a"): "a"})

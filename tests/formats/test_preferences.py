@@ -30,4 +30,4 @@ def test_missing_fields_have_defaults_and_unknown_ones_are_counted(
     path = tmp_path / "g.jsonl"
     path.write_text('{"query_id": 1, "agent_a": "x", "agent_b": "y", "verdict": null, "seconds": 3}\n')
     assert plain.GAMES.read(path) == [Preference("1", "x", "y", None, "unparsed")]
-    assert caplog.messages == [f"{path}: 1 further columns left out: seconds"]
+    assert caplog.messages == [f"{path}: 1 further column left out: seconds"]

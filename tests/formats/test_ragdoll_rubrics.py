@@ -234,14 +234,14 @@ def test_verdicts_outside_the_list_failed_and_are_0_in_its_own_scores(
     # Its parser counts verdicts, whatever they say.
     path = write(tmp_path / "graded.jsonl", [graded("x", "q1", FULL, "mostly_satisfied", NOT, NOT)])
     assert main(["leaderboard", str(path), "--on-failed", "zero", "--no-overall"]) == 1
-    note = "graded.jsonl: 1 labels that nobody defined ('mostly_satisfied' 1) are failed grades"
+    note = "graded.jsonl: 1 label that nobody defined ('mostly_satisfied' 1) counts as failed"
     assert note in capsys.readouterr().err
     [query] = rubric_measures.load(path).queries.values()
     assert int(query.failed.sum()) == 1
     # 5 of 5 + 2 + 2, whatever the second verdict would be worth.
     found, err = scores(capsys, path, "--compat", "ragdoll")
     assert found == {"x": ("0.555556", "0.555556")}
-    assert "1 verdicts are none of RAGDoll's; they count as not satisfied, as there" in err
+    assert "1 verdict is none of RAGDoll's; it counts as not satisfied, as there" in err
 
 
 def test_the_last_row_of_a_task_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,4 +250,4 @@ def test_the_last_row_of_a_task_counts(tmp_path: Path, capsys: pytest.CaptureFix
     for more in ((), ("--compat", "ragdoll")):
         found, err = scores(capsys, path, *more)
         assert found == {"x": ("1.000000", "1.000000")}
-        assert "1 of the graded answers were replaced by a later one, which counts" in err
+        assert "1 of the graded answers was replaced by a later one, which counts" in err

@@ -48,7 +48,7 @@ def test_judgments_and_answers_are_labels_that_score(files: Path, capsys: pytest
     assert detect_format("tasks.jsonl") == "ragdoll:support"
     convert = ["convert", "tasks.jsonl", "--answers", "answers.jsonl"]
     assert main([*convert, "--to", "support-labels", "-o", "labels.jsonl"]) == 0
-    assert "1 support judgments failed; their citations have no label (-1)" in capsys.readouterr().err
+    assert "1 support judgment failed; their citations have no label (-1)" in capsys.readouterr().err
     [answer] = read_support_labels("labels.jsonl")
     assert [[one.support for one in sentence.citations] for sentence in answer.sentences] == [
         ["1", "2"], ["0"], ["-1"], [],
@@ -62,7 +62,7 @@ def test_judgments_and_answers_are_labels_that_score(files: Path, capsys: pytest
     # Straight to records, and from these back to judgments: those that have a label.
     assert main([*convert, "--to", "records", "-o", "records.jsonl.gz"]) == 0
     assert main(["convert", "records.jsonl.gz", "--to", "ragdoll:support", "-o", "again.jsonl"]) == 0
-    assert "1 citations without a label left out" in capsys.readouterr().err
+    assert "1 citation without a label left out" in capsys.readouterr().err
     again = [json.loads(line) for line in Path("again.jsonl").read_text().splitlines()]
     names = ("task_id", "statement", "support_label", "status", "metadata")
     assert [{name: one[name] for name in names} for one in again] == [

@@ -36,7 +36,7 @@ def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
 def test_further_columns_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path / "q.csv", "qid,lang,query\n1,en,What?\n")
     assert RAGELO_QUERIES.read(path).texts == {"1": "What?"}
-    assert caplog.messages == [f"{path}: 1 further columns left out: lang"]
+    assert caplog.messages == [f"{path}: 1 further column left out: lang"]
 
 
 def test_what_has_no_place_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -117,7 +117,7 @@ def test_documents_that_two_agents_retrieved_are_kept_once(tmp_path: Path, caplo
         ("1", ["d1", "d2"]),
         ("2", ["d1"]),
     ]
-    assert caplog.messages == [f"{path}: 1 of the documents repeat an earlier one; each is kept once"]
+    assert caplog.messages == [f"{path}: 1 of the documents repeats an earlier one; each is kept once"]
     path.write_text("qid,did,document\n1,d1,One.\n1,d1,Another.\n")
     with pytest.raises(FormatError, match=r"documents\.csv:3: 1 / d1 stands in line 2 already"):
         RAGELO_DOCUMENTS.read(path)

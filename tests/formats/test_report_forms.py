@@ -77,7 +77,7 @@ def test_one_object_of_biogen_2024_is_read_with_the_ids_of_its_text(
     assert first.sentences == ("Aspirin thins the blood.", "It may help Dr. Smith.", "It is cheap [sic].")
     # 16 stands behind the end of its sentence, which the track discards.
     assert first.citations == (("11", "12"), ("13", "11"), ())
-    assert "1 citations stand behind the end of a sentence" in caplog.text
+    assert "1 citation stands behind the end of a sentence" in caplog.text
     assert (second.sentences, second.citations) == (("Nobody knows.",), ((),))
 
 
@@ -118,8 +118,8 @@ def test_positions_ids_and_scores_become_each_other(tmp_path: Path, caplog: pyte
     assert ids["responses"][1] == {"text": "Both.", "citations": ["shard_1_2", "shard_1_1"]}
     assert ids["references"] == ["shard_1_2", "shard_1_1"]
     # The position 9, and shard_1_3.
-    assert "1 citations that are repeated, or positions" in caplog.text
-    assert "1 references that no sentence cites" in caplog.text
+    assert "1 citation that is repeated, or positions" in caplog.text
+    assert "1 reference that no sentence cites" in caplog.text
 
     old = made(RAG_2026, "reports:rag24")
     assert (old["topic_id"], old["topic"], old["response_length"]) == ("rag2026-0", "What?", 3)

@@ -47,7 +47,7 @@ def test_a_repeated_sentence_id_is_counted_and_each_sentence_counts(
     path = write(tmp_path / "labels.jsonl", twice)
     board = rubric_measures.score(path, measures="SupportPrecision", overall=False, notes=False)
     assert board.cells["one"]["SupportPrecision"].mean == pytest.approx(0.5)
-    assert "1 sentences stand twice in their answer; each counts" in caplog.text
+    assert "1 sentence stands twice in its answer; each counts" in caplog.text
 
 
 def test_a_text_that_is_nan_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -56,7 +56,7 @@ def test_a_text_that_is_nan_is_none(tmp_path: Path, caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING):
         [answer] = read_support_labels(write(tmp_path / "labels.jsonl", line("two"), wordless))[1:]
     assert answer.sentences[0].text == ""
-    assert "1 sentences have no text" in caplog.text
+    assert "1 sentence has no text" in caplog.text
 
 
 def test_what_nobody_defined_is_refused(tmp_path: Path) -> None:

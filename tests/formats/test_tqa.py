@@ -50,4 +50,4 @@ def test_questions_without_choices_or_key(tmp_path: Path, caplog: pytest.LogCapt
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         bank = load_bank(put(tmp_path, [lesson(correctAnswer={"processedText": "z"})]))
     assert [item.gold_answers for item in bank] == [()]
-    assert len(caplog.messages) == 1 and "1 questions" in caplog.messages[0]
+    assert len(caplog.messages) == 1 and "1 question" in caplog.messages[0]

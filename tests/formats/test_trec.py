@@ -110,7 +110,7 @@ def test_qrels_keep_the_iteration_and_count_repeats(tmp_path: Path, caplog: pyte
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         qrels = read_qrels(_write(tmp_path, text))
     assert qrels == [Qrel("q1", "a", 1, "0"), Qrel("q1", "a", 3, "q1/x"), Qrel("q2", "b", -2, "0")]
-    assert "1 lines repeat" in caplog.records[0].getMessage()
+    assert "1 line repeats" in caplog.records[0].getMessage()
     write_qrels(tmp_path / "out.qrels", qrels)
     assert read_qrels(tmp_path / "out.qrels") == qrels
 

@@ -216,7 +216,7 @@ def test_by_judgments_at_a_level(caplog: pytest.LogCaptureFixture) -> None:
         assert related_segments([group]) == {
             "q": [SourceSegment("a", "A"), SourceSegment("e", "E")]
         }  # d has the text of a
-    assert caplog.messages == ["1 passages left out: no judgment"]
+    assert caplog.messages == ["1 passage left out: no judgment"]
     assert related_segments([group], level=2) == {"q": [SourceSegment("a", "A")]}
     assert [segment.doc_id for segment in related_segments([group], by="all")["q"]] == ["a", "b", "c", "e"]
 
@@ -409,7 +409,7 @@ def test_a_copied_example_is_no_query(caplog: pytest.LogCaptureFixture) -> None:
     model = caller_of(lambda _: '["Is INK blue?", "how hot is tea"]')
     made = generate_queries(passages, [model], examples=["is ink blue"])
     assert [query.text for query in made.queries] == ["how hot is tea"]
-    assert caplog.messages == ["1 questions left out: they repeat an example"]
+    assert caplog.messages == ["1 question left out: it repeats an example"]
 
 
 def test_a_passage_cannot_end_itself() -> None:

@@ -248,7 +248,7 @@ def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixt
     bank = TestBank.from_items([with_key, RubricItem("q/b", "q", "b?"), RubricItem("other/c", "other", "c?")])
     entry = only_set(grade(ScriptedBackend([rule("x")]), bank, WORDS))
     assert [item_id for item_id, _ in entry.answers] == ["q/a"]
-    assert "1 items left out: they have no gold answers" in caplog.text
+    assert "1 item left out: it has no gold answers" in caplog.text
 
 
 def test_direct_labels_go_into_grades() -> None:

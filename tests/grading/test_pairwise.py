@@ -83,9 +83,7 @@ def test_random_games_of_an_added_agent_are_as_many_as_the_others_had(
     assert set(Counter(game.query_id for game in new).values()) == {2 * per_query}
     (note,) = caplog.messages
     share = round(100 * met / 15)
-    assert (
-        note == f"1 new agents (d): {3 * met} pairs drawn, as often as the others met (on {share} % of their queries)"
-    )
+    assert note == f"1 new agent (d): {3 * met} pairs drawn, as often as the others met (on {share} % of their queries)"
     # The same command again has nothing to play, whatever the order of what is there; one more agent does as well.
     assert pair_games(table(15, "abcd"), per_query, played=[*reversed(before), *new]) == []
     more = pair_games(table(15, "abcde"), per_query, played=[*before, *new])

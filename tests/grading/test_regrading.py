@@ -122,8 +122,8 @@ def test_edits_of_a_review_are_followed_and_nothing_else(graded: Path, capsys: p
     new = regrade(folder)
     said = capsys.readouterr().err
     # Two passages of q1: each lost alpha, beta and gamma, and got the reworded one, beta and the added one.
-    assert "6 grades of 3 passages (1 more were there already)" in said
-    assert "3 items graded anew; 2 grade sets amended, 1 left as they were" in said
+    assert "6 grades of 3 passages (1 more was there already)" in said
+    assert "3 items graded anew; 2 grade sets amended, 1 left as it was" in said
     assert "6 stale grades of items that changed or left are taken out" in said
     # Her first, blind grade, and the final one.
     assert "may be older than the change are left: 2 by human:ada" in said
@@ -172,7 +172,7 @@ def test_once_followed_nothing_is_left_to_do(graded: Path, capsys: pytest.Captur
     later = edited(first, ("item_edit", {"key": "q1/gamma", "text": "Who is gamma?"}))
     capsys.readouterr()
     regrade(later)
-    assert "1 items graded anew; 2 grade sets amended, 1 left" in capsys.readouterr().err
+    assert "1 item graded anew; 2 grade sets amended, 1 left" in capsys.readouterr().err
 
 
 def test_split_merge_and_an_item_that_only_lost_a_comma(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +200,7 @@ def test_banks_that_assessors_edit_by_hand(graded: Path, capsys: pytest.CaptureF
     capsys.readouterr()
     new = regrade(folder, *(["--old-bank", str(folder / "old.jsonl")] if with_old else []))
     # Without the old bank nobody can know that the text under the id is another one.
-    said = "1 items graded anew; 2 grade sets amended" if with_old else "0 items graded anew; 0 grade sets amended"
+    said = "1 item graded anew; 2 grade sets amended" if with_old else "0 items graded anew; 0 grade sets amended"
     assert said in capsys.readouterr().err
     assert (lines(new) == lines(graded)) != with_old
 
@@ -275,7 +275,7 @@ def test_grade_sets_of_the_workbench_are_amended_too(tmp_path: Path, capsys: pyt
     (tmp_path / "model.jsonl").write_text('{"contains": [""], "reply": "4"}\n')
     new = regrade(tmp_path, "--model", f"scripted:{tmp_path / 'model.jsonl'}")
     said = capsys.readouterr().err
-    assert "1 items graded anew; 1 grade sets amended, 0 left" in said and "1 passages have no grades by this" in said
+    assert "1 item graded anew; 1 grade set amended, 0 left" in said and "1 passage has no grades by this" in said
     (amended, kept), none = sets(new)
     assert grade_of_items(amended) == {"q1/alpha": 5, "q1/new": 4} and dict(amended.answers) == {
         "q1/alpha": "5",
@@ -337,4 +337,4 @@ def test_a_table_that_was_edited_by_hand_is_followed(tmp_path: Path, capsys: pyt
     assert main(["grade", graded, "--bank", new, "--only-changed", *command, again]) == 2
     assert "new.csv: notes no edits; name the bank before them (--old-bank)" in capsys.readouterr().err
     assert main(["grade", graded, "--bank", new, "--old-bank", old, "--only-changed", *command, again]) == 0
-    assert "only what edits touched: 1 items graded anew" in capsys.readouterr().err
+    assert "only what edits touched: 1 item graded anew" in capsys.readouterr().err

@@ -197,7 +197,7 @@ def test_wrong_settings_are_said(files: Path) -> None:
         JudgeSettings.of({"label": "mean"})
     with pytest.raises(InputError, match="there are no nuggets"):
         judge.judge(_reports(files), topics, config, model="lexical")
-    with pytest.raises(InputError, match="1 topics have no nuggets \\(such as rain\\)"):
+    with pytest.raises(InputError, match="1 topic has no nuggets \\(such as rain\\)"):
         bank = _lines(files / "one.jsonl", [{"query_id": "bees", "items": [{"question_text": "Who?"}]}])
         judge.create_nuggets(None, topics, config, bank=str(bank))
     with pytest.raises(InputError, match="has answered topic 'bees' twice"):

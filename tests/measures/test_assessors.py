@@ -77,7 +77,7 @@ def test_assessors_stand_in_the_graders_place_and_it_is_said(
         "4 grades by assessors stand in the grader's place; 3 of them say something else than the grader",
         "on 1 of them assessors differ; the median counts, of two the lower",
         "4 of them were given or settled in sight of the grader's",
-        "1 grades by assessors left out: the grader graded nothing of their passages",
+        "1 grade by assessors left out: the grader graded nothing of their passages",
     ]
     assert [text.partition(",")[0].removeprefix("model=") for text in grades.source["grades"]] == [
         "human:ada",
@@ -174,7 +174,7 @@ def test_an_assessor_who_is_the_grader_has_no_stale_grades_either(
         load_records(graded, bank, wanted)
     assert not [message for message in caplog.messages if "left out" in message]
     write_lines(graded, [["q1", [passage("q1", "d2", second, {"one": 2})]]])
-    with pytest.raises(InputError, match=r"holds no grades .* \(1 grades by assessors were given to other words"):
+    with pytest.raises(InputError, match=r"holds no grades .* \(1 grade by assessors was given to other words"):
         load_records(graded, bank, Grader("human:ada"))
 
 
@@ -260,7 +260,7 @@ def test_a_stale_grade_does_not_stand_in_the_graders_place(tmp_path: Path, caplo
     one = passage("q1", "d1", [grade_set({"q1/a": 0, "q1/b": 0}), ada])
     path = write_lines(tmp_path / "g.jsonl", [["q1", [one]]])
     assert matrices.cells(load_records(path, bank, OVERRIDE).queries["q1"]) == {"d1": {"q1/a": 0, "q1/b": 5}}
-    said = "1 grades by assessors left out: they were given to other words or gold answers of their items than the "
+    said = "1 grade by assessors left out: it was given to other words or gold answers of their items than the "
     assert f"{path}: {said}bank has now; have them graded again" in caplog.messages
     # Without a bank nobody knows what the items say now.
     assert matrices.cells(load_records(path, None, OVERRIDE).queries["q1"]) == {"d1": {"q1/a": 5, "q1/b": 5}}
@@ -274,7 +274,7 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
     (tmp_path / "one.run").write_text("q1 Q0 d1 1 1 one\nq2 Q0 d2 1 1 one\n")
     measures = [RubricCover(rel=4) @ 20, RubricQrels(measure="nDCG@10")]
     names = list(map(str, measures))
-    said = "2 queries have no items, so they have no score and are in no mean (such as q2)"
+    said = "2 queries have no items, and so no score and no place in a mean (such as q2)"
     # one has a and d of q1's four items; q2 and q3 have no items.
     assert main(["leaderboard", graded, "--bank", bank, "-m", *names, "--format", "json", "--no-overall"]) == 0
     out = capsys.readouterr()

@@ -253,7 +253,7 @@ ODD = (
     "odd.run: the rank column disagrees with the scores in 8 queries (40 places); the scores count",
 )
 WRAPPED = (
-    "1 standard measures read the labels that the grades imply (maximum grade): RubricQrels(measure='nDCG@10')",
+    "1 standard measure reads the labels that the grades imply (maximum grade): RubricQrels(measure='nDCG@10')",
     ("RubricQrels(measure='nDCG@10')",),
     False,
 )
@@ -292,7 +292,7 @@ def test_qrels_note_failures_fractions_and_levels(tmp_path: Path, caplog: pytest
     texts = [note.text for note in written.notes]
     assert texts == [
         "3 grades failed and are not in the qrels",
-        "1 labels have fractions, which trec_eval and others do not read; they need larger, whole ones",
+        "1 label has fractions, which trec_eval and others do not read; it needs larger, whole ones",
     ]
     assert written.notes[1].settings == ("times",)
     assert logged(caplog) == [(note.text, note.is_warning) for note in written.notes]

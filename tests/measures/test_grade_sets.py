@@ -249,7 +249,7 @@ def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
     path = records(tmp_path, grade_set({"q1/a": 5, "q1/b": 5}), grade_set({"q1/a": 0, "q1/c": 1}))
     assert cells(load_records(path).queries["q1"])["d1"] == {"q1/a": 0, "q1/b": 5, "q1/c": 1}
     assert caplog.messages == [
-        f"{path}: 1 grades name an item that the same model and prompt graded before in the passage; the later grade "
+        f"{path}: 1 grade names an item that the same model and prompt graded before in the passage; the later grade "
         "counts"
     ]
     caplog.clear()
@@ -302,4 +302,4 @@ def test_a_prompt_that_rates_and_has_no_ratings_is_said(tmp_path: Path, caplog: 
     rubric_measures.score(records(tmp_path, rated), None, "RubricCover(rel=1)@20")
     assert "have no ratings" not in caplog.text
     rubric_measures.score(records(tmp_path, misspelt), None, "RubricCover(rel=1)@20")
-    assert "1 grade sets of a prompt that rates have no ratings (self_ratings)" in caplog.text
+    assert "1 grade set of a prompt that rates has no ratings (self_ratings)" in caplog.text

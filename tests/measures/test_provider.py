@@ -166,7 +166,7 @@ def test_bad_input_is_refused() -> None:
 
 def test_items_that_the_bank_lacks_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     grades = build_grades([*ROWS, Qrel("q1", "d1", 5, "q1/retired"), Qrel("q1", "d2", 5, "q1/retired")], BANK)
-    assert caplog.messages == ["2 grades left out: their 1 items are not in the test bank (such as q1/retired)"]
+    assert caplog.messages == ["2 grades left out: their 1 item is not in the test bank (such as q1/retired)"]
     assert COVER.calc_aggregate(grades, RUN) == pytest.approx(0.5)
 
 
@@ -264,7 +264,7 @@ def test_counts_of_what_is_graded(tmp_path: Path) -> None:
     said = [note.text for note in of_run(run, grades.queries.values(), evaluation.measures)]
     assert said == [
         "1 query of run run is not graded and was left out (such as q2)",
-        "1 of 2 ranked passages are graded",
+        "1 of 2 ranked passages is graded",
     ]
     assert [metric.value for metric in evaluation.metrics] == [1.0]
     zero = evaluate_run(grades.queries.values(), run, [RubricCover(rel=4) @ 20], "zero")

@@ -111,7 +111,7 @@ def test_from_queries_to_a_leaderboard(tmp_path: Path, capsys: pytest.CaptureFix
     with model(tmp_path, *rules) as server:
         made = ["generate", str(tmp_path / "queries.tsv"), *endpoint(server), "-o", bank]
         assert main(made) == 0
-        assert "1 generated questions left out: the same text was there already" in capsys.readouterr().err
+        assert "1 generated question left out: the same text was there already" in capsys.readouterr().err
         texts = {item.text for item in load_bank(bank)}
         assert texts == {"How long?", "Who rules?", "Which force?", "How high?"}
         assert main(["grade", passages, "--bank", bank, *endpoint(server), "-o", out]) == 0
@@ -176,7 +176,7 @@ def test_a_prompt_of_the_users_own(tmp_path: Path, capsys: pytest.CaptureFixture
         command = ["grade", passages, "--bank", bank, *endpoint(server), "--prompt", str(prompt), "-o", str(out)]
         assert main(command) == 1
         shown = prompts_of(server)
-    assert "1 of 2 are not graded: 1 unparsed" in (said := capsys.readouterr().err)
+    assert "1 of 2 is not graded: 1 unparsed" in (said := capsys.readouterr().err)
     assert "unparsed: 5 is no grade of the scale 0 to 4 (1)" in said
     # The reply that is on no scale was drawn once more.
     assert len(shown) == 3 and all(text.startswith("\nHow much") or text.startswith("How much") for text in shown)

@@ -114,11 +114,11 @@ def test_long_passages_are_chunked_cut_or_refused_and_the_question_is_whole(
         assert main([*command, "-o", str(tmp_path / "chunk.jsonl")]) == 0
         chunks = [text for text in prompts_of(server) if "straw" in text]
         assert main([*command, "--long-passages", "truncate", "-o", str(tmp_path / "truncate.jsonl")]) == 0
-        assert "1 grades are of passages or replies that were cut" in capsys.readouterr().err
+        assert "1 grade is of passages or replies that were cut" in capsys.readouterr().err
         assert main([*command, "--long-passages", "refuse", "-o", str(tmp_path / "refuse.jsonl")]) == 1
         said = capsys.readouterr().err
         shown = prompts_of(server)
-    assert "1 of 2 are not graded: 1 refused; passages that are too long are graded where long_passages is" in said
+    assert "1 of 2 is not graded: 1 refused; passages that are too long are graded where long_passages is" in said
     assert "run again" not in said
     assert re.search(r"refused: the passage is too long: \d+ tokens, room for \d+ \(1\)", said)
     # Whatever became of the passage, the question was whole, and nothing was longer than the model takes.

@@ -292,5 +292,5 @@ def test_a_backend_that_forgets_requests_is_found_out() -> None:
                 if number != 1:
                     yield request, Reply("x")
 
-    with pytest.raises(GradingError, match="1 requests were not answered"):
+    with pytest.raises(GradingError, match="1 request was not answered"):
         list(LocalRunner(Forgetful()).run((text, once(text)) for text in "abc"))

@@ -117,7 +117,7 @@ def test_a_passage_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     same = write_lines(tmp_path / "a.jsonl", ["q1", [passage("p1"), passage("p1")]], ["q2", [passage("p1")]])
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         assert [len(group.passages) for group in load_graded(same)] == [1, 1]
-    assert len(caplog.messages) == 1 and "1 passages come twice" in caplog.messages[0]
+    assert len(caplog.messages) == 1 and "1 passage comes twice" in caplog.messages[0]
     other = write_lines(tmp_path / "b.jsonl", ["q1", [passage("p1")]], ["q1", passage("p1", text="other")])
     with pytest.raises(FormatError, match=r"b.jsonl:2: passage 'p1' of query 'q1' comes twice with different"):
         load_graded(other)
@@ -385,7 +385,7 @@ def test_lines_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         pieces = [(one.query_id, [each.doc_id for each in one.passages], one.line) for one in iter_graded(path)]
     assert pieces == [("q1", ["p1", "p2"], 1), ("q2", ["p1"], 2), ("q1", ["p3"], 3)]
-    assert len(caplog.messages) == 1 and "1 passages come twice" in caplog.messages[0]
+    assert len(caplog.messages) == 1 and "1 passage comes twice" in caplog.messages[0]
     path = write_lines(tmp_path / "b.jsonl", *lines, ["q1", passage("p2", text="other")], ["q3", []])
     found = []
     with pytest.raises(FormatError, match=r"b.jsonl:4: passage 'p2' of query 'q1' comes twice with different"):

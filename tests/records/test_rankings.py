@@ -92,7 +92,7 @@ def test_runs_written_from_records_keep_the_ranks(folder: Path, capsys: pytest.C
     expected = values_of(folder, capsys)
     (folder / "runs").mkdir()
     assert main(["convert", str(folder / "graded.jsonl.gz"), "--to", "run", "-o", str(folder / "runs")]) == 0
-    assert "rankings have no record; they count as passages without grades" in capsys.readouterr().err
+    assert "rankings have no record, and count as not graded" in capsys.readouterr().err
     written = [str(folder / "runs" / f"{name}.run") for name in ("alpha", "beta")]
     assert values_of(folder, capsys, *written) == {run: pytest.approx(row) for run, row in expected.items()}
     for query_id, ranking in read_run(written[0]).rankings.items():
@@ -136,9 +136,9 @@ def test_ranks_count_where_scores_disagree_and_that_is_said(caplog: pytest.LogCa
     assert list(run.rankings["q1"].doc_ids) == ["a", "b", "no-record-3", "c"]
     assert list(run.rankings["q1"].scores) == [1, 1 / 2, 1 / 3, 1 / 4]
     assert caplog.messages == [
-        "g: 1 ranks of 1 rankings have no record; they count as passages without grades",
-        "g: the ranks disagree with the scores in 1 rankings (1 places); the ranks count",
-        "g: 1 rankings have the scores 1 / rank, as their own give another order",
+        "g: 1 rank of 1 ranking has no record, and counts as not graded",
+        "g: the ranks disagree with the scores in 1 ranking (1 place); the ranks count",
+        "g: 1 ranking has the scores 1 / rank, as their own give another order",
     ]
 
 
@@ -157,8 +157,8 @@ def test_a_leaderboard_says_that_ranks_and_scores_disagree(tmp_path: Path, capsy
     write_lines(tmp_path / "g.jsonl", lines)
     assert main(["leaderboard", str(tmp_path / "g.jsonl"), "-m", "RubricCover@2", "--checks"]) == 0
     err = capsys.readouterr().err
-    assert err.count("the ranks disagree with the scores in 1 rankings (1 places); the ranks count") == 1
-    assert err.count("1 ranks of 1 rankings have no record") == 1
+    assert err.count("the ranks disagree with the scores in 1 ranking (1 place); the ranks count") == 1
+    assert err.count("1 rank of 1 ranking has no record") == 1
     assert "sort:rank,score,doc_id" in err
     assert main(["leaderboard", str(tmp_path / "g.jsonl"), str(_run(tmp_path)), "-m", "RubricCover@2"]) == 0
     assert "sort:score,doc_id" in capsys.readouterr().err

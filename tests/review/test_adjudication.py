@@ -90,7 +90,7 @@ def test_what_the_adjudicator_decides_counts_for_all(tmp_path: Path, capsys: pyt
     board = ["leaderboard", made.paths[0], "--bank", made.paths[1], "--grader", "assessors=override"]
     assert main([*board, "-m", "RubricCover(rel=2)@20", "--format", "tsv"]) == 0
     out, err = capsys.readouterr()
-    assert "1 of the grades by assessors is an adjudicator's decision" in err
+    assert "1 of the grades by assessors was settled by an adjudicator" in err
     scores = {line.split("\t")[0]: float(line.split("\t")[1]) for line in out.splitlines()[1:] if line}
     assert {run: scores[run] for run in after} == pytest.approx(after, abs=1e-6) and len(after) == 2
     review = open_review(Path(made.paths[0]), Path(made.paths[1]), tmp_path / "again.sqlite")

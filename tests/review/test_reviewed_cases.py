@@ -308,4 +308,4 @@ def test_an_error_comes_without_the_note_on_labels(
     assert main([*words, *measures]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert main([*words[:2], str(folder / "alpha.run"), *measures]) == 0
-    assert capsys.readouterr().err.count("1 standard measures read the labels that the grades imply") == 1
+    assert capsys.readouterr().err.count("1 standard measure reads the labels that the grades imply") == 1

@@ -596,7 +596,7 @@ def test_records_without_the_reviewed_passages_are_refused(
         str(folder / "o"),
     ]
     assert main([*command, "--state", str(folder / "state.sqlite")]) == 2
-    assert "has grades of 1 passages" in capsys.readouterr().err
+    assert "has grades of 1 passage" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "/etc", "a/../../x", "\0"])

@@ -104,7 +104,7 @@ def test_a_second_review_does_not_clear_what_the_first_one_marked(
     second = reviewed(*first, "second", edit)
     assert marks(second[1])["q1/alpha"] is True
     new, said = regraded(*second, capsys, "--only-changed")
-    assert "1 items graded anew; 2 grade sets amended" in said
+    assert "1 item graded anew; 2 grade sets amended" in said
     # d2 has "north", the answer before, and not "west".
     assert alpha_of(new)["d2"] < alpha_of(second[0])["d2"] == alpha_of(graded)["d2"]
     assert old in scored(*second, capsys) and "older than" not in scored(new, second[1], capsys)
@@ -181,7 +181,7 @@ def test_another_grader_keeps_the_mark_and_makes_nobody_wait(graded: Path, capsy
         graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
     )
     new, said = regraded(*first, capsys, "--only-changed")
-    assert "1 items graded anew" in said
+    assert "1 item graded anew" in said
     mine, other = (load_material(new, first[1], Grader(llm)) for llm in ("lexical:1", "other"))
     assert (mine.waiting, mine.stale) == (frozenset(), {("q1", "q1/alpha")})
     assert other.waiting == other.stale == {("q1", "q1/alpha")}
@@ -199,7 +199,7 @@ def test_another_grader_keeps_the_mark_and_makes_nobody_wait(graded: Path, capsy
     # Other gold answers make everybody wait again.
     third = reviewed(*second, "third", ("item_edit", {**ALPHA, "gold_answers": ["east"]}))
     assert load_material(*third, Grader("lexical:1")).waiting == {("q1", "q1/alpha")}
-    assert "1 items graded anew" in regraded(*third, capsys, "--only-changed")[1]
+    assert "1 item graded anew" in regraded(*third, capsys, "--only-changed")[1]
 
 
 def test_everything_graded_with_the_bank_that_has_the_mark_waits_for_nothing(
@@ -217,7 +217,7 @@ def test_everything_graded_with_the_bank_that_has_the_mark_waits_for_nothing(
     assert marks(second[1]) == {"q1/alpha": False, "q1/beta": True}
     assert load_material(*second).waiting == {("q1", "q1/beta")}
     assert "2 grades are older" in scored(*second, capsys)
-    assert "1 items graded anew" in regraded(*second, capsys, "--only-changed")[1]
+    assert "1 item graded anew" in regraded(*second, capsys, "--only-changed")[1]
 
 
 def test_grades_that_a_later_one_or_a_assessor_replaces_are_not_among_the_old_ones(
@@ -234,7 +234,7 @@ def test_grades_that_a_later_one_or_a_assessor_replaces_are_not_among_the_old_on
             groups[0].passages[place] = one.replacing(exam_grades=[*one.exam_grades, ada])
     write_graded(first[0], groups)
     assert "2 grades are older" in scored(*first, capsys, "--grader", "lexical:1")
-    assert "1 grades are older" in scored(*first, capsys, "--grader", "model=lexical:1,assessors=override")
+    assert "1 grade is older" in scored(*first, capsys, "--grader", "model=lexical:1,assessors=override")
     for place, one in enumerate(groups[0].passages):
         assert one.exam_grades is not None
         extra = provenance_of(one.exam_grades[0])
