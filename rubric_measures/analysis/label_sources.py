@@ -9,7 +9,6 @@ The Rubric workbench's tables of how assessors agree: counts of label against ju
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +48,7 @@ from rubric_measures.analysis.resampling import (
     groups_of_equals,
     ratio,
 )
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, tell
 from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Reported, Table, columns, declared, plain
 from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.labels import JudgedPassage, Key, LabelSource
@@ -406,7 +405,7 @@ def whole_answers(sources: Sequence[LabelSource]) -> list[LabelSource]:
         merged = len(source.labels) - len(labels)
         if merged:
             text = "%s: %d labels of passages of answers became those of whole answers, the highest of each"
-            logging.getLogger("rubric_measures").info(text, source.name, len(source.labels))
+            tell(text, source.name, len(source.labels))
         whole.append(replace(source, labels=labels))
     return whole
 

@@ -11,7 +11,6 @@ Correlations of leaderboards, and grids of them, as a report.
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import statistics
@@ -444,7 +443,6 @@ def best_cells(cells: Sequence[GridCell], coefficient: str) -> frozenset[int]:
     return frozenset(index for index, value in enumerate(values) if value == best)
 
 
-_LOG = logging.getLogger("rubric_measures")
 Kind = Literal["question", "nugget", "direct"]
 
 
@@ -558,10 +556,10 @@ def correlate_grid(
         items = None if key.kind == "direct" else bank
         levels = _levels_of(scale, grades[key])
         if scale is None:
-            _LOG.warning(
+            warn(
                 "%s: the scale of the grades by %s is not known: the levels are the grades that occur (%s)",
                 *(os.fspath(path), key, " ".join(map(str, levels))),
-                extra={"settings": ("scale",)},
+                settings=("scale",),
             )
         every = expand_measures(measures, levels)
         for measure, board, reason in _grid_boards(groups, items, chosen, every, on_failed, compat):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from rubric_measures.models.settings import Progress
     from rubric_measures.records.models import QueryPassages
 
-_LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
 # Failures that are listed one by one.
 _SHOWN = 20
@@ -209,12 +207,12 @@ def generate(
                 found = nuggetize(every, related, first, over_generate=over_generate, program=program)
                 if dry_run and not over_generate:
                     text = "importance takes up to %d calls more, by the nuggets that creation leads to"
-                    _LOG.info(text, published_calls(0, MAX_NUGGETS)[1] * sum(bool(related.get(one)) for one in texts))
+                    tell(text, published_calls(0, MAX_NUGGETS)[1] * sum(bool(related.get(one)) for one in texts))
         if dry_run:
             return Generated(TestBank({}), plan=tuple(_plan(known, caller) for known, caller in asked))
         made = _drawn(written, quotas, output) if made_of == "queries" else _finished(first, found, output)
         for caller in callers:
-            _LOG.info("%s: %s", caller.model, caller.stats)
+            tell("%s: %s", caller.model, caller.stats)
             note_limit(caller.stats, is_kept=path is not None)
         return made
 
@@ -272,13 +270,13 @@ def _plan(model: CalledModel, caller: Caller) -> CallPlan:
 def _say_failures(failures: Sequence[Failure]) -> None:
     """Lists what led to nothing, and what helps."""
     for failure in failures[:_SHOWN]:
-        _LOG.warning("query %s, %s: %s", *failure)
+        warn("query %s, %s: %s", *failure)
     warn("and %d more calls that led to nothing", len(failures[_SHOWN:]))
     if any(failure.reason.startswith("truncated") for failure in failures):
-        _LOG.info("replies that were cut need a higher max_tokens", extra={"settings": ("max_tokens",)})
+        tell("replies that were cut need a higher max_tokens", settings=("max_tokens",))
     if any(not failure.reason.startswith(("failed", "refused", "truncated", "none is")) for failure in failures):
         # Such a reply is in the cache: the same call would read it again.
-        _LOG.info("replies that cannot be read are drawn again with more retries", extra={"settings": ("retries",)})
+        tell("replies that cannot be read are drawn again with more retries", settings=("retries",))
 
 
 def _related(

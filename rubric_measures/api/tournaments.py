@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
 
-_LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
 Games: TypeAlias = File | Preference | Iterable[File | Preference]
 """Games that were played: files (JSON lines, RAGElo's CSV or experiment, battles of RAGDoll), or `Preference`s."""
@@ -174,7 +172,7 @@ def tournament(
         played += [*others, *done]
         if save is not None:
             GAMES.write(save, [*others, *done])
-        _LOG.info("%d games (%d new): %s", len(wanted), len(wanted) - len(mine), stats)
+        tell(f"{len(wanted)} games ({len(wanted) - len(mine)} new): {stats}")
         note_limit(stats, is_kept=calls.is_kept)
         tell("%s: as before: %d games of other graders, or of answers that are not here", save, len(others))
     played += [game for listed in by_assessors.values() for game in listed]

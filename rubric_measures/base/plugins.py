@@ -8,7 +8,6 @@ needs it.
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from rubric_measures.base.errors import InputError, MissingExtraError, PlugInError, UnknownNameError
+from rubric_measures.base.errors import InputError, MissingExtraError, PlugInError, UnknownNameError, warn
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -70,7 +69,6 @@ def lazy_names(
     return getattr_, dir_
 
 
-_LOG = logging.getLogger("rubric_measures")
 T = TypeVar("T")
 
 
@@ -222,4 +220,4 @@ def named_groups() -> bytes:
 @lru_cache(maxsize=1024)
 def say_once(text: str) -> None:
     """Says something once in the life of the process."""
-    _LOG.warning("%s", text)
+    warn("%s", text)

@@ -32,7 +32,6 @@ median and greatest score of the runs.
 
 from __future__ import annotations
 
-import logging
 import os
 import unicodedata
 from collections import Counter
@@ -62,7 +61,6 @@ from rubric_measures.measures.measure import measure_names
 from rubric_measures.measures.scoring import Plan, ranking_digest
 from rubric_measures.types.entities import BoardInputs, Cell, Signature, TestBank, content_hash, describe, made_by
 
-_LOG = logging.getLogger("rubric_measures")
 Line = TypeVar("Line")
 ALL = "all"
 ARGUE = (
@@ -477,7 +475,7 @@ def _say_types(criteria: Sequence[tuple[str, str]]) -> None:
     total = Counter(kind for kind, _ in criteria)
     failed = Counter(kind for kind, verdict in criteria if verdict != "satisfied")
     shares = ", ".join(f"{kind} {failed[kind]} of {total[kind]} ({failed[kind] / total[kind]:.6f})" for kind in total)
-    _LOG.info("criteria that are not satisfied in full, by type: %s", shares)
+    tell("criteria that are not satisfied in full, by type: %s", shares)
 
 
 def _check(measures: Sequence[Measure]) -> None:

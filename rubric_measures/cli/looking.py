@@ -12,7 +12,6 @@ from __future__ import annotations
 import gc
 import inspect
 import itertools
-import logging
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rubric_measures.base.errors import InputError, UnknownNameError, escaped
+from rubric_measures.base.errors import InputError, UnknownNameError, escaped, tell, warn
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.tables import Cell, Column, Report, Table
 from rubric_measures.cli.declared import Call, command
@@ -150,8 +149,6 @@ _ALL: dict[str, tuple[str, Callable[[], Iterable[list[Cell]]]]] = {
 }
 _ONE: dict[str, Callable[[str], str]] = {"prompts": _prompt, "measures": _measure}
 
-_LOG = logging.getLogger("rubric_measures")
-
 
 @command(
     opened="rubric_measures.review.app:open_review", serve="rubric_measures.review.app:serve",
@@ -197,7 +194,7 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
             with paused_collector():
                 said = made.prepare()
             for line in said:
-                _LOG.info("%s", line)
+                tell("%s", line)
             # Nobody looks through them, now (2 s for records of 400,000 grades) or in the middle of an answer.
             gc.freeze()
             serve(made)
@@ -214,11 +211,11 @@ def _export(review: Review, bank: str, folder: str) -> None:
 
     made = export_review(review.store, review.material, bank, folder)
     for path in made.paths:
-        _LOG.info("wrote %s", path)
+        tell("wrote %s", path)
     for note in made.notes:
-        _LOG.warning("%s", note)
+        warn("%s", note)
     if made.waiting and not review.material.is_draft:
-        _LOG.info("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
+        tell("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
 
 
 def _grading(more: str, passages: str, bank: str) -> str:
@@ -316,7 +313,7 @@ def verify(
         parts = itertools.chain(asked, report_parts(source, known, settings))
         files = write_html(printed.output, parts, settings, f"Verification of {Path(graded).name}", review, known)
         if len(files) > 1:
-            _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
+            tell("%s and %d pages of details beside it", files[0], len(files) - 1)
     else:
         printed.write(sections_report(itertools.chain(asked, report_sections(source, known, settings))))
     return 0 if is_complete else 1

@@ -10,7 +10,6 @@ Bradley–Terry strengths by maximum likelihood, for many resamples at once; who
 from __future__ import annotations
 
 import dataclasses
-import logging
 import math
 import os
 from collections import Counter
@@ -35,7 +34,7 @@ from rubric_measures.analysis.resampling import (
     seeded,
 )
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError, counted, in_number
+from rubric_measures.base.errors import InputError, counted, in_number, warn
 from rubric_measures.base.plugins import require
 from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, columns, letters, number, plain
 from rubric_measures.boards.board import Leaderboard, board_content, board_report
@@ -576,7 +575,7 @@ class Tournament(Reported):
     def log_notes(self) -> None:
         """Logs what must be known beside the numbers."""
         for note in self.notes:
-            logging.getLogger("rubric_measures").warning("%s", note)
+            warn("%s", note)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row an agent, best first: `rating` with the ends of its interval `low` and `high`, games won and lost, ….

@@ -13,7 +13,6 @@ draw is about. So a draw does not depend on any other one.
 from __future__ import annotations
 
 import hashlib
-import logging
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -22,7 +21,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, tell, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
@@ -32,8 +31,6 @@ from rubric_measures.models.running import Job
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import QueryPassages, load_graded
 from rubric_measures.types.entities import Preference
-
-_LOG = logging.getLogger("rubric_measures")
 
 
 class Game(NamedTuple):
@@ -70,7 +67,7 @@ def answers_by_query(answers: Iterable[Answer]) -> dict[str, dict[str, str]]:
     if missing:
         agent, query_id = min(missing)
         text = "no games are played for want of %s (%s has none to %s)"
-        _LOG.warning(text, counted(len(missing), "answer"), agent, query_id)
+        warn(text, counted(len(missing), "answer"), agent, query_id)
     return found
 
 
@@ -140,7 +137,7 @@ def _drawn_pairs(possible: Sequence[Game], per_query: int, seed: int, met: Set[G
         new.update(taken)
     agents = {agent for pair in of_new for agent in pair[1:]} - known
     text = "%d new agents (%s): %d pairs drawn, as often as the others met (on %.0f %% of their queries)"
-    _LOG.info(text, len(agents), ", ".join(sorted(agents)), len(new), 100 * share)
+    tell(text % (len(agents), ", ".join(sorted(agents)), len(new), 100 * share))
     return drawn | new
 
 

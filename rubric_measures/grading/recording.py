@@ -9,7 +9,6 @@ The cells that a condition on their grades chooses, so that a model is asked abo
 
 from __future__ import annotations
 
-import logging
 import operator
 import re
 from collections import Counter
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, tell
 from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
 from rubric_measures.grading.asking import Outcome, Unit
 from rubric_measures.grading.styles import Style
@@ -554,7 +553,6 @@ def refuse_without_grades(makers: Sequence[AmendingMaker]) -> None:
     )
 
 
-_LOG = logging.getLogger("rubric_measures")
 _FORMS = "grade between 2 and 3, grade < 3, grade <= 3, grade > 3, grade >= 3, grade = 3, or grade failed"
 _NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
 _BETWEEN = re.compile(rf"grade\s+between\s+{_NUMBER}\s+and\s+{_NUMBER}")
@@ -655,5 +653,5 @@ def cells_where(
     (key,) = selector.found
     count = sum(map(len, ids.values()))
     chosen_of = f"{count} of {total} cells" if count else f"none of {total} cells, so nothing is asked"
-    _LOG.info("%s: %s (graded by %s)", where, chosen_of, key.llm)
+    tell("%s: %s (graded by %s)", where, chosen_of, key.llm)
     return Cells(ids, {"cells": count, "condition": where, "grade_set": key._asdict(), "of": total})

@@ -15,7 +15,6 @@ from nothing: Auto-Judge asks for three methods and one attribute.
 from __future__ import annotations
 
 import functools
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,7 +46,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # What Auto-Judge passes to every judge by name, beside the settings of the workflow.
 _PASSED_BY_THE_RUNNER = {"outdir", "filebase", "description", "nugget_banks", "qrels", "corpus"}
-_LOG = logging.getLogger("rubric_measures")
 _CACHE = "rubric_measures.cache.sqlite"
 
 
@@ -362,7 +360,7 @@ class PairwiseJudge(_LeaderboardJudge):
             calls=chosen.called(llm_config, settings),
         )
         for note in played.notes:
-            _LOG.warning(note)
+            warn(note)
         runs = sorted({answer.run_id for answer in answers})
         values = {run_id: {"WinRate": played.win_rates.get(run_id, {})} for run_id in runs}
         ratings = {one.agent: {"BradleyTerry": one.rating} for one in played.ratings}
@@ -568,7 +566,7 @@ def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, se
     if labelled.failures:
         first = labelled.failures[0]
         text = "%d lists of nuggets got no importance (topic %s: %s), so nuggets are scored without it"
-        _LOG.warning(text, len(labelled.failures), first.query_id, first.reason)
+        warn(text, len(labelled.failures), first.query_id, first.reason)
     return labelled.bank
 
 

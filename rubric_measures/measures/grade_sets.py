@@ -10,7 +10,6 @@ The grade sets of graded records: filters over them, what they say, and the choi
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 from collections import Counter, defaultdict
@@ -23,7 +22,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct, field
 from msgspec.structs import asdict, force_setattr, replace
 
-from rubric_measures.base.errors import InputError, UnknownNameError, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, tell, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, grades_of_rows, is_grade_table
 from rubric_measures.formats.trec import read_qrels
@@ -55,7 +54,6 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import GradeStatus, Qrel, RubricItem, TestBank, bank_content, item_content
 from rubric_measures.types.scales import GRADE_CHOICES, YES_NO, GradeChoice, Scale, grade_by, parse_scale, scale_from
 
-_LOG = logging.getLogger("rubric_measures")
 UNKNOWN_GRADER = "none"
 # The prompt's hash and the model are said by themselves; a bank is no setting of a grader.
 _TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
@@ -753,7 +751,7 @@ class GradeSetSelector(Struct):
         self._note("old", "repeated", "unrated", "sampled")
         if self.asked_for:
             text = "%s: grades were asked only as far as they can change %s; what was never asked is not known to be 0"
-            _LOG.info(text, self.source, ", ".join(sorted(self.asked_for)))
+            tell(text, self.source, ", ".join(sorted(self.asked_for)))
         self.note_assessors(of_none=self.wanted.assessors is not None)
         if self.counts["distributed"]:
             self._note("undistributed")
@@ -773,9 +771,7 @@ class GradeSetSelector(Struct):
         if any(self.counts[name] for name in _OF_ASSESSORS):
             self._note(*_OF_ASSESSORS)
         elif of_none:
-            _LOG.warning(
-                "%s: holds no grades by assessors (%sNAME), so none stands in the grader's place", self.source, HUMAN
-            )
+            warn("%s: holds no grades by assessors (%sNAME), so none stands in the grader's place", self.source, HUMAN)
 
     def _note(self, *names: str) -> None:
         counts = self.counts
@@ -785,7 +781,7 @@ class GradeSetSelector(Struct):
         }
         for name in names:
             if counts[name] or (name == "replaced" and self.wanted.assessors is not None):
-                _LOG.warning("%s: %s", self.source, _NOTES[name].format(counts[name], **told))
+                warn("%s: %s", self.source, _NOTES[name].format(counts[name], **told))
 
     def nothing_found(self, inside: str = "", settings: tuple[str, ...] = ()) -> InputError:
         """The error of records without a grade set that passes: which one was wanted, and which there are.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from array import array
@@ -14,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, note_left_out, placed
@@ -324,9 +323,7 @@ def select_queries(
     if selector.counts or selector.asked_for or selector.wanted.assessors is not None:
         selector.note_counts()
     if selector.strangers and not keep_ranks:
-        logging.getLogger("rubric_measures").warning(
-            "%s: %d rankings name another query and were left out", name, selector.strangers
-        )
+        warn("%s: %d rankings name another query and were left out", name, selector.strangers)
 
 
 def load_records(

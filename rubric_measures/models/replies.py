@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import operator
 import os
 import platform
@@ -26,7 +25,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import Reply, Request
@@ -189,8 +188,6 @@ def encoded(reply: Reply) -> str:
     return _ENCODER.encode({"text": reply.text, **{name: value for name, value in said.items() if value}})
 
 
-_LOG = logging.getLogger("rubric_measures")
-
 _APPLICATION_ID = 0x52_4D_43_31  # "RMC1": tells our files from other SQLite files
 _SCHEMA_VERSION = 2
 # A plain rowid table: WITHOUT ROWID halves the write rate. The replicate and the hash of the messages make exported
@@ -344,7 +341,7 @@ class ReplyCache:
             return
         self._told_gone = True
         text = "%s was deleted or replaced while it was in use: the replies of this run are in no cache when it ends"
-        _LOG.warning(text, self.path)
+        warn(text, self.path)
 
     def _connected(self) -> sqlite3.Connection:
         path, is_uri = self.path, False

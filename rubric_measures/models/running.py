@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import math
 import os
 import sys
@@ -26,7 +25,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-from rubric_measures.base.errors import FormatError, GradingError, InputError, RejectedError, counted
+from rubric_measures.base.errors import FormatError, GradingError, InputError, RejectedError, counted, tell, warn
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, Tally, llm_name
@@ -145,7 +144,6 @@ class RunStats:
         return f"{calls}{f' ({said})' if said else ''}, {counted(self.cached, 'reply')} from the cache"
 
 
-_LOG = logging.getLogger("rubric_measures")
 _FLUSH_SECONDS = 0.05  # without a limit it may be said so late that calls were sent
 UNKNOWN_COST = "the model does not say how many tokens a call took, so its cost is unknown: limit the calls instead"
 
@@ -186,7 +184,7 @@ class Account:
         self._refresh()
         if self._limits_cost and self._paid.foreign:
             text = "%s has %d calls of other models without a price, which the limit on the cost counts as 0"
-            _LOG.warning(text, self._store.path, self._paid.foreign)
+            warn(text, self._store.path, self._paid.foreign)
 
     def _refresh(self) -> None:
         """Reads what was paid."""
@@ -505,7 +503,7 @@ class RunState(Generic[K, T]):
             return
         if not self.told_waiting:
             self.told_waiting = True
-            _LOG.info("waiting for %d calls that another process over this cache is making", len(self.elsewhere))
+            tell("waiting for %d calls that another process over this cache is making", len(self.elsewhere))
         (self.runner.stop or threading.Event()).wait(_LOOK_SECONDS)
 
     def _next_block(self) -> list[_Started[K, T]]:

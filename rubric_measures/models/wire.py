@@ -8,7 +8,6 @@ What goes over the wire to an OpenAI-compatible endpoint and what comes back: bo
 from __future__ import annotations
 
 import contextlib
-import logging
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from rubric_measures.base.errors import warn
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import MOST_TOKENS, Reply, Request
 
-_LOG = logging.getLogger("rubric_measures")
 _RENAMED_FIELD = "max_completion_tokens"
 # How endpoints say things: patterns, ends of replies, what a status means, what a call can do without.
 _TABLE = tomllib.loads(Path(__file__).with_name("endpoints.toml").read_text(encoding="utf-8"))
@@ -434,7 +433,7 @@ class Endpoint:
             if fields[0] in body and says.search(said):
                 if name not in self.known.left_out:
                     text = "%s: the model %s takes no %s of ours: it is left out, and %s (%s)"
-                    _LOG.warning(text, self.url, self.name, name, follows, self.shown(said))
+                    warn(text, self.url, self.name, name, follows, self.shown(said))
                 self.known.left_out.update(fields)
                 return True
         return False

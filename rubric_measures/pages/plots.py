@@ -20,7 +20,6 @@ Pictures of a tournament: ratings with intervals, and who beat whom.
 from __future__ import annotations
 
 import io
-import logging
 import math
 import os
 import textwrap
@@ -41,7 +40,7 @@ from rubric_measures.analysis.agreement import bland_altman
 from rubric_measures.analysis.comparison import Comparison
 from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau, ranks
 from rubric_measures.analysis.resampling import Draws, FloatArray
-from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.errors import InputError, counted, tell, warn
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.plugins import require
 from rubric_measures.pages.frame import shown_number, signed
@@ -161,7 +160,6 @@ def name_points(axes: Any, x: FloatArray, y: FloatArray, names: Sequence[str], t
         axes.annotate(names[place], (x[place], y[place]), **about)
 
 
-_LOG = logging.getLogger("rubric_measures")
 SUFFIXES = (".pdf", ".svg", ".png")
 # Pages that are files of their own.
 _MOST_FILES = 100
@@ -215,7 +213,7 @@ def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str] | None)
         # Not into the file: where the disk is full, some formats end in other errors, which do not name it.
         drawn = [_pdf(figures)] if target.suffix.lower() == ".pdf" else _files(figures, target)
     if any("missing from font" in str(one.message) for one in said):
-        _LOG.warning("%s: the font lacks some characters of the names; they are drawn as boxes", target)
+        warn("%s: the font lacks some characters of the names; they are drawn as boxes", target)
     try:
         # All are written before the first one has its name.
         with ExitStack() as written:
@@ -226,7 +224,7 @@ def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str] | None)
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
     if len(drawn) > 1:
         last = target.with_stem(f"{target.stem}-{len(drawn)}").name
-        _LOG.info("%d pages: %s to %s; .pdf holds all in one file", len(drawn), target, last)
+        tell("%d pages: %s to %s; .pdf holds all in one file", len(drawn), target, last)
     return first
 
 

@@ -10,7 +10,6 @@ The canary suite: passages that deserve a low grade, made from a collection, and
 from __future__ import annotations
 
 import heapq
-import logging
 import os
 import random
 from collections import Counter
@@ -24,7 +23,7 @@ from typing import NamedTuple
 
 from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
-from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.errors import InputError, counted, warn
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
     HUMAN,
@@ -493,7 +492,7 @@ def build_canaries(
         built.append(QueryPassages(query_id, passages))
     if any(missing.values()):
         said = ", ".join(f"{kind} for {counted(count, 'query')}" for kind, count in sorted(missing.items()) if count)
-        logging.getLogger("rubric_measures").warning("canary cases that could not be made: %s", said)
+        warn("canary cases that could not be made: %s", said)
     return built
 
 

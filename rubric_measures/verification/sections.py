@@ -9,7 +9,6 @@ Calibration: how often assessors agree with grades of which the grader is so and
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections import Counter
@@ -714,7 +713,7 @@ def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSetting
         raise _no_grades(source)
     if lacks_order:
         text = "%s: no grade says how sure it is, so the best come first; label probabilities or replicates say it"
-        logging.getLogger("rubric_measures").warning(text, source.name)
+        warn(text, source.name)
 
 
 def query_sections(query: CheckedQuery, settings: ReportSettings, parts: AbstractSet[str]) -> Iterator[Section]:

@@ -199,7 +199,7 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
         "2 runs share the tag x",
         "runs that rank none of the queries are left out (1): idle",
         "1 query of 2 runs is not graded and was left out (such as q9 of run first)",
-        "1 of 4 passages in the first 20 places have no grades",
+        "1 of 4 passages in the first 20 places has no grades",
     ):
         assert note in shown.err
     assert main(["verify", "item-statistics", graded, "--runs", runs[2]]) == 2
