@@ -14,8 +14,6 @@ from rubric_measures.analysis.agreement import (
     alpha_intervals,
     binary_agreement,
     bland_altman,
-    kappa_of_confusion,
-    query_spread,
 )
 from rubric_measures.analysis.label_sources import compare_sources
 from rubric_measures.analysis.resampling import Draws
@@ -56,14 +54,6 @@ def test_alpha_of_krippendorffs_published_example() -> None:
     assert found["ordinal"].estimate == pytest.approx(0.815, abs=5e-4)
 
 
-def test_one_label_throughout_is_undefined() -> None:
-    result = agreement([1, 1], [1, 1])
-    assert (result.kappa, result.alpha_nominal, result.exact_match) == (None, None, 1.0)
-    assert kappa_of_confusion([[0, 0], [0, 0]]) is None
-    # Different constants are perfect disagreement, as far as chance allows: 1 − 1/1 = 0.
-    assert agreement([1, 1], [0, 0]).kappa == 0.0
-
-
 def test_bland_altman() -> None:
     # d = 1, −1, 0, 2: mean .5, squares about it .25 + 2.25 + .25 + 2.25 = 5, sd = sqrt(5/3) = 1.2910
     result = bland_altman([2, 1, 1, 3], [1, 2, 1, 1])
@@ -71,16 +61,6 @@ def test_bland_altman() -> None:
     assert result.deviation == pytest.approx(1.29099, abs=1e-5)
     assert (result.low, result.high) == (pytest.approx(0.5 - 1.96 * 1.29099, abs=1e-4), pytest.approx(3.0303, abs=1e-4))
     assert bland_altman([1], [0]).low is None
-
-
-def test_query_spread() -> None:
-    queries = ["1", "1", "1", "1", "2", "2", "3"]
-    # Query 1 agrees fully, query 2 fully disagrees: p_o 0, p_e .5, κ −1; query 3 has one label: undefined.
-    spread = query_spread(np.array([0, 1, 0, 1, 0, 1, 1]), np.array([0, 1, 0, 1, 1, 0, 1]), queries)
-    assert spread.values == {"1": 1.0, "2": -1.0, "3": None}
-    assert (spread.mean, spread.least, spread.median, spread.greatest, spread.undefined) == (0.0, -1.0, 0.0, 1.0, 1)
-    assert spread.deviation == pytest.approx(np.sqrt(2))
-    assert query_spread(np.array([1]), np.array([1]), ["1"]).mean is None
 
 
 @pytest.mark.skipif(not (SHARED / "rag25").is_dir(), reason="the shared data are not here")
@@ -119,13 +99,3 @@ def test_quadratic_weights_are_distances_of_labels_not_of_positions() -> None:
     # Labels 0, 1, 5. a = 0 1 5, b = 1 1 5: one disagreement of 1² among 3.
     # Chance: rows (1,1,1), columns (0,2,1): Σ n_i m_j (l_i − l_j)² / 3 = (2·1 + 25 + 16 + 2·16) / 3 = 75 / 3 = 25.
     assert agreement([0, 1, 5], [1, 1, 5]).quadratic_kappa == pytest.approx(1 - 1 / 25)
-
-
-def test_binary_agreement() -> None:
-    a, b = [0, 3, 4, 5, 5], [0, 2, 1, 2, 3]
-    result = binary_agreement(a, b, 4, 2)
-    assert (result.both, result.only_a, result.only_b, result.neither) == (2, 1, 1, 1)
-    assert result.exact_match == 0.6
-    # p_e = (3·3 + 2·2)/25 = .52; κ = (.6 − .52)/.48 = 1/6
-    assert result.kappa == pytest.approx(1 / 6)
-    assert binary_agreement(a, b, 9, 9).kappa is None

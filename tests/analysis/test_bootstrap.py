@@ -49,27 +49,6 @@ def test_means_have_students_interval_below_25_queries_and_bca_from_there() -> N
     assert many.high - many.estimate > many.estimate - many.low
 
 
-def test_missing_scores_take_no_part() -> None:
-    scores = np.array([[0.0, np.nan, np.nan], [1.0, 0.25, np.nan], [0.5, 0.75, np.nan]])
-    full, partial, empty = mean_intervals(scores, draws=Draws(200))
-    assert (full.estimate, full.units) == (0.5, 3)
-    assert (partial.estimate, partial.units) == (0.5, 2)
-    assert (empty.estimate, empty.low, empty.reason) == (None, None, "no query has a score")
-    # A round that draws the first query three times has no score of the second column.
-    means = Resample(3, Draws(200)).draw(lambda counts: weighted_means(counts, scores)).intervals()
-    assert means[1].undefined > 0 and means[2].reason == "the statistic is undefined"
-
-
-def test_one_query_has_no_interval() -> None:
-    (result,) = mean_intervals([[0.4]], draws=Draws(10))
-    assert (result.estimate, result.low, result.high) == (0.4, None, None)
-    assert "needs two" in result.reason
-    assert mean_intervals(np.zeros((0, 2)))[1].reason == "no query has a score"
-    assert mean_intervals([[0.4], [0.5]], Draws(0))[0].reason == "no interval was asked for"
-    (one,) = Resample(1).draw(lambda counts: counts[:, 0]).intervals()
-    assert (one.estimate, one.low, "needs two" in one.reason) == (1.0, None, True)
-
-
 def test_symmetric_interval() -> None:
     # Distances from 0.9: 0.3, 0.2, 0.1; their median is 0.2: [0.7, 1.1], cut to 1.
     given = ([0.6, 0.7, 0.8], [0.9, 0.9], 0.5, "symmetric")

@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.analysis.agreement import agreement, gwet_ac1
+from rubric_measures.analysis.agreement import gwet_ac1
 from rubric_measures.analysis.label_sources import Judge, compare_sources, judge_board
-from rubric_measures.analysis.leaderboards import RunScores, equal_boards
-from rubric_measures.analysis.resampling import Drawn, Draws, bootstrap_counts
+from rubric_measures.analysis.resampling import Drawn, Draws
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.labels import LabelSource
-from rubric_measures.types.scales import parse_scale
 
 
 def made(judges: int = 3, queries: int = 12, seed: int = 0):
@@ -75,41 +73,6 @@ def test_ac1_by_hand() -> None:
     assert np.isnan(gwet_ac1(np.array([[[3.0]]]))[0])
 
 
-def test_intervals_are_those_of_resampled_documents() -> None:
-    """κ, α and the TPR of a cutoff, computed by other packages from the documents of the queries that were drawn."""
-    metrics = pytest.importorskip("sklearn.metrics")
-    sources = made(1, queries=6)
-    result = compare_sources(sources, [(2, 2)], draws=Draws(40, 3))
-    documents = [[key for key in sources[0].labels if key[0] == f"q{query}"] for query in range(6)]
-    statistics = {
-        "kappa": metrics.cohen_kappa_score,
-        "alpha_ordinal": lambda x, y: agreement(x, y).alpha_ordinal,
-        "tpr": lambda x, y: metrics.recall_score(np.array(x) >= 2, np.array(y) >= 2),
-        "cut kappa": lambda x, y: metrics.cohen_kappa_score(np.array(x) >= 2, np.array(y) >= 2),
-    }
-    samples = [*bootstrap_counts(6, 40, 3).astype(int), *(1 - np.eye(6, dtype=int)), np.ones(6, dtype=int)]
-    (row,) = result.judges.rows
-    for name, statistic in statistics.items():
-        values = []
-        for counts in samples:
-            keys = [key for times, group in zip(counts, documents, strict=True) for key in group * times]
-            values.append(statistic(*([source.labels[key] for key in keys] for source in sources)))
-        columns = (np.array(some)[:, None] for some in (values[:40], values[40:46]))
-        (expected,) = Drawn(np.array(values[-1:]), *columns, 6, Draws()).intervals()
-        found = {
-            **row.statistics,
-            "tpr": row.cutoffs[2, 2]["tpr"],
-            "cut kappa": result.cutoffs[0].interval,
-        }[name]
-        for part in ("estimate", "low", "high"):
-            assert getattr(found, part) == pytest.approx(getattr(expected, part), abs=1e-9)
-        if name in result.intervals:
-            assert result.intervals[name] == found
-    # With two sources α of all is that of the pair.
-    assert result.alphas["ordinal"].low == pytest.approx(row.statistics["alpha_ordinal"].low)
-    assert result.alphas["ordinal"].estimate == pytest.approx(row.statistics["alpha_ordinal"].estimate)
-
-
 def test_simultaneous_p_values() -> None:
     generator = np.random.default_rng(1)
     shared = generator.normal(0, 0.1, 500)
@@ -144,53 +107,3 @@ def test_judges_are_ranked_and_grouped() -> None:
     assert bare.groups == () and bare.rows[0].statistics["kappa"].low is None
     with pytest.raises(InputError, match="stranger and truth label no common document"):
         compare_sources([*sources, LabelSource("stranger", {("q0", "other"): 1})], draws=Draws(0))
-
-
-def test_labels_outside_the_scale_are_counted() -> None:
-    keys = [("q", str(place)) for place in range(5)]
-    truth = LabelSource("truth", dict(zip(keys, [0, 1, 2, 3, 3], strict=True)))
-    judge = LabelSource("judge", dict(zip(keys, [-1, 1, 2, 5, 4], strict=True)))
-    found = compare_sources([truth, judge], draws=Draws(0))
-    assert (found.judges.rows[0].outside, found.agreement.exact_match) == (3, 0.4)
-    # A scale that is known, or said, goes before the labels that happen to occur.
-    known = compare_sources([LabelSource("t", truth.labels, parse_scale("0-5:4")), judge], draws=Draws(0))
-    assert (known.judges.scale, known.judges.rows[0].outside) == ((0, 5), 1)
-    said = compare_sources([truth, judge], scale=range(5), draws=Draws(0))
-    assert (said.judges.scale, said.judges.rows[0].outside) == ((0, 4), 2)
-
-
-def test_the_share_of_failed_grades() -> None:
-    sources = made(1, queries=4)
-    counts = {"q0": (1, 11), "q1": (0, 10), "q2": (2, 12), "elsewhere": (9, 9)}
-    failing = LabelSource("judge", sources[1].labels, failed=counts)
-    (row,) = compare_sources([sources[0], failing], draws=Draws(200)).judges.rows
-    # (1 + 0 + 2) of (11 + 10 + 12); the query that the truth does not have is left out, q3 has no grade.
-    assert row.statistics["failed"].estimate == pytest.approx(3 / 33)
-    assert row.statistics["failed"].low < 3 / 33 < row.statistics["failed"].high
-    (row,) = compare_sources(sources, draws=Draws(0)).judges.rows
-    assert "failed" not in row.statistics
-
-
-def test_judges_that_give_leaderboards_are_grouped() -> None:
-    generator = np.random.default_rng(5)
-    runs, queries = [f"run {place:02}" for place in range(12)], [f"q{place}" for place in range(60)]
-    truth = np.linspace(0.2, 0.8, 12)
-
-    def board(name: str, means: np.ndarray, noise: float = 0.05) -> RunScores:
-        table = means[:, None] + generator.normal(0, noise, (12, 60))
-        by_query = {run: dict(zip(queries, map(float, row), strict=True)) for run, row in zip(runs, table, strict=True)}
-        return RunScores(name, {run: float(np.mean(list(row.values()))) for run, row in by_query.items()}, by_query)
-
-    official = board("official", truth)
-    good, twin, bad = board("good", truth), board("twin", truth), board("bad", truth[::-1])
-    draws = Draws(500, 1)
-    assert equal_boards(official, [bad, good, twin], "kendall", draws) == ((1, 2),)
-    assert equal_boards(official, [bad, good, twin], "max_rank_drop", draws) == ((1, 2),)
-    assert equal_boards(official, [bad, good], "kendall", draws) == ()
-    # Without rounds, by query or for the same runs nobody knows.
-    means = RunScores("means", good.means)
-    fewer = RunScores("fewer", dict(list(good.means.items())[1:]), dict(list(good.queries.items())[1:]))
-    assert equal_boards(official, [good, bad], "kendall", Draws(0)) is None
-    assert equal_boards(official, [good, means], "kendall", draws) is None
-    assert equal_boards(official, [good, fewer], "kendall", draws) is None
-    assert equal_boards(official, [good], "kendall", draws) is None

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from rubric_measures.analysis.leaderboards import (
     RunScores,
@@ -43,19 +42,6 @@ def test_runs_are_joined_and_the_missing_named() -> None:
         correlate_leaderboards(OFFICIAL, RunScores("m", {"x": 0.9}))
     with pytest.raises(InputError, match="m: no run has a score; a leaderboard of it says why"):
         correlate_leaderboards(OFFICIAL, RunScores("m", {}))
-
-
-def test_intervals_are_over_queries_where_there_are_any() -> None:
-    other = per_query()
-    result = correlate_leaderboards(OFFICIAL, other, ["kendall"], draws=Draws(100))
-    assert result.coefficients[0].resampled == "query"
-    assert result.query_kendall is None
-    both = correlate_leaderboards(per_query(1), other, ["kendall"], draws=Draws(100))
-    assert both.query_kendall is not None and both.query_kendall.queries == 6
-    assert both.pooled_kendall is not None and both.pairs is not None
-    x = [value for run in "abcd" for _, value in sorted(per_query(1).queries[run].items())]
-    y = [value for run in "abcd" for _, value in sorted(other.queries[run].items())]
-    assert both.pooled_kendall.interval.estimate == pytest.approx(stats.kendalltau(x, y).statistic)
 
 
 def test_means_that_are_not_those_of_the_queries_fall_back_to_runs() -> None:

@@ -110,19 +110,3 @@ def test_equal_runs_and_few_queries() -> None:
     nine = {run: {query: row[query] for query in [*row][:9]} for run, row in board().items()}
     few = compare_runs(nine, "m")
     assert few.outlook is None and {pair.more_queries for pair in few.pairs} == {None}
-
-
-def test_the_outlook_grows_with_queries() -> None:
-    generator = np.random.default_rng(5)
-    runs, queries = 12, 40
-    table = 0.1 * generator.normal(size=runs) + 0.2 * generator.normal(size=(queries, runs))
-    scores = {
-        f"r{run}": {f"q{query}": score for query, score in enumerate(column)} for run, column in enumerate(table.T)
-    }
-    found = compare_runs(scores, "m").outlook
-    needed = [queries for _, queries in found.needed]
-    assert needed == sorted(needed) and 0 < found.expected < 1
-    assert [share for share, _ in found.needed] == [0.5, 0.75, 0.9, 0.95]
-    # Without a correction fewer do.
-    bare = compare_runs(scores, "m", tests=Tests(correction="none")).outlook
-    assert all(a <= b for (_, a), (_, b) in zip(bare.needed, found.needed, strict=True))

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.analysis.label_sources import (
-    AgreementTable,
     agreement_table,
     table_layouts,
-    tables_report,
     workbench_tables,
 )
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.tables import render
 from rubric_measures.measures.labels import JudgedPassage
 
 GOLDEN = (
@@ -58,28 +55,6 @@ def test_the_least_judgment_that_is_relevant() -> None:
     assert {layout.judgments for layout in binary} == {((1, 2, 3), (-2, -1, 0))}
     with pytest.raises(InputError, match="from 1 or from 2, not from 3"):
         table_layouts(3)
-
-
-def shown(tables: list[AgreementTable], form: str) -> str:
-    return "".join(render(tables_report(tables), form))
-
-
-def test_outputs() -> None:
-    tables = workbench_tables(PASSAGES, 2)[:4]
-    text = shown(tables, "text")
-    assert "min answers 1" in text
-    assert [line.split() for line in text.splitlines()][-3:] == [
-        ["STRICT", "2+3", "-2+-1+0+1", "total", "kappa"],
-        ["4+5", "2", "1", "2", "1"],
-        ["0+1+2+3", "0", "2", "2", "0.5"],
-    ]
-    tsv = [line.split("\t") for line in shown(tables, "tsv").splitlines()]
-    assert len(tsv) == 1 + 24 + 9 + 4 + 4
-    assert {len(line) for line in tsv} == {9}
-    assert tsv[-1] == ["STRICT", "1", "0+1+2+3", "'-2+-1+0+1", "2", "0", "1", "1", "0.5"]
-    latex = shown(tables, "latex")
-    assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") == latex.count("\\toprule") == 4
-    assert "\\fbox{\\textbf{2}}" in latex
 
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared data are not here")

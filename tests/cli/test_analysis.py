@@ -179,37 +179,6 @@ def test_ranks_or_scores_is_said(tmp_path, capsys) -> None:
     assert "read as ranks" not in call(capsys, *arguments)[2]
 
 
-def test_a_missing_interval_is_said(boards, tmp_path, capsys) -> None:
-    """Over runs τ_AP has no interval (drawn twice, a run is tied with itself); two runs have none at all."""
-    _, _, wide = boards
-    other = tmp_path / "other.tsv"
-    other.write_text("run_id\tm\nextra\t0.5\na\t0.8\nb\t0.7\nc\t0.4\nd\t0.3\nlost\t0.1\n")
-    status, out, err = call(
-        capsys, "correlate", other, wide, "--coefficients", "tau_ap", "kendall", "kendall@2", "--rounds", 50
-    )
-    assert status == 0
-    line = out.splitlines()[1]
-    assert re.fullmatch(r"m +6 +0\.\d+ \[no interval\] +0\.\d+ \[.*, .*\] +-?\d\.\d+ \[no interval\]", line)
-    assert "tau_ap without an interval: runs drawn twice tie in the official ranking; use tau_ap_b" in err
-    assert "kendall@2 without an interval: 2 runs only; an interval needs three" in err
-    assert "no interval" not in "".join(
-        call(capsys, "correlate", other, wide, "--coefficients", "tau_ap", "--rounds", 0)[1:]
-    )
-
-
-def test_lines_without_all_are_read_with_the_official_runs(boards, tmp_path, capsys) -> None:
-    official, scores, _ = boards
-    lines = [line.split() for line in scores.read_text().splitlines()]
-    swapped = tmp_path / "tot.txt"
-    swapped.write_text(
-        "".join(f"{run} {name} {query} {value}\n" for run, query, name, value in lines if query != "all")
-    )
-    arguments = ("correlate", official, swapped, "--coefficients", "kendall", "--rounds", 0)
-    assert "name the form or the queries" in call(capsys, *arguments)[2]
-    out = call(capsys, *arguments, "-m", "nugget", "cover")[1]
-    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["nugget", "4"], ["cover", "4"]]
-
-
 def write_records(path, judged: bool = True) -> None:
     """Two queries with four passages each, graded by two prompts; three systems."""
     lines = []

@@ -44,19 +44,6 @@ def test_qrels_have_a_label_for_every_passage(output: Path) -> None:
     assert {line.split()[3] for line in lines} <= set("012345")
 
 
-def test_a_second_run_makes_no_call_and_the_same_bytes(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = (output / "graded.jsonl.gz").read_bytes()
-    capsys.readouterr()
-    assert main(["example", "--folder", str(output)]) == 0
-    captured = capsys.readouterr()
-    assert captured.err.count("no calls, 3380 replies from the cache") == 2
-    # Sentences of the last board cite documents that have their words, but those of one run.
-    board = captured.out[captured.out.index(" SupportPrecision") :]
-    assert [row.split()[0] for row in board.splitlines()[1:4]] == ["thorough", "concise", "fluent-but-empty"]
-    assert "thorough" in captured.out
-    assert (output / "graded.jsonl.gz").read_bytes() == before
-
-
 def test_an_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert main(["example", "--folder", str(tmp_path / "file")]) == 2

@@ -58,36 +58,6 @@ def test_the_conclusion_comes_first_and_each_run_has_a_sentence(boards, capsys) 
     assert "above 0, not 0 (--smallest)" in call(capsys, "compare", boards, "-m", "cover", "--smallest", 0)[2]
 
 
-def test_all_measures_of_a_board_are_compared(boards, capsys) -> None:
-    _, out, _ = call(capsys, "compare", boards)
-    assert re.search(r"^  run +cover ", out, re.M) and re.search(r"^  run +nugget ", out, re.M)
-    # Below stands what a paper has: a row a run, the best in bold.
-    assert re.search(r"^  run +cover +group +nugget +group$", out, re.M)
-    paper = call(capsys, "compare", boards, "--format", "latex")[1].split("\\midrule")[-1].splitlines()[1:5]
-    assert sum(row.count("textbf") for row in paper) == 2 and all(row.count("&") == 4 for row in paper)
-    _header, *rows = call(capsys, "compare", boards, "--format", "tsv")[1].splitlines()
-    assert [row.split("\t")[0] for row in rows] == ["cover"] * 6 + ["nugget"] * 6
-    assert list(checked("compare", call(capsys, "compare", boards, "--format", "json")[1])["comparisons"]) == [
-        "cover", "nugget"
-    ]  # fmt: skip
-
-
-def test_conclusions_of_a_leaderboard(tmp_path, capsys) -> None:
-    qrels = tmp_path / "items.qrels"
-    qrels.write_text("".join(f"q{q} i{i} d{i} {5 * ((q + i) % 3 > 0)}\n" for q in range(12) for i in range(3)))
-    for name, order in (("one", (0, 1, 2)), ("two", (2, 1, 0)), ("same", (0, 1, 2))):
-        rows = (f"q{q} Q0 d{i} {r} {9 - r} {name}\n" for q in range(12) for r, i in enumerate(order, 1))
-        (tmp_path / f"{name}.run").write_text("".join(rows))
-    runs = [tmp_path / f"{name}.run" for name in ("one", "two", "same")]
-    board = tmp_path / "board.json"
-    call(capsys, "leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--grader", "scale=0-5:4", "-o", board)
-    out = call(capsys, "compare", board)[1]
-    assert re.search(r"^  same .* the same on every query$", out, re.M) and "12 queries told" in out
-    content = checked("compare", call(capsys, "compare", board, "--format", "json")[1])
-    assert [one["conclusion"] for one in content["comparisons"]["RubricCover(rel=4)@1"]["pairs"]] == ["undecided"] * 3
-    assert content["comparisons"]["RubricCover(rel=4)@1"]["outlook"]["pairs"] == 3
-
-
 def test_power(boards, capsys) -> None:
     status, out, _ = call(capsys, "power", boards, "--smallest", 0.05)
     assert status == 0
@@ -164,29 +134,3 @@ def test_a_run_that_was_not_pooled_is_scored_as_by_qrels_without_what_it_alone_b
     ):
         status, out, err = call(capsys, "check", *arguments)
         assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
-
-
-def test_correlations_without_noise(boards, tmp_path, capsys) -> None:
-    # Six runs that differ; of the four above nothing can be said.
-    generator = np.random.default_rng(1)
-    lines = []
-    for place in range(6):
-        for query in range(40):
-            both = 0.1 * place + generator.normal(0, 0.1, 2)
-            lines += [f"r{place} q{query} {m} {s:.4f}" for m, s in zip(("cover", "nugget"), both, strict=True)]
-    six = tmp_path / "six.txt"
-    six.write_text("\n".join(lines) + "\n")
-    options = ("--official-measure", "cover", "-m", "nugget", "--coefficients", "kendall", "--rounds", 500)
-    more = ("--board-form", "ir_measures")
-    both = ("correlate", six, six, *options, *more)
-    head, *lines = call(capsys, *both)[1].splitlines()
-    assert head.split()[:4] == ["measure", "runs", "kendall_noise_free", "kendall"]
-    assert "intervals of coefficients: the same queries of both sides are drawn again" in lines
-    (board,) = checked("correlate", call(capsys, *both, "--format", "json")[1])["leaderboards"]
-    free = board["noise_free"]
-    assert free["observed"] == board["coefficients"][0]["value"]
-    assert free["low"] <= free["expected"] <= free["high"] and (free["runs"], free["queries"]) == (6, 40)
-    header = call(capsys, *both, "--format", "tsv")[1].splitlines()[0].split("\t")
-    assert "low:kendall_noise_free" in header
-    err = call(capsys, "correlate", boards, boards, *options)[2]
-    assert "nugget: no tau without noise: too few queries to say: the noise of the queries hides how runs differ" in err

@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import ir_measures
-import pytest
-
-from rubric_measures.types.entities import make_item_id
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "resources" / "example"
 RUNS = ["bm25", "bm25-stem", "fusion", "query-likelihood", "random", "raw-tf", "tfidf"]
 ANSWERS = ["concise", "fluent-but-empty", "thorough"]
-QUERY_IDS = [f"q{number:02d}" for number in range(1, 10)]
 
 
 def read_json_lines(name: str) -> list[dict[str, Any]]:
@@ -42,16 +38,6 @@ def test_the_folder_holds_exactly_the_files_the_readme_names() -> None:
     runs = [*(f"runs/{name}.run" for name in RUNS), *(f"answers/{name}.jsonl" for name in ANSWERS)]
     assert files == {*plain.split(), *runs}
     assert len(doc_texts()) == 161
-
-
-@pytest.mark.parametrize(("name", "kind"), [("questions", "question"), ("nuggets", "nugget")])
-def test_banks_of_ten_with_ids_made_of_the_text(name: str, kind: str) -> None:
-    banks = read_json_lines(f"{name}.jsonl")
-    assert [bank["query_id"] for bank in banks] == QUERY_IDS
-    for bank in banks:
-        assert len({item[f"{kind}_id"] for item in bank["items"]}) == len(bank["items"]) == 10
-        for item in bank["items"]:
-            assert item[f"{kind}_id"] == make_item_id(bank["query_id"], item[f"{kind}_text"])
 
 
 def test_runs_judgments_and_answers_name_documents_that_there_are() -> None:

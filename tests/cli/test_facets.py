@@ -62,27 +62,6 @@ def test_coverage_facet_by_facet(way: list[str], capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.usefixtures("folder")
-def test_run_files_are_scored_facet_by_facet(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("items.qrels").write_text("q q/causes/1 a 2\nq q/causes/2 a 1\nq q/effects/3 a 0\n")
-    bank = [
-        {
-            "query_id": "q",
-            "facet_id": facet,
-            "items": [{"nugget_id": f"q/{facet}/{n}", "nugget_text": f"n{n}"} for n in numbers],
-        }
-        for facet, numbers in (("causes", (1, 2)), ("effects", (3,)))
-    ]
-    Path("by_id.jsonl").write_text("".join(json.dumps(row) + "\n" for row in bank))
-    command = ["leaderboard", "items.qrels", "a.run", "--bank", "by_id.jsonl", *MEASURES, "--format", "trec_eval"]
-    assert main([*command, "--no-overall", "--per-facet"]) == 2
-    assert "the scale of the grades is not known" in capsys.readouterr().err
-    assert main([*command, "--no-overall", "--per-facet", "--grader", "scale=0-2:2:1"]) == 0
-    Path("board.txt").write_text(capsys.readouterr().out)
-    table = read_leaderboard("board.txt")
-    assert table.per_query("NuggetA(rel=2,partial_rel=1)") == {"a": {"q/causes": 0.75, "q/effects": 0.0}}
-
-
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("way", WAYS)
 def test_facets_in_the_place_of_items(way: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     measures = ["-m", "NuggetA", "StRecall(rel=2)@5", "ERR_IA(rel=2)@5"]
@@ -99,28 +78,6 @@ def test_facets_in_the_place_of_items(way: list[str], capsys: pytest.CaptureFixt
 def test_what_does_not_go_together_is_refused(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["leaderboard", "assigned.jsonl", *MEASURES, "--per-facet", *more]) == 2
     assert "--per-facet" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("unit", ["--facets", "--per-facet"])
-def test_item_ids_name_the_facets_where_there_is_no_bank(unit: str, capsys: pytest.CaptureFixture[str]) -> None:
-    # Item ids are query/facet/…, so the same facets come out, as `qrels --per facet` has them.
-    runs = ["a.run", "b.run"]
-    assert main(["qrels", "records.jsonl.gz", "--per", "item", "-o", "items.qrels"]) == 0
-    expected = ""
-    for graded in (["records.jsonl.gz", "--bank", "bank.jsonl"], ["records.jsonl.gz"], ["items.qrels"]):
-        measures = ["-m", "RubricCover(rel=2)", "nRubricCover", "--format", "trec_eval"]
-        assert main(["leaderboard", graded[0], *runs, *graded[1:], *measures, unit]) == 0
-        out = capsys.readouterr().out
-        expected = expected or out
-        assert out == expected
-    assert ("q/causes" in expected) == (unit == "--per-facet")
-    # One of two facets; whole queries would be 1 of 3 nuggets at grade 2.
-    if unit == "--facets":
-        assert "a\tRubricCover(rel=2)\tall\t0.5000\n" in expected
-        for graded in (["records.jsonl.gz", "--bank", "bank.jsonl"], ["records.jsonl.gz"], ["items.qrels"]):
-            assert main(["evaluate", graded[0], "a.run", *graded[1:], "RubricCover(rel=2)", "--facets"]) == 0
-            assert capsys.readouterr().out == "RubricCover(rel=2)\t0.5000\n"
 
 
 @pytest.mark.parametrize("unit", ["--facets", "--per-facet"])

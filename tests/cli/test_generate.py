@@ -51,15 +51,6 @@ def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.Captur
     assert Path(output).read_bytes() == first
 
 
-def test_a_bank_in_the_words_of_the_workbench_s_program(tmp_path: Path, queries: str) -> None:
-    # Only the program has the line break and the indent.
-    model = script(tmp_path, {"contains": ["answered. \n     Generate 10"], "reply": '{"questions": ["Which leaf?"]}'})
-    output = str(tmp_path / "bank.jsonl")
-    assert main(["generate", queries, "--model", model, "-o", output, "--limit", "1", "--program", "workbench"]) == 0
-    (entry,) = read_bank(output)
-    assert list(entry.further["info"]["prompts"]) == ["bank.question.dl@workbench"]
-
-
 def test_a_dry_run_asks_nobody_and_writes_nothing(
     tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -226,19 +226,6 @@ def test_beside_standard_output_the_manifest_lies_where_it_is_wished(
         assert "cannot be written; name a file in a folder that exists" in capsys.readouterr().err
 
 
-def test_direct_labels_need_no_bank(tmp_path: Path) -> None:
-    passages, _ = write_inputs(tmp_path)
-    (tmp_path / "queries.tsv").write_text("q0\twhy leap years\nq1\twhy tides\n")
-    model = table(tmp_path / "t.jsonl", {"contains": "why leap", "reply": "1"}, {"reply": "0"})
-    command = ["grade", str(passages), "--query-texts", str(tmp_path / "queries.tsv"), "--model", model]
-    assert main([*command, "--prompt", "Thomas", "-o", str(tmp_path / "o.jsonl")]) == 0
-    groups = load_graded(tmp_path / "o.jsonl")
-    assert [[entry.self_rating for p in group.passages for entry in p.grades or ()] for group in groups] == [
-        [1] * 4,
-        [0] * 4,
-    ]
-
-
 def test_dry_run_counts_and_prices_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_inputs(tmp_path)
     model = table(tmp_path / "t.jsonl", {"reply": "4", "prompt_tokens": 100, "completion_tokens": 1})
@@ -284,13 +271,6 @@ def test_a_dry_run_counts_what_prompts_share_once(tmp_path: Path, capsys: pytest
     ]
     assert main(command) == 0
     assert "48 grades of 8 passages: 24 calls, " in capsys.readouterr().err
-
-
-def test_cut_replies_say_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages, bank = write_inputs(tmp_path)
-    model = table(tmp_path / "t.jsonl", {"reply": "the", "status": "truncated"})
-    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--prompt", RATING, model=model)) == 1
-    assert "24 truncated; replies that were cut need a higher max_tokens (--max-tokens)" in capsys.readouterr().err
 
 
 def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -412,19 +392,6 @@ def test_without_ray_its_runner_says_what_to_install(
     )
 
 
-def test_nothing_but_its_runner_imports_ray(tmp_path: Path) -> None:
-    passages, bank = write_inputs(tmp_path)
-    program = f"""
-import sys
-from rubric_measures.cli import main
-import rubric_measures.models.ray_runner
-assert main({arguments(passages, bank, tmp_path / "o.jsonl")!r}) == 0
-print(sorted({{"ray", "pyarrow"}} & set(sys.modules)))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"\n\n", b"[]", b'["q", 5]', b"\x1f\x8b\x08\x00", gzip.compress(b'["q0", []]', mtime=0)[:-9]]
 )
@@ -439,18 +406,6 @@ def test_wrong_passages_are_one_line_and_code_2(
     assert errors.startswith(f"rubric_measures: {bad}")
     assert errors.count("\n") == 1
     assert not list(tmp_path.glob("o.jsonl*"))
-
-
-def test_a_query_that_the_bank_lacks_is_named_unless_it_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    passages, _ = write_inputs(tmp_path, queries=3)
-    other = tmp_path / "other"
-    other.mkdir()
-    _, bank = write_inputs(other, queries=2)
-    assert main(arguments(passages, bank, tmp_path / "o.jsonl")) == 2
-    assert "'q2'" in capsys.readouterr().err
-    assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--queries", "q0,q1")) == 0
 
 
 def test_what_is_wrong_in_the_last_line_is_found_before_the_first_call(
@@ -474,17 +429,6 @@ def test_what_is_wrong_in_the_last_line_is_found_before_the_first_call(
         assert main(arguments(path, of, tmp_path / "o.jsonl", "--prompt", "FagB", model=model)) == 2
         assert said in capsys.readouterr().err
     assert not list(tmp_path.glob("o.jsonl*"))
-
-
-def test_queries_that_come_back_are_graded_in_one_piece(tmp_path: Path) -> None:
-    passages, bank = write_inputs(tmp_path, queries=2)
-    lines = [json.loads(line) for line in gzip.decompress(passages.read_bytes()).splitlines()]
-    mixed = tmp_path / "mixed.jsonl"
-    parts = [[query_id, found[part]] for part in (slice(1), slice(1, None)) for query_id, found in lines]
-    mixed.write_text("".join(json.dumps(part) + "\n" for part in parts))
-    assert main(arguments(passages, bank, tmp_path / "whole.jsonl")) == 0
-    assert main(arguments(mixed, bank, tmp_path / "mixed.out.jsonl")) == 0
-    assert (tmp_path / "mixed.out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_the_cache_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,10 +10,8 @@ import pytest
 import rubric_measures
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.models.base import Reply, Request
 from rubric_measures.records.models import grade_of_items, load_graded
 from tests.fault_server import Running, running
-from tests.function_backend import FunctionBackend
 
 # passage -> item -> what the first model says; the second item of d4 cannot be read.
 FIRST = {
@@ -160,39 +158,6 @@ def test_conditions(where: str, cells: list[str], first: str, bank: str, tmp_pat
     assert made.report.is_complete and made.report.by_status.total() == len(cells)
 
 
-@pytest.mark.usefixtures("no_key")
-def test_no_cell_fulfils_it(first: str, bank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "out.jsonl"
-    with running(replies=rules(tmp_path / "server.jsonl", {})) as server:
-        command = ["grade", first, "--bank", bank, "--model", "openai:m", "--base-url", server.url, "-o", str(out)]
-        assert main([*command, "--where", "grade > 5"]) == 0
-        assert server.stats()["calls"] == 0
-    assert "grade > 5: none of 8 cells, so nothing is asked" in capsys.readouterr().err
-    assert out.read_bytes() == Path(first).read_bytes()
-
-
-def test_going_on_adds_to_the_grades_that_are_there(first: str, bank: str, tmp_path: Path) -> None:
-    """A second condition over the same file, and what failed again: the set of the second model grows."""
-    out = str(tmp_path / "out.jsonl")
-    is_down = True
-
-    def answer(request: Request) -> str | Reply:
-        lost = is_down and "d1 tells" in request.messages[-1].content
-        return Reply(None, status="failed", error="the server is down") if lost else "5"
-
-    backend = FunctionBackend(answer)
-    [one] = llms(first)
-    rubric_measures.regrade(first, bank, model=backend, where="grade = 2", output=out)
-    assert grades(out, "function:test") == {("d1", "heat"): None, ("d4", "leaf"): 5}
-    rubric_measures.regrade(out, bank, model=backend, where="grade = 3", grader=one, output=out)
-    assert grades(out, "function:test") == {("d1", "heat"): None, ("d2", "leaf"): 5, ("d4", "leaf"): 5}
-    is_down, asked = False, len(backend.seen)
-    made = rubric_measures.regrade(out, bank, model=backend, where="grade failed", grader="function:test", output=out)
-    assert grades(out, "function:test") == {("d1", "heat"): 5, ("d2", "leaf"): 5, ("d4", "leaf"): 5}
-    assert len(backend.seen) == asked + 1 and made.report.is_complete
-    assert llms(out) == [one, "function:test"] and grades(out, one) == grades(first, one)
-
-
 def test_labels_of_passages(tmp_path: Path, bank: str, capsys: pytest.CaptureFixture[str]) -> None:
     passages = [{"paragraph_id": doc_id, "text": f"{doc_id} tells of tea."} for doc_id in ("d1", "d2")]
     (tmp_path / "passages.jsonl").write_text(json.dumps(["q1", passages]) + "\n")
@@ -252,16 +217,6 @@ def test_what_is_no_choice_of_cells(
     errors = capsys.readouterr().err
     assert said in errors and errors.count("\n") == 1
     assert not out.exists() and not Path(f"{out}.cache.sqlite").exists()
-
-
-def test_a_bank_whose_items_nobody_graded_is_said(
-    first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = tmp_path / "other.jsonl"
-    other.write_text('{"query_id": "q1", "items": [{"question_id": "q1/z", "question_text": "Whence?"}]}\n')
-    assert main(["grade", first, "--bank", str(other), "-o", str(tmp_path / "out.jsonl"), *SECOND, "grade < 3"]) == 2
-    said = capsys.readouterr().err
-    assert "holds no grades of items in the bank" in said and said.count("\n") == 1
 
 
 def test_passages_without_grades_and_with_several(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from pathlib import Path
@@ -112,45 +111,3 @@ def test_what_an_error_lists_is_what_is_typed_next(capsys: pytest.CaptureFixture
     found = re.findall(r"(model=\S+)", listing.partition("choose one of: ")[2])
     assert found == [f"model=gpt-4o,prompt={PROMPT},kind=question,set={made}" for made in ("aaaa0000", "bbbb0000")]
     assert [board(capsys, *shlex.split(f"--grader {one}")) for one in found] == ["0.5000", "0.0000"]
-
-
-def test_a_scale_is_said_where_the_file_has_none(capsys: pytest.CaptureFixture[str]) -> None:
-    named = "RubricCover@1"
-    error = board(capsys, "--grader", "small", measure=named)
-    assert "the scale of the grades is not known" in error and error.endswith("or their scale (--grader scale=…)")
-    # 3 covers on one of them, and 4 on the other.
-    for scale, value in (("0-5:3", "0.5000"), ("0-5:4:3", "0.0000")):
-        assert board(capsys, "--grader", f"model=small,scale={scale}", measure=named) == value
-        grades = rubric_measures.load("graded.jsonl", grader=Grader("small", scale=scale))
-        (cell,) = rubric_measures.score(grades, measures=named, overall=False).cells["one"].values()
-        assert f"{cell.mean:.4f}" == value
-
-
-def test_two_graders_are_compared_each_by_its_keys(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("scipy")
-    asked = ["agreement", "graded.jsonl", "graded.jsonl", "--items", "--rounds", "0", "--format", "tsv"]
-    assert main([*asked, "--grader", "model=gpt-4o,set=aaaa", "--grader-b", "set=bbbb"]) in (0, 1)
-    # 5 and 1 against 0 and 0.
-    assert "\nmean difference\t3.0000" in capsys.readouterr().out
-    # The prompt and the settings of one grader are not those of another.
-    assert main([*asked, "--grader", f"model=gpt-4o,prompt={PROMPT},set=aaaa", "--grader-b", "small"]) in (0, 1)
-    assert "\nmean difference\t1.0000" in capsys.readouterr().out
-
-
-def test_a_grid_is_of_the_grade_that_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("scipy")
-    passages = []
-    for doc_id, run, given, drawn in (("d1", "one", 2, {"2": 0.4, "4": 0.6}), ("d2", "two", 4, {"1": 0.6, "4": 0.4})):
-        details = {"q1/a": {"distribution": drawn}}
-        passages.append(passage("q1", doc_id, [grade_set({"q1/a": given}) | {"details": details}], {run: 1}))
-    write_lines(Path("drawn.jsonl"), [["q1", passages]])
-    Path("official.json").write_text('{"one": 1, "two": 0}')
-    asked = ["correlate", "official.json", "drawn.jsonl", "-m", "RubricCover(rel=3)@1", "--coefficients", "kendall"]
-    found = {}
-    for grade in ("", "grade=expected", "grade=mode"):
-        chosen = ["--grader", grade] if grade else []
-        assert main([*asked, "--rounds", "0", "--format", "json", *chosen]) == 0
-        (cell,) = json.loads(capsys.readouterr().out)["grid"]
-        found[grade] = cell["result"]["coefficients"][0]["value"]
-    # 2 and 4; 3.2 and 2.2; 4 and 1.
-    assert found == {"": -1.0, "grade=expected": 1.0, "grade=mode": 1.0}

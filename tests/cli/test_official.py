@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import ir_measures
@@ -52,17 +51,6 @@ def test_check_covers_the_qrels(board: Path, tmp_path: Path, capsys) -> None:
     assert status == 1 and out.splitlines()[0] == "query q01: other judgments"
     status, _, err = call(capsys, "check", board, *INPUTS)
     assert status == 2 and "has official measures; give their qrels, too (--qrels)" in err
-
-
-def test_other_queries_are_said(tmp_path: Path, capsys) -> None:
-    kept = [line for line in (EXAMPLE / "qrels.txt").read_text(encoding="utf-8").splitlines() if line[:3] != "q01"]
-    (tmp_path / "few.txt").write_text("\n".join([*kept, "q99 0 d1 1", ""]), encoding="utf-8")
-    status, out, err = call(
-        capsys, "leaderboard", *INPUTS, "--qrels", tmp_path / "few.txt", "-m", OURS, "P@5", "--format", "json"
-    )
-    assert status == 0
-    assert "8 are graded and judged, 1 only graded (such as q01), 1 only judged (such as q99)" in err
-    assert json.loads(out)["runs"][0]["measures"]["P@5"]["queries"] == 9
 
 
 @pytest.mark.parametrize(

@@ -95,22 +95,6 @@ def test_scores_are_those_of_the_scales_level(scale: Scale, capsys: pytest.Captu
     assert printed.split() == [name, "0.2500"]
 
 
-def test_item_qrels_carry_the_scale_on(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
-    call(capsys, "qrels", *RECORDS_OF_MODEL, "--per", "item", "-o", "out.qrels")
-    printed = call(capsys, "evaluate", "out.qrels", "one.run", "RubricCover@20")
-    assert printed.split() == [f"RubricCover(rel={scale.covers})@20", "0.2500"]
-
-
-def test_reports_take_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
-    out = call(capsys, "verify", "all", *RECORDS_OF_MODEL)
-    assert f"no item graded {scale.covers} or better" in out and f"covered from grade {scale.covers}," in out
-    lines = call(capsys, "verify", "all", *RECORDS_OF_MODEL, "--format", "jsonl")
-    rows = [json.loads(line) for line in lines.splitlines()]
-    covering = {row["item_id"]: row["covering"] for row in rows if row["report"] == "items"}
-    assert covering == {"q1/a": 1, "q1/b": 1, "q1/c": 0, "q1/d": 0}
-    assert [row["doc_id"] for row in rows if row["report"] == "uncovered"] == ["d3"]
-
-
 def test_a_scale_that_is_not_known_is_asked_for(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (
         ("leaderboard", "items.qrels", "one.run", "-m", "RubricCover@20"),
@@ -221,19 +205,6 @@ def test_labels_that_count_items_take_the_scales_level(scale: Scale, capsys: pyt
     assert Path("again.qrels").read_text() == "q1 0 d1 1\nq1 0 d2 1\nq1 0 d3 0\n"
 
 
-def test_runs_are_compared_by_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
-    name = f"RubricCover(rel={scale.covers})@20"
-    Path("board.json").write_text(
-        call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "--format", "json", "--no-overall")
-    )
-    for asked in ("RubricCover@20", name):
-        # One query has no p-value, which the exit code says.
-        assert main(["compare", "board.json", "-m", asked, "--baseline", "three", "--format", "json"]) == 1
-        (found,) = json.loads(capsys.readouterr().out)["comparisons"].values()
-        assert (found["measure"], found["means"]) == (name, {"one": 0.5, "two": 0.5, "three": 0.0})
-    assert "NuggetA@20" in call(capsys, "compare", "board.json", "-m", "NuggetA@20", code=2)
-
-
 def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
     name = f"RubricCover(rel={scale.covers})@20"
     Path("official.tsv").write_text("one all gain 3\ntwo all gain 3\nthree all gain 1\n")
@@ -267,20 +238,6 @@ def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.
         f"RubricCover(rel={level})@20" for level in occurring
     ]
     assert f"the levels are the grades that occur ({' '.join(map(str, occurring))})" in err
-
-
-def test_graders_agree_by_grades_of_the_scale(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
-    two = ("graded.jsonl", "graded.jsonl", "--grader", "model", "--grader-b", "other", "--items", "--rounds", "0")
-    at, below = scale.covers, scale.covers - 1
-    found = json.loads(call(capsys, "agreement", *two, "--format", "json", "--cutoff", str(at), str(at)))
-    # The other's grades are those of the model for the other passage: only item c is graded alike, twice.
-    pairs = [(at, 0), (0, at), (below, scale.highest), (scale.highest, below), (0, 0), (0, 0)]
-    labels = sorted({grade for pair in pairs for grade in pair})
-    expected = [[sum(pair == (a, b) for pair in pairs) for b in labels] for a in labels]
-    assert (found["agreement"]["labels"], found["agreement"]["confusion"]) == (labels, expected)
-    # Each calls two covered, and none is covered by both.
-    counts = found["cutoffs"][0]
-    assert [counts[name] for name in ("both", "only_a", "only_b", "neither")] == [0, 2, 2, 2]
 
 
 @pytest.mark.parametrize("kind", ["passages", "nuggets", "criteria"])
@@ -317,35 +274,6 @@ def test_measures_that_nobody_named_fit_the_items(scale: Scale, kind: str, capsy
         ideal = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
         expected["RubricQrels(measure='nDCG@10')"] = (at - 1) / ideal
     assert means == pytest.approx(expected)
-
-
-def test_measures_that_nobody_named_fit_answers_and_labels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    nuggets = [{"text": text, "assignment": label} for text, label in (("a", "support"), ("b", "partial_support"))]
-    line = {"qid": "q", "run_id": "one", "query": "Why?", "response_length": 3, "nuggets": nuggets}
-    write_lines(tmp_path / "assigned.jsonl", [line])
-    (tmp_path / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d2 0\n")
-    (tmp_path / "one.run").write_text("q1 Q0 d2 1 2 one\nq1 Q0 d1 2 1 one\n")
-    # Two runs give the same answer, which is one passage.
-    texts = ("It is hot water.", "It is hot water.", "It is not.")
-    answers = [{"query_id": "q1", "run_id": run, "text": text} for run, text in zip("abc", texts, strict=True)]
-    write_lines(tmp_path / "answers.jsonl", answers)
-    item = {"query_id": "q1", "nugget_id": "q1/n", "nugget_text": "hot water"}
-    write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "query_text": "Tea?", "items": [item]}])
-    assert main(["pool", "answers.jsonl", "-o", "pooled.jsonl"]) == 0
-    assert main(["grade", "pooled.jsonl", "--bank", "bank.jsonl", "--model", "lexical", "-o", "graded.jsonl"]) == 0
-    capsys.readouterr()
-    for sources, name, mean in (
-        (("graded.jsonl",), "NuggetA(rel=4,partial_rel=3)", 1.0),
-        (("assigned.jsonl",), "NuggetA(rel=2,partial_rel=1)", 0.75),
-        (("qrels.txt", "one.run"), "nDCG@10", 1 / math.log2(3)),
-    ):
-        row = json.loads(call(capsys, "leaderboard", *sources, "--format", "json", "--no-overall"))["runs"][0][
-            "measures"
-        ]
-        assert {key: cell["mean"] for key, cell in row.items()} == {name: pytest.approx(mean)}
 
 
 @pytest.mark.parametrize(

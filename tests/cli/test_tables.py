@@ -79,24 +79,6 @@ def test_every_form_works_beside_every_report(form: str, report: list[str], caps
             assert len(borders) <= 1
 
 
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    "report", [["--checks"], ["--baseline", "x|y"], ["--assessor-scores", "assessors.txt"]], ids=" ".join
-)
-def test_what_is_read_as_text_is_read_as_markdown_and_latex_too(
-    report: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Markdown and LaTeX had no place for checks, comparisons and assessors' scores, and left them out in silence."""
-    command, count = [*FEWER, *report], 2
-    if "--checks" not in report:
-        assert main([*FEWER, "--output", "board.json"]) == 0
-        command, count = ["compare", "board.json", "--rounds", "20", *report], 1 + ("x|y" not in report)
-        capsys.readouterr()
-    tables = [call(capsys, *command, "--format", form)[1] for form in ("text", "markdown", "latex")]
-    # The text has notes below its first table, too.
-    assert [tables[0].count("\n\n"), tables[1].count("\n| --"), tables[2].count("toprule")] == [count, count, count]
-
-
 @pytest.mark.parametrize("command", ["leaderboard", "tournament", "correlate", "compare", "agreement", "verify"])
 def test_every_command_has_every_form(command: str) -> None:
     parser, _ = _command_parser(command)

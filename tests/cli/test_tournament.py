@@ -10,7 +10,6 @@ import pytest
 from rubric_measures.api import tournament
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.plain import GAMES, RAGELO_GAMES
 from rubric_measures.types.entities import Preference
 
@@ -52,17 +51,6 @@ def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "\norder of answers: the first answer won 1.000 of 1 game with a winner\n" in out
 
 
-def test_formats_are_read_back(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["--rounds", 50]
-    _, out, _ = run(capsys, games, "--format", "json", *small)
-    (tmp_path / "board.json").write_text(out)
-    _, out, _ = run(capsys, games, "--format", "tsv", *small)
-    (tmp_path / "board.tsv").write_text(out)
-    both = [read_leaderboard(tmp_path / f"board.{name}").column("Elo") for name in ("json", "tsv")]
-    assert both[0] == both[1]
-    assert sum(both[0].values()) == pytest.approx(3000)
-
-
 def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     folder = Path(__file__).parents[2] / "docs" / "schemas"
@@ -95,13 +83,6 @@ def test_assessors_judge_agents_that_are_there(games: Path, tmp_path: Path, caps
     assert "unknown agent 'x'" in err
     # Verdicts of assessors alone are games like any.
     assert run(capsys, "--assessor-games", verdicts, "--rounds", 5)[0] == 0
-
-
-def test_ratings_as_of_a_program(games: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, games, "--compat", "ragelo", "--format", "json")
-    assert status == 0
-    content = json.loads(out)
-    assert '"integers":true' in content["signature"] and '"replays":10' in content["signature"]
 
 
 def play(tmp_path: Path, *answers: str, more: tuple[object, ...] = ()) -> list[object]:
@@ -192,30 +173,3 @@ def test_documents_without_labels_are_refused(tmp_path: Path) -> None:
             answers=answers, queries=EXAMPLE / "queries.tsv", model="lexical", documents=EXAMPLE, level_shown=7,
             save=tmp_path / "games.jsonl",
         )  # fmt: skip
-
-
-def test_documents_of_graded_records_come_with_the_reasons_of_their_labels(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    labels = {"p1": (2, "It answers."), "p2": (1, "It touches on it.")}
-    passages = [
-        {
-            "paragraph_id": doc_id,
-            "text": f"Text of {doc_id}.",
-            "grades": [{"correctAnswered": True, "answer": why, "self_ratings": label, "llm": "m", "llm_options": {}}],
-        }
-        for doc_id, (label, why) in labels.items()
-    ]
-    (tmp_path / "docs.jsonl").write_text(json.dumps(["q01", passages]) + "\n")
-    rules = [
-        {"contains": "[p1] Text of p1.\nRelevance: It answers.\n[The Start", "reply": "[[A]]"},
-        {"contains": "(no documents are shown)", "reply": "[[C]]"},
-    ]
-    replies = tmp_path / "replies.jsonl"
-    replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
-    more = ("--model", f"scripted:{replies}", "--documents", tmp_path / "docs.jsonl")
-    status, _, _ = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
-    assert status == 0
-    found = GAMES.read(tmp_path / "games.jsonl")
-    assert {game.verdict for game in found if game.query_id == "q01"} == {"a"}
-    assert {game.verdict for game in found if game.query_id != "q01"} == {"tie"}

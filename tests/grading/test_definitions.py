@@ -6,8 +6,7 @@ import gzip
 from pathlib import Path
 
 from rubric_measures.cli import main
-from rubric_measures.formats.banks import bank_entries, load_bank, write_bank
-from rubric_measures.measures.grade_sets import grade_sets
+from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, provenance_of, write_graded
 from rubric_measures.types.entities import RubricItem, TestBank, content_hash
 
@@ -37,12 +36,6 @@ def write_inputs(folder: Path) -> None:
     write_bank(folder / "bank.jsonl", bank_entries(bank, test_collection="test"))
 
 
-def definitions(group: QueryPassages) -> list[object]:
-    """What the grade sets of a query say about their graders."""
-    made = [provenance_of(entry) for passage in group.passages for entry in passage.exam_grades or ()]
-    return [one["definition"] for one in made if "definition" in one]
-
-
 def test_each_query_and_grader_is_described_once_and_its_hash_is_that_of_the_settings(tmp_path: Path) -> None:
     write_inputs(tmp_path)
     command = [
@@ -66,20 +59,3 @@ def test_each_query_and_grader_is_described_once_and_its_hash_is_that_of_the_set
     assert lines[0] == lines[1]
     assert main(["convert", str(tmp_path / "g.jsonl.gz"), "--to", "records", "-o", str(tmp_path / "c.jsonl.gz")]) == 0
     assert gzip.decompress((tmp_path / "c.jsonl.gz").read_bytes()) == lines[0]
-
-
-def test_edits_of_the_bank_keep_the_description(tmp_path: Path) -> None:
-    write_inputs(tmp_path)
-    command = ["--model", "lexical", "--bank", str(tmp_path / "bank.jsonl")]
-    assert main(["grade", str(tmp_path / "passages.jsonl.gz"), *command, "-o", str(tmp_path / "g.jsonl.gz")]) == 0
-    old = load_bank(tmp_path / "bank.jsonl")
-    (tmp_path / "old.jsonl").write_bytes((tmp_path / "bank.jsonl").read_bytes())
-    items = [item if item.item_id != "q1/1" else RubricItem("q1/1", "q1", "What else?") for item in old]
-    edited = TestBank.from_items(items, old.query_texts)
-    write_bank(tmp_path / "bank.jsonl", bank_entries(edited, test_collection="test"))
-    more = ["--only-changed", "--old-bank", str(tmp_path / "old.jsonl"), "-o", str(tmp_path / "new.jsonl.gz")]
-    assert main(["grade", str(tmp_path / "g.jsonl.gz"), *command, *more]) == 0
-    # What was kept and what was graded anew is of one grader.
-    assert len(grade_sets(load_graded(tmp_path / "new.jsonl.gz"))) == 1
-    before, after = (load_graded(tmp_path / name)[0] for name in ("g.jsonl.gz", "new.jsonl.gz"))
-    assert definitions(after) == definitions(before) != []

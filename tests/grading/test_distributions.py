@@ -133,31 +133,6 @@ def test_label_probabilities_of_a_model_are_kept_and_choose_the_grade(
     assert score(load(frame), {"x": run}, [name]).values == board.values
 
 
-def test_first_token_scores_of_a_server(tmp_path: Path) -> None:
-    pytest.importorskip("openai")
-    replies = tmp_path / "replies.jsonl"
-    replies.write_text('{"contains": "", "reply": "4"}\n')
-    bank, groups = make_bank(queries=1, items=1), make_groups(queries=1, passages=2)
-    options = {"structured": "choice+logprobs"}
-    with running(replies=replies) as started:
-        graded = grade(
-            groups,
-            bank,
-            model="openai:obedient",
-            calls=Calls(base_url=started.url, model_option=options),
-            prompt=PROMPT,
-        )
-    # It scores 4 by -0.1 and 5 by -2.5.
-    four, five = math.exp(-0.1), math.exp(-2.5)
-    for entry in _sets(list(graded)):
-        [shares] = distributions_of(entry).values()
-        assert shares[4] == pytest.approx(four / (four + five), abs=1e-6)
-        assert shares[5] == pytest.approx(five / (four + five), abs=1e-6)
-        assert grade_by(shares, "expected") == pytest.approx((4 * four + 5 * five) / (four + five), abs=1e-5)
-    labels = load(list(graded), bank, grader="grade=expected").queries["q0"].labels()
-    assert list(labels.values()) == pytest.approx([(4 * four + 5 * five) / (four + five)] * 2, abs=1e-5)
-
-
 def _replicated(tmp_path: Path, drawn: Sequence[str]) -> tuple[Bank, list[QueryPassages]]:
     replies = tmp_path / "replies.jsonl"
     replies.write_text(json.dumps({"contains": "", "reply": list(drawn)}) + "\n")

@@ -59,31 +59,6 @@ def asked(caller: Caller, *texts: str) -> list[Parsed[Any]]:
     return found
 
 
-def test_unreadable_replies_are_drawn_again_and_lost_ones_are_left_for_the_next_run() -> None:
-    def answer(request: Request) -> str | Reply:
-        text = request.messages[0].content
-        if text == "down":
-            return Reply(None, "failed", "connection lost")
-        if text == "long":
-            return Reply("1. Why?\n2. How is", "truncated", "cut after 2 tokens")
-        return '["Why?"]' if request.replicate == 1000 or text == "good" else "hm"
-
-    caller = caller_of(answer, retries=2)
-    assert asked(caller, "good", "second", "down", "good", "long") == [
-        Parsed(("Why?",)),
-        Parsed(("Why?",)),
-        Parsed(None, "failed: connection lost"),
-        Parsed(("Why?",)),
-        # A list that was cut may lack an item, and half of one may stand in it.
-        Parsed(None, "truncated: cut after 2 tokens"),
-    ]
-    backend = caller.runner.backend
-    assert isinstance(backend, FunctionBackend)
-    seen = sorted((request.messages[0].content, request.replicate) for request in backend.seen)
-    assert seen == [("down", 0), ("good", 0), ("long", 0), ("long", 0), ("second", 0), ("second", 1000)]
-    assert (caller.stats.calls, caller.stats.shared, caller.stats.redrawn) == (6, 1, 1)
-
-
 def test_an_unreadable_reply_is_said_where_a_limit_forbids_another_draw() -> None:
     caller = Caller(LocalRunner(FunctionBackend(lambda request: "hm"), max_calls=1), Asking(retries=2))
     [alone] = asked(caller, "good")
@@ -91,17 +66,6 @@ def test_an_unreadable_reply_is_said_where_a_limit_forbids_another_draw() -> Non
     # What was never asked is told apart from it.
     first, second = asked(Caller(LocalRunner(FunctionBackend(lambda request: "hm"), max_calls=1)), "one", "two")
     assert first == alone and second.reason == "failed: not asked: the limit of 1 calls was reached"
-
-
-def test_a_prompt_that_does_not_fit_is_not_asked() -> None:
-    backend = FunctionBackend(lambda request: '["Why?"]', context=18)
-    caller = Caller(LocalRunner(backend), Asking(max_tokens=8))
-    # 2 + 8 for the message + 8 tokens fit eighteen, 3 + 8 + 8 do not.
-    assert asked(caller, "two words", "these are three") == [
-        Parsed(("Why?",)),
-        Parsed(None, "failed: it needs 19 of the model's 18 tokens"),
-    ]
-    assert len(backend.seen) == 1
 
 
 def test_duplicates_are_told_by_their_words() -> None:
@@ -221,20 +185,6 @@ def test_by_judgments_at_a_level(caplog: pytest.LogCaptureFixture) -> None:
     assert [segment.doc_id for segment in related_segments([group], by="all")["q"]] == ["a", "b", "c", "e"]
 
 
-def test_by_direct_grades() -> None:
-    group = QueryPassages(
-        "q",
-        [
-            passage("a", "A", grades=[direct(2)]),
-            passage("b", "B", grades=[direct(0)]),
-            passage("c", "C", grades=[direct(None, correctAnswered=True, answer="Yes")]),
-            passage("d", "D", grades=[direct(None, correctAnswered=False, status="unparsed")]),
-            passage("e", "E", grades=[direct(None, correctAnswered=False, llm_response_error="timeout")]),
-        ],
-    )
-    assert [segment.doc_id for segment in related_segments([group], by="direct")["q"]] == ["a", "c"]
-
-
 def test_several_direct_graders_must_be_told_apart() -> None:
     group = QueryPassages("q", [passage("a", "A", grades=[direct(2), direct(0, llm="n"), direct(1, prompt="Thomas")])])
     with pytest.raises(InputError, match=r"model=m,prompt=Thomas,kind=direct; model=m,prompt=umbrela3,.*; model=n,"):
@@ -278,14 +228,6 @@ class Nuggetizer:
 
 def segments(count: int) -> list[SourceSegment]:
     return [SourceSegment(f"d{n}", f"segment {n}") for n in range(count)]
-
-
-def test_an_emptied_list_is_no_update() -> None:
-    replies = iter(['["hot water"]', "[]", "[]"])
-
-    made = nuggetize([QUERY], {"q1": segments(11)}, caller_of(lambda request: next(replies)), over_generate=True)
-    assert [item.text for item in made.bank] == ["hot water"]
-    assert [failure.step for failure in made.failures] == ["create 2/2"]
 
 
 def test_a_segment_is_one_line_of_the_prompt() -> None:
@@ -402,14 +344,6 @@ def test_long_passages_join_neighbours_of_one_document(monkeypatch: pytest.Monke
         LongPassage("d3", ("d3#0",), "h i j k l m n"),  # longer by itself: stands alone
         LongPassage("d1", ("d1#4",), "o"),
     ]
-
-
-def test_a_copied_example_is_no_query(caplog: pytest.LogCaptureFixture) -> None:
-    passages = [LongPassage("d", ("d",), "Tea is hot.")]
-    model = caller_of(lambda _: '["Is INK blue?", "how hot is tea"]')
-    made = generate_queries(passages, [model], examples=["is ink blue"])
-    assert [query.text for query in made.queries] == ["how hot is tea"]
-    assert caplog.messages == ["1 question left out: it repeats an example"]
 
 
 def test_a_passage_cannot_end_itself() -> None:

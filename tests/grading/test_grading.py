@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.grading.asking import Asking
-from rubric_measures.grading.grader import GradingEngine, GradingReport, make_manifest
-from rubric_measures.models.base import Backend, Reply, Request
+from rubric_measures.grading.grader import GradingEngine, GradingReport
+from rubric_measures.models.base import Backend, Request
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items, provenance_of
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank
 from tests.function_backend import FunctionBackend
-from tests.grading_data import make_bank, make_groups
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
 EXTRACT = "QuestionCompleteConciseUnanswerablePromptWithChoices"
@@ -197,49 +194,6 @@ def test_a_check_that_does_not_fit_the_model_is_not_made() -> None:
         "of the model's 320 tokens"
     )
     assert grade_of_items(entry) == {}
-
-
-def test_the_manifest_names_the_prompt_that_made_the_grades(tmp_path: Path) -> None:
-    """A prompt's file that is edited, or gone, while a model grades by it is not what the manifest tells of."""
-    path = tmp_path / "own.toml"
-    text = 'name = "Own"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\ncovers = 4\n'
-    text += 'text = "Rate {question} {context} A"\n'
-    path.write_text(text)
-    grader = GradingEngine(
-        LocalRunner(FunctionBackend(lambda request: path.unlink(missing_ok=True) or "4")), (str(path),)
-    )
-    report = GradingReport()
-    [group] = grader.grade_records([QueryPassages("q", [passage()])], bank_of("Outer?"), report)
-    described = make_manifest(grader, bank_of("Outer?"), report)["prompts"]["Own"]
-    assert described["signature"] == provenance_of(only_set(group.passages[0]))["signature"]
-
-
-def test_every_draw_is_counted_wherever_it_was_made() -> None:
-    # Unreadable checks are drawn again, and so are unreadable chunks.
-    check = "an equally correct response"
-    backend = FunctionBackend(lambda request: "perhaps" if check in request.messages[-1].content else "an answer")
-    report = GradingReport()
-    entry = only_set(grade(backend, bank_of("one?", gold=("a", "b")), MODEL_CHECK, report=report, retries=2))
-    assert entry.item_status == {"q/one?": "unparsed"}
-    assert (entry.llm_response_errors or {})["q/one?"].startswith("2 of 2 checks have no grade")
-    # One extraction; two checks, each drawn three times.
-    assert (report.run.calls, report.run.redrawn) == (7, 4)
-
-
-def test_draws_that_others_share_or_the_cache_answers_are_counted_once() -> None:
-    """Three passages of one text are one request, and so is the further draw that its reply needs."""
-    backend = ScriptedBackend([rule("2", "one?", replicate=1000), rule("hm", "one?", replicate=0)])
-    backend.deterministic = False  # type: ignore[misc]
-    bank, group = bank_of("one?"), QueryPassages("q", [GradedPassage(doc_id=name, text="A text.") for name in "abc"])
-    first, again = GradingReport(), GradingReport()
-    with ReplyCache(":memory:") as cache:
-        grader = GradingEngine(LocalRunner(backend, cache), (RATING,))
-        for report in (first, again):
-            [graded] = grader.grade_records([group], bank, report)
-            assert [only_set(one).details for one in graded.passages] == [{"q/one?": {"retries": 1}}] * 3
-            assert make_manifest(grader, bank, report)["calls"]["retries_of_unparsed"] == report.run.redrawn
-    assert (first.run.calls, first.run.shared, first.run.redrawn) == (2, 4, 1)
-    assert (again.run.calls, again.run.cached, again.run.redrawn) == (0, 6, 0)
 
 
 def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -488,45 +442,6 @@ def test_queries_without_bank_or_text_are_named() -> None:
     bank = TestBank(bank_of("one?").items)
     with pytest.raises(InputError, match="'q' has no text"):
         grade(ScriptedBackend([rule("1")]), bank, "Thomas")
-
-
-class FirstIsLate(LexicalBackend):
-    """Answers the first request that it ever gets when no other one comes any more."""
-
-    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
-        pulled = iter(requests)
-        late = next(pulled)
-        yield from super().complete(pulled)
-        yield from super().complete([late])
-
-
-@pytest.mark.parametrize("cached", [False, True])
-def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    bank, groups = make_bank(200, 2), make_groups(200, 3)
-    pulled = given = most = 0
-
-    def source() -> Iterator[QueryPassages]:
-        nonlocal pulled, most
-        for group in groups:
-            pulled += 1
-            most = max(most, pulled - given)
-            yield group
-
-    with ReplyCache(":memory:") as cache:
-        straight = list(GradingEngine(LocalRunner(LexicalBackend(), cache)).grade_records(groups, bank))
-        if cached:
-            cache.prune(keys=[next(cache.entries()).key])
-        monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
-        monkeypatch.setattr("rubric_measures.models.running._BACKLOG", 60)
-        found = []
-        runner = LocalRunner(FirstIsLate(), cache if cached else ReplyCache(":memory:"))
-        for group in GradingEngine(runner).grade_records(source(), bank):
-            given += 1
-            found.append(group)
-    assert found == straight
-    # Each query has three passages, and so many results. Beyond the bound the runner has a block (256 requests, two a
-    # passage), and 60 results that it keeps for its reader; without the bound all 200 queries wait.
-    assert most <= 60 / 3 + 256 / 6 + 60 / 3 + 3
 
 
 @pytest.mark.parametrize(

@@ -265,53 +265,6 @@ def test_a_passage_that_settles_more_goes_first_and_none_is_asked_in_vain() -> N
     assert board(world, lazy, COVER).exact
 
 
-def test_run_files_stand_for_the_rankings_of_the_records(tmp_path: Path) -> None:
-    world = World(3)
-    path = tmp_path / "one.run"
-    lines = [
-        f"{query} Q0 {doc} {rank} {-rank} mine"
-        for query, of in world.rankings["run2"].items()
-        for rank, doc in enumerate(of, 1)
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    lazy, calls = grade(world, world.groups(), COVER, runs=str(path))
-    full, _ = grade(world, world.groups())
-    assert calls < grade(world, world.groups(), COVER)[1]
-    found = board(world, lazy, COVER, runs=str(path))
-    assert found.exact and scores(found) == scores(board(world, full, COVER, runs=str(path)))
-    # The rankings inside need more.
-    assert board(world, lazy, COVER).inexact == [COVER]
-
-
-def test_open_items_of_a_passage_share_a_call() -> None:
-    world = World(4)
-
-    def answer(request: Request) -> str:
-        text = request.messages[-1].content
-        doc = re.findall(r"q\d+d\d+", text)[-1]
-        items = re.findall(r"q\d+i\d+", text)
-        said = {str(place): str(world.grades[doc, item]) for place, item in enumerate(items, 1)}
-        return json.dumps(said) if len(items) > 1 else next(iter(said.values()))
-
-    def of(measures: Any) -> tuple[Any, FunctionBackend]:
-        model = FunctionBackend(answer)
-        made = rubric_measures.grade(
-            world.groups(),
-            world.bank,
-            model=model,
-            measures=measures,
-            prompt=RATING,
-            asking=rubric_measures.Asking(items_per_call="all"),
-        )
-        return made, model
-
-    (full, all_calls), (lazy, calls) = of(()), of(COVER)
-    passages = [passage for one in lazy for passage in one.passages]
-    asked = [passage for passage in passages if passage.exam_grades and passage.exam_grades[0].answers]
-    assert len(calls.seen) == len(asked) < len(all_calls.seen) == len(passages)
-    assert scores(board(world, lazy, COVER)) == scores(board(world, full, COVER))
-
-
 def test_records_and_manifest_say_what_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = World(5)
     passages, bank = world.write(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from rubric_measures.grading.pairwise import (
     Game,
     Reference,
     answers_by_query,
-    load_references,
     pair_games,
     play,
     references_of_records,
@@ -28,7 +26,6 @@ from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import DirectGrade, GradedPassage, Judgment, PassageData, PromptInfo, QueryPassages
 from rubric_measures.types.entities import Preference
 
-EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
 QUERIES = {"q1": "What is ice?", "q2": "What is fog?"}
 
 
@@ -59,13 +56,6 @@ def test_random_games_are_balanced_and_seeded(per_query: int, seed: int) -> None
     assert games == pair_games(answers, per_query, seed=seed)
     if per_query < 6:
         assert games != pair_games(answers, per_query, seed=seed + 10)
-
-
-def test_an_added_agent_plays_only_its_new_games() -> None:
-    before = pair_games(table(10, "abc"))
-    new = pair_games(table(10, "abcd"), played=before)
-    assert len(new) == 10 * 3 * 2
-    assert all("d" in game for game in new)
 
 
 @pytest.mark.parametrize(("per_query", "met"), [(1, 5), (2, 10), (3, 15)])
@@ -237,15 +227,6 @@ def test_references_of_records_take_labels_of_a_model_before_judgments() -> None
     with pytest.raises(InputError, match="labels of several graders fit"):
         references_of_records([QueryPassages("q1", [both])])
     assert len(references_of_records([QueryPassages("q1", [both])], wanted=Grader(prompt="r"))["q1"]) == 1
-
-
-def test_references_of_a_collection_are_its_judged_documents() -> None:
-    found = load_references(EXAMPLE)
-    assert len(found) == 9
-    labels = [one.label for one in found["q01"]]
-    assert labels == sorted(labels, reverse=True) and min(labels) >= 2
-    assert all(one.text for shown in found.values() for one in shown)
-    assert json.dumps(load_references(EXAMPLE, 3)) != json.dumps(found)
 
 
 def test_a_prompt_of_ones_own_compares_answers(tmp_path: Path) -> None:

@@ -62,22 +62,6 @@ def test_a_reply_without_all_aspects_grades_none(reply: str) -> None:
     assert set(entry["item_status"].values()) == {"unparsed"}  # type: ignore[attr-defined]
 
 
-def test_a_prompt_of_ones_own_may_label_an_answer_as_a_whole(tmp_path: Path) -> None:
-    path = tmp_path / "whole.toml"
-    path.write_text(
-        'target = "answer"\nparser = "rating"\nscale = [0, 4]\ncovers = 3\n'
-        'text = "Rate 0 to 4.\\n{query}\\n{documents}\\n{answer}"\n'
-    )
-    backend = ScriptedBackend([ScriptedRule("3", contains=("What is ice?\n[d1] Water.\nIce is frozen.",))])
-    passage = GradedPassage(doc_id="x", text="Ice is frozen.", paragraph_data=PassageData())
-    settings = Asking(document_texts={"q1": "[d1] Water."})
-    bank = TestBank({"q1": ()}, QUERIES)
-    (group,) = GradingEngine(LocalRunner(backend), (str(path),), settings).grade_records(
-        [QueryPassages("q1", [passage])], bank
-    )
-    assert [one.self_rating for one in group.passages[0].grades or ()] == [3]
-
-
 def test_a_bank_without_aspects_is_refused() -> None:
     bank = TestBank.from_items([RubricItem("q1/1", "q1", "What is cold?")], QUERIES)
     with pytest.raises(InputError, match="the test bank has none of them"):

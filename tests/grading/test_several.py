@@ -113,29 +113,6 @@ def test_several_items_are_one_call_and_what_is_missing_is_asked_singly(
     assert "asked_singly" not in str(sets(out)["sun"].details)
 
 
-def test_several_items_come_with_their_reasons(tmp_path: Path) -> None:
-    passages = write_passages(tmp_path, sun="about the sun")
-    bank = write_items(tmp_path, "How long?", "Who rules?", "Since when?")
-    said = '{"1": {"reason": "It names the years.", "grade": 4}, "2": {"reason": "It does not say.", "grade": "0"}}'
-    rules = [says(said, SEVERAL), says('{"reason": "From 1582 on.", "grade": 5}', "Since when?")]
-    out = tmp_path / "out.jsonl"
-    command = ["grade", passages, "--bank", bank, "--prompt", RATING, "--items-per-call", "all", "--explain"]
-    with model(tmp_path, *rules) as server:
-        assert main([*command, *endpoint(server), "-o", str(out)]) == 0
-        asked = [(text, one) for text, one in zip(prompts_of(server), server.get("/fields"), strict=True)]
-    # What the endpoint obeys is found out in between.
-    sent, limits = zip(*((text, one["max_tokens"]) for text, one in asked if "about the sun" in text), strict=True)
-    assert grades(out) == {"sun": {"How long?": 4, "Who rules?": 0, "Since when?": 5}}
-    found = sets(out)["sun"].details
-    assert [found[f"q1/{text}"]["reason"] for text in ("How long?", "Who rules?", "Since when?")] == [
-        "It names the years.",
-        "It does not say.",
-        "From 1582 on.",
-    ]
-    assert 'a reason and then the grade of each number: {"1": {"reason": "one or two' in sent[0]
-    assert limits == (64 + 3 * 128, 256)
-
-
 def test_grades_of_several_are_not_taken_for_those_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?", "Who rules?")
     command = ["grade", "--bank", bank, "--prompt", RATING, "--cache", str(tmp_path / "c.sqlite")]

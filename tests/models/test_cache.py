@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import pickle
 import sqlite3
 from pathlib import Path
@@ -121,17 +120,6 @@ def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
     assert [reply for _, reply in replay.complete([request(text) for text in "abc"])] == [cut, nothing_yet, Reply("4")]
 
 
-def test_a_cache_is_made_with_its_first_reply(tmp_path: Path) -> None:
-    path = tmp_path / "cache.sqlite"
-    with ReplyCache(path) as cache, ReplyCache(path) as other:
-        assert (len(cache), cache.get("00"), cache.counts(), list(cache.entries())) == (0, None, [], [])
-        assert list(tmp_path.iterdir()) == []
-        cache.put(request("a"), Reply("4"))
-        assert path.is_file()
-        # Another process sees the file as soon as it is there.
-        assert other.get(request("a").key) == Reply("4")
-
-
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\x07" * 4000])
 def test_a_damaged_file_is_one_line_and_stays_as_it_is(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "c.sqlite"
@@ -204,26 +192,3 @@ def test_a_damaged_reply_is_counted_and_can_be_pruned(tmp_path: Path) -> None:
         assert cache.prune(keys=[request("a").key]) == 1
         assert cache.prune(status="truncated") == 1
         assert len(cache) == 0
-
-
-def test_export_merge_prune_and_counts(tmp_path: Path) -> None:
-    first, second = tmp_path / "1.sqlite", tmp_path / "2.sqlite"
-    with ReplyCache(first) as one, ReplyCache(second) as two:
-        one.put(request("a"), Reply("1", prompt_tokens=10, completion_tokens=1))
-        two.put(request("a"), Reply("2"))
-        two.put(request("b", model="n", replicate=2), Reply("5", prompt_tokens=20))
-        assert one.merge([second]) == 1
-        assert [(count.model, count.replies, count.prompt_tokens) for count in one.counts()] == [
-            ("m", 1, 10),
-            ("n", 1, 20),
-        ]
-        assert one.export(tmp_path / "out.jsonl") == 2
-        lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-        assert [(line["reply"], line["model"], line["replicate"]) for line in lines] == [("1", "m", 0), ("5", "n", 2)]
-        assert lines[0]["key"] == request("a").key
-        assert lines[0]["messages_hash"] == messages_hash(request("a"))
-        assert one.prune(model="n") == 1
-        assert one.prune(keys=[request("a").key, request("zzz").key]) == 1
-        assert len(one) == 0
-        assert len(two) == 2
-        assert one.file_bytes() > 0

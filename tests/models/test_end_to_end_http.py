@@ -127,29 +127,6 @@ def test_from_queries_to_a_leaderboard(tmp_path: Path, capsys: pytest.CaptureFix
     assert means == {"one": 0.5, "two": 0.25}
 
 
-def test_answers_are_checked_by_the_model(tmp_path: Path) -> None:
-    check = "an equally correct response"
-    rules = [
-        says("Yes.", check, "366 days"),
-        says("no", check),
-        says("366 days", "How long?", "about the sun"),
-        says("not long", "How long?"),
-        says("unanswerable", "Who rules?"),
-    ]
-    passages = write_passages(tmp_path, sun="about the sun", pope="about a pope")
-    bank = write_items(tmp_path, "How long?", "Who rules?", gold=("366",))
-    out = tmp_path / "graded.jsonl"
-    with model(tmp_path, *rules) as server:
-        command = ["grade", passages, "--bank", bank, *endpoint(server), "--prompt", VERIFIED, "-o", str(out)]
-        assert main(command) == 0
-        # Four extractions; "unanswerable" needs no check.
-        assert server.stats()["calls"] == 4 + 2
-    assert grades(out) == {"sun": {"How long?": 1, "Who rules?": 0}, "pope": {"How long?": 0, "Who rules?": 0}}
-    entry = sets(out)["sun"]
-    assert dict(entry.answers) == {"q1/How long?": "366 days", "q1/Who rules?": "unanswerable"}
-    assert entry.details == {"q1/How long?": {"checks": [["366", "Yes."]]}}
-
-
 OWN = """
 name = "Coverage4"
 target = "question"
@@ -164,27 +141,6 @@ Question: {question}
 Passage: {context}
 End with one line "Grade: N".'''
 """
-
-
-def test_a_prompt_of_the_users_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prompt = tmp_path / "own.toml"
-    prompt.write_text(OWN, encoding="utf-8")
-    passages = write_passages(tmp_path, sun="about the sun", pope="about a pope")
-    bank, out = write_items(tmp_path, "How long?"), tmp_path / "graded.jsonl"
-    rules = [says("It says so.\nGrade: 4", "about the sun"), says("Grade: 5", "about a pope")]
-    with model(tmp_path, *rules) as server:
-        command = ["grade", passages, "--bank", bank, *endpoint(server), "--prompt", str(prompt), "-o", str(out)]
-        assert main(command) == 1
-        shown = prompts_of(server)
-    assert "1 of 2 is not graded: 1 unparsed" in (said := capsys.readouterr().err)
-    assert "unparsed: 5 is no grade of the scale 0 to 4 (1)" in said
-    # The reply that is on no scale was drawn once more.
-    assert len(shown) == 3 and all(text.startswith("\nHow much") or text.startswith("How much") for text in shown)
-    assert grades(out) == {"sun": {"How long?": 4}, "pope": {}}
-    entry = sets(out)["sun"]
-    assert entry.prompt_info is not None and entry.prompt_info.prompt_class == "Coverage4"
-    manifest = json.loads(Path(f"{out}.manifest.json").read_text())
-    assert manifest["prompts"]["Coverage4"]["citation"] == "ours, 2026"
 
 
 def test_a_prompt_on_a_scale_to_10_is_graded_and_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,13 +200,3 @@ def test_what_is_wrong_with_a_prompt_is_one_line_and_costs_nothing(
     assert said.startswith(f"rubric_measures: {prompt}:") and expected in said
     assert said.count("\n") == 1
     assert not list(tmp_path.glob("o.jsonl*"))
-
-
-def test_two_prompts_of_one_name_cannot_be_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("one.toml", "two.toml"):
-        (tmp_path / name).write_text(OWN, encoding="utf-8")
-    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
-    command = ["grade", passages, "--bank", bank, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
-    both = ["--prompt", str(tmp_path / "one.toml"), "--prompt", str(tmp_path / "two.toml")]
-    assert main([*command, *both, "-o", str(tmp_path / "o.jsonl")]) == 2
-    assert "two prompts are called Coverage4" in capsys.readouterr().err

@@ -28,28 +28,6 @@ pytest.importorskip("aiohttp")
 __all__ = ["_environment"]  # a fixture, for every test here as well
 
 
-def test_five_draws_are_combined_and_flips_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?", "Who rules?")
-    rules = [says(["5", "1", "3", "3", "2"], "How long?"), says(["4", "0", "4", "0", "1"], "Who rules?")]
-    with model(tmp_path, *rules) as server:
-        command = ["grade", passages, "--bank", bank, *endpoint(server), "--replicates", "5", "--temperature", "0.7"]
-        assert main([*command, "-o", str(tmp_path / "median.jsonl")]) == 0
-        assert server.stats()["calls"] == 10
-        # 1 2 3 3 5 and 0 0 1 4 4: medians 3 and 1, from which 3 and 4 of five draws differ.
-        assert "flip rate of the replicates: 0.7000" in capsys.readouterr().err
-        cache = ["--cache", str(tmp_path / "median.jsonl.cache.sqlite"), "--combine", "majority"]
-        assert main([*command, *cache, "-o", str(tmp_path / "majority.jsonl")]) == 0
-        # Majorities 3 and (of 0 and 4, twice each) 0, from which 3 and 3 differ; the draws are those of the cache.
-        assert "flip rate of the replicates: 0.6000" in capsys.readouterr().err
-        assert server.stats()["calls"] == 10
-    assert grades(tmp_path / "median.jsonl") == {"sun": {"How long?": 3, "Who rules?": 1}}
-    assert grades(tmp_path / "majority.jsonl") == {"sun": {"How long?": 3, "Who rules?": 0}}
-    details = sets(tmp_path / "median.jsonl")["sun"].details
-    assert sorted(grade for grade, _ in details["q1/How long?"]["replicates"]) == [1, 2, 3, 3, 5]
-    manifest = json.loads((tmp_path / "median.jsonl.manifest.json").read_text())
-    assert manifest["flip_rate"] == pytest.approx(0.7)
-
-
 def test_batches_and_single_calls_make_the_same_grades(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,28 +53,6 @@ def test_batches_and_single_calls_make_the_same_grades(
     assert grades(out) == {"sun": {"How long?": 5, "Who rules?": 0}, "pope": {"How long?": 0, "Who rules?": 2}}
     assert not state.exists()
     assert all(b"sk-secret" not in path.read_bytes() for path in tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("name", "mode"), [("plain", "json_schema"), ("obedient", "auto")])
-def test_replies_are_held_to_the_scale(tmp_path: Path, name: str, mode: str) -> None:
-    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
-    out = tmp_path / "graded.jsonl"
-    # Left alone the model chats; an endpoint that obeys takes the first label.
-    with model(tmp_path, says("Well, that depends.", "Question:")) as server:
-        free = ["grade", passages, "--bank", bank, *endpoint(server, name), "-o", str(tmp_path / "free.jsonl")]
-        assert main(free) == 1
-        command = ["grade", passages, "--bank", bank, *endpoint(server, name, structured=mode), "-o", str(out)]
-        before = server.stats()["calls"]
-        assert main([*command, "--dry-run"]) == 0
-        assert server.stats()["calls"] == before
-        assert main(command) == 0
-        assert server.stats()["calls"] == before + (7 if mode == "auto" else 1)
-    assert grades(out) == {"sun": {"How long?": 0}}
-    # Everything is in the cache: the endpoint is gone, and nobody misses it.
-    first = out.read_bytes()
-    assert main(command) == 0
-    assert main([*command, "--max-calls", "0"]) == 0
-    assert out.read_bytes() == first
 
 
 QUESTION = "Where in this very long passage is the needle that everybody looks for?"
@@ -131,45 +87,6 @@ def test_long_passages_are_chunked_cut_or_refused_and_the_question_is_whole(
         "refuse": {"long": {}, "short": {QUESTION: 5}},
     }
     assert sets(tmp_path / "truncate.jsonl")["long"].item_status == {f"q1/{QUESTION}": "truncated"}
-
-
-def test_a_question_that_does_not_fit_is_never_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "Why? " * 500)
-    with model(tmp_path, says("5", "Why?")) as server:
-        command = ["grade", passages, "--bank", bank, *endpoint(server, context_tokens=500)]
-        assert main([*command, "-o", str(tmp_path / "o.jsonl")]) == 1
-        assert server.stats()["calls"] == 0
-    assert re.search(r"failed: question and reply need \d+ of the model's 500 tokens", capsys.readouterr().err)
-
-
-def test_a_cache_is_looked_into_replayed_and_pruned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages, bank = write_passages(tmp_path, sun="the sun", moon="a moon"), write_items(tmp_path, "How long?")
-    out, cache = tmp_path / "o.jsonl", str(tmp_path / "o.jsonl.cache.sqlite")
-    with model(tmp_path, says("5", "the sun"), says("2", "a moon")) as server:
-        command = ["grade", passages, "--bank", bank, *endpoint(server), "-o", str(out)]
-        assert main(command) == 0
-        name = "openai:m"
-    capsys.readouterr()
-    assert main(["cache", "size", cache]) == 0
-    # Two replies, none of them cut; each says that 11 tokens were shown and 3 written.
-    assert capsys.readouterr().out.splitlines()[1].split("\t")[:5] == [name, "2", "0", "22", "6"]
-    assert main(["cache", "export", cache, "--model", name]) == 0
-    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert sorted((one["model"], one["reply"]) for one in listed) == [(name, "2"), (name, "5")]
-    replies = str(tmp_path / "exported.jsonl")
-    assert main(["cache", "export", cache, "-o", replies]) == 0
-    replayed = ["grade", passages, "--bank", bank, "--model", f"scripted:{replies}", "--prompt", RATING]
-    assert main([*replayed, "-o", str(tmp_path / "again.jsonl")]) == 0
-    assert grades(tmp_path / "again.jsonl") == grades(out) == {"sun": {"How long?": 5}, "moon": {"How long?": 2}}
-    # The server is gone.
-    assert main([*command, "--max-calls", "0"]) == 0
-    assert main(["cache", "prune", cache, "--model", name]) == 0
-    capsys.readouterr()
-    assert main([*command, "--max-calls", "0"]) == 1
-    assert "2 of 2 are not graded: 2 failed\n" in (said := capsys.readouterr().err)
-    assert "failed: not in the cache, and no call is allowed (2)" in said
-    assert main(["cache", "export", cache]) == 0
-    assert capsys.readouterr().out == ""
 
 
 def test_costs_are_known_before_and_unknown_ones_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,58 +119,11 @@ def test_a_rate_limit_is_met_and_kept(calls: int, limits: Limits, share: float) 
     assert rejected < 300 + 0.2 * calls / (1 - limits.random)
 
 
-@pytest.mark.parametrize("asks", [1.0, 0.0])
-def test_after_a_minute_without_capacity_calls_begin_at_once(asks: float) -> None:
-    # 600 calls a minute, then none until the next one begins: 2,000 are done early in the fourth minute. Where the
-    # endpoint says how long it takes (`asks`), nobody tries before; else by pauses that grow.
-    seconds, rejected = run(grade(2000, Limits(a_minute=600, delay=0.5, asks=asks)))
-    assert 180 < seconds < 240
-    assert rejected < 800
-
-
-def test_a_limit_on_calls_at_once_is_met(calls: int = 2000) -> None:
-    seconds, rejected = run(grade(calls, Limits(at_once=8, delay=0.5)))
-    # 8 at once, half a second each: 16 a second at best.
-    assert seconds < calls / 16 / 0.7
-    assert rejected < 0.4 * calls
-
-
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
 def test_random_rejections_slow_nobody_down(share: float) -> None:
     seconds, _ = run(grade(8000, Limits(random=share, asks=1)))
     # At best 64 calls a 50 ms; besides, a second for each time that an unlucky call is turned away.
     assert seconds < 8000 / (1 - share) * 0.05 / 64 * 1.5 + 8
-
-
-def test_everyone_pauses_for_as_long_as_the_endpoint_asked() -> None:
-    async def scenario() -> list[float]:
-        gate = Gate(4, clock)
-        windows = [await gate.enter() for _ in range(4)]
-        for window in windows:
-            gate.leave(window, True, 7.0, asked=True)
-        began = []
-        for _ in range(3):
-            await gate.enter()
-            began.append(clock())
-        return began
-
-    # Nothing was accepted, so calls begin again at an eighth of the ceiling a second: at 7, 9 and 11 s.
-    assert run(scenario()) == pytest.approx([7.0, 9.0, 11.0], abs=0.1)
-
-
-def test_pauses_that_nobody_asked_for_grow() -> None:
-    async def scenario() -> list[float]:
-        gate, before, ends = Gate(4, clock), 0.0, []
-        for _ in range(4):
-            windows = [await gate.enter()]
-            ends.append(clock() - before)
-            windows += [await gate.enter() for _ in range(3)]
-            for window in windows:
-                gate.leave(window, True, 10.0)
-            before = clock()
-        return ends[1:]
-
-    assert run(scenario()) == pytest.approx([10, 20, 40], abs=6)
 
 
 def test_slots_are_bounded_and_none_is_lost() -> None:

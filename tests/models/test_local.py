@@ -86,41 +86,6 @@ def twice(text: str) -> Job[list[str | None]]:
     return [first.text, second.text, third.text]
 
 
-@pytest.mark.parametrize("window", [1, 3, 100])
-def test_jobs_of_several_steps_get_their_replies_in_order(window: int) -> None:
-    runner = LocalRunner(Echo(window))
-    results = dict(runner.run((number, twice(f"{number}.")) for number in range(50)))
-    assert results == {n: [f"{n}.", f"{n}.!", f"{n}.{n}.!"] for n in range(50)}
-
-
-def test_equal_requests_are_one_call() -> None:
-    echo, stats = Echo(window=4), RunStats()
-    results = dict(LocalRunner(echo).run(((n, once("ab"[n % 2])) for n in range(10)), stats))
-    assert results == {n: "ab"[n % 2] for n in range(10)}
-    assert sorted(echo.seen) == ["a", "b"]
-    assert (stats.calls, stats.shared, stats.jobs, stats.prompt_tokens) == (2, 8, 10, 6)
-
-
-def test_a_second_run_makes_no_call() -> None:
-    with ReplyCache(":memory:") as cache:
-        first = dict(LocalRunner(Echo(), cache).run((n, twice(str(n))) for n in range(5)))
-        echo, stats = Echo(), RunStats()
-        second = dict(LocalRunner(echo, cache).run(((n, twice(str(n))) for n in range(5)), stats))
-    assert first == second
-    assert echo.seen == []
-    assert (stats.calls, stats.cached) == (0, 15)
-
-
-def test_failures_are_not_cached_and_are_asked_again() -> None:
-    with ReplyCache(":memory:") as cache:
-        first = dict(LocalRunner(Echo(failing=frozenset("b")), cache).run((text, once(text)) for text in "abc"))
-        echo = Echo()
-        second = dict(LocalRunner(echo, cache).run((text, once(text)) for text in "abc"))
-    assert first == {"a": "a", "b": None, "c": "c"}
-    assert second == {"a": "a", "b": "b", "c": "c"}
-    assert echo.seen == ["b"]
-
-
 def test_cut_replies_are_paid_once_and_are_no_failures() -> None:
     """Replies longer than allowed are the rule with models that explain themselves; their grades were read."""
     stats, again = RunStats(), RunStats()
@@ -136,40 +101,6 @@ def test_cut_replies_are_paid_once_and_are_no_failures() -> None:
     assert str(stats) == "6 calls (5 truncated), 0 replies from the cache"
     assert stats.progress == {"calls": 6, "cached": 0, "failed": 0, "truncated": 5, "tokens": 24}
     assert (again.calls, again.cached, again.missing) == (0, 6, 0)
-
-
-def test_calls_are_in_the_cache_before_progress_and_results_hear_of_them() -> None:
-    with ReplyCache(":memory:") as cache:
-        ticks = []
-        runner = LocalRunner(Echo(window=3), cache, progress=lambda stats: ticks.append((stats.calls, len(cache))))
-        for number, _ in enumerate(runner.run((text, once(text)) for text in "abcdefg")):
-            assert len(cache) > number
-    assert ticks
-    assert all(calls == stored for calls, stored in ticks)
-
-
-def test_only_as_many_jobs_begin_as_the_backend_takes() -> None:
-    begun: list[int] = []
-
-    def jobs() -> Iterator[tuple[int, Job[str | None]]]:
-        for number in range(100_000):
-            begun.append(number)
-            yield number, once(str(number))
-
-    results = LocalRunner(Echo(window=8)).run(jobs())
-    for _ in range(10):
-        next(results)
-    assert len(begun) < 1000
-    results.close()
-
-
-def test_a_limit_of_no_calls_makes_none_and_says_what_is_missing() -> None:
-    with ReplyCache(":memory:") as cache:
-        cache.put(ask("a"), Reply("a"))
-        echo, stats = Echo(), RunStats()
-        results = dict(LocalRunner(echo, cache, max_calls=0).run(((text, once(text)) for text in "ab"), stats))
-    assert results == {"a": "a", "b": None}
-    assert (echo.seen, stats.missing, stats.cached) == ([], 1, 1)
 
 
 def test_the_limit_on_calls_keeps_what_is_done() -> None:
@@ -234,17 +165,6 @@ def test_a_cost_that_nobody_knows_is_not_0() -> None:
         Calls(max_calls=-1)
 
 
-def test_jobs_of_several_steps_end_behind_a_limit() -> None:
-    with ReplyCache(":memory:") as cache:
-        runner, stats = LocalRunner(Echo(window=3), cache, max_calls=40), RunStats()
-        jobs = ((number, twice(f"{number}.")) for number in range(3000))
-        results = dict(runner.run(jobs, stats))
-    assert len(results) == 3000
-    assert stats.calls == 40
-    # 9,000 requests; those of failed jobs ask "NoneNone" in their third step, which is one request for all in flight.
-    assert stats.calls + stats.shared + stats.missing == 9000
-
-
 def test_stop_finishes_what_is_in_flight() -> None:
     stop = threading.Event()
     with ReplyCache(":memory:") as cache:
@@ -270,19 +190,6 @@ def test_calls_under_way_are_kept_when_the_input_turns_out_wrong(window: int) ->
             taken += list(LocalRunner(echo, cache).run(jobs()))
         # Two calls, then a third one, for each of the 20 jobs.
         assert (len(cache), len(echo.seen)) == (60, 60)
-
-
-def test_a_job_that_fails_ends_the_run_after_the_calls_under_way() -> None:
-    def broken() -> Job[None]:
-        yield [ask("x")]
-        raise InputError("no scale")
-
-    jobs = [(0, once("a")), (1, broken()), (2, once("b")), (3, once("c"))]
-    with ReplyCache(":memory:") as cache:
-        echo = Echo(window=3)
-        with pytest.raises(InputError, match="no scale"):
-            list(LocalRunner(echo, cache).run(iter(jobs)))  # type: ignore[arg-type]
-        assert (len(cache), set(echo.seen) >= {"a", "x", "b"}) == (len(echo.seen), True)
 
 
 def test_a_backend_that_forgets_requests_is_found_out() -> None:

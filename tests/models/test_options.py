@@ -9,15 +9,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.grading.asking import Ask, Asking
-from rubric_measures.grading.generation import Caller
-from rubric_measures.grading.grader import GradingEngine
 from rubric_measures.models.base import Reply, Request, refuse_settings
-from rubric_measures.models.running import LocalRunner
-from rubric_measures.prompts.library import load_prompt
-from rubric_measures.types.entities import RubricItem, TestBank
-
-SELF_RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
 
 
 class Precise:
@@ -82,18 +74,6 @@ def test_options_that_only_some_endpoint_knows_are_let_through() -> None:
     """Also such that only begin like a known one."""
     names = ["top_k", "min_tokens", "chat_template_kwargs", "dry_multiplier", "cfg_scale", "num_predict"]
     refuse_settings(Precise(), [*names, "repetition_penalty_range", "typ_p", "min_length", "temp", "top_probs", "step"])
-
-
-def test_graders_and_makers_of_banks_refuse_them() -> None:
-    bank = TestBank.from_items([RubricItem("q/1", "q", "Which?")])
-    runner = LocalRunner(Precise())
-    settings = Asking(option={"dtype": "bfloat16"})
-    with pytest.raises(InputError, match="dtype is a setting of the model"):
-        GradingEngine(runner, (SELF_RATING,), settings).makers(bank)
-    with pytest.raises(InputError, match="dtype is a setting of the model"):
-        Caller(runner, settings).asker(load_prompt("bank.question.dl"))
-    asker = Caller(runner, Asking(option={"seed": 3}, max_tokens=9)).asker(load_prompt("bank.question.dl"))
-    assert asker.request(Ask(()), "").options == {"dtype": "float32", "max_tokens": 9, "seed": 3, "temperature": 0.0}
 
 
 def test_the_command_line_says_so_before_any_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

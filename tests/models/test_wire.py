@@ -75,15 +75,6 @@ def test_only_a_reply_that_ended_by_itself_is_ok(finish: str | None, expected: s
         assert found.error == f"the endpoint broke the reply off (finish_reason {finish!r})"
 
 
-def test_a_reply_that_was_cut_before_its_text_began_was_paid_for() -> None:
-    """Models that think first may use up the longest reply on it; `content` is null then, and asking again no use."""
-    body = {"choices": [{"message": {"content": None}, "finish_reason": "length"}], "usage": {"completion_tokens": 64}}
-    found = reply_of(json.dumps(body), request())
-    assert isinstance(found, Reply)
-    assert (found.text, found.status, found.is_answer, found.completion_tokens) == ("", "truncated", True, 64)
-    assert found.error == "the reply was cut at the longest length allowed before its text began"
-
-
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
@@ -133,14 +124,6 @@ def test_a_temperature_that_is_not_taken_is_left_out(message: str, learned: bool
     assert endpoint.known.left_out == ({"temperature"} if learned else set())
     # By its own body, each call learns once; other statuses are about something else.
     assert not endpoint.learn(400, message, {}) and not endpoint.learn(500, message, sent)
-
-
-def test_room_to_think_shrinks_until_the_endpoint_takes_it() -> None:
-    known = Known(thinks=True)
-    sent = []
-    while known.shorten(known.longest(64), 64):
-        sent.append(known.longest(64))
-    assert sent == [64 + 2048, 64 + 1024, 64 + 512, 64 + 256, 64]
 
 
 def test_a_label_is_taken_out_of_its_object() -> None:

@@ -270,12 +270,3 @@ def test_the_wheel_holds_templates_style_and_script() -> None:
     shared = {f"pages/templates/{name}" for name in ("page.html", "board.html", "macros.html", "style.css", "page.js")}
     own = {"verification/templates/verification.html", "verification/templates/blocks.html"}
     assert {f"rubric_measures/{name}" for name in shared | own} <= names
-
-
-def test_the_axis_holds_raw_scores() -> None:
-    result = evaluated()
-    page = page_of(result)
-    # new: V of sky 1/2, tea 1, ink 0 (missing): the mean 0.5 stands in the middle.
-    [mean] = re.findall(r'aria-label="new: 0\.500[^"]*".*?<circle class="mean" cx="([\d.]+)%"', page)[:1]
-    assert float(mean) == 50
-    assert re.findall(r'text-anchor="middle">([\d.]+)<', page)[:6] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]

@@ -6,7 +6,7 @@ import pytest
 
 from rubric_measures import Tests
 from rubric_measures.analysis.comparison import compare_runs
-from rubric_measures.pages.plots import plot_critical_difference, plot_differences
+from rubric_measures.pages.plots import plot_differences
 
 pytest.importorskip("matplotlib")
 
@@ -19,19 +19,6 @@ SCORES = {
 
 def drawn(figure):
     return {one.get_gid(): one for axes in figure.axes for one in axes.findobj() if one.get_gid()}
-
-
-def test_critical_difference_names_runs_at_both_sides_and_bars_groups() -> None:
-    figure = plot_critical_difference(compare_runs(SCORES, "m", tests=Tests(correction="holm")))
-    (axes,) = figure.axes
-    # The better half stands at the right, the best one on top.
-    assert [text.get_text() for text in axes.texts] == ["0.850  high", "0.825  near", "low  0.150"]
-    found = drawn(figure)
-    assert list(found["means"].get_xdata()) == pytest.approx([0.85, 0.825, 0.15])
-    assert list(found["group-1"].get_xdata()) == pytest.approx([0.85, 0.825])
-    # It is better by the same on all of four queries, which is no proof; that the other is better is one.
-    assert list(found["group-2"].get_xdata()) == pytest.approx([0.85, 0.15]) and "group-3" not in found
-    assert axes.get_xlabel() == "m\nmean of 4 queries (holm, α = 0.05)"
 
 
 def test_differences_are_to_the_baseline_best_first() -> None:

@@ -66,16 +66,6 @@ def check(figures: list) -> None:
                 ), name
 
 
-@pytest.mark.parametrize("kind", ["dots", "heat"])
-def test_boards(kind: str, drawn: list, tmp_path: Path) -> None:
-    grades = rubric_measures.load(GRADED, BANK)
-    board = rubric_measures.score(grades, RUNS, MEASURES, overall=False)
-    options = {"grades": grades, "runs": RUNS} if kind == "heat" else {}
-    board.plot(tmp_path / "x.pdf", kind, tests=Tests(99), **options)
-    check(drawn)
-    assert len(drawn) == {"dots": 1, "heat": 10}[kind]
-
-
 def test_groups(drawn: list, tmp_path: Path) -> None:
     board = rubric_measures.score(rubric_measures.load(GRADED, BANK), RUNS, MEASURES[0], overall=False)
     rubric_measures.compare(board, tests=Tests(99)).plot(tmp_path / "x.png")

@@ -19,8 +19,6 @@ from rubric_measures.records.models import (
     PromptInfo,
     QueryPassages,
     RankingEntry,
-    grade_of_items,
-    iter_graded,
     load_graded,
     write_graded,
 )
@@ -202,32 +200,6 @@ def test_answers_of_direct_grades_is_written_as_answer(tmp_path: Path) -> None:
     assert load_graded(tmp_path / "b.jsonl") == groups
 
 
-def grade_set(**fields: Any) -> ItemGradeSet:
-    """A grade set with the required fields."""
-    base: dict[str, Any] = {"correctAnswered": [], "wrongAnswered": [], "answers": [], "llm": "m", "llm_options": {}}
-    return ItemGradeSet(**{**base, "exam_ratio": 0.0, **fields})
-
-
-def test_grade_of_items() -> None:
-    rated = grade_set(
-        correctAnswered=["a", "b", "z"],
-        self_ratings=[
-            {"question_id": "a", "self_rating": 5},
-            {"nugget_id": "b", "self_rating": 3},
-            {"question_id": "a", "self_rating": 1},
-        ],
-    )
-    # a is rated 5 and then 1: the later wins; z has no rating in a rated set, so it has no grade.
-    assert grade_of_items(rated) == {"a": 1, "b": 3}
-    checked = grade_set(
-        correctAnswered=["a"], wrongAnswered=["b", "c", "a"], item_status={"c": "failed", "b": "graded"}
-    )
-    # a is in both lists: answered counts; c failed: no grade.
-    assert grade_of_items(checked) == {"a": 1, "b": 0}
-    assert grade_of_items(grade_set(self_ratings=[], correctAnswered=["a"])) == {"a": 1}
-    assert grade_of_items(grade_set()) == {}
-
-
 def test_repeated_items_are_counted_once_for_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     found = passage()
     found["exam_grades"][0]["self_ratings"].append({"question_id": "q1/a", "self_rating": 2})
@@ -320,28 +292,6 @@ def test_an_empty_query_id_is_named(tmp_path: Path) -> None:
             load_graded(path)
 
 
-def test_what_a_record_says_is_written_as_it_was(tmp_path: Path) -> None:
-    """Unknown fields at every depth and the digits of numbers outlive reading, changing and writing."""
-    line = (
-        '["q1", [{"paragraph_id": "p1", "text": "a", "mine": 1.50, "paragraph_data": {"rankings": [{"method": "r", '
-        '"paragraphId": "p1", "queryId": "q1", "rank": 1, "score": 2e3, "x": [1.0]}]}, "exam_grades": [{"correct'
-        'Answered": [], "wrongAnswered": ["i"], "answers": [["i", "0"]], "llm": "m", "llm_options": {"t": 0.70}, "exam'
-        '_ratio": 0, "prompt_info": {"prompt_class": "P", "y": 1e2}, "self_ratings": [{"question_id": "i", "self_'
-        'rating": 0.0, "z": null}]}]}]]\n'
-    )
-    (tmp_path / "a.jsonl").write_text(line)
-    (group,) = load_graded(tmp_path / "a.jsonl")
-    write_graded(tmp_path / "b.jsonl", [group])
-    compact = line.replace(", ", ",").replace(": ", ":")
-    assert (tmp_path / "b.jsonl").read_text() == compact
-    [passage] = group.passages
-    changed = passage.replacing(text="b", theirs={"a": [1]}, exam_grades=passage.exam_grades)
-    write_graded(tmp_path / "c.jsonl", [group._replace(passages=[changed])])
-    said = compact.replace('"text":"a"', '"text":"b"')[: -len("}]]\n")]
-    assert (tmp_path / "c.jsonl").read_text() == said + ',"theirs":{"a":[1]}}]]\n'
-    assert (changed.text, changed.as_json()["mine"], changed.as_json()["theirs"]) == ("b", 1.5, {"a": [1]})
-
-
 def test_records_made_by_name_are_checked_as_those_of_files() -> None:
     with pytest.raises(FormatError, match="paragraph_id: expected a text of length >= 1"):
         GradedPassage(doc_id="", text="a")
@@ -373,22 +323,3 @@ def test_no_json_in_a_field_that_nobody_reads_is_refused(tmp_path: Path, bad: by
     (tmp_path / "a.jsonl").write_bytes(b'["q", [{"paragraph_id": "p", "text": "\xc3\xbc", ' + bad + b"}]]\n")
     with pytest.raises(FormatError, match=r"a\.jsonl:1: " + problem):
         load_graded(tmp_path / "a.jsonl")
-
-
-def test_lines_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What comes twice is left out at once, and compared in the end."""
-    first = ["q1", [passage("p1"), passage("p2")]]
-    # Another order of fields, and a definition of the grader that one copy has, are no other content.
-    again = dict(reversed(passage("p1").items()))
-    lines = [first, ["q2", passage("p1")], ["q1", [again, passage("p3")]]]
-    path = write_lines(tmp_path / "a.jsonl", *lines)
-    with caplog.at_level(logging.WARNING, "rubric_measures"):
-        pieces = [(one.query_id, [each.doc_id for each in one.passages], one.line) for one in iter_graded(path)]
-    assert pieces == [("q1", ["p1", "p2"], 1), ("q2", ["p1"], 2), ("q1", ["p3"], 3)]
-    assert len(caplog.messages) == 1 and "1 passage comes twice" in caplog.messages[0]
-    path = write_lines(tmp_path / "b.jsonl", *lines, ["q1", passage("p2", text="other")], ["q3", []])
-    found = []
-    with pytest.raises(FormatError, match=r"b.jsonl:4: passage 'p2' of query 'q1' comes twice with different"):
-        found += [one.line for one in iter_graded(path)]
-    read = iter_graded(path)
-    assert [next(read).line for _ in range(5)] == [1, 2, 3, 4, 5]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -84,21 +83,6 @@ def titled(*titles: str | None) -> GradedPassage:
     return passage(paragraph_data={"judgments": judgments})
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        # What nobody knew gives way to what somebody did, whatever the order: no field, null, nothing, the query's id.
-        *((blank, "a title", "a title") for blank in ("-", None, "", "q")),
-        *(("a title", blank, "a title") for blank in ("-", None, "", "q")),
-        ("q", "-", "q"),
-        (None, "q", "q"),
-    ],
-)
-def test_the_title_beside_equal_judgments_is_kept(one: str | None, other: str | None, expected: str | None) -> None:
-    (judgment,) = merged(titled(one), titled(other)).judgments
-    assert judgment.title_query == expected
-
-
 def test_titles_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(InputError, match=r"query 'q', passage 'd': the title of the query .* 'rise' in one .* 'fall'"):
         merged(titled("rise"), titled("fall"))
@@ -129,20 +113,6 @@ def test_several_judgments_of_a_passage_are_kept(
     assert said(merged(judged(*one), judged(*other))) == united
     added = add_judgments([QueryPassages("q", [judged((3, "ann"), (0, "bob"))])], [Qrel("q", "d", 0)])
     assert said(added[0].passages[0]) == [(3, "ann"), (0, "bob")]
-
-
-def test_a_ranking_with_a_passage_twice_is_left_for_its_reader_to_refuse() -> None:
-    places = data(places={"r": 1})
-    places["rankings"].append({**places["rankings"][0], "rank": 4})
-    twice = passage(paragraph_data=places)
-    once = passage(paragraph_data=data(places={"r": 1, "s": 2}))
-    seen = [data(places={"r": 1}) for _ in range(2)]
-    for number, one in enumerate(seen):
-        one["rankings"][0]["seen"] = number
-    with pytest.raises(InputError, match="seen is 0 in one file and 1 in another"):
-        merged(*(passage(paragraph_data=one) for one in seen))
-    for found in (merged(twice, once), merged(once, twice)):
-        assert sorted((place.method, place.rank) for place in found.rankings) == [("r", 1), ("r", 4), ("s", 2)]
 
 
 def test_grade_sets_stay_apart_by_model_prompt_and_bank() -> None:
@@ -231,31 +201,6 @@ def test_direct_labels_of_two_files(one: dict[str, Any], other: dict[str, Any], 
     assert {name: value for name, value in found.as_json().items() if value is not None} == {
         name: value for name, value in united.items() if value is not None
     }
-
-
-def test_replies_that_led_to_one_grade_are_counted(caplog: pytest.LogCaptureFixture) -> None:
-    one, other = direct(2, answer="two"), direct(2, answer="2")
-    mine, theirs = graded({"q/a": 4, "q/b": 1}), graded({"q/a": 4, "q/b": 1, "q/c": 2})
-    theirs = theirs.replacing(answers=[("q/a", "four"), *theirs.answers[1:]])
-    with caplog.at_level(logging.WARNING, "rubric_measures"):
-        merged(passage(grades=[one], exam_grades=[mine]), passage(grades=[one], exam_grades=[graded({"q/a": 4})]))
-        assert not caplog.messages
-        found = merged(passage(grades=[one], exam_grades=[mine]), passage(grades=[other], exam_grades=[theirs]))
-    assert [entry.answer for entry in found.grades or ()] == ["two"]
-    assert [entry.answers for entry in found.exam_grades or ()] == [
-        [("q/a", "says 4"), ("q/b", "says 1"), ("q/c", "says 2")]
-    ]
-    assert caplog.messages == [
-        "2 replies left out (such as one of m): another file has another reply with the same grade"
-    ]
-
-
-def test_two_labels_of_one_grader_in_a_file_meet_their_like() -> None:
-    both = [direct(2, answer="2"), direct(1, answer="1")]
-    found = merged(passage(grades=both), passage(grades=both[::-1], more=1))
-    assert [entry.label for entry in found.grades or ()] == [2, 1]
-    sets = [graded({"q/a": 4}), graded({"q/a": 0})]
-    assert merged(passage(exam_grades=sets), passage(exam_grades=sets[::-1], more=1)).exam_grades == sets
 
 
 def test_the_grade_of_an_item_that_failed_in_another_program_is_there_once() -> None:

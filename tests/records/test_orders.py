@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import os
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.records.models import load_graded
 from tests.example_records import grade_set, passage
 
@@ -61,27 +55,3 @@ def test_scattered_queries_are_the_same_queries(tmp_path: Path, lines: list[list
     ]
     together = write(tmp_path / "t.jsonl", sorted(lines, key=lambda line: list(expected).index(line[0])))
     assert [group[:2] for group in load_graded(together)] == [group[:2] for group in groups]
-
-
-def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [["q1", one_passage("q1", "d1")], ["q2", one_passage("q2", "d1")], ["q1", one_passage("q1", "d2")]]
-    path = write(tmp_path / "g.jsonl", lines)
-    for content in (path.read_bytes(), gzip.compress(path.read_bytes())):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        assert load_graded("-") == load_graded(path)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'["q1", [{}]]\n')))
-    with pytest.raises(FormatError, match=r"^-:1: \[1\]\[0\].paragraph_id"):
-        load_graded("-")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_named_pipes(tmp_path: Path) -> None:
-    lines = [["q1", one_passage("q1", "d1")], ["q2", one_passage("q2", "d1")], ["q1", one_passage("q1", "d2")]]
-    path = write(tmp_path / "g.jsonl", lines)
-    os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(path.read_bytes()))
-    writer.start()
-    assert load_graded(tmp_path / "pipe") == load_graded(path)
-    writer.join()
-    with pytest.raises(InputError, match="cannot be read"):
-        load_graded(tmp_path)

@@ -68,17 +68,6 @@ def test_calibration_of_grades_without_distributions_is_refused(
     assert "no grade has both a distribution and a grade by assessors" in err
 
 
-def test_the_least_certain_grades_come_first(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = [str(path), "--grader", "model", "--format", "jsonl"]
-    orders = {}
-    for order in ("grading", "uncertain"):
-        assert main(["verify", order, *argv]) == 0
-        rows = list(map(json.loads, capsys.readouterr().out.splitlines()))
-        orders[order] = [row["doc_id"] for row in rows]
-        assert {row["doc_id"]: row["confidence"] for row in rows} == {"d1": 0.95, "d2": 0.95, "d3": 0.55, "d4": 0.6}
-    assert orders == {"grading": ["d1", "d3", "d4", "d2"], "uncertain": ["d3", "d4", "d1", "d2"]}
-
-
 def test_an_order_by_what_nobody_knows_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 4})])]]])
     assert main(["verify", "uncertain", str(path)]) == 0

@@ -116,26 +116,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> l
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_the_command(
-    files: tuple[Path, Path], tmp_path: Path, scripted: Scripted, capsys: pytest.CaptureFixture[str]
-) -> None:
-    passages, bank = map(str, files)
-    cache = tmp_path / "cache.sqlite"
-    rows = run(capsys, passages, "--bank", bank, "--model", "lexical", "--cache", str(cache))
-    counts = {row["case"]: row for row in rows if row["report"] == "canaries"}
-    assert list(counts) == list(CANARY_KINDS)
-    # A question repeats its own words, all that the lexical grader looks for; "What is a?" has only stopwords, so of
-    # three questions of q1 (a among them) and the one of q2 (a), two fool it.
-    assert (counts["empty"]["rate"], counts["item-text"]["rate"]) == (0.0, 0.5)
-    assert cache.is_file()
-    # A grader that obeys: 5 where the passage orders it, else 0.
-    model = scripted.says({"contains": ["Answer only: 5"], "reply": "5"}, {"reply": "0"})
-    rows = run(capsys, passages, "--bank", bank, "--model", model)
-    rates = {row["case"]: row["rate"] for row in rows if row["report"] == "canaries"}
-    assert rates == {kind: float(kind == "instruction") for kind in CANARY_KINDS}
-    assert {row["text"] for row in rows if row["report"] == "fooled"} != set()
-
-
 def test_failures_and_missing_options(
     files: tuple[Path, Path], scripted: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:

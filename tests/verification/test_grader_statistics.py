@@ -60,23 +60,6 @@ def test_counts_and_agreement_by_hand(tmp_path: Path) -> None:
     assert list(grader_report(load_graded(tmp_path / "graded.jsonl"), Grader(model="other")).graders) == [OTHER]
 
 
-def test_only_so_many_disagreements_are_kept(tmp_path: Path) -> None:
-    # 300 passages with spreads 0 to 5 in turn: 50 of each, 250 of them disagreements.
-    passages = [
-        passage("q1", f"d{number:04}", [grade_set({"q1/a": number % 6}), grade_set({"q1/a": 0}, llm="other")])
-        for number in range(300)
-    ]
-    found = grader_report(load_graded(write_lines(tmp_path / "graded.jsonl", [["q1", passages]])), most=3)
-    assert found.disagreed == 250
-    assert [(row.doc_id, row.spread) for row in found.disagreements] == [("d0005", 5), ("d0011", 5), ("d0017", 5)]
-
-
-def test_graders_with_nothing_in_common(tmp_path: Path) -> None:
-    lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), grade_set({"q1/n": 5}, kind="nugget")])]]]
-    (pair,) = grader_report(load_graded(write_lines(tmp_path / "graded.jsonl", lines))).pairs
-    assert (pair.common, pair.distance, pair.kappa) == (0, None, None)
-
-
 def test_ratings_and_verdicts_are_not_compared(tmp_path: Path) -> None:
     verdicts = {**grade_set({"q1/a": 1}, prompt="Verified"), "self_ratings": None}
     lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), verdicts])]]]

@@ -111,29 +111,6 @@ def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
     assert Reader(report.read_text(encoding="utf-8")).headings[-1] == "Items"
 
 
-def test_items_are_shown_by_their_texts(tmp_path: Path) -> None:
-    """Ids of items, which may be hashes, are hints alone, and passages are links."""
-    grades = [grade_set({"q1/a": 5, "q1/b": 0}), grade_set({"q1/a": 1, "q1/b": 0}, llm="other")]
-    graded = write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", grades, judgment=1)]]])
-    report, bank = tmp_path / "report.html", write_lines(tmp_path / "bank.jsonl", BANK)
-    for asked in (["graders"], ["item-statistics", "--grader", "model"]):
-        command = [
-            "verify",
-            *asked[:1],
-            str(graded),
-            "--bank",
-            str(bank),
-            *asked[1:],
-            "--output",
-            str(report),
-            "--format",
-            "html",
-        ]
-        assert main(command) == 0
-        cells = Reader(report.read_text(encoding="utf-8")).cells
-        assert "What is a?" in cells and not [cell for cell in cells if cell.startswith("q1/")]
-
-
 def test_queries_may_call_their_items_alike(tmp_path: Path) -> None:
     grades = [grade_set({"1": 5}), grade_set({"1": 0}, llm="other")]
     records = [[query, [passage(query, "d1", grades, judgment=1)]] for query in ("q1", "q2")]
@@ -148,37 +125,6 @@ def test_queries_may_call_their_items_alike(tmp_path: Path) -> None:
     # Of disagreements only the ids are known.
     first, second = (reader.cells.index(f"What of {query}?") for query in ("q1", "q2"))
     assert (reader.cells[first + 2], reader.cells[second + 2]) == ("q1", "q2")
-
-
-def test_lists_say_the_worst_and_lead_to_it(tmp_path: Path) -> None:
-    sets = {
-        "d1": ({"q1/a": 5, "q1/b": 0}, 0),  # not relevant, and a covers it
-        "d2": ({"q1/a": 1, "q1/b": 2}, 2),  # relevant, and nothing covers it
-        "d3": ({"q1/a": 4, "q1/b": 1}, 1),
-    }
-    passages = [passage("q1", doc, [grade_set(grades)], judgment=judged) for doc, (grades, judged) in sets.items()]
-    graded = write_lines(tmp_path / "graded.jsonl", [["q1", passages]])
-    report = tmp_path / "report.html"
-    assert main(["verify", "all", str(graded), "--format", "html", "--output", str(report)]) == 0
-    text = report.read_text(encoding="utf-8")
-    reader = Reader(text)
-    assert reader.headings[1:6] == [
-        "Items that passages judged not relevant cover",
-        "Items that no passage covers",
-        "Items that work against judgments or other items",
-        "Relevant passages that no item covers",
-        "Doubtful grades",
-    ]
-    assert text.count('<span class="note">(1)</span>') >= 5
-    # Items without a text have a number, not an id; the first item: once covered where it should not be, once right.
-    assert reader.cells[:4] == ["Item 1", "q1", "1", "1"]
-    assert reader.cells[4:7] == ["Item 2", "q1", "3"]
-    # Covering is 1, 0, 1 where judgments are 0, 2, 1: r = -1 / sqrt(2/3 · 2) = -0.866.
-    assert reader.cells[7:11] == ["Item 1", "q1", "−0.8660", "–"]
-    assert reader.cells[12:15] == ["q1", "2", "2"]
-    assert reader.cells[15] == "Item 1"
-    assert reader.cells[18:20] == ["5", "covers, and the passage is judged not relevant"]
-    assert 'class="grade g4 covers">5</td>' in text and 'class="grade g0">0</td>' in text
 
 
 def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> None:
@@ -223,37 +169,3 @@ def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> No
     assert sum(page.count("<h2 id=") for page in pages.values()) == 21
     with pytest.raises(InputError, match="several pages"):
         write_html("-", queries(), ReportSettings())
-
-
-def test_in_a_browser(tmp_path: Path) -> None:
-    browser = pytest.importorskip("tests.browser")
-    if browser.CHROMIUM is None or browser.DRIVER is None:
-        pytest.skip("needs chromium and chromedriver")
-    rows = [["b", 10, "x"], ["a", 9, NASTY], ["c", None, "x"]]
-    path = tmp_path / "report.html"
-    grade = CheckedGrade("q1", "a", "Why?", "d1", 5, "graded", "5", 1, "word " * 50)
-    query = CheckedQuery("q1", "why", {"a": "Why?"}, [CheckedPassage("d1", grade.text, 1, {"a": grade})], SELF_RATING)
-    write_html(str(path), [Section("graders", "t", ["item", "count", "answer"], rows), query], ReportSettings())
-    page = browser.Browser(tmp_path / "profile", path.as_uri())
-    try:
-        page.open()
-        assert page.driver.title == "Verification report"
-        table = "document.querySelector('#t0 ~ .scroll')"
-        column = f"return [...{table}.querySelectorAll('tbody tr')].map((row) => row.cells[0].textContent)"
-        heads = page.driver.execute_script(f"return [...{table}.querySelectorAll('th button')]")
-        # Numbers are sorted as numbers, and what has none comes last.
-        heads[1].click()
-        assert page.driver.execute_script(column) == ["a", "b", "c"]
-        heads[1].click()
-        assert page.driver.execute_script(column) == ["b", "a", "c"]
-        # A link opens what it leads to.
-        page.driver.execute_script("location.hash = 'q0p0'")
-        row = page.find("#q0p0 details")
-        assert row.get_attribute("open") is not None
-        page.find("#search").send_keys("SCRIPT שלום")
-        page.wait_for("1 of ")
-        visible = "[...document.querySelectorAll('tbody tr:not([hidden])')].map((row) => row.cells[0].textContent)"
-        assert page.driver.execute_script(f"return {visible}") == ["a"]
-        browser.check_page(page, [""])
-    finally:
-        page.driver.quit()

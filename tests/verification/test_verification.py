@@ -5,27 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.formats.banks import load_bank
 from rubric_measures.measures.checked import (
-    BadItem,
     CheckedQuery,
-    UncoveredPassage,
-    bad_items,
     check_records,
-    grades_by_item,
-    uncovered_passages,
 )
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.records.models import load_graded
-from rubric_measures.types.scales import Scale
-from tests.example_records import BANK, grade_set, passage, write_lines
+from tests.example_records import grade_set, passage, write_lines
 from tests.shared_data import shared_data
 
 EXTRACTED = {
@@ -61,46 +53,6 @@ def path(tmp_path: Path) -> Path:
 def query(path: Path) -> CheckedQuery:
     selector = GradeSetSelector(Grader(prompt=RATED), str(path))
     return next(check_records(load_graded(path), selector))
-
-
-def test_grades_by_item_best_first_with_extracted_answers(query: CheckedQuery) -> None:
-    rows = grades_by_item(query)
-    assert [(row.doc_id, row.grade, row.status) for row in rows["q1/a"]] == [
-        ("d1", 5, "graded"),
-        ("d3", 1, "graded"),
-        ("d2", 0, "graded"),
-        ("d4", 0, "graded"),
-        ("d5", None, "refused"),
-    ]
-    assert rows["q1/a"][0].answer == "twelve"
-    assert rows["q1/a"][1].answer == "1"
-    assert [row.judgment for row in rows["q1/b"]] == [0, 2, None, 3, 1]
-
-
-def test_uncovered_passages_highest_judgment_first(query: CheckedQuery) -> None:
-    assert uncovered_passages(query) == [
-        UncoveredPassage("q1", "d3", 3, 3, "Text of d3."),
-        UncoveredPassage("q1", "d5", 1, 0, "Text of d5."),
-    ]
-    assert [row.doc_id for row in uncovered_passages(replace(query, scale=Scale(0, 5, 5)), min_judgment=2)] == ["d3"]
-    assert uncovered_passages(replace(query, scale=Scale(0, 5, 0))) == []
-
-
-def test_bad_items_count_spurious_coverage(query: CheckedQuery) -> None:
-    # b is covered by d1 (relevant), d2 (not), d4 (unjudged); a by d1 alone.
-    assert bad_items(query) == [BadItem("q1", "q1/b", "", 1, 1, 3), BadItem("q1", "q1/a", "", 0, 1, 1)]
-    # From judgment 3 on, d1 is not relevant either, and d3 (grade 3) covers b at rating 3.
-    assert bad_items(replace(query, scale=Scale(0, 5, 3)), min_judgment=3)[0] == BadItem("q1", "q1/b", "", 2, 1, 4)
-
-
-def test_the_bank_gives_texts_and_items_that_nobody_graded(path: Path, tmp_path: Path) -> None:
-    bank = load_bank(write_lines(tmp_path / "bank.jsonl", BANK))
-    selector = GradeSetSelector(Grader(prompt=RATED), str(path))
-    query = next(check_records(load_graded(path), selector, bank))
-    assert query.text == "Query q1?"
-    assert dict(query.items) == {f"q1/{item}": f"What is {item}?" for item in "abcd"}
-    assert grades_by_item(query)["q1/d"] == []
-    assert {row.item_id: row.covering for row in bad_items(query)} == {"q1/a": 1, "q1/b": 3, "q1/c": 0, "q1/d": 0}
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -231,17 +183,6 @@ def test_a_real_file_of_the_workbench(
     assert expected["grading"] and expected["grid"] and expected["bad-items"]
     # The small file has no judgments: the analyses that need them are empty there, and are not in the large one.
     assert len(expected["uncovered"]) == (4 if name.startswith("workbench-golden") else 0)
-
-
-def test_a_direct_label_of_a_cut_passage_is_shown_with_its_status(tmp_path: Path) -> None:
-    label = {
-        **{"correctAnswered": True, "answer": "2", "self_ratings": 2, "llm": "model", "status": "truncated"},
-        "prompt_info": {"prompt_class": "Thomas"},
-    }
-    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [], direct=[label])]]])
-    query = next(check_records(load_graded(path), GradeSetSelector(Grader(), str(path))))
-    # As the measures count it, and as a cut passage's grades of items are shown.
-    assert [(row.item_id, row.grade, row.status) for row in query.rows()] == [("0", 2, "truncated")]
 
 
 def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
