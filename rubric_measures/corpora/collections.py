@@ -32,6 +32,7 @@ from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.documents import is_documents, read_documents
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.specs import table
 from rubric_measures.formats.trec import runs_of_files, runs_of_records
 from rubric_measures.measures.grade_sets import read_judgments
 from rubric_measures.measures.grades import BANK_DOC, Grades
@@ -43,19 +44,7 @@ _LOG = logging.getLogger("rubric_measures")
 PREFIX = "rubric-measures"
 _BANKS = ("questions", "nuggets")
 # What files of a folder are called; of those without a star the first one that is there counts.
-_FILES: Mapping[str, Sequence[str]] = {
-    "docs": [
-        f"{name}.{form}"
-        for name in ("docs", "corpus", "collection")
-        for form in ("jsonl", "tsv", "csv", "parquet", "json")
-    ],
-    "queries": ("queries.tsv", "queries.json", "queries.jsonl", "queries.csv"),
-    "qrels": ("qrels.txt", "qrels/test.tsv"),
-    **{name: (f"{name}.jsonl",) for name in _BANKS},
-    "runs": ("runs/*.run",),
-    "answers": ("answers/*.jsonl",),
-    "graded": ("graded*.jsonl",),
-}
+_FILES: Mapping[str, Sequence[str]] = table("folder")
 # What may stand behind an id -> the unit that it means.
 _VIEWS = {"items": "item", "judgments": "judgment"}
 

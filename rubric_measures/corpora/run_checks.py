@@ -145,8 +145,8 @@ def _repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(listed).items() if count > 1] if len(set(listed)) < len(listed) else []
 
 
-def _is_over(number: int, most: int | None) -> bool:
-    return most is not None and number > most
+def _is_over(number: int, most: int) -> bool:
+    return bool(most) and number > most
 
 
 def _is_text(value: Any) -> TypeGuard[str]:
@@ -195,7 +195,7 @@ def _topic(run: RunFile, part: Part) -> Rows:
     yield before is not None, "twice", f"is answered in line {before} already"
     asked = run.topics.texts.get(part.topic) if run.topics is not None else None
     yield run.topics is not None and asked is None, "unknown", "is none of the topics"
-    copy = _as(str, part.metadata.get(run.rules.copies or ""))
+    copy = _as(str, part.metadata.get(run.rules.copies))
     text = asked if asked is not None else copy
     blanks = ": white space differs" if copy.split() == text.split() else ""
     is_other = copy.strip() and copy.strip() != text.strip()
@@ -283,7 +283,7 @@ def _answer(run: RunFile, part: Part) -> Rows:
 
 def _length(run: RunFile, topic: str, text: str) -> Rows:
     limit = run.topics.limits.get(topic) if run.topics is not None else None
-    if limit is None and run.rules.limit is not None:
+    if limit is None and run.rules.limit:
         limit = Limit(run.rules.limit, run.rules.unit)
     if limit is None:
         run.unlimited += run.rules.unit == "characters"

@@ -30,7 +30,7 @@ from rubric_measures.formats.reports import (
     say_contradictions,
     say_lost_positions,
 )
-from rubric_measures.formats.specs import QUERY_IDS
+from rubric_measures.formats.specs import table
 from rubric_measures.formats.tables import Rows, as_object, cells_of, plain_name, rows_of
 from rubric_measures.types.entities import canonical_json
 
@@ -126,25 +126,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 # What each role is called, in small letters with underscores. Of these the first that a table has counts; of questions,
 # answers and references there may be only one.
-_NAMES: Mapping[Role, tuple[str, ...]] = {
-    "query": ("user_input", "question", "query", "query_text", "input", "prompt", "instruction"),
-    "answer": (
-        "response", "actual_output", "response_output", "generated_answer", "model_answer", "prediction", "output",
-        "completion",
-    ),
-    "reference": (
-        "reference", "reference_answer", "expected_output", "expected_answer", "expected", "ground_truth",
-        "ground_truths", "gold_answer", "golden_answer", "ideal",
-    ),
-    "contexts": (
-        "retrieved_contexts", "retrieval_context", "retrieved_documents", "contexts", "context", "documents",
-        "passages",
-    ),
-    "id": (*dict.fromkeys(map(plain_name, QUERY_IDS)), "id"),
-    "run": (
-        "system", "run_id", "run", "version", "variant", "experiment", "model", "model_name", "generation_model_name",
-    ),
-}  # fmt: skip
+_NAMES: Mapping[Any, tuple[str, ...]] = table("answer table")
 _ALONE: tuple[Role, ...] = ("query", "answer", "reference")
 # In tables without another answer it is what the system said; beside one it is the reference.
 _EITHER = "answer"

@@ -269,9 +269,9 @@ def limit_for(track: str | None, own: Limit | None = None) -> Limit | None:
     rules = track_rules(track) if track is not None else ()
     if own is not None:
         return own
-    limits = {(one.limit, one.unit) for one in rules}
-    most, unit = limits.pop() if len(limits) == 1 else (None, "words")
-    return Limit(most, unit) if most is not None else None
+    limits = {Limit(one.limit, one.unit) for one in rules}
+    found = limits.pop() if len(limits) == 1 else None
+    return found if found is not None and found.most else None
 
 
 def length_of(text: str, unit: Length) -> int:

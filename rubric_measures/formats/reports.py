@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import msgspec
@@ -468,43 +469,10 @@ RAG24 = _form("rag24", "TREC RAG 2024")
 IDS = _form("ids", "RAGTIME, DRAGUN and BioGen 2025 (B)")
 
 Length: TypeAlias = Literal["words", "characters"]
-# The kinds of findings: what a rule is about.
-Kind: TypeAlias = Literal[
-    "form", "metadata", "type", "copies", "run_id", "missing", "unknown", "twice", "empty", "blank", "length",
-    "citations", "cited_twice", "place", "ids", "references", "reference_twice", "uncited", "given", "prefix",
-    "documents", "order",
-]  # fmt: skip
 
 
-class TrackRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class TrackRules(SimpleNamespace):
     """The rules of one track and form; the head of `track_rules.toml` says what each field means."""
-
-    name: str
-    source: tuple[str, ...]
-    form: Literal["answers", "text", "grounded", "ranking", "nuggets"] = "answers"
-    sentences: Literal["answer", "responses"] = "answer"
-    topic: str = "topic_id"
-    also: str | None = None
-    metadata: tuple[str, ...] = ()
-    top_level: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    copies: str | None = None
-    limit: int | None = None
-    unit: Length = "words"
-    citations: int | None = None
-    cited_in: tuple[str, ...] = ("citations",)
-    cited_as: tuple[Literal["position", "id", "score"], ...] = ("id",)
-    depth: int | None = None
-    given: str | None = None
-    ids: str
-    references: Literal["required", "none"] = "none"
-    texts: bool = False
-    references_most: int | None = None
-    all_cited: bool = False
-    run_id_most: int | None = None
-    run_id_safe: int | None = None
-    prefix: bool = False
-    warnings: tuple[Kind, ...]
 
 
 @cache
@@ -514,7 +482,7 @@ def _tables() -> Mapping[str, Any]:
 
 def tracks() -> tuple[str, ...]:
     """The names of the tracks, and of the forms of tracks that have several."""
-    return tuple(_tables())
+    return tuple(name for name in _tables() if name != "usual")
 
 
 def track_rules(track: str) -> tuple[TrackRules, ...]:
@@ -526,7 +494,7 @@ def track_rules(track: str) -> tuple[TrackRules, ...]:
     Raises:
         UnknownNameError: nobody knows the track.
     """
-    if track not in _tables():
+    if track not in tracks():
         raise UnknownNameError("track", track, tracks())
-    table = _tables()[track]
-    return tuple(msgspec.convert(_tables()[name], TrackRules) for name in table.get("one_of", [track]))
+    names, usual = _tables()[track].get("one_of", [track]), _tables()["usual"]
+    return tuple(TrackRules(**{**usual, **_tables()[name]}) for name in names)

@@ -361,10 +361,11 @@ def test_the_rules_are_those_of_auto_judge_s_program(track: str) -> None:
         pytest.skip("autojudge-base is not installed")
     theirs = yaml.safe_load(Path(found.origin).with_name("track_specs.yml").read_text())["specs"][OTHERS[track]]
     ours = track_rules(track)[0]
-    assert (ours.limit, ours.citations) == (theirs["length_limit"], theirs["max_citations_per_sentence"])
+    limits = theirs["length_limit"], theirs["max_citations_per_sentence"]
+    assert (ours.limit or None, ours.citations or None) == limits
     assert (ours.sentences, ours.topic) == (theirs["sentences_key"], theirs["topic_id_field"])
     assert set(ours.metadata) == set(theirs["mandatory_metadata"])
-    assert ours.references_most == theirs["references_max"]
+    assert (ours.references_most or None) == theirs["references_max"]
     for doc_id in ("shard_00001_2", MARCO, UUID, UUID.replace("_", "#")):
         assert bool(re.fullmatch(ours.ids, doc_id)) == bool(re.fullmatch(theirs["docid_pattern"], doc_id))
     told = {kind: name in theirs["smells"] for name, kind in SMELLS.items() if (track, kind) not in DIFFERENT}
