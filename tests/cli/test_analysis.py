@@ -525,26 +525,6 @@ def test_a_winner_that_the_tie_rule_decides_is_said_by_checks(scored, tmp_path, 
     assert "ties decide the winner: zed by document id, two and zed in file order" in err
 
 
-def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) -> None:
-    records = tmp_path / "graded.jsonl"
-    write_records(records)
-    measures = ("-m", "RubricCover(rel=3)@2", "--grader", "prompt=A")
-    _, out, _ = call(capsys, "leaderboard", records, *measures, "--checks", "--format", "json")
-    content = checked("leaderboard", out)
-    assert [(run["run_id"], run["judged"], run["tied"]) for run in content["checks"]["runs"]] == [
-        ("s1", 1.0, 0.0),
-        ("s2", 1.0, 0.0),
-        ("s3", 1.0, 0.0),
-    ]
-    qrels, runs = scored
-    board = tmp_path / "board.json"
-    call(capsys, "leaderboard", qrels, *runs, "--grader", "scale=0-5:4", "-o", board)
-    assert "unknown run" in call(capsys, "compare", board, "--baseline", "goood")[2]
-    pytest.importorskip("matplotlib")
-    call(capsys, "compare", board, "--plot", tmp_path / "board.svg", "--baseline", "good")
-    assert "minus that of good" in (tmp_path / "board.svg").read_text()
-
-
 def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     qrels, runs = scored
     assessed = tmp_path / "assessors.txt"
@@ -598,48 +578,3 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     assert "two units a side" in call(capsys, *arguments)[2]
     assessed.write_text("other q0 cover 0.5\nother all cover 0.5\n")
     assert "the same runs" in call(capsys, *arguments)[2]
-
-
-def test_grid_with_a_bank(tmp_path, capsys) -> None:
-    """Sets over other items are left out and named, labels of whole passages count, extracted texts are no set."""
-    records, official, bank = tmp_path / "graded.jsonl", tmp_path / "official.json", tmp_path / "bank.jsonl"
-    write_records(records)
-    lines = [json.loads(line) for line in records.read_text().splitlines()]
-    for query, passages in lines:
-        for place, passage in enumerate(passages):
-            first = passage["exam_grades"][0]
-            outside, texts = json.loads(json.dumps(first)), json.loads(json.dumps(first))
-            outside["prompt_info"]["prompt_class"], texts["prompt_info"]["prompt_class"] = "Z", "Extract"
-            outside["self_ratings"] = [{"question_id": f"{query}/other", "self_rating": 3}]
-            texts["self_ratings"] = None
-            passage["exam_grades"] += [outside, texts]
-            passage["grades"] = [
-                {
-                    "correctAnswered": place > 1, "answer": "2", "self_ratings": place, "llm": "toy", "llm_options": {},
-                    "prompt_info": {**first["prompt_info"], "prompt_class": "Labels"},
-                }
-            ]  # fmt: skip
-    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    items = {query: [{"question_id": f"{query}/{n}", "question_text": str(n)} for n in range(3)] for query, _ in lines}
-    bank.write_text("".join(json.dumps({"query_id": query, "items": some}) + "\n" for query, some in items.items()))
-    official.write_text(json.dumps({"s1": 0.3, "s2": 0.9, "s3": 0.5}))
-    arguments = (
-        "correlate",
-        official,
-        records,
-        "-m",
-        "RubricCover(rel=3)@2",
-        "--coefficients",
-        "kendall",
-        "--rounds",
-        0,
-    )
-    _, out, err = call(capsys, *arguments, "--bank", bank, "--format", "json")
-    assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels"]
-    assert "1 grade set has no grade of an item in the bank and was left out" in err
-    assert "prompt=Z" in err and "Extract" not in err
-    status, _, err = call(capsys, *arguments, "--bank", bank, "--grader", "prompt=Z")
-    assert (status, len(err.splitlines())) == (2, 1)
-    assert "no grade set has grades of items in the bank: model=toy,prompt=Z" in err
-    _, out, err = call(capsys, *arguments, "--format", "json")
-    assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels", "Z"]

@@ -31,28 +31,6 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return printed.err.removeprefix("rubric_measures: ").rstrip("\n")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"qid,query\rq1,what\rq2,that\r",
-        bytes(range(256)) * 10,
-        b"a," * 100_000 + b"\nb\n",
-        b'"' + b"a" * 200_000 + b'"',
-    ],
-    ids=["old Mac line ends", "binary", "long line", "long cell"],
-)
-def test_convert_refuses_what_no_csv_reader_takes(
-    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "in"
-    path.write_bytes(content)
-    assert refused(capsys, "convert", path, "-o", tmp_path / "out").startswith(f"{path}:")
-    if content[:3] != b"qid":
-        assert refused(capsys, "convert", path, "--from", "ragelo:queries", "-o", tmp_path / "out").startswith(
-            f"{path}"
-        )
-
-
 def cache(path: Path, change: str = "", *values: object) -> Path:
     with ReplyCache(path) as made:
         for number in range(3):

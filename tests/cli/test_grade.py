@@ -392,22 +392,6 @@ def test_without_ray_its_runner_says_what_to_install(
     )
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\n\n", b"[]", b'["q", 5]', b"\x1f\x8b\x08\x00", gzip.compress(b'["q0", []]', mtime=0)[:-9]]
-)
-def test_wrong_passages_are_one_line_and_code_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
-) -> None:
-    _, bank = write_inputs(tmp_path)
-    bad = tmp_path / "bad.jsonl"
-    bad.write_bytes(content)
-    assert main(arguments(bad, bank, tmp_path / "o.jsonl")) == 2
-    errors = capsys.readouterr().err
-    assert errors.startswith(f"rubric_measures: {bad}")
-    assert errors.count("\n") == 1
-    assert not list(tmp_path.glob("o.jsonl*"))
-
-
 def test_what_is_wrong_in_the_last_line_is_found_before_the_first_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
-from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.records.models import grade_of_items, load_graded
 from tests.fault_server import Running, running
@@ -217,21 +216,3 @@ def test_what_is_no_choice_of_cells(
     errors = capsys.readouterr().err
     assert said in errors and errors.count("\n") == 1
     assert not out.exists() and not Path(f"{out}.cache.sqlite").exists()
-
-
-def test_passages_without_grades_and_with_several(
-    first: str, bank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, both = str(tmp_path / "out.jsonl"), str(tmp_path / "both.jsonl")
-    command = ["grade", "--bank", bank, "--model", "lexical", "--where", "grade < 3", "-o", out]
-    assert main([*command, str(tmp_path / "passages.jsonl")]) == 2
-    assert "holds no grades: its passages are not graded yet; grade them first" in capsys.readouterr().err
-    assert main(["grade", first, "--bank", bank, "--model", "lexical", "-o", both]) == 0
-    capsys.readouterr()
-    assert main([*command, both]) == 2
-    said = capsys.readouterr().err
-    assert "several grade sets are left, choose one of: model=" in said and said.count("\n") == 1
-    assert "(--grader)" in said
-    assert main([*command, both, "--grader", llms(first)[0]]) == 0
-    with pytest.raises(InputError, match="expected grade between 2 and 3"):
-        rubric_measures.regrade(first, bank, model="lexical", where="grade ~ 3")

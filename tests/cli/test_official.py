@@ -81,26 +81,6 @@ def test_correlate_takes_such_a_board_alone(board: Path, capsys) -> None:
     assert content["leaderboards"][0]["coefficients"][0]["value"] == table.found[0].value("kendall")
 
 
-def test_several_measures_each_have_their_own_official_column(tmp_path: Path, capsys) -> None:
-    def scored(measures: list[str], **more: object) -> rubric_measures.Board:
-        grades = rubric_measures.load(INPUTS[0], bank=EXAMPLE / "questions.jsonl")
-        return rubric_measures.score(grades, RUNS, measures, notes=False, **more)  # type: ignore[arg-type]
-
-    labels = [LABELS, "RubricQrels(measure='P@10',rel=4)"]
-    both = scored(["P@10", "nDCG@10", *labels], qrels=EXAMPLE / "qrels.txt")
-    official = rubric_measures.score(EXAMPLE / "qrels.txt", RUNS, ["P@10", "nDCG@10"], notes=False)
-    pairs = [("nDCG@10", labels[0]), ("P@10", labels[1])]
-    assert [(one.official, one.name) for one in rubric_measures.correlate(both, draws=Draws(0)).found] == pairs
-    found = rubric_measures.correlate(official, scored(labels), draws=Draws(0))
-    assert [(one.official, one.name) for one in found.found] == pairs
-    assert str(found).splitlines()[0].split()[:3] == ["official", "measure", "runs"]
-    path = tmp_path / "board.json"
-    path.write_text(scored([OURS, "P@10", "nDCG@10"], qrels=EXAMPLE / "qrels.txt").render("json"), encoding="utf-8")
-    assert f"several columns, and none for {OURS}, choose one: P@10|nDCG@10" in call(capsys, "correlate", path)[2]
-    path.write_text(official.render("json"), encoding="utf-8")
-    assert "has no official measures (such as nDCG@10) beside ours" in call(capsys, "correlate", path)[2]
-
-
 def test_the_share_of_grades_is_not_that_of_judgments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

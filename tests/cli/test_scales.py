@@ -205,41 +205,6 @@ def test_labels_that_count_items_take_the_scales_level(scale: Scale, capsys: pyt
     assert Path("again.qrels").read_text() == "q1 0 d1 1\nq1 0 d2 1\nq1 0 d3 0\n"
 
 
-def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
-    name = f"RubricCover(rel={scale.covers})@20"
-    Path("official.tsv").write_text("one all gain 3\ntwo all gain 3\nthree all gain 1\n")
-    Path("board.json").write_text(
-        call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "--format", "json", "--no-overall")
-    )
-    command = words("correlate official.tsv board.json --coefficients kendall --rounds 0 --format tsv")
-    rows = call(capsys, *command, "-m", "RubricCover@20").splitlines()
-    assert rows[1].split("\t")[:3] == [name, "3", "1.0000"]
-    # A grid has the levels of the scale.
-    asked = words("-m RubricCover@20 --coefficients kendall --rounds 0")
-    grid = ("correlate", "official.tsv", *RECORDS_OF_MODEL, *asked)
-    rows = [line.split("\t") for line in call(capsys, *grid, "--format", "tsv").splitlines()]
-    place = rows[0].index("kendall")
-    assert [row[0] for row in rows[1:]] == [f"RubricCover(rel={level})@20" for level in range(1, scale.highest + 1)]
-    assert {row[0]: row[place] for row in rows[1:]}[name].rstrip("*") == "1.0000"
-    above = str(scale.highest + 1)
-    asked = [*grid[:-5], f"RubricCover(rel={above})@20", "--rounds", "0"]
-    assert f"no grade of the scale 0 to {scale.highest} is {above} or more" in call(capsys, *asked, code=2)
-    # Where the scale is not known the levels are the grades that occur.
-    records = json.loads(Path("graded.jsonl").read_text())
-    for one in records[1]:
-        for entry in one["exam_grades"]:
-            entry["prompt_info"] = {"prompt_class": "Theirs"}
-    write_lines(Path("theirs.jsonl"), [records])
-    capsys.readouterr()
-    assert main([grid[0], grid[1], "theirs.jsonl", *grid[3:], "--format", "tsv"]) == 0
-    out, err = capsys.readouterr()
-    occurring = sorted({scale.covers - 1, scale.covers, scale.highest} - {0})
-    assert [line.split("\t")[0] for line in out.splitlines()[1:]] == [
-        f"RubricCover(rel={level})@20" for level in occurring
-    ]
-    assert f"the levels are the grades that occur ({' '.join(map(str, occurring))})" in err
-
-
 @pytest.mark.parametrize("kind", ["passages", "nuggets", "criteria"])
 def test_measures_that_nobody_named_fit_the_items(scale: Scale, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     bank = json.loads(json.dumps(BANK[0]))

@@ -10,13 +10,12 @@ import pytest
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.grading.asking import Asking
 from rubric_measures.grading.grader import GradingEngine, GradingReport
-from rubric_measures.models.base import Backend, Request
+from rubric_measures.models.base import Backend
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items, provenance_of
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank
-from tests.function_backend import FunctionBackend
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
 EXTRACT = "QuestionCompleteConciseUnanswerablePromptWithChoices"
@@ -175,25 +174,6 @@ def test_a_model_checks_extracted_answers_against_every_gold_answer() -> None:
         "q/one?": {"checks": [["go up", "No"], ["rise", "Yes"]]},
         "q/two?": {"checks": [["go up", "No"], ["rise", "No"]]},
     }
-
-
-def test_a_check_that_does_not_fit_the_model_is_not_made() -> None:
-    seen: list[str] = []
-
-    def answer(request: Request) -> str:
-        seen.append(request.messages[-1].content)
-        return "words " * 300
-
-    # Tokens are words here; the check would show the 300 of the answer, its own words, and have room for the reply.
-    backend = FunctionBackend(answer, context=320)
-    entry = only_set(grade(backend, bank_of("one?", gold=("x",)), MODEL_CHECK, max_tokens=5, long_passages="refuse"))
-    assert len(seen) == 1
-    assert entry.item_status == {"q/one?": "failed"}
-    [note] = (entry.llm_response_errors or {}).values()
-    assert note.startswith("the check of the extracted answer: it needs ") and note.endswith(
-        "of the model's 320 tokens"
-    )
-    assert grade_of_items(entry) == {}
 
 
 def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:

@@ -61,16 +61,6 @@ def test_a_word_longer_than_the_room_is_cut_inside() -> None:
     assert chunks == ("xxxx", "xxxx", "xx")
 
 
-@pytest.mark.parametrize(("how", "status", "pieces"), [("truncate", "truncated", 1), ("refuse", "refused", 0)])
-def test_truncation_and_refusal_are_said(how: str, status: str, pieces: int) -> None:
-    text = " ".join(str(number) for number in range(30))
-    fit = fit_passage(text, FRAME, 10, Room(Words(42)), Asking(long_passages=how))  # type: ignore[arg-type]
-    assert (fit.status, len(fit.pieces)) == (status, pieces)
-    assert "30 tokens, room for 20" in fit.note
-    if fit.pieces:
-        assert fit.pieces[0] == " ".join(str(number) for number in range(20))
-
-
 @pytest.mark.parametrize("how", ["chunk", "truncate"])
 def test_lines_that_are_quoted_are_counted_as_they_are_shown(how: str) -> None:
     """A page of questions and answers looks like the prompt's own parts, and each of its lines grows by a quote."""

@@ -10,13 +10,12 @@ import pytest
 import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grading.asking import Asking
 from rubric_measures.grading.generation import aspect_bank
 from rubric_measures.grading.grader import GradingEngine
 from rubric_measures.models.lexical import ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
-from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, load_graded
+from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
@@ -89,31 +88,3 @@ def test_answers_to_a_leaderboard_of_aspects(tmp_path: Path, capsys: pytest.Capt
     # thorough: two of four aspects have a 2, for each query; fluent-but-empty: none in q01, nothing at all in q08.
     assert rows["thorough"] == "0.5000"
     assert float(rows["fluent-but-empty"]) == pytest.approx(0.5 * 7 / 9, abs=1e-4)
-
-
-def test_document_labels_become_qrels_and_reciprocal_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = tmp_path / "r.run"
-    run.write_text("q1 Q0 d1 1 3 r\nq1 Q0 d2 2 2 r\nq1 Q0 d3 3 1 r\n")
-    texts = {"d1": "Snow is cold.", "d2": "Ice is hard.", "d3": "Ice is frozen water."}
-    (tmp_path / "docs.jsonl").write_text(
-        "".join(json.dumps({"doc_id": doc_id, "text": text}) + "\n" for doc_id, text in texts.items())
-    )
-    (tmp_path / "queries.tsv").write_text("q1\tWhat is ice?\n")
-    labels = {"Snow": "Not relevant", "hard": "somewhat relevant", "frozen": "very relevant"}
-    replies = [{"contains": word, "reply": f"It speaks of it. {label}"} for word, label in labels.items()]
-    (tmp_path / "replies.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in replies))
-
-    def call(*arguments: str) -> str:
-        assert main(list(arguments)) == 0
-        return capsys.readouterr().out
-
-    pool, graded, qrels = (str(tmp_path / name) for name in ("pool.jsonl", "graded.jsonl", "labels.qrels"))
-    call("pool", str(run), "-c", str(tmp_path / "docs.jsonl"), "--depth", "5", "-o", pool)
-    call("grade", pool, "--query-texts", str(tmp_path / "queries.tsv"), "--prompt", "ragelo.retrieval_reasoner",
-         "--model", f"scripted:{tmp_path / 'replies.jsonl'}", "-o", graded)  # fmt: skip
-    (group,) = load_graded(graded)
-    assert {(one.grades or ())[0].answer for one in group.passages} == {reply["reply"] for reply in replies}
-    call("qrels", graded, "-o", qrels)
-    assert {row.doc_id: row.relevance for row in read_qrels(qrels)} == {"d1": 0, "d2": 1, "d3": 2}
-    out = call("evaluate", qrels, str(run), "RR(rel=1)@5", "RR(rel=2)@5")
-    assert dict(line.split("\t") for line in out.splitlines()) == {"RR@5": "0.5000", "RR(rel=2)@5": "0.3333"}

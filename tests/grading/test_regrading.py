@@ -11,7 +11,6 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.grading.recording import BankChange
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, grade_of_items, load_graded
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.session import export_review
@@ -308,21 +307,6 @@ def test_what_makes_no_sense_is_refused(graded: Path, capsys: pytest.CaptureFixt
         assert main([*command, *more]) == 2
         assert why in capsys.readouterr().err
     assert not (folder / "x.jsonl").exists()
-
-
-def test_a_bank_says_what_its_edits_touched(graded: Path) -> None:
-    folder = edited(
-        graded,
-        ("item_edit", {"key": "q1/beta", "gold_answers": ["south"]}),
-        ("item_edit", {"key": "q1/alpha", "weight": 2.0}),
-        ("item_retire", {"key": "q2/delta"}),
-    )
-    change = BankChange.of(load_bank(folder / "bank.jsonl"))
-    assert {query_id: set(items) for query_id, items in change.edited.items()} == {"q1": {"q1/beta"}}
-    assert change.former == {("q2", "q2/delta")}
-    # A query without items: its grades are taken out, and the passage has none any more.
-    new = regrade(folder)
-    assert sets(new, 1) == [[]]
 
 
 def test_a_table_that_was_edited_by_hand_is_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.grading.asking import read_several
-from rubric_measures.grading.grader import GradingReport
-from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.base import Reply
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import grade_of_items, load_graded, provenance_of
 from tests.function_backend import FunctionBackend
@@ -128,29 +126,6 @@ def test_grades_of_several_are_not_taken_for_those_of_one(tmp_path: Path, capsys
     capsys.readouterr()
     assert main(["qrels", both, "--bank", bank, "-o", str(tmp_path / "q.qrels")]) == 2
     assert "items_per_call" in capsys.readouterr().err
-
-
-def test_a_call_is_as_large_as_was_said_and_the_order_has_its_report() -> None:
-    """The model grades by place, so the order of the items has an effect; a last item alone is asked about as ever."""
-
-    def by_place(request: Request) -> Reply | str:
-        count = len(re.findall(r"^\d\. ", request.messages[-1].content, re.MULTILINE))
-        return json.dumps({str(place): 5 - place for place in range(1, count + 1)}) if count else "3"
-
-    backend, report = FunctionBackend(by_place), GradingReport()
-    bank = bank_of(*(f"w{number}?" for number in range(5)))
-    more: dict[str, Any] = {"items_per_call": 2, "shuffle_seed": 3, "replicates": 6, "report": report}
-    entry = only_set(grade(backend, bank, RATING, **more))
-    # Two pairs, in six orders of two, of which equal ones are the same call of another draw; and one item alone.
-    assert report.run.calls == 18
-    assert report.flip_rate is not None and report.flip_rate > 0
-    assert report.order.graded == 4 and report.order.deviations[1] > 0 > report.order.deviations[2]
-    assert grade_of_items(entry)["q/w4?"] == 3
-    # A grade of an item that was asked about singly has no place.
-    report = GradingReport()
-    lacking = FunctionBackend(lambda request: '{"1": 5}' if "1. " in request.messages[-1].content else "0")
-    grade(lacking, bank, RATING, **{**more, "report": report})
-    assert report.singly == 4 and report.order.graded == 0
 
 
 def test_failed_calls_about_several_fail_and_bounds_count_what_is_asked_singly(tmp_path: Path) -> None:

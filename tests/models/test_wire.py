@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.wire import Endpoint, Known, Trouble, request_body, retry_after
+from rubric_measures.models.wire import Endpoint, Trouble, request_body, retry_after
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
 
@@ -22,19 +22,6 @@ reply_of, trouble_of = Endpoint("m", "u").reply_of, Endpoint("m", "u").trouble_o
 
 def request(labels: tuple[str, ...] = (), replicate: int = 0, **options: object) -> Request:
     return Request("openai:m@u", MESSAGES, options, labels, replicate)
-
-
-def test_options_become_fields() -> None:
-    body = request_body(request(temperature=0, max_tokens=5, api="chat", structured="off", stop=None), "m")
-    assert body == {
-        "model": "m",
-        "messages": [{"role": "system", "content": "You grade."}, {"role": "user", "content": "Rate it."}],
-        "temperature": 0,
-        "max_tokens": 5,
-    }
-    renamed = Known(token_field="max_completion_tokens", left_out={"temperature"})
-    body = request_body(request(temperature=0, max_tokens=5), "m", renamed)
-    assert {name: body[name] for name in body if name != "messages"} == {"model": "m", "max_completion_tokens": 5}
 
 
 def test_another_replicate_draws_with_another_seed() -> None:
@@ -126,25 +113,6 @@ def test_a_temperature_that_is_not_taken_is_left_out(message: str, learned: bool
     assert not endpoint.learn(400, message, {}) and not endpoint.learn(500, message, sent)
 
 
-def test_a_label_is_taken_out_of_its_object() -> None:
-    asked = request(("0", "1"), structured="json_schema")
-    schema = request_body(asked, "m")["response_format"]["json_schema"]["schema"]
-    assert schema["properties"]["reply"]["enum"] == ["0", "1"]
-
-    def read(content: str) -> str | None:
-        found = reply_of(json.dumps({"choices": [{"message": {"content": content}}]}), asked)
-        assert isinstance(found, Reply)
-        return found.text
-
-    assert read('{"reply": "1"}') == "1"
-    # What does not follow the schema is for the parser of the prompt.
-    assert [read(text) for text in ('{"reply": "7"}', "1", '{"reply": ["1"]}')] == [
-        '{"reply": "7"}',
-        "1",
-        '{"reply": ["1"]}',
-    ]
-
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3)
@@ -192,11 +160,6 @@ def test_a_text_ends_where_it_was_to_end_whatever_the_server_does(api: str, stop
     found = reply_of(json.dumps(body), request(api=api, stop=stop))
     assert isinstance(found, Reply) and (found.text, found.status) == (text, status)
     assert found.raw["finish_reason"] == "length"
-
-
-def test_half_a_surrogate_pair_is_replaced() -> None:
-    found = reply_of('{"choices": [{"text": "é\\ud83d"}]}', request())
-    assert isinstance(found, Reply) and found.text == "é?"
 
 
 @pytest.mark.parametrize(

@@ -111,20 +111,6 @@ def test_it_says_which_facts_are_missing_and_why() -> None:
     assert "Failed grades" not in shown
 
 
-def test_an_empty_run_separates_no_facts_and_one_run_begins_with_what_it_misses() -> None:
-    bank = evaluated().bank
-    silent = {"query_id": "tea", "question": "How is tea made?", "system": "vague", "answer": "With care."}
-    shown = plain(page_of(rubric_measures.evaluate_answers([*ROWS, silent], model="lexical", bank=bank)))
-    # What `vague` lacks says nothing of the others.
-    assert "Facts that separate runs (1)" in shown
-    assert "Pour hot water over leaves vital only in" not in shown
-    one = [row for row in ROWS if row["system"] == "new"]
-    shown = plain(page_of(rubric_measures.evaluate_answers(one, model="lexical", bank=bank)))
-    # Nobody asked about ink.
-    assert "2 of 4 facts missed" in shown and shown.index("2 of 4 facts missed") < shown.index("Leaderboard")
-    assert "Steep for three minutes okay How is tea made?" in shown
-
-
 def test_queries_on_which_a_run_loses_come_first() -> None:
     page = page_of(evaluated(), baseline="new")
     order = re.findall(r'class="query" id="q(\d)"', page)

@@ -16,7 +16,6 @@ from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
     PassageData,
-    PromptInfo,
     QueryPassages,
     RankingEntry,
     load_graded,
@@ -209,53 +208,6 @@ def test_repeated_items_are_counted_once_for_a_file(tmp_path: Path, caplog: pyte
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         load_graded(write_lines(tmp_path / "a.jsonl", ["q1", [found]], ["q2", [found]]))
     assert len(caplog.messages) == 1 and "4 grades name an item" in caplog.messages[0]
-
-
-def test_build_writes_what_the_workbench_reads(tmp_path: Path) -> None:
-    entry = ItemGradeSet.build(
-        {"q/a": 4, "q/b": 0},
-        answers=[("q/a", "4"), ("q/b", "0"), ("q/c", "?")],
-        llm="m",
-        kind="nugget",
-        prompt_info=PromptInfo(prompt_class="P"),
-        item_status={"q/c": "unparsed"},
-        errors={"q/c": "no number"},
-    )
-    ranking = RankingEntry(method="run", doc_id="d", query_id="q", rank=1, score=1.0)
-    made = GradedPassage(doc_id="d", text="t", paragraph_data=PassageData(rankings=[ranking]), exam_grades=[entry])
-    write_graded(tmp_path / "a.jsonl", [QueryPassages("q", [made])])
-    assert json.loads((tmp_path / "a.jsonl").read_text()) == [
-        "q",
-        [
-            {
-                "paragraph_id": "d",
-                "text": "t",
-                "paragraph_data": {
-                    "rankings": [{"method": "run", "paragraphId": "d", "queryId": "q", "rank": 1, "score": 1.0}]
-                },
-                "exam_grades": [
-                    {
-                        "correctAnswered": ["q/a"],
-                        "wrongAnswered": ["q/b"],
-                        "answers": [["q/a", "4"], ["q/b", "0"], ["q/c", "?"]],
-                        "llm": "m",
-                        "llm_options": {},
-                        "exam_ratio": 0.5,
-                        "prompt_info": {"prompt_class": "P"},
-                        "self_ratings": [
-                            {"nugget_id": "q/a", "self_rating": 4},
-                            {"nugget_id": "q/b", "self_rating": 0},
-                        ],
-                        "prompt_type": "nugget",
-                        "llm_response_errors": {"q/c": "no number"},
-                        "item_status": {"q/c": "unparsed"},
-                    }
-                ],
-            }
-        ],
-    ]
-    (again,) = load_graded(tmp_path / "a.jsonl")
-    assert again.passages == [made]
 
 
 def test_half_surrogate_pairs_in_replies_can_be_written(tmp_path: Path) -> None:

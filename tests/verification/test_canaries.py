@@ -185,18 +185,3 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     assert "limit of 5 on the cost" in capsys.readouterr().err
     assert main(["verify", "all", passages, "--max-calls", "3", "--dry-run"]) == 2
     assert "dry_run, max_calls would have no effect in the report" in capsys.readouterr().err
-
-
-def test_a_report_refuses_what_it_does_not_use(
-    files: tuple[Path, Path], tmp_path: Path, scripted: Scripted, capsys: pytest.CaptureFixture[str]
-) -> None:
-    passages, bank = map(str, files)
-    cache, model = tmp_path / "cache.sqlite", scripted.says({"reply": "5"})
-    command = ["verify", "canary", passages, "--bank", bank, "--model", model, "--cache", str(cache)]
-    assert main([*command, "--min-judgment", "2"]) == 2
-    assert "the report canary does not use min_judgment; uncovered-passages, bad" in capsys.readouterr().err
-    assert not cache.exists()
-    assert main(command) == 0 and cache.exists()
-    with pytest.raises(SystemExit):
-        main(["verify", "bad-question", passages])
-    assert "bad-questions" in capsys.readouterr().err
