@@ -13,9 +13,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
-from tests.models.test_end_to_end_http import _environment, endpoint, model, says
-
-__all__ = ["_environment"]  # a fixture, for every test here as well
+from tests.models.test_end_to_end_http import endpoint, model, says
 
 
 @pytest.fixture

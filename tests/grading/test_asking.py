@@ -12,7 +12,6 @@ from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
 from tests.models.test_end_to_end_http import (
     RATING,
-    _environment,
     endpoint,
     grades,
     model,
@@ -23,8 +22,6 @@ from tests.models.test_end_to_end_http import (
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
-
-__all__ = ["_environment"]  # a fixture, for every test here as well
 
 
 def asker(api: str, prompt: str, **options: object) -> Asker:

@@ -18,7 +18,6 @@ from tests.function_backend import FunctionBackend
 from tests.grading.test_grading import bank_of, grade, only_set
 from tests.models.test_end_to_end_http import (
     RATING,
-    _environment,
     endpoint,
     grades,
     model,
@@ -31,8 +30,6 @@ from tests.models.test_end_to_end_http import (
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
-
-__all__ = ["_environment"]  # a fixture, for every test here as well
 
 SEVERAL = "There are several questions above"
 

@@ -30,12 +30,6 @@ RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
 VERIFIED = "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"
 
 
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @contextlib.contextmanager
 def model(folder: Path, *rules: dict[str, Any], **settings: object) -> Iterator[Running]:
     """A server whose model answers by rules."""

@@ -11,7 +11,6 @@ import pytest
 from rubric_measures.cli import main
 from tests.models.test_end_to_end_http import (
     RATING,
-    _environment,
     endpoint,
     grades,
     model,
@@ -24,8 +23,6 @@ from tests.models.test_end_to_end_http import (
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
-
-__all__ = ["_environment"]  # a fixture, for every test here as well
 
 
 def test_batches_and_single_calls_make_the_same_grades(

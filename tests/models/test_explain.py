@@ -9,7 +9,6 @@ import pytest
 
 from rubric_measures.cli import main
 from tests.models.test_end_to_end_http import (
-    _environment,
     endpoint,
     grades,
     model,
@@ -23,8 +22,6 @@ from tests.models.test_reasoning import details
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
-
-__all__ = ["_environment"]  # a fixture, for every test here as well
 
 
 @pytest.mark.parametrize(

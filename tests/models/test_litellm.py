@@ -16,11 +16,9 @@ from rubric_measures.cli import main
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import llm_name
 from tests.fault_server import Running
-from tests.models.test_end_to_end_http import _environment, grades, model, says, sets, write_items, write_passages
+from tests.models.test_end_to_end_http import grades, model, says, sets, write_items, write_passages
 
 pytest.importorskip("litellm")
-
-__all__ = ["_environment"]  # a fixture, for every test here as well
 
 # The library's own code warns, and leaves clients open.
 pytestmark = pytest.mark.filterwarnings("ignore")

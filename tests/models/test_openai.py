@@ -32,12 +32,6 @@ def server() -> Iterator[Running]:
         yield started
 
 
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def backend(url: str, model: str = "m", **options: Any) -> OpenAICompatible:
     return OpenAICompatible(model, url, **{"backoff": 0.02, "timeout": 20, **options})
 

@@ -11,7 +11,6 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.records.models import ItemGradeSet
 from tests.models.test_end_to_end_http import (
-    _environment,
     endpoint,
     grades,
     model,
@@ -23,8 +22,6 @@ from tests.models.test_end_to_end_http import (
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
-
-__all__ = ["_environment"]  # a fixture, for every test here as well
 
 RULES = [says("4", "How long?"), says("1", "Who rules?")]
 EXPECTED = {f"p{number}": {"How long?": 4, "Who rules?": 1} for number in range(10)}

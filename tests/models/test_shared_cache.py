@@ -27,12 +27,6 @@ pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
 
 
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def inputs(folder: Path, passages: int = 30) -> list[str]:
     """A grade command over two queries with two questions each; the server's model answers everything with 4."""
     groups = [
