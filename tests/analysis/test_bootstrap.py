@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rubric_measures.analysis.resampling import (
-    Drawn,
-    Draws,
-    Interval,
-    Resample,
-    mean_intervals,
-    weighted_means,
-)
+from rubric_measures.analysis.resampling import Drawn, Draws, Interval, Resample, mean_intervals, weighted_means
 
 
 def interval(estimate, replicates, left_out, level=0.95, method="bca", **more) -> Interval:

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rubric_measures.analysis.correlation import (
-    COEFFICIENTS,
-    correlate_over_queries,
-    pooled_tau,
-    query_tau,
-)
+from rubric_measures.analysis.correlation import COEFFICIENTS, correlate_over_queries, pooled_tau, query_tau
 from rubric_measures.analysis.resampling import Draws, bootstrap_counts
 
 

@@ -7,12 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rubric_measures.analysis.leaderboards import (
-    RunScores,
-    correlate_grid,
-    correlate_leaderboards,
-    scores_of_table,
-)
+from rubric_measures.analysis.leaderboards import RunScores, correlate_grid, correlate_leaderboards, scores_of_table
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import read_leaderboard

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.analysis.label_sources import (
-    agreement_table,
-    table_layouts,
-    workbench_tables,
-)
+from rubric_measures.analysis.label_sources import agreement_table, table_layouts, workbench_tables
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.labels import JudgedPassage
 

@@ -481,10 +481,7 @@ def scored(tmp_path):
     qrels = tmp_path / "items.qrels"
     grades = {("d1", "i1"): 5, ("d1", "i2"): 0, ("d2", "i1"): 0, ("d2", "i2"): 4, ("d3", "i1"): 0, ("d3", "i2"): 0}
     qrels.write_text("".join(f"q{q} {item} {doc} {grade}\n" for q in range(4) for (doc, item), grade in grades.items()))
-    orders = {
-        "good": ["d1", "d2", "d3"],
-        "mixed": ["d3", "d1", "d2"],
-    }
+    orders = {"good": ["d1", "d2", "d3"], "mixed": ["d3", "d1", "d2"]}
     for name, docs in orders.items():
         (tmp_path / f"{name}.run").write_text(
             "".join(f"q{q} Q0 {doc} {i + 1} {9 - i} {name}\n" for q in range(4) for i, doc in enumerate(docs))

@@ -128,10 +128,7 @@ def test_details_of_grades_are_what_they_should_be(
     assert said.startswith(f"{path}:1: exam_grades[0].details: item 'q1/a': its ")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("items", [["a/0"]]), ("citations", [[["d1"]]]), ("joined", ["2"])],
-)
+@pytest.mark.parametrize(("field", "value"), [("items", [["a/0"]]), ("citations", [[["d1"]]]), ("joined", ["2"])])
 def test_sentences_of_answers_are_what_they_should_be(
     field: str, value: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,12 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = []
     for run_id, grades in GRADES.items():
         nuggets = [
-            {
-                "text": f"n{number}",
-                "importance": "vital",
-                "mapped_sub_narrative": facet,
-                "assignment": LABELS[grade],
-            }
+            {"text": f"n{number}", "importance": "vital", "mapped_sub_narrative": facet, "assignment": LABELS[grade]}
             for number, (facet, grade) in enumerate(zip(FACETS, grades, strict=True), 1)
         ]
         rows.append({"qid": "q", "run_id": run_id, "answer_text": "w", "nuggets": nuggets})

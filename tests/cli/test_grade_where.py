@@ -189,10 +189,7 @@ SECOND = ["--model", "lexical", "--where"]
         ([*SECOND, "grade == 3"], "'grade == 3': expected grade between 2 and 3"),
         ([*SECOND, "grade < three"], "'grade < three': expected grade between 2 and 3"),
         ([*SECOND, "grade < 3", "--grader", "X"], "holds no grades for model=X; there are grades of: model="),
-        (
-            [*SECOND, "grade < 3", "--only-changed"],
-            "leave it out (--only-changed, --where)",
-        ),
+        ([*SECOND, "grade < 3", "--only-changed"], "leave it out (--only-changed, --where)"),
         (
             ["--model", "lexical", "--grader", "X"],
             "grader would have no effect where all items are graded; leave it out (--grader, --where)",

@@ -10,15 +10,7 @@ from rubric_measures.cli import main
 from rubric_measures.grading.asking import Asker, Asking
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded
-from tests.models.test_end_to_end_http import (
-    RATING,
-    endpoint,
-    grades,
-    model,
-    says,
-    write_items,
-    write_passages,
-)
+from tests.models.test_end_to_end_http import RATING, endpoint, grades, model, says, write_items, write_passages
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")

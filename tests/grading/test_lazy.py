@@ -114,13 +114,7 @@ def grade(world: World, passages: Any, measures: Any = (), share_failed: float =
     """The graded records, and how many calls that took."""
     model = world.model(share_failed)
     graded = rubric_measures.grade(
-        passages,
-        world.bank,
-        model=model,
-        measures=measures,
-        asking=ONCE,
-        prompt=RATING,
-        **more,
+        passages, world.bank, model=model, measures=measures, asking=ONCE, prompt=RATING, **more
     )
     return graded, len(model.seen)
 
@@ -395,14 +389,7 @@ def test_what_reads_all_grades_refuses_the_records_or_says_it(tmp_path: Path) ->
     with pytest.raises(InputError, match="a table of grades has no place for that"):
         loaded.to_dataframe()
     with pytest.raises(InputError, match="asked only for some measures; grade for them again"):
-        rubric_measures.regrade(
-            lazy,
-            world.bank,
-            model=world.model(),
-            old_bank=world.bank,
-            prompt=RATING,
-            asking=ONCE,
-        )
+        rubric_measures.regrade(lazy, world.bank, model=world.model(), old_bank=world.bank, prompt=RATING, asking=ONCE)
 
 
 def test_tables_and_reports_of_what_nothing_covers_refuse_the_records(
@@ -481,13 +468,7 @@ def test_files_of_some_and_of_all_grades_are_merged(tmp_path: Path, capsys: pyte
     # Grades of another bank are no part of these.
     other = TestBank.from_items([replace(one, text=f"{one.text}!") for one in world.items], world.bank.query_texts)
     anew = rubric_measures.grade(
-        world.groups(),
-        other,
-        model=world.model(),
-        prompt=RATING,
-        measures=COVER,
-        asking=ONCE,
-        runs=None,
+        world.groups(), other, model=world.model(), prompt=RATING, measures=COVER, asking=ONCE, runs=None
     )
     write_graded(tmp_path / "other.jsonl", anew)
     capsys.readouterr()

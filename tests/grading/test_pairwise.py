@@ -13,14 +13,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.asking import Trial
 from rubric_measures.grading.generation import Caller
-from rubric_measures.grading.pairwise import (
-    Game,
-    Reference,
-    answers_by_query,
-    pair_games,
-    play,
-    references_of_records,
-)
+from rubric_measures.grading.pairwise import Game, Reference, answers_by_query, pair_games, play, references_of_records
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import DirectGrade, GradedPassage, Judgment, PassageData, PromptInfo, QueryPassages

@@ -142,11 +142,7 @@ def test_edits_of_a_review_are_followed_and_nothing_else(graded: Path, capsys: p
     assert (
         set(grades(new)["d1"])
         == ids
-        == {
-            make_item_id("q1", "What does the river layer do?"),
-            "q1/beta",
-            make_item_id("q1", "Which river flows?"),
-        }
+        == {make_item_id("q1", "What does the river layer do?"), "q1/beta", make_item_id("q1", "Which river flows?")}
     )
     assert all(set(dict(entry.answers)) == ids for one in sets(new) for entry in one if entry.llm == "lexical:1")
     # d2 has "north", the answer before, and not "south".

@@ -41,11 +41,7 @@ class Reader(FunctionBackend):
 
 
 def requests_of(
-    name: str,
-    context: int | None = None,
-    *,
-    passages: tuple[str, ...] = PASSAGES,
-    texts: tuple[str, ...] = TEXTS,
+    name: str, context: int | None = None, *, passages: tuple[str, ...] = PASSAGES, texts: tuple[str, ...] = TEXTS
 ) -> Iterator[Request]:
     """All requests of a prompt for some passages and items, with two replicates, checks and retries included."""
     kind = Reader if load_prompt(name).format == "json" else FunctionBackend

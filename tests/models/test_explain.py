@@ -24,10 +24,7 @@ pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
 
 
-@pytest.mark.parametrize(
-    ("name", "grade", "reason"),
-    [("plain", 0, "It says so."), ("m", 3, "It names the years.")],
-)
+@pytest.mark.parametrize(("name", "grade", "reason"), [("plain", 0, "It says so."), ("m", 3, "It names the years.")])
 def test_a_grade_comes_with_its_reason(tmp_path: Path, name: str, grade: int, reason: str) -> None:
     """The first obeys a schema (and takes its first label); the other ignores it and obeys the prompt's words."""
     passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")

@@ -57,12 +57,7 @@ def test_what_is_no_name_is_no_option(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [
-        ("MAX_TOKENS", "max_tokens"),
-        ("temprature", "temperature"),
-        ("top-p", "top_p"),
-        ("seeds", "seed"),
-    ],
+    [("MAX_TOKENS", "max_tokens"), ("temprature", "temperature"), ("top-p", "top_p"), ("seeds", "seed")],
 )
 def test_misspelt_options_are_refused(name: str, meant: str) -> None:
     """Endpoints ignore them in silence, and the records would name them all the same."""

@@ -10,15 +10,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.records.models import ItemGradeSet
-from tests.models.test_end_to_end_http import (
-    endpoint,
-    grades,
-    model,
-    says,
-    sets,
-    write_items,
-    write_passages,
-)
+from tests.models.test_end_to_end_http import endpoint, grades, model, says, sets, write_items, write_passages
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")

@@ -247,10 +247,7 @@ def test_too_long_is_a_prompt_and_no_option(message: str, status: str) -> None:
 @pytest.mark.parametrize(
     ("message", "advice"),
     [
-        (
-            "Unsupported parameter: 'temperature' is not supported with this model.",
-            "leave temperature out",
-        ),
+        ("Unsupported parameter: 'temperature' is not supported with this model.", "leave temperature out"),
         ("Unsupported value: 'temperature' does not support 0 with this model.", "say another temperature"),
         ("Unsupported parameter: 'top_p' is not supported with this model.", "leave top_p out"),
         ("Unsupported parameter: 'logprobs'.", "leave logprobs out"),

@@ -27,10 +27,7 @@ def test_differences_are_to_the_baseline_best_first() -> None:
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["high", "low"]
     found = drawn(figure)
-    assert found["means"].get_xydata().tolist() == [
-        [pytest.approx(0.025), 0],
-        [pytest.approx(-0.675), 1],
-    ]
+    assert found["means"].get_xydata().tolist() == [[pytest.approx(0.025), 0], [pytest.approx(-0.675), 1]]
     assert [text.get_text() for text in axes.texts] == ["0.025", "−0.675"]
     assert found["queries"].get_offsets()[:, 0].tolist() == [-0.1, 0.2, 0.0, 0.0]
     # The run that cannot be told from the baseline has a hollow point.

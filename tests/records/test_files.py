@@ -45,10 +45,7 @@ def passage(doc_id: str = "p1", **more: Any) -> dict[str, Any]:
                 "llm_options": {"temperature": 0.5, "stop": ["\n"]},
                 "exam_ratio": 0.5,
                 "prompt_info": {"prompt_class": "Rated", "is_self_rated": True, "orig_prompt_class": "unknown"},
-                "self_ratings": [
-                    {"question_id": "q1/a", "self_rating": 4},
-                    {"question_id": "q1/b", "self_rating": 0},
-                ],
+                "self_ratings": [{"question_id": "q1/a", "self_rating": 4}, {"question_id": "q1/b", "self_rating": 0}],
                 "prompt_type": "question",
                 "item_status": {"q1/c": "unparsed"},
                 "llm_response_errors": {"q1/c": "no number"},

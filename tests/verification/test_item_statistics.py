@@ -20,13 +20,7 @@ from rubric_measures.measures.loading import RecordQuery, read_records
 from rubric_measures.measures.measure import RubricCover
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.scales import SELF_RATING, Scale
-from rubric_measures.verification.banks import (
-    Discrimination,
-    duplicate_items,
-    item_report,
-    mean_scores,
-    run_coverage,
-)
+from rubric_measures.verification.banks import Discrimination, duplicate_items, item_report, mean_scores, run_coverage
 from tests.example_records import RECORDS, grade_set, passage, write_lines
 from tests.strategies import Case, cases, columns_of
 

@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.measures.checked import (
-    CheckedQuery,
-    check_records,
-)
+from rubric_measures.measures.checked import CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.records.models import load_graded
 from tests.example_records import grade_set, passage, write_lines
