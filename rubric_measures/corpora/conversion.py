@@ -16,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name, paused_collector, run_of_file
@@ -31,7 +31,7 @@ from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, PARTIAL, UNSA
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.records import models
 from rubric_measures.records.merging import merge_records
-from rubric_measures.records.models import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
+from rubric_measures.records.models import GradedPassage, Judgment, PassageData, QueryPassages
 from rubric_measures.types.entities import ItemKind, Qrel, Run, TestBank, make_run, sentence_items
 from rubric_measures.types.scales import ASSIGNED, Scale
 
@@ -60,26 +60,21 @@ def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | 
         if count > 1:
             raise InputError(f"two runs are called {name!r}; give one of them another name")
     known = _by_pair(groups)
-    spaced = trec.spaced_pairs(known)
-    additions: dict[_Pair, list[RankingEntry]] = {}
-    for run in runs:
-        found: dict[_Pair, RankingEntry] = {}
-        for query_id, ranking in run.rankings.items():
-            ranked = zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True)
-            for rank, (doc_id, score) in enumerate(ranked, 1):
-                key = spaced.get((query_id, doc_id), (query_id, doc_id))
-                found[key] = RankingEntry(method=run.run_id, doc_id=key[1], query_id=key[0], rank=rank, score=score)
-        for (query_id, doc_id), passage in known.items():
-            if (query_id, doc_id) not in found and any(place.method == run.run_id for place in passage.rankings):
-                raise InputError(
-                    f"query {query_id!r}: the records have another ranking of the run {run.run_id!r} (with "
-                    f"{doc_id!r}); give one of the two another name"
-                )
-        _say_lost(found.keys() - known, f"ranked documents of {run.run_id}")
-        for key, place in found.items():
-            additions.setdefault(key, []).append(place)
+    places = grade_tables.places_of_runs(runs, depth)
+    for written, (query_id, doc_id) in trec.spaced_pairs(known).items():
+        for one in places.pop(written, ()):
+            named = structs.replace(one, query_id=query_id, doc_id=doc_id)
+            places.setdefault((query_id, doc_id), []).append(named)
+    for key, passage in known.items():
+        names = {run.run_id for run in runs} - {place.method for place in places.get(key, ())}
+        if other := next((place.method for place in passage.rankings if place.method in names), None):
+            raise InputError(
+                f"query {key[0]!r}: the records have another ranking of the run {other!r} (with {key[1]!r}); give one "
+                "of the two another name"
+            )
+    _say_lost(places.keys() - known, "ranked documents")
     # Merged once, whatever the number of runs.
-    return _extended(groups, known, {key: PassageData(rankings=places) for key, places in additions.items()})
+    return _extended(groups, known, {key: PassageData(rankings=found) for key, found in places.items()})
 
 
 def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list[QueryPassages]:
@@ -159,15 +154,14 @@ def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
 
 def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
     labels: dict[tuple[str, str], set[float]] = {}
-    for group in groups:
-        for passage in group.passages:
-            for one in passage.judgments:
-                labels.setdefault((one.query_id, passage.doc_id), set()).add(one.relevance)
+    for passage in (one for group in groups for one in group.passages):
+        for said in passage.judgments:
+            labels.setdefault((said.query_id, passage.doc_id), set()).add(said.relevance)
     several = [pair for pair, found in labels.items() if len(found) > 1]
     for query_id, doc_id in several[:1]:
         text = "%d passages have several judgments; the highest is written (such as %s of query %s)"
         warn(text, len(several), doc_id, query_id)
-    return [Qrel(query_id, doc_id, max(found)) for (query_id, doc_id), found in labels.items()]
+    return [Qrel(*pair, max(found)) for pair, found in labels.items()]
 
 
 def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[Run]:

@@ -309,16 +309,6 @@ _IDS = (*TOPIC_IDS, "run_id")
 _OF_SENTENCES = ("supported_citations", "contradicted_citations", "existing_supported_citations")
 
 
-def _with_text_ids(report: CitedReport, _: str = "") -> CitedReport:
-    """The report with texts for ids that its file writes as numbers."""
-    said = report.as_json()
-    sentences = [*(said.get("answer") or ()), *(said.get("responses") or ())]
-    places = [(said, _IDS), (said.get("metadata", {}), _IDS), *((one, _OF_SENTENCES) for one in sentences)]
-    for place, names in places:
-        place.update({name: _as_text(place[name]) for name in names if name in place})
-    return report if said == report.as_json() else CitedReport.read(msgspec.json.encode(said))
-
-
 def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
     """The reports of a file, one by one, unread where nothing but a look at them is needed."""
     for line, data in json_texts(name):
@@ -340,8 +330,8 @@ def _is_reports(head: Head) -> bool:
 
 
 REPORT_LINES = RecordLines(
-    **table("reports"), type=CitedReport, key=lambda report: (report.run_name, report.query_id), named=_with_text_ids,
-    texts=report_texts, recognise=_is_reports,
+    **table("reports"), type=CitedReport, key=lambda report: (report.run_name, report.query_id), texts=report_texts,
+    recognise=_is_reports,
 )  # fmt: skip
 write_reports = REPORT_LINES.write
 

@@ -338,7 +338,7 @@ JUDGMENTS = RecordLines(
 )  # fmt: skip
 
 
-def answers_of_judgments(tasks: Iterable[SupportTask], answers: Iterable[Answer]) -> list[SupportAnswer]:
+def answers_of_judgments(tasks: Sequence[SupportTask], answers: Iterable[Answer]) -> list[SupportAnswer]:
     """Labelled answers: all that are given, with the labels of their citations; -1 where nobody gave one.
 
     Judgments that failed are counted and said.
@@ -359,40 +359,29 @@ def answers_of_judgments(tasks: Iterable[SupportTask], answers: Iterable[Answer]
         if known.setdefault((answer.run_id, answer.query_id), answer) is not answer:
             raise InputError(f"{where}: the answer comes twice; keep one", settings=("answers",))
     labels: dict[tuple[Any, ...], str | None] = {}
-    failed = 0
     for task in tasks:
-        said = task.metadata
-        _check(task, known.get(task.answer))
-        failed += task.support_label is None
-        key = (*task.answer, said.sentence_index, said.docid)
-        if labels.setdefault(key, task.support_label) != task.support_label:
-            raise InputError(f"{task.where}: document {said.docid!r} has two labels; keep one")
+        said, found, label = task.metadata, known.get(task.answer), task.support_label
+        texts = found.sentences[said.sentence_index : said.sentence_index + 1] if found is not None else ()
+        if not texts or texts[0].split() != task.statement.split():
+            problem = "the answers have no such sentence"
+        elif found is not None and said.docid not in found.citations[said.sentence_index]:
+            problem = f"does not cite {said.docid!r}"
+        elif labels.setdefault((*task.answer, said.sentence_index, said.docid), label) != label:
+            problem = f"document {said.docid!r} has two labels; keep one"
+        else:
+            continue
+        raise InputError(f"{task.where}: {problem}", settings=("answers",))
+    failed = sum(task.support_label is None for task in tasks)
     warn("%d support judgments failed; their citations have no label (-1)", failed)
     made = []
     for of, answer in known.items():
         cited = answer.citations or ((),) * len(answer.sentences)
         sentences: Any = []
         for place, (text, doc_ids) in enumerate(zip(answer.sentences, cited, strict=True)):
-            found = [_LABELS[labels.get((*of, place, doc_id))] for doc_id in doc_ids]
-            sentences.append({"sentenceID": place, **_written(text, doc_ids, found)})
+            marks = [_LABELS[labels.get((*of, place, doc_id))] for doc_id in doc_ids]
+            sentences.append({"sentenceID": place, **_written(text, doc_ids, marks)})
         made.append(SupportAnswer(topic_id=answer.query_id, run_id=answer.run_id, sentences=sentences))
     return made
-
-
-def _check(task: SupportTask, answer: Answer | None) -> None:
-    """Refuses a judgment that is of something else than the answer says."""
-    said = task.metadata
-    if answer is None:
-        problem = "there is no such answer"
-    elif said.sentence_index >= len(answer.sentences):
-        problem = f"the answer has {len(answer.sentences)} sentences, from 0"
-    elif answer.sentences[said.sentence_index].split() != task.statement.split():
-        problem = "the statement is another sentence"
-    elif said.docid not in answer.citations[said.sentence_index]:
-        problem = f"does not cite {said.docid!r}"
-    else:
-        return
-    raise InputError(f"{task.where}: {problem}", settings=("answers",))
 
 
 def judgments_of_answers(answers: Iterable[SupportAnswer]) -> list[SupportTask]:

@@ -27,7 +27,7 @@ def test_runs_are_added(caplog: pytest.LogCaptureFixture) -> None:
         [("new", 3, 1.0)],
         [("new", 1, 2.0)],
     ]
-    assert caplog.messages == ["2 ranked documents of new have no record and are left out (such as x of query q)"]
+    assert caplog.messages == ["2 ranked documents have no record and are left out (such as x of query q)"]
     assert add_runs([group], [run]) == [group]
     with pytest.raises(InputError, match="another ranking of the run 'new'"):
         add_runs([group], [make_run("new", [("q", "e", 2.0)])])
