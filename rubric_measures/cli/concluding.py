@@ -209,7 +209,7 @@ def check(
 
 
 @command(
-    power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"}, without=("form",),
+    power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
     fields={"tests": ("level", "correction", "smallest"), "printed": ("output", "format")},
 )  # fmt: skip
 def power(power: Call, *, printed: Printed = Printed()) -> int:

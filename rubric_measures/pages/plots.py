@@ -468,9 +468,9 @@ def rows_figure(
 
 
 def lines_of(name: str, most: int = 44) -> str:
-    """A measure's name in lines, broken behind commas and brackets; no letter is lost."""
+    """A measure's name in lines, broken behind commas, brackets and spaces; no letter is lost."""
     lines = [""]
-    for part in name.replace(",", ",\0").replace("(", "(\0").split("\0"):
+    for part in name.replace(",", ",\0").replace("(", "(\0").replace(" ", " \0").split("\0"):
         if lines[-1] and len(lines[-1]) + len(part) > most:
             lines.append("")
         lines[-1] += part

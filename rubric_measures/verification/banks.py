@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.analysis.board_reports import LeftOut, left_out
 from rubric_measures.analysis.correlation import correlate
-from rubric_measures.analysis.resampling import FloatArray, adjust, seeded
+from rubric_measures.analysis.resampling import FloatArray, adjust, bootstrap_counts, half_counts, weighted_means
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
 from rubric_measures.measures.findings import of_queries, say
@@ -96,10 +96,7 @@ class RunCoverage:
 
 def mean_scores(table: FloatArray) -> FloatArray:
     """The mean of every column over its defined scores; NaN where a run has none. Equal means stay equal."""
-    defined = ~np.isnan(table)
-    counts = defined.sum(axis=0)
-    sums = np.where(defined, table, 0.0).sum(axis=0)
-    return np.where(counts > 0, np.round(sums / np.maximum(counts, 1), 12), np.nan)
+    return weighted_means(np.ones((1, len(table))), table)[0]
 
 
 def run_coverage(queries: Iterable[RecordQuery], cutoff: int = 20) -> RunCoverage:
@@ -592,8 +589,8 @@ class BankStability(NamedTuple):
 def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> BankStability:
     """Half banks against each other, and the leaderboard against those of new queries × new items.
 
-    In each round the items of every query are cut in two random halves (a query of one item is in one of them). For the
-    other figures queries are drawn with replacement, and of each drawn query its items.
+    In each round the items of every query are cut in two random halves (of odd numbers the larger one is on either
+    side in turn). For the other figures queries are drawn with replacement, and of each query its items.
 
     Args:
         coverage: which items each run covers.
@@ -603,29 +600,27 @@ def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> Bank
     Source: Spearman (1910) and Brown (1910); the bootstrap over both as in Owen and Eckles, Bootstrapping data arrays
     of arbitrary order (2012), items nested in queries.
     """
-    generator = seeded(seed)
     full = mean_scores(coverage.table())
-    names = list(coverage.items)
-    sizes = {name: len(coverage.items[name]) for name in names}
+    of_queries = bootstrap_counts(len(coverage.items), rounds, seed)
+    draws = [
+        (half_counts(len(items), rounds, seed + place)[0], bootstrap_counts(len(items), rounds, seed + place))
+        for place, items in enumerate(coverage.items.values(), 1)
+    ]
     halves, alike, taus, stays = [], [], [], []
-    for _ in range(rounds):
-        sides: list[list[FloatArray]] = [[], []]
-        for name in names:
-            order = generator.permutation(sizes[name])
-            middle = (sizes[name] + int(generator.integers(2))) // 2
-            for side, part in zip(sides, (order[:middle], order[middle:]), strict=True):
-                side.append(coverage.query_scores(name, part))
-        first, second = (mean_scores(np.array(side)) for side in sides)
+    for number in range(rounds):
+        tables: list[list[FloatArray]] = [[], [], []]
+        for place, (name, (half, drawn)) in enumerate(zip(coverage.items, draws, strict=True)):
+            is_first = (half[number] > 0) ^ bool((number + place) % 2)
+            again = np.repeat(np.arange(len(is_first)), drawn[number].astype(np.intp))
+            for table, kept in zip(tables, (is_first, ~is_first, again), strict=True):
+                table.append(coverage.query_scores(name, kept))
+        first, second = (mean_scores(np.array(table)) for table in tables[:2])
         halves.append(_correlation(first, second, "kendall"))
         alike.append(_correlation(first, second, "pearson"))
-        drawn = [
-            coverage.query_scores(name, generator.integers(sizes[name], size=sizes[name]))
-            for name in (names[place] for place in generator.integers(len(names), size=len(names)))
-        ]
-        again = mean_scores(np.array(drawn))
-        taus.append(_correlation(full, again, "kendall"))
-        if not np.isnan(again).all():
-            stays.append(float(np.nanargmax(full) in np.flatnonzero(again == np.nanmax(again))))
+        new = weighted_means(of_queries[number : number + 1], np.array(tables[2]))[0]
+        taus.append(_correlation(full, new, "kendall"))
+        if not np.isnan(new).all():
+            stays.append(float(np.nanargmax(full) in np.flatnonzero(new == np.nanmax(new))))
     r = _mean(alike)
     reliability = None if r is None or r <= -1 else 2.0 * r / (1.0 + r)
     known = [tau for tau in taus if tau is not None]
