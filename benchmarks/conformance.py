@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import rubric_measures
 from rubric_measures import Draws
-from rubric_measures.api.evaluating import evaluate
+from rubric_measures.boards.single import evaluate
 from rubric_measures.cli import main as command
 from rubric_measures.formats.leaderboards import read_leaderboard
 

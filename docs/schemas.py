@@ -15,14 +15,14 @@ from msgspec import UNSET, UnsetType, defstruct
 from msgspec.json import schema_components
 
 from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, QuerySpread
-from rubric_measures.analysis.board_reports import COMPARISONS, LeftOut
 from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue, PredictionPowered
+from rubric_measures.analysis.comparing import COMPARISONS, AskedComparison, AskedDesign, LeftOut
 from rubric_measures.analysis.comparison import Comparison, Components, Design
+from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
 from rubric_measures.analysis.correlation import Coefficient
 from rubric_measures.analysis.label_sources import AgreementCell, JudgeRow
-from rubric_measures.analysis.leaderboards import CORRELATIONS, LeaderboardCorrelation, Pick
+from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, Pick
 from rubric_measures.analysis.resampling import Draws, Interval
-from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, AskedDesign
 from rubric_measures.boards.kept import Manifest, Standing
 from rubric_measures.games.tournaments import Rating, Tournament, WinTable
 from rubric_measures.types import entities

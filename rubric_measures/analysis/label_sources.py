@@ -9,9 +9,11 @@ The Rubric workbench's tables of how assessors agree: counts of label against ju
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +37,7 @@ from rubric_measures.analysis.agreement import (
     query_tables,
     rates_columns,
 )
-from rubric_measures.analysis.board_reports import group_letters
+from rubric_measures.analysis.comparing import group_letters
 from rubric_measures.analysis.leaderboards import LeaderboardCorrelation
 from rubric_measures.analysis.resampling import (
     USUAL_DRAWS,
@@ -48,11 +50,16 @@ from rubric_measures.analysis.resampling import (
     groups_of_equals,
     ratio,
 )
-from rubric_measures.base.errors import InputError, tell
+from rubric_measures.base.errors import InputError, counted, tell
 from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Reported, Table, columns, declared, plain
 from rubric_measures.formats.trec import spaced_ids, written_id
+from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.labels import JudgedPassage, Key, LabelSource
 from rubric_measures.types.scales import refuse_unreachable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 _RATES = ("kappa", "tpr", "tnr", "f1")
 # The level of the groups.
@@ -242,6 +249,7 @@ class SourceAgreement(Reported):
         scale: the labels that the histograms count.
         alphas: Krippendorff's α of all sources by level, missing labels allowed.
         judges: every source but the truth against the truth.
+        lacking: source -> queries of all the others of which it labels no document.
     """
 
     names: tuple[str, ...]
@@ -255,13 +263,81 @@ class SourceAgreement(Reported):
     scale: tuple[int, ...]
     alphas: Mapping[str, Interval]
     judges: JudgeBoard
+    lacking: Mapping[str, Sequence[str]]
 
     def __repr__(self) -> str:
         return f"<SourceAgreement of {' and '.join(self.names)} on {self.agreement.pairs} pairs>"
 
     def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
-        return agreement_report(self, places)
+        """What two sources agree on in full, then the judges; of more sources the judges, labels used and α of all.
+
+        For programs several judges are a row each, with `low:` and `high:` before the ends of intervals.
+        """
+        content = {
+            "format": "rubric_measures agreement 2",
+            "sources": self.names,
+            **{name: getattr(self, name) for name in _SAME},
+            "alpha_all": self.alphas,
+            "truth": {"source": self.judges.truth.name, "scale": self.judges.scale},
+            "judges": [_judge(row, self.judges) for row in self.judges.rows],
+            "groups": self.judges.groups,
+        }
+        data = [_judges(self.judges, places)] if len(self.names) > 2 else ()
+        return Report(_tables(self, places), data, lambda: plain(content))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether κ is defined."""
+        return self.agreement.kappa is not None
+
+    def log_notes(self) -> None:
+        """Logs what is left out or undefined."""
+        say(self.notes)
+
+    @property
+    def notes(self) -> list[Note]:
+        """What is left out or undefined."""
+        return list(self._notes())
+
+    def _notes(self) -> Iterator[Note]:
+        for name, queries in self.lacking.items():
+            text = f"{name} labels no document of {counted(len(queries), 'query')} (such as {queries[0]})"
+            yield Note(text, (name, *queries), False)
+        for name, count in zip(self.names, self.only_in, strict=True):
+            if count:
+                yield Note(f"left out of the pairs: {counted(count, 'document')} labelled by {name} only", (name,))
+        low, high = self.judges.scale
+        for row in self.judges.rows:
+            what = f"{row.name}: {row.outside} labels are outside the truth's scale ({low} to {high}) "
+            if row.outside:
+                yield Note(f"{what}and count as they are", (row.name,))
+        for name, histogram in zip(self.names, self.histograms, strict=True):
+            if histogram.unused:
+                count = len(histogram.unused)
+                labels = ", ".join(map(str, histogram.unused[:12])) + (f" and {count - 12} more" if count > 12 else "")
+                yield Note(f"{name} never uses the label{'s' if count > 1 else ''} {labels}", (name,), False)
+        if self.agreement.kappa is None:
+            yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
+        if self.query_kappa.undefined:
+            count = self.query_kappa.undefined
+            yield Note(f"kappa is undefined on {counted(count, 'query')} (one label throughout)", is_warning=False)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draws the labels of the first two sources: differences against means, with bias and limits of agreement.
+
+        Args:
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
+
+        Returns:
+            the figure, which a notebook shows.
+
+        Raises:
+            InputError: another ending, or the file cannot be written.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.analysis.plots import plot_bland_altman, save_figures
+
+        return save_figures([plot_bland_altman(*self.aligned, (self.names[0], self.names[1]))], path)
 
 
 def _whole(source: LabelSource) -> LabelSource:
@@ -318,6 +394,8 @@ def compare_sources(
     names = sorted(set(queries))
     intervals, by_cutoff, _ = _statistics(a, b, queries, names, ends, cutoffs, Resample(len(names), draws))
     del intervals["bias"]
+    asked = [{key[0] for key in source.labels} for source in sources]
+    others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
     judges = [
         Judge(source.name, source.labels, source.failed, count)
         for place, (source, count) in enumerate(zip(sources, outside, strict=True))
@@ -341,6 +419,7 @@ def compare_sources(
             [pair if truth == 0 else pair[::-1] for pair in cutoffs],
             draws,
         ),
+        {source.name: sorted(queries) for source, queries in zip(sources, others, strict=True) if queries},
     )
 
 
@@ -422,24 +501,6 @@ _SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "ac1", "bias", "failed")
 # What the JSON calls as the result does.
 _SAME = ("only_in", "agreement", "intervals", "cutoffs", "query_kappa", "histograms")
 _ALL = (*("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"), "failed")
-
-
-def agreement_report(result: SourceAgreement, places: int = 4) -> Report:
-    """What two sources agree on in full, then the judges; of more sources the judges, labels used and α of all.
-
-    For programs several judges are a row each, with `low:` and `high:` before the ends of intervals.
-    """
-    content = {
-        "format": "rubric_measures agreement 2",
-        "sources": result.names,
-        **{name: getattr(result, name) for name in _SAME},
-        "alpha_all": result.alphas,
-        "truth": {"source": result.judges.truth.name, "scale": result.judges.scale},
-        "judges": [_judge(row, result.judges) for row in result.judges.rows],
-        "groups": result.judges.groups,
-    }
-    data = [_judges(result.judges, places)] if len(result.names) > 2 else ()
-    return Report(_tables(result, places), data, lambda: plain(content))
 
 
 def _judge(row: JudgeRow, board: JudgeBoard) -> dict[str, object]:

@@ -18,8 +18,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
-from typing import Literal, TypeVar
+from statistics import fmean
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from ir_measures.measures.base import Measure
@@ -52,22 +53,11 @@ from rubric_measures.analysis.resampling import (
     score_table,
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
-from rubric_measures.base.tables import (
-    Cell,
-    Column,
-    Marked,
-    Ranged,
-    Report,
-    Table,
-    declared,
-    letters,
-    number,
-    plain,
-    ranged,
-)
+from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.programs import score_workbench
 from rubric_measures.boards.scoring import score_records
+from rubric_measures.corpora.loading import File, RecordGrades, Rows, are_rows, file_path
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.measures.findings import Note, of_queries
 from rubric_measures.measures.grade_sets import (
@@ -80,10 +70,14 @@ from rubric_measures.measures.grade_sets import (
 )
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.loading import select_queries
+from rubric_measures.measures.measure import column_named, columns_named
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.records.models import DirectGrade, GradedFile, GradeSetKey, ItemGradeSet, load_graded
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
+
+if TYPE_CHECKING:
+    from rubric_measures.formats.base import Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -709,176 +703,121 @@ def pick_of_grid(official: RunScores, cells: Sequence[GridCell], coefficient: st
     )
 
 
-# Column -> attribute of `PairAgreement`.
-_PAIRS = {
-    "official": "reference_significant",
-    "found": "recovered",
-    "opposite": "active_disagreements",
-    "agreement of both": "active_share",
-}
-_T = TypeVar("_T")
-_Cells = dict[Column | str, Callable[[_T], Cell]]
+# Numbers that name no measure are by whatever measure is compared.
+UNNAMED = ""
 
 
-def _coefficient_cells(
-    name: str, places: int, of: Callable[[_T], Coefficient | None], is_best: Callable[[_T], bool] = lambda _: False
-) -> _Cells[_T]:
-    """The columns of a coefficient: one for people, and for programs value, low, high and p."""
-
-    def shown(row: _T) -> Cell:
-        one = of(row)
-        if one is None:
-            return None
-        text = ranged(one.value, *one.ends, places)
-        if one.value is not None and one.interval is not None and None in one.ends:
-            text += " [no interval]"
-        return Marked(text) if is_best(row) else text
-
-    def value(row: _T) -> Cell:
-        one = of(row)
-        return None if one is None else Ranged(one.value, *one.ends)
-
-    return {
-        Column(name, places, only="people"): shown,
-        Column(name, places, only="programs", is_ranged=True): value,
-        Column(f"p:{name}", places, only="programs"): lambda row: None if (one := of(row)) is None else one.p_value,
-    }
+Values = Mapping[str, Mapping[str, float]]
 
 
-def _tau(found: QueryTau | NoiseFreeTau | None) -> Cell:
-    """A τ at query level, or without noise."""
-    if isinstance(found, QueryTau):
-        return Ranged(found.interval.estimate, found.interval.low, found.interval.high)
-    return None if found is None else Ranged(found.expected, found.low, found.high)
+QueryScores: TypeAlias = "File | Rows | Leaderboard | Values"
+"""Per-query scores: a leaderboard of any form that has them (a file, a frame), a board, or run -> query -> score."""
 
 
-# The format of the JSON of correlations.
-CORRELATIONS = "rubric_measures correlate 2"
+Scores: TypeAlias = "File | Rows | Leaderboard | RecordGrades | Mapping[str, float]"
+"""Scores of runs: a leaderboard (a file, a frame), a board, or run -> score; graded records (every grade set and
+measure)."""
 
 
-def correlation_report(
-    official: RunScores,
-    path: str,
-    results: Sequence[tuple[str, LeaderboardCorrelation]],
-    grid: Sequence[GridCell],
-    coefficients: Sequence[str],
-    places: int,
-    asked: Mapping[str, object],
-    pick: Pick | None = None,
-    together: Sequence[Sequence[int]] | None = None,
-) -> Report:
-    """Leaderboards first, then the grid.
+def name_of_scores(scores: Scores | QueryScores) -> str:
+    """What messages call scores."""
+    if isinstance(scores, str | os.PathLike):
+        return path_name(scores)
+    name = getattr(scores, "name", None)
+    kind = "the board" if isinstance(scores, Leaderboard) else "the table" if are_rows(scores) else "scores"
+    return name if isinstance(name, str) else kind
+
+
+@dataclass(frozen=True)
+class AnyScores:
+    """Scores of any form.
+
+    Attributes:
+        name: what messages call them.
+        columns: the columns.
+        take: name of a column -> its scores.
+        errors: scores -> the standard errors that the file gives or per-query scores have.
+        runs: all runs, also those without a score by some measure.
+        is_unnamed: whether the numbers name no measure.
+    """
+
+    name: str
+    columns: Sequence[str]
+    take: Callable[[str], RunScores]
+    errors: Callable[[RunScores], Mapping[str, float]] = lambda _: MappingProxyType({})
+    runs: Iterable[str] = ()
+    is_unnamed: bool = False
+
+    @property
+    def by_query(self) -> dict[str, Values]:
+        """Column -> run -> query -> score, of the columns that have such; `UNNAMED` is one without a name."""
+        found = {UNNAMED if self.is_unnamed else name: self.take(name).queries for name in self.columns}
+        return {name: {**{run: {} for run in self.runs}, **of} for name, of in found.items() if of}
+
+    def named(self, name: str) -> str:
+        """The column that a name means."""
+        return column_named(name, self.columns, f"(columns of {self.name})")
+
+    def fitting(self, name: str | None, wanted: Sequence[str] | None) -> Sequence[str]:
+        """The column that is named, or the only one that is asked for; all where there are several."""
+        if name is not None:
+            return [self.named(name)]
+        asked = list(dict.fromkeys(found for one in wanted or () for found in columns_named(one, self.columns)))
+        return asked if len(asked) == 1 else self.columns
+
+    def only(self, fitting: Sequence[str], why: str = "") -> RunScores:
+        """The scores of the one column that fits."""
+        if len(fitting) != 1:
+            text = f"{self.name}: several columns{why}, choose one: {'|'.join(self.columns)}"
+            raise InputError(text, settings=("official_measure",))
+        return self.take(fitting[0])
+
+
+def read_scores(
+    scores: Scores | QueryScores, form: Form | None, kind: str = "", ranks: bool | None = None, **known: Any
+) -> AnyScores:
+    """Scores of any form.
 
     Args:
-        official: the official column.
-        path: its file.
-        results: each leaderboard's file and what was found.
-        grid: the cells of a grid.
-        coefficients: the coefficients that were computed; the best cells by the first one are marked.
-        places: decimal places; -1 prints all digits.
-        asked: what was asked for, for the JSON.
-        pick: by how much the best of the grid flatters; None where nobody asked.
-        together: places of results that the first coefficient cannot tell apart; None where nobody knows.
+        scores: the scores.
+        form: the form of a file, where it cannot be seen.
+        kind: `official` or empty.
+        ranks: whether the numbers are ranks, 1 best; None where the name of the column tells.
+        known: tells columns of a file that does not.
     """
-    best_by = coefficients[0]
-    best = best_cells(grid, best_by)
-    own: list[str] = []
-    if together is not None:
-        own = [letters(at for at, group in enumerate(together) if place in group) for place in range(len(results))]
+    from rubric_measures.analysis.leaderboards import scores_of_board, scores_of_table, standard_errors
+    from rubric_measures.formats.leaderboards import read_leaderboard
 
-    first = [_boards(results, own, coefficients, places)] if results else []
-    pairs = [one for _, one in results if one.pairs is not None]
-    agreed: _Cells[LeaderboardCorrelation] = {"significantly different pairs": lambda one: one.name}
-    for name, attribute in _PAIRS.items():
-        agreed[name] = attrgetter(f"pairs.{attribute}")
-    last = [_grid(grid, coefficients, places, best, pick)] if grid else []
-    content = {
-        "format": CORRELATIONS,
-        "official": {"path": path, "measure": official.name, "ranks": official.ranks},
-        "leaderboards": [
-            {"path": path, **_json(result), "group": own[place] if own else None}
-            for place, (path, result) in enumerate(results)
-        ],
-        "grid": [_grid_json(cell, index in best) for index, cell in enumerate(grid)],
-        "best_by": best_by,
-        "asked": asked,
-        "pick": None if pick is None else {**plain(pick), "flattery": pick.flattery},
-    }
-    told = [declared(pairs, agreed, places)] if pairs else []
-    return Report([*first, *told, *last], [*first, *last], lambda: plain(content))
-
-
-def _boards(
-    results: Sequence[tuple[str, LeaderboardCorrelation]], own: Sequence[str], coefficients: Sequence[str], places: int
-) -> Table:
-    found = [one for _, one in results]
-    # A row is its place, its file and what was found.
-    cells: _Cells[tuple[int, str, LeaderboardCorrelation]] = {}
-    if len({path for path, _ in results}) > 1:
-        cells["leaderboard"] = lambda row: row[1]
-    if len({one.official for one in found}) > 1:
-        cells["official"] = lambda row: row[2].official
-    cells |= {"measure": lambda row: row[2].name, "runs": lambda row: len(row[2].runs)}
-    notes = []
-    if own:
-        cells["group"] = lambda row: own[row[0]]
-    if any(one.noise_free is not None for one in found):
-        cells[Column("kendall_noise_free", places, is_ranged=True)] = lambda row: _tau(row[2].noise_free)
-        notes.append(
-            "kendall_noise_free: the tau that ever more queries would lead to; that of the means has their noise"
-        )
-    for place, name in enumerate(coefficients):
-        cells |= _coefficient_cells(name, places, partial(lambda place, row: row[2].coefficients[place], place))
-    if any(one.query_kendall is not None for one in found):
-        cells[Column("query_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].query_kendall)
-        cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].pooled_kendall)
-    if any(one.pairs is not None for one in found):
-        for name, attribute in _PAIRS.items():
-            of = partial(lambda attribute, row: row[2].pairs and getattr(row[2].pairs, attribute), attribute)
-            cells[Column(f"pairs:{name}", places, only="programs")] = of
-    drawn = {"query": "the same queries of both sides are drawn again", "run": "runs are drawn again (BCa)"}
-    units = {one.resampled for each in found for one in each.coefficients if one.interval is not None}
-    if units:
-        notes.append(f"intervals of coefficients: {'; '.join(drawn[unit] for unit in sorted(units))}")
-    if own:
-        text = f"group: what shares a letter cannot be told apart by {coefficients[0]}; "
-        notes.append(f"{text}all see the same resampled queries")
-    return declared([(place, *row) for place, row in enumerate(results)], cells, places, notes=notes)
-
-
-def _grid(
-    grid: Sequence[GridCell], coefficients: Sequence[str], places: int, best: frozenset[int], pick: Pick | None
-) -> Table:
-    cells: _Cells[tuple[int, GridCell]] = {
-        name: partial(lambda name, row: getattr(row[1], name), name)
-        for name in ("measure", "llm", "prompt_class", "kind")
-    }
-    cells["runs"] = lambda row: 0 if row[1].result is None else len(row[1].result.runs)
-    for place, name in enumerate(coefficients):
-        of = partial(lambda place, row: row[1].result and row[1].result.coefficients[place], place)
-        cells |= _coefficient_cells(name, places, of, (lambda row: row[0] in best) if not place else lambda _: False)
-    cells[Column("best", only="programs")] = lambda row: "*" if row[0] in best else ""
-    return declared(enumerate(grid), cells, places, notes=[_flattery(pick, places)] if pick is not None else [])
-
-
-def _flattery(pick: Pick, places: int) -> str:
-    """What the best of a grid is worth."""
-    if pick.flattery is None or pick.same is None:
-        return f"by how much the best flatters is not known: {pick.reason}"
-    return (
-        f"picked as the best of {pick.cells} on {pick.queries} queries, {pick.coefficient} is "
-        f"{number(pick.chosen, places)} there and {number(pick.held_out, places)} on {pick.queries} others "
-        f"(mean of {pick.splits} splits; {100 * pick.same:.0f} % pick what is best on all): the pick flatters by "
-        f"{number(abs(pick.flattery), places)}"
+    called = f"the {kind} " if kind else "the "
+    if isinstance(scores, Mapping) and not are_rows(scores):
+        given = _given_scores(kind or "scores", scores)
+        return AnyScores(f"{called}scores", [given.name], lambda _: given, is_unnamed=True)
+    if isinstance(scores, RecordGrades):
+        raise InputError("the official scores are a leaderboard, not grades; score them first")
+    if isinstance(scores, Leaderboard):
+        take = partial(scores_of_board, scores)
+        return AnyScores(f"{called}board", scores.measures, take, standard_errors, scores.values)
+    with file_path(scores) as path:
+        table = read_leaderboard(path, form=form, **known)
+    # A run with scores by another measure alone has none by this one, which is said.
+    return AnyScores(
+        name_of_scores(scores),
+        table.measures,
+        partial(scores_of_table, table, ranks=ranks),
+        lambda found: {**standard_errors(found), **table.errors(found.name)},
+        (*table.run_ids, *table.unscored),
     )
 
 
-def _json(result: LeaderboardCorrelation) -> dict[str, object]:
-    named = {"name": "measure", "pairs": "significant_pairs"}
-    return {named.get(name, name): value for name, value in vars(result).items()}
+def _given_scores(name: str, scores: Any) -> RunScores:
+    """The scores of run -> score, or of run -> query -> score."""
+    from rubric_measures.analysis.leaderboards import RunScores
 
-
-def _grid_json(cell: GridCell, best: bool) -> dict[str, object]:
-    result = None if cell.result is None else _json(cell.result)
-    start = {"llm": cell.llm, "prompt_class": cell.prompt_class, "kind": cell.kind, "measure": cell.measure}
-    return {**start, "best": best, "reason": cell.reason, "result": result}
+    try:
+        if all(isinstance(one, Mapping) for one in scores.values()):
+            means = {run: fmean(of_query.values()) for run, of_query in scores.items() if of_query}
+            return RunScores(name, means, scores)
+        return RunScores(name, {str(run): float(score) for run, score in scores.items()})
+    except (TypeError, ValueError):
+        problem = f"expected run -> score, or run -> query -> score; found {scores!r:.60}"
+        raise InputError(f"the {name}: {problem}") from None

@@ -1,6 +1,7 @@
 """The public functions: any file or object in, objects out; `rubric_measures` exports them, and the commands call them.
 
-Each function has its module, imported when it is asked for, so that `import rubric_measures` is instant.
+Each function has its module, imported when it is asked for, so that `import rubric_measures` is instant. One that needs
+a single room lives there; those that join several live here.
 """
 
 # ruff: noqa: F403 - types find the names in the modules; at run time those of `_NAMES` are there
@@ -9,29 +10,44 @@ from typing import TYPE_CHECKING
 from rubric_measures.base.plugins import lazy_names
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.boards import *
+    from rubric_measures.analysis.boards import default_measures as default_measures
+    from rubric_measures.analysis.comparing import *
+    from rubric_measures.analysis.correlating import *
+    from rubric_measures.analysis.graders import *
     from rubric_measures.api.answers import *
     from rubric_measures.api.boards import *
-    from rubric_measures.api.comparing import *
     from rubric_measures.api.evaluating import *
-    from rubric_measures.api.generating import *
-    from rubric_measures.api.graders import *
-    from rubric_measures.api.grading import *
-    from rubric_measures.api.scoring import *
-    from rubric_measures.api.tournaments import *
+    from rubric_measures.api.evaluating import argue as argue
+    from rubric_measures.api.judging import *
+    from rubric_measures.boards.single import evaluate as evaluate
     from rubric_measures.corpora.loading import *
+    from rubric_measures.corpora.pooling import pool as pool
+    from rubric_measures.corpora.run_checks import check_run as check_run
+    from rubric_measures.grading.generating import *
+    from rubric_measures.grading.grade import *
+    from rubric_measures.pages.board_page import write_report as write_report
+    from rubric_measures.verification.graders import Calibration as Calibration
+    from rubric_measures.verification.graders import calibrate as calibrate
 else:
     _NAMES = {
-        "answers": "EvaluatedAnswers evaluate_answers",
-        "boards": "check_board check_bundle check_conclusions load_board",
-        "comparing": "Comparisons Correlations Designs compare correlate power",
-        "evaluating": "argue check_run convert evaluate write_qrels write_report",
-        "generating": "generate",
-        "graders": "Calibration Combined agreement agreement_tables calibrate combine",
-        "grading": "grade grade_support pool regrade run_canaries",
-        "scoring": "Board default_measures reusability score",
-        "tournaments": "tournament",
+        "analysis.boards": "Board default_measures load_board reusability score",
+        "analysis.comparing": "Comparisons Designs compare power",
+        "analysis.correlating": "Correlations correlate",
+        "analysis.graders": "Combined agreement agreement_tables combine",
+        "api.answers": "EvaluatedAnswers evaluate_answers",
+        "api.boards": "check_board check_bundle check_conclusions",
+        "api.evaluating": "argue convert write_qrels",
+        "api.judging": "run_canaries tournament",
+        "boards.single": "evaluate",
+        "corpora.loading": "load load_bank",
+        "corpora.pooling": "pool",
+        "corpora.run_checks": "check_run",
+        "grading.generating": "generate",
+        "grading.grade": "grade grade_support regrade",
+        "pages.board_page": "write_report",
+        "verification.graders": "Calibration calibrate",
     }
-    _HOMES = {f"{__name__}.{module}": names.split() for module, names in _NAMES.items()}
-    _HOMES["rubric_measures.corpora.loading"] = ["load", "load_bank"]
+    _HOMES = {f"rubric_measures.{module}": names.split() for module, names in _NAMES.items()}
     __all__ = [name for names in _HOMES.values() for name in names]
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

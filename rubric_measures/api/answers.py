@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 from msgspec.structs import replace
 
-from rubric_measures.api.evaluating import evidence, write_report
-from rubric_measures.api.grading import grade, grade_support, sentence_bank
-from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, refuse, score
+from rubric_measures.analysis.boards import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, refuse, score
 from rubric_measures.api.versions import (
     AnswerVersion,
     compare_versions,
@@ -40,16 +38,18 @@ from rubric_measures.base.tables import in_notebook
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.boards.kept import read_gates
 from rubric_measures.corpora.loading import Bank, File, are_rows, bank_of, file_path, is_file, load
-from rubric_measures.corpora.pooling import pool
+from rubric_measures.corpora.pooling import pooled
 from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.grading.asking import UNREAD, Asking
 from rubric_measures.grading.generation import reference_sentences
+from rubric_measures.grading.grade import grade, grade_support, sentence_bank
 from rubric_measures.grading.grader import Estimate, GradedRecords, GradingPlan, GradingReport, default_prompts
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.models.settings import Calls
+from rubric_measures.pages.board_page import evidence, write_report
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.entities import RubricItem, Signature, TestBank, make_run
 
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     import pandas
 
     from rubric_measures.analysis.facts import FactDiff
-    from rubric_measures.api.generating import CallPlan
     from rubric_measures.boards.kept import Gates
+    from rubric_measures.grading.generating import CallPlan
     from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
@@ -274,7 +274,7 @@ def made_bank(
     if source == "sentences":
         made = reference_sentences(references, missing)
     else:
-        from rubric_measures.api.generating import generate
+        from rubric_measures.grading.generating import generate
         from rubric_measures.records.models import GradedPassage, QueryPassages
 
         how: Any = {"target": "questions"}
@@ -809,7 +809,7 @@ def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:
     answers = [Answer(query_id, run_id, row.answer) for (query_id, run_id), (_, row) in asked.answers.items()]
     if not contexts and (number := sum(bool(row.contexts) for _, row in asked.answers.values())):
         tell(f"retrieved contexts of {counted(number, 'answer')} are not graded; they can be", settings=("contexts",))
-    return list(pool([], 1, {}, answers=answers, queries=asked.texts, max_words=None))
+    return list(pooled(answers=answers, queries=asked.texts, max_words=None))
 
 
 def _retrieved(made: EvaluatedAnswers, asked: Questions, asking: Mapping[str, Any]) -> dict[tuple[str, str, str], bool]:
@@ -841,7 +841,7 @@ def _retrieved(made: EvaluatedAnswers, asked: Questions, asking: Mapping[str, An
     for query_id, run in missed:
         rows[run] += [(query_id, doc_id, 1 / rank) for rank, doc_id in enumerate(contexts[query_id, run], 1)]
     runs = [make_run(run, of_run) for run, of_run in rows.items()]
-    groups = pool(runs, len(docs), docs, queries={one: asked.texts[one] for one in bank.items}, max_words=None)
+    groups = pooled(runs, len(docs), docs, queries={one: asked.texts[one] for one in bank.items}, max_words=None)
     output = None if made.folder is None else made.folder / "contexts.jsonl.gz"
     graded = load(grade(list(groups), bank, output=output, **asking), bank).queries
     levels = {query.query_id: query.level for query in made.evidence}

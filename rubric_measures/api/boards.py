@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import asdict, replace
 
-from rubric_measures.api.scoring import Board, score
+from rubric_measures.analysis.boards import Board, load_board, score
 from rubric_measures.base.errors import InputError, counted, naming, tell, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json, typed
@@ -30,7 +30,6 @@ from rubric_measures.boards.kept import (
     Proof,
     compared,
     digest_of,
-    read_board,
     read_kept,
     read_manifest,
     unread,
@@ -41,7 +40,6 @@ from rubric_measures.corpora.loading import (
     Gradable,
     Runs,
     content_of,
-    file_path,
     grader_of,
     load,
     load_bank,
@@ -53,32 +51,13 @@ from rubric_measures.measures.measure import is_supported, parse_measures, rubri
 from rubric_measures.types.entities import Signature, canonical_json
 
 if TYPE_CHECKING:
-    from rubric_measures.analysis.board_reports import Changes
-    from rubric_measures.api.comparing import Comparisons, Correlations
+    from rubric_measures.analysis.comparing import Changes, Comparisons
+    from rubric_measures.analysis.correlating import Correlations
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import OnFailed
     from rubric_measures.records.models import QueryPassages
 
 _Path: TypeAlias = str | os.PathLike[str]
-
-
-def load_board(source: File | Board) -> Board:
-    """Reads a board that `Board.save` or the command `leaderboard` wrote (JSON).
-
-    It has all numbers and settings of the board that was written, and can be rendered, drawn, compared and correlated
-    likewise. `unknown`, `findings` and `said` are empty, as files say nothing of these; `content` is the file's.
-
-    Args:
-        source: the file. A `Board` is given back as it is.
-
-    Raises:
-        FormatError: it is no such file, or contradicts itself.
-    """
-    if isinstance(source, Board):
-        return source
-    with file_path(source) as path:
-        board, content = read_board(path)
-    return Board(**asdict(board), content=content)
 
 
 def check_board(
@@ -295,7 +274,7 @@ def check_bundle(folder: _Path, later: _Path | None = None) -> Proof | Changes:
     at = Path(folder)
     manifest, board = read_manifest(at), load_board(at / BOARD)
     if later is not None:
-        from rubric_measures.analysis.board_reports import changes
+        from rubric_measures.analysis.comparing import changes
 
         both = [(at, manifest), (Path(later), read_manifest(Path(later)))]
         banks = [load_bank(of / one.bank) for of, one in both if one.bank]
@@ -329,9 +308,8 @@ def check_conclusions(
         FormatError: it is no such file.
         InputError: as of `compare` and `correlate`.
     """
-    from rubric_measures.analysis.board_reports import COMPARISONS
-    from rubric_measures.analysis.leaderboards import CORRELATIONS
-    from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, compare, correlate
+    from rubric_measures.analysis.comparing import COMPARISONS, AskedComparison, compare
+    from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation, correlate
 
     problem = "is no comparison or correlation as JSON; write one with the output form json"
     name, content = read_kept(path, (COMPARISONS, CORRELATIONS), problem)

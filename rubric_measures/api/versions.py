@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.api.boards import load_board
-from rubric_measures.api.evaluating import evidence
-from rubric_measures.api.grading import grade
-from rubric_measures.api.scoring import Board, score
+from rubric_measures.analysis.boards import Board, load_board, score
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.corpora.loading import load, load_bank
-from rubric_measures.corpora.pooling import pool
+from rubric_measures.corpora.pooling import pooled
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import runs_of_records
+from rubric_measures.grading.grade import grade
 from rubric_measures.measures.grades import NONE
 from rubric_measures.measures.measure import parse_measures
+from rubric_measures.pages.board_page import evidence
 from rubric_measures.records.models import QueryPassages, load_graded, made_by_set
 from rubric_measures.types.entities import TestBank, canonical_json
 
@@ -245,7 +244,9 @@ def _doubtful(
         for query_id in bank.items
         if of_side.get(query_id, "").strip()
     ]
-    groups = list(pool([], 1, {}, answers=answers, queries={one: texts_of[one] for one in bank.items}, max_words=None))
+    groups = list(
+        pooled([], 1, {}, answers=answers, queries={one: texts_of[one] for one in bank.items}, max_words=None)
+    )
     again = {**asking, "calls": dataclasses.replace(asking["calls"], cache=None), "give_up_after": None}
     doubtful: _Cells = set()
     for _ in range(times):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
 from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError, counted
-from rubric_measures.base.tables import Column, Report, Table, columns, number
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import BoardForm, Column, Ranged, Report, Table, columns, in_notebook, number
 from rubric_measures.formats.trec import IdCleaner
-from rubric_measures.measures.findings import Note
+from rubric_measures.measures.findings import Note, of_queries, say
+from rubric_measures.measures.grades import OnFailed
 from rubric_measures.types.entities import (
     BOARD_FORMAT,
     AskedBoard,
@@ -28,6 +31,9 @@ from rubric_measures.types.entities import (
     LeaderboardChecks,
     Signature,
 )
+
+if TYPE_CHECKING:
+    import pandas
 
 _Said = TypeVar("_Said", bound=Struct)
 
@@ -80,6 +86,7 @@ class Leaderboard(Struct, frozen=True):
         inexact: where grades were asked only as far as some measures need them, the measures by which a run's score
             hangs on grades that were never asked, or failed: then its bounds alone are known. None where all were
             asked.
+        wrapped: which measures read labels that grades imply.
     """
 
     measures: Sequence[str]
@@ -95,6 +102,7 @@ class Leaderboard(Struct, frozen=True):
     checks: LeaderboardChecks | None = None
     asked: AskedBoard = AskedBoard()
     inexact: Sequence[str] | None = None
+    wrapped: Sequence[Note] = ()
 
     @property
     def exact(self) -> list[str]:
@@ -127,6 +135,133 @@ class Leaderboard(Struct, frozen=True):
         return all(
             cell.failed == 0 and cell.mean is not None for row in self.cells.values() for cell in row.values()
         ) and not any(None in queries.values() for row in self.values.values() for queries in row.values())
+
+    @property
+    def on_failed(self) -> OnFailed | None:
+        """How failed grades counted; None where another program's way was used."""
+        return cast("OnFailed | None", self.signature.settings.get("on_failed"))
+
+    def __repr__(self) -> str:
+        return f"<Board of {counted(len(self.cells), 'run')} by {', '.join(self.measures)}>"
+
+    def __str__(self) -> str:
+        return self.render("text").rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        first = [(run, self.cells[run][name]) for name in self.measures[:1] for run in self.ranking()]
+        means = {run: (cell.mean, cell.standard_error or 0.0) for run, cell in first
+                 if run not in BELOW and cell.mean is not None}  # fmt: skip
+        best = [run for run, (mean, _) in means.items() if mean > next(iter(means.values()))[0] - 1e-12]
+        # Without a test nobody knows which differences count.
+        said = (
+            f"highest {self.measures[0]}: {', '.join(best)}; compare() says which runs differ" if len(means) > 1 else ""
+        )
+        bars = {run: Ranged(mean, mean - error, mean + error) for run, (mean, error) in means.items()}
+        return in_notebook(board_tables(self), said, bars)
+
+    def render(self, form: BoardForm = "text", places: int = 4) -> str:
+        """The board as text.
+
+        Args:
+            form: `text` (aligned), `tsv`, `json` (with per-query values and the signature), `jsonl`, `latex`,
+                `markdown` or `trec_eval` (lines run, measure, query, value).
+            places: decimal places; -1 prints all digits.
+        """
+        return render(self, form, places)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the board as JSON, as the command `leaderboard` does; `load_board` reads it."""
+        with atomic_writer(path) as stream:
+            stream.write(self.render("json", -1))
+
+    def to_dataframe(self, *, per_query: bool = False) -> pandas.DataFrame:
+        """The scores as a pandas frame.
+
+        >>> import rubric_measures
+        >>> from ir_measures import Qrel
+        >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "a")], grader="scale=0-5:4")
+        >>> board = rubric_measures.score(grades, {"one": {"q1": {"d1": 1.0}}}, "RubricCover@1")
+        >>> board.to_dataframe().to_dict()
+        {'RubricCover(rel=4)@1': {'one': 1.0}}
+
+        Args:
+            per_query: a row a run, query and measure.
+
+        Returns:
+            a row a run (the index `run`, best first) and a column a measure: means, NaN where nothing could be scored.
+            With `per_query` the columns run, query_id, measure, value (NaN where a value could not be scored).
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from rubric_measures.base.plugins import require
+
+        make = require("pandas", "pandas").DataFrame
+        frame: pandas.DataFrame
+        if per_query:
+            rows = [
+                (run, query_id, measure, value)
+                for run in self.ranking()
+                for measure in self.measures
+                for query_id, value in self.values[run][measure].items()
+            ]
+            frame = make(rows, columns=["run", "query_id", "measure", "value"])
+            return frame.astype({"value": "float64"})
+        order = self.ranking()
+        columns = {measure: [self.cells[run][measure].mean for run in order] for measure in self.measures}
+        frame = make(columns, index=order, dtype="float64")
+        frame.index.name = "run"
+        return frame
+
+    @property
+    def notes(self) -> list[Note]:
+        """What a table of means does not show: queries without grades, failed grades, coverage; and what may be wrong
+        with grades and runs.
+        """
+        rows = {run: row for run, row in self.values.items() if run not in BELOW}
+        about = of_queries(rows, self.unknown, self.missing) if self.unknown or self.missing else ()
+        of_checks = () if self.checks is None else checked(self.checks)
+        notes = [*self.said, *about, *self.findings, *of_checks]
+        inexact = self.inexact or ()
+        unscored = sum(
+            list(column.values()).count(None)
+            for row in rows.values()
+            for name, column in row.items()
+            if name not in inexact
+        )
+        if inexact:
+            text = "no score by %s of runs that need grades which were never asked, or failed: only bounds are known"
+            notes.append(Note(text % ", ".join(inexact), tuple(inexact)))
+        failed = max((cell.failed for row in self.cells.values() for cell in row.values()), default=0)
+        if failed:
+            notes += self._of_failed(failed)
+        if unscored:
+            why = "the grades of all their items failed, or no item has a positive weight"
+            notes.append(Note(f"{counted(unscored, 'value')} without a score: {why}"))
+        share, run = min(((share, run) for run, of in graded_shares(self).items() for share in of), default=(1.0, ""))
+        if self.inexact is not None and not inexact:
+            notes.append(Note("the scores are exact, as if every grade had been asked", (), False))
+        elif share < 1:
+            text = f"grades exist for {100 * share:.1f} % of what the least covered run ({run}) needs"
+            notes.append(Note(text, (run,), False))
+        return [*notes, *self.wrapped]
+
+    def log_notes(self) -> None:
+        """Logs the `notes`, but those that were logged while the runs were read."""
+        say(self.notes[len(self.said) :])
+
+    def _of_failed(self, count: int) -> Iterator[Note]:
+        """How many grades failed, and whose order that could turn."""
+        share, run, name = worst_failed(self.cells)
+        many = ": many; read the bounds of the scores" if share >= MANY else ""
+        of = f"({100 * share:.1f} % of what {name} needs of run {run})"
+        yield Note(f"up to {counted(count, 'grade')} that a score needed failed {of}{many}", (run,))
+        for measure in self.measures if share >= TURNING else ():
+            pairs = [f"{upper} and {lower}" for upper, lower in turning_neighbours(self, measure)]
+            more = f", and of {len(pairs) - 3} more pairs" if len(pairs) > 3 else ""
+            if pairs:
+                text = f"{measure}: failed grades could turn the order of {', '.join(pairs[:3])}{more}"
+                yield Note(text, is_warning=share >= MANY)
 
 
 # The shares of failed grades, of those that the worst run needs: from the first one on runs are named whose order could

@@ -26,7 +26,16 @@ from rubric_measures.boards.board import BELOW, Leaderboard, worst_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids, written_id
 from rubric_measures.measures.core import Array, Scores
-from rubric_measures.measures.findings import DROPPED, LOST, SAMPLED, Looked, Note, same_rankings, tied, without_items
+from rubric_measures.measures.findings import (
+    DROPPED,
+    LOST,
+    SAMPLED,
+    Looked,
+    Note,
+    same_rankings,
+    tied,
+    without_items,
+)
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, refuse_share, texts_digest
 from rubric_measures.measures.measure import is_supported, measure_names
 from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows

@@ -209,7 +209,7 @@ def run_command(arguments: Sequence[str]) -> int:
     most, is_quiet, is_verbose = (vars(options).pop(name) for name in ("max_size", "quiet", "verbose"))
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.
-        from rubric_measures.pages.plots import check_figure_path
+        from rubric_measures.analysis.plots import check_figure_path
 
         check_figure_path(options.plot)
     with contextlib.ExitStack() as around:

@@ -32,7 +32,7 @@ from rubric_measures.cli.inputs import CALLS, REPLIES, Printed, PrintedRatings, 
 
 
 @command(
-    compare="rubric_measures.api.comparing:compare", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
+    compare="rubric_measures.analysis.comparing:compare", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
     fields={"tests": ("rounds", "level", "correction", "smallest"), "printed": ("output", "format")},
 )  # fmt: skip
 def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
@@ -53,7 +53,7 @@ def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printe
 
 
 @command(
-    correlate="rubric_measures.api.comparing:correlate",
+    correlate="rubric_measures.analysis.correlating:correlate",
     files={"official": "OFFICIAL", "others": "[LEADERBOARD…]"}, spelled={"form": "--board-form"},
     fields={"draws": ("rounds",)},
 )  # fmt: skip
@@ -74,7 +74,7 @@ def correlate(correlate: Call, *, plot: str | None = None, printed: Printed = Pr
 
 
 @command(
-    agreement="rubric_measures.api.graders:agreement", tables="rubric_measures.api.graders:agreement_tables",
+    agreement="rubric_measures.analysis.graders:agreement", tables="rubric_measures.analysis.graders:agreement_tables",
     files={"sources": "SOURCE…"}, spelled={"min_judgment": "--tables", "measure": "-m --measures"}, without=("source",),
     fields={"draws": ("rounds",)},
 )  # fmt: skip
@@ -124,7 +124,8 @@ def agreement(
 
 
 @command(
-    calibrate="rubric_measures.api.graders:calibrate", files={"graded": "GRADED"}, fields={"draws": ("rounds",)}
+    calibrate="rubric_measures.verification.graders:calibrate",
+    files={"graded": "GRADED"}, fields={"draws": ("rounds",)},
 )  # fmt: skip
 def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
     """bias of a grader, what its grades are worth, calibrated scores
@@ -140,8 +141,8 @@ def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
     check_board="rubric_measures.api.boards:check_board",
     check_bundle="rubric_measures.api.boards:check_bundle",
     check_conclusions="rubric_measures.api.boards:check_conclusions",
-    check_run="rubric_measures.api.evaluating:check_run",
-    reusability="rubric_measures.api.scoring:reusability",
+    check_run="rubric_measures.corpora.run_checks:check_run",
+    reusability="rubric_measures.analysis.boards:reusability",
     files={"files": "FILE…"},
     without=("board", "grades", "runs", "folder", "later", "path", "scores", "others"),
     fields={"printed": ("output", "format")},
@@ -209,7 +210,7 @@ def check(
 
 
 @command(
-    power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
+    power="rubric_measures.analysis.comparing:power", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
     fields={"tests": ("level", "correction", "smallest"), "printed": ("output", "format")},
 )  # fmt: skip
 def power(power: Call, *, printed: Printed = Printed()) -> int:
@@ -222,7 +223,7 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
 
 
 @command(
-    tournament="rubric_measures.api.tournaments:tournament",
+    tournament="rubric_measures.api.judging:tournament",
     files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"}, without=("level_shown",),
     fields={
         "draws": ("rounds", "seed"), "asking": REPLIES, "calls": CALLS,

@@ -2,7 +2,7 @@
 
 A command is a function here, and the functions of the library that it calls:
 
-    @command(power="rubric_measures.api.comparing:power", files={"scores": "BOARD…"})
+    @command(power="rubric_measures.analysis.comparing:power", files={"scores": "BOARD…"})
     def power(power: Call, *, printed: Printed = Printed()) -> int:
         '''how many queries an experiment needs
 

@@ -224,7 +224,7 @@ def _grading(more: str, passages: str, bank: str) -> str:
 
 
 @command(
-    canaries="rubric_measures.api.grading:run_canaries",
+    canaries="rubric_measures.api.judging:run_canaries",
     files={"report": "REPORT", "graded": "GRADED"}, without=("groups", "source"),
     fields={"asking": (), "calls": CALLS, "printed": ("output", "format")},
 )  # fmt: skip

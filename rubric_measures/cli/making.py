@@ -191,7 +191,7 @@ def _print_size(cache: ReplyCache) -> None:
         sys.stdout.writelines(render(Report([table]), "tsv"))
 
 
-@command(combine="rubric_measures.api.graders:combine", files={"passages": "GRADED"})
+@command(combine="rubric_measures.analysis.graders:combine", files={"passages": "GRADED"})
 def combine(combine: Call, *, format: TableForm = "text") -> int:
     """grades of several graders as those of one
 
@@ -291,7 +291,7 @@ def example(*, run_command: Callable[..., int], folder: str = "example-output", 
 
 
 @command(
-    generate="rubric_measures.api.generating:generate",
+    generate="rubric_measures.grading.generating:generate",
     files={"queries": "[QUERIES]"}, fields={"asking": REPLIES, "calls": CALLS},
 )  # fmt: skip
 def generate(generate: Call, *, output: str = "-") -> int:
@@ -318,9 +318,9 @@ def generate(generate: Call, *, output: str = "-") -> int:
 
 
 @command(
-    grade="rubric_measures.api.grading:grade",
-    regrade="rubric_measures.api.grading:regrade",
-    grade_support="rubric_measures.api.grading:grade_support",
+    grade="rubric_measures.grading.grade:grade",
+    regrade="rubric_measures.grading.grade:regrade",
+    grade_support="rubric_measures.grading.grade:grade_support",
     files={"passages": "PASSAGES…"},
     spelled={"measures": "--for", "limit": "--passages-per-query"},
     without=("answers", "graded", "level_shown", "prompt_field", "give_up_after", "empty_texts", "document_texts"),
@@ -386,7 +386,7 @@ def grade(
 
 
 @command(
-    pool="rubric_measures.api.grading:pool",
+    pool="rubric_measures.corpora.pooling:pool",
     files={"runs": "[RUN…]"}, spelled={"queries": "--query-file"},
 )  # fmt: skip
 def pool(pool: Call, *, output: str, whole: bool = False) -> int:

@@ -34,8 +34,7 @@ from rubric_measures.cli.inputs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rubric_measures.api.reports import BoardPlot
-    from rubric_measures.api.scoring import Board
+    from rubric_measures.analysis.boards import Board, BoardPlot
     from rubric_measures.corpora.loading import Bank, File
 
 
@@ -57,7 +56,7 @@ def convert(convert: Call) -> int:
 
 
 @command(
-    evaluate="rubric_measures.api.evaluating:evaluate",
+    evaluate="rubric_measures.boards.single:evaluate",
     files={"source": "QRELS", "run": "RUN", "measures": "MEASURE…"},
     spelled={
         "by_query": "-q --by_query --by-query", "no_summary": "-n --no_summary --no-summary",
@@ -107,7 +106,7 @@ def evaluate(
 
 @command(
     load="rubric_measures.corpora.loading:load",
-    score="rubric_measures.api.scoring:score",
+    score="rubric_measures.analysis.boards:score",
     argue="rubric_measures.api.evaluating:argue",
     files={"source": "GRADED", "runs": "[RUN…]"},
     without=("grades", "judgments"),
@@ -153,7 +152,6 @@ def leaderboard(
         scores: write scores and counts there, in Auto-ARGUE's form, where GRADED is its file.
     """
     # Imported here, as help needs none of them.
-    from rubric_measures.api.evaluating import write_report
     from rubric_measures.corpora.loading import content_of
     from rubric_measures.measures.measure import parse_measures
 
@@ -182,6 +180,8 @@ def leaderboard(
     with contextlib.nullcontext() if runs else naming(str(source)):
         board = score(grades, ranked, watch=progress if is_watched() else None, notes=False)
     if page is not None:
+        from rubric_measures.pages.board_page import write_report
+
         write_report(str(report), board, grades, ranked, **page)
     if plot is not None:
         board.plot(plot, plot_kind or "dots", grades=grades, runs=ranked)

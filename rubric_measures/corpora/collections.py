@@ -16,9 +16,10 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import ir_datasets
 from ir_datasets import formats
@@ -26,18 +27,17 @@ from ir_datasets.indices import Docstore
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, paused_collector
-from rubric_measures.corpora.pooling import by_query
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.documents import is_documents, read_documents
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.specs import table
-from rubric_measures.formats.trec import runs_of_files, runs_of_records
+from rubric_measures.formats.trec import runs_of_files, runs_of_records, spaced_form
 from rubric_measures.measures.grade_sets import read_judgments
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
-from rubric_measures.records.models import QueryPassages, iter_graded
+from rubric_measures.records.models import QueryPassages, iter_graded, load_graded
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
 _LOG = logging.getLogger("rubric_measures")
@@ -444,3 +444,57 @@ ir_datasets.registry.register_pattern(rf"^{PREFIX}/(.+)$", _from_id)
 with contextlib.suppress(InputError):
     for _view in ("", *(f"/{_name}" for _name in _VIEWS)):
         ir_datasets.registry.register(f"{PREFIX}/example{_view}", _from_id("", (f"example{_view}",)))
+
+
+T = TypeVar("T")
+
+
+class _ScatteredError(Exception):
+    """The lines of a query do not stand together."""
+
+
+def by_query(path: str | os.PathLike[str], make: Callable[[Iterable[QueryPassages]], T]) -> T:
+    """What is made of the records of a file, a query at a time; of all at once where lines of a query stand apart.
+
+    Args:
+        path: the file, which may be read twice.
+        make: takes the records, in the order of the file.
+    """
+    try:
+        return make(_one_by_one(path))
+    except _ScatteredError:
+        return make(load_graded(path))
+
+
+def _one_by_one(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
+    seen: set[str] = set()
+    for query_id, pieces in groupby(iter_graded(path), attrgetter("query_id")):
+        if query_id in seen:
+            raise _ScatteredError
+        seen.add(query_id)
+        first, *others = pieces
+        yield first._replace(passages=[passage for piece in (first, *others) for passage in piece.passages])
+
+
+class DocStore(Protocol):
+    """What gives texts: the docs_store of an ir_datasets collection."""
+
+    def get_many(self, doc_ids: Iterable[str]) -> Mapping[str, Any]:
+        """doc_id -> document, for those that exist."""
+
+
+def texts_of(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> tuple[dict[str, str], Mapping[str, str]]:
+    """The texts of documents of a TREC file, and what ids they have in the collection where those hold spaces.
+
+    Returns:
+        doc_id -> text, of those that the collection has; id in the file -> id in the collection, where they differ.
+    """
+    forms = {doc_id: form for doc_id in doc_ids if (form := spaced_form(doc_id)) != doc_id}
+    wanted = [*dict.fromkeys([*doc_ids, *forms.values()])]
+    found = {one: docs[one] for one in wanted if one in docs} if isinstance(docs, Mapping) else docs.get_many(wanted)
+    texts = {doc_id: _text(document) for doc_id, document in found.items()}
+    return texts, {written: form for written, form in forms.items() if written not in texts and form in texts}
+
+
+def _text(document: Any) -> str:
+    return str(document.default_text() if hasattr(document, "default_text") else getattr(document, "text", document))

@@ -21,8 +21,8 @@ from msgspec import Struct, structs
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name, paused_collector, run_of_file
 from rubric_measures.base.json_text import parse_json
+from rubric_measures.corpora.collections import by_query, texts_of
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.corpora.pooling import by_query, texts_of
 from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables, judged, queries, reports, support, trec
 from rubric_measures.formats.base import PathName, say_left_out
 from rubric_measures.formats.grade_tables import GradeRow

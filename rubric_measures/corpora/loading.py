@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import begins_records
@@ -879,3 +879,22 @@ def rankings_for(run: Run, grades: Grades) -> dict[str, Sequence[str]]:
             doc_ids = ranking.with_scores(doc_ids)
         rankings[query_id if query is None else query.query_id] = doc_ids
     return rankings
+
+
+Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]
+"""Passages by query: a file of records, or the records (what `pool`, `grade` and `load_graded` return)."""
+
+
+def passages_of(passages: Passages | Rows, needs: str = "") -> PassageRecords:
+    """The queries of a file, of records, or of a table of grades, to be gone through as often as needed.
+
+    Args:
+        passages: what holds them.
+        needs: what needs the texts of passages, which a table does not have; see `read_as_records`.
+    """
+    if is_file(passages):
+        with file_path(passages) as path:
+            return PassageRecords(read_as_records(path, needs), path=path)
+    if are_rows(passages):
+        return PassageRecords(read_as_records(passages, needs))
+    return passages if isinstance(passages, PassageRecords) else PassageRecords(passages)

@@ -2,67 +2,62 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import attrgetter
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.files import peek_head
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
-from rubric_measures.formats.queries import Limit
+from rubric_measures.corpora.collections import DocStore, load_collection, texts_of
+from rubric_measures.corpora.loading import (
+    File,
+    PassageRecords,
+    Rows,
+    are_rows,
+    columns_of,
+    grader_of,
+    is_file,
+    named_files,
+    run_list,
+)
+from rubric_measures.corpora.overwriting import keep_inputs
+from rubric_measures.formats import added_format, head_of
+from rubric_measures.formats.answers import is_answer_header, read_answers
+from rubric_measures.formats.plain import QUESTION_RUNS
+from rubric_measures.formats.queries import Limit, read_query_file
 from rubric_measures.formats.reports import Answer
-from rubric_measures.formats.trec import as_known, spaced_form, spaced_ids, written_id
+from rubric_measures.formats.trec import (
+    as_known,
+    distinct_run_names,
+    is_run_table,
+    read_run,
+    spaced_form,
+    spaced_ids,
+    written_id,
+)
+from rubric_measures.measures.grade_sets import Grader, read_judgments
 from rubric_measures.records.models import (
     GradedPassage,
     Judgment,
     PassageData,
     QueryPassages,
     RankingEntry,
-    iter_graded,
-    load_graded,
 )
 from rubric_measures.types.entities import Gap, Qrel, Ranking, Run
 
+if TYPE_CHECKING:
+    from rubric_measures.corpora.collections import Collection
+    from rubric_measures.corpora.loading import AnyRun, Runs
+
+
 Missing = Literal["error", "skip"]
 T = TypeVar("T")
-
-
-class _ScatteredError(Exception):
-    """The lines of a query do not stand together."""
-
-
-def by_query(path: str | os.PathLike[str], make: Callable[[Iterable[QueryPassages]], T]) -> T:
-    """What is made of the records of a file, a query at a time; of all at once where lines of a query stand apart.
-
-    Args:
-        path: the file, which may be read twice.
-        make: takes the records, in the order of the file.
-    """
-    try:
-        return make(_one_by_one(path))
-    except _ScatteredError:
-        return make(load_graded(path))
-
-
-def _one_by_one(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
-    seen: set[str] = set()
-    for query_id, pieces in groupby(iter_graded(path), attrgetter("query_id")):
-        if query_id in seen:
-            raise _ScatteredError
-        seen.add(query_id)
-        first, *others = pieces
-        yield first._replace(passages=[passage for piece in (first, *others) for passage in piece.passages])
-
-
-class DocStore(Protocol):
-    """What gives texts: the docs_store of an ir_datasets collection."""
-
-    def get_many(self, doc_ids: Iterable[str]) -> Mapping[str, Any]:
-        """doc_id -> document, for those that exist."""
 
 
 class _Member(NamedTuple):
@@ -77,7 +72,7 @@ class _Member(NamedTuple):
 _Pool = dict[str, _Member]
 
 
-def pool(
+def pooled(
     runs: Iterable[Run] = (),
     depth: int = 20,
     docs: DocStore | Mapping[str, str] | None = None,
@@ -277,18 +272,136 @@ def _with_texts(
     return texts, found
 
 
-def texts_of(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> tuple[dict[str, str], Mapping[str, str]]:
-    """The texts of documents of a TREC file, and what ids they have in the collection where those hold spaces.
+Pooled: TypeAlias = "Runs | Answer | Rows | Iterable[AnyRun | Answer | Rows]"
+"""What is pooled: files of runs or answers, runs in memory as `score` takes them, `Answer`s, or several of them."""
 
-    Returns:
-        doc_id -> text, of those that the collection has; id in the file -> id in the collection, where they differ.
+
+def pool(
+    runs: Pooled = (),
+    collection: File | Rows | Mapping[str, str] | Sequence[File] | Collection | None = None,
+    *,
+    depth: int = 20,
+    queries: File | Mapping[str, str] | Iterable[str] | None = None,
+    judgments: File | Rows | Iterable[Any] | None = None,
+    grader: str | Grader | None = None,
+    judged: bool = False,
+    max_words: int | None = 400,
+    track: str | None = None,
+    missing: Literal["error", "skip"] = "error",
+    output: str | os.PathLike[str] | None = None,
+) -> PassageRecords:
+    """The passages that runs retrieved, with their texts, rankings and judgments, by query.
+
+    >>> import rubric_measures
+    >>> from rubric_measures.corpora.collections import example_folder
+    >>> rubric_measures.pool(collection=example_folder(), depth=2)
+    PassageRecords(9 queries, 84 passages)
+
+    Args:
+        runs: run files, or generated answers (reports, or files or tables with query_id, run_id and text); by default
+            those of the collection. In Python also runs in memory, see `score`.
+        collection: the texts: a folder, a file of documents or records, an id of ir_datasets, a collection, a table,
+            or document -> text; or several files of documents.
+        depth: documents of each ranking; answers are always taken whole.
+        queries: pool these queries: ids, query -> text, or a file or frame of queries or topics, which may say how long
+            an answer may be; default: the collection's, else all.
+        judgments: what assessors said: a qrels file, a table of labels (a file, a frame, …) or rows; default: the
+            collection's.
+        grader: whose labels of that table count, where several labelled.
+        judged: add all judged documents to the pool.
+        max_words: the most words of a passage of an answer; without a limit answers are left whole.
+        track: say which answers are longer than this track allows (`rag24`, `rag25`, …).
+        missing: documents that the collection does not have are an `error`, or left out and counted (`skip`).
+        output: a file for the records (.jsonl.gz), which are then not held in memory.
+
+    Raises:
+        InputError: a file is wrong, there is nothing to pool, two runs have one name, or documents are missing.
     """
-    forms = {doc_id: form for doc_id in doc_ids if (form := spaced_form(doc_id)) != doc_id}
-    wanted = [*dict.fromkeys([*doc_ids, *forms.values()])]
-    found = {one: docs[one] for one in wanted if one in docs} if isinstance(docs, Mapping) else docs.get_many(wanted)
-    texts = {doc_id: _text(document) for doc_id, document in found.items()}
-    return texts, {written: form for written, form in forms.items() if written not in texts and form in texts}
+    with contextlib.ExitStack() as stack:
+        if isinstance(collection, dict) and not are_rows(collection):
+            collection = {"doc_id": [*collection], "text": [*collection.values()]}
+        listed = [named_files(one, stack) for one in _several(runs)]
+        queries, judgments, collection = (named_files(one, stack) for one in (queries, judgments, collection))
+        several: list[Any] = list(collection) if isinstance(collection, list | tuple) else [collection]
+        keep_inputs(output, *listed, queries, judgments, *several)
+        known = load_collection(collection)
+        read, answers = _read(listed)
+        if known is not None and not listed:
+            read, answers = list(known.runs.values()), list(known.answers)
+        if not read and not answers and not judged:
+            raise InputError("nothing to pool: name runs or reports, or a collection that has some")
+        file = read_query_file(queries) if isinstance(queries, str) else None
+        asked: Any = queries if file is None else file.texts
+        if asked is None and known is not None and known.has_queries():
+            asked = known.query_texts
+        rows: Any = judgments
+        if isinstance(judgments, str):
+            rows = read_judgments(judgments, grader_of(grader))
+        elif grader is not None:
+            raise InputError("a judge is chosen of a table of labels; leave the choice out", settings=("grader",))
+        elif judgments is None:
+            rows = known.judgments if known is not None else ()
+        groups = pooled(
+            read,
+            depth,
+            known.docs_store() if known is not None and known.has_docs() else None,
+            answers=answers,
+            judgments=rows,
+            judged=judged,
+            queries=asked,
+            max_words=max_words,
+            track=track,
+            limits=file.limits if file is not None else {},
+            missing=missing,
+        )
+        return PassageRecords.kept(groups, output)
 
 
-def _text(document: Any) -> str:
-    return str(document.default_text() if hasattr(document, "default_text") else getattr(document, "text", document))
+def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
+    """The runs and the answers of files, told apart by content, and of what they hold."""
+
+    runs: list[Run] = []
+    names: list[str] = []
+    answers: list[Answer] = []
+    for source in sources:
+        if isinstance(source, Answer):
+            answers.append(source)
+        elif isinstance(source, Run):
+            runs.append(source)
+            names.append(source.run_id)
+        elif (added := added_format(source)) is not None and added.kind == "answers" and added.read is not None:
+            answers += added.read(source)
+        elif _holds_answers(source):
+            answers += read_answers(source)
+        else:
+            runs.append(read_run(source))
+            names.append(source)
+    names = distinct_run_names([run.run_id for run in runs], names)
+    return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)], answers
+
+
+def _holds_answers(path: str) -> bool:
+    if is_run_table(path):
+        return False
+    first = peek_head(path).lstrip().partition(b"\n")[0]
+    # JSON, or a table with the three columns query_id, run_id and text; a run has five or six, and so has a table of
+    # ranked questions.
+    if first.startswith((b"{", b"[")) or first.count(b"\t") == 2 or is_answer_header(first.decode("utf-8", "replace")):
+        return True
+    return path != "-" and first.count(b"\t") == 4 and QUESTION_RUNS.recognise(head_of(path))
+
+
+def _several(runs: Any) -> list[Any]:
+    """Files, runs and answers one by one; what else is a run in memory is read."""
+
+    def is_kept(one: Any) -> bool:
+        # Tables of answers have texts.
+        return is_file(one) or isinstance(one, Answer) or (are_rows(one) and "text" in columns_of(one))
+
+    if is_kept(runs):
+        return [runs]
+    if isinstance(runs, Mapping) or are_rows(runs) or not isinstance(runs, Iterable):
+        return list(run_list(runs))
+    several = list(runs)
+    made = [one for one in several if not is_kept(one)]
+    return [*(one for one in several if is_kept(one)), *(run_list(made) if made else ())]

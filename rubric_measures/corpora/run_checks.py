@@ -6,6 +6,7 @@ what may be wrong with that part by the rules of the track, and whether it is. `
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
@@ -16,11 +17,12 @@ from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
 
 from msgspec import Struct, field
 
-from rubric_measures.base.errors import FormatError, in_number, warn
+from rubric_measures.base.errors import FormatError, InputError, counted, in_number, tell, warn
 from rubric_measures.base.files import iter_lines, path_name, peek_head
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
 from rubric_measures.corpora.collections import Collection
+from rubric_measures.corpora.loading import File, file_path, listed
 from rubric_measures.formats import reports
 from rubric_measures.formats.queries import Limit, QueryFile, length_of
 from rubric_measures.formats.reports import TrackRules
@@ -459,40 +461,6 @@ def _contents(run: RunFile, takes_texts: bool) -> Iterator[tuple[int, Mapping[st
             yield line, content
 
 
-def check_runs(
-    paths: Iterable[str | os.PathLike[str]],
-    track: str,
-    *,
-    topics: QueryFile | None = None,
-    collection: Collection | None = None,
-) -> Findings:
-    """What a track would refuse in runs of generated answers (RAGTIME: and of the other tasks), or score otherwise.
-
-    Args:
-        paths: the files, each one run.
-        track: a table of `track_rules.toml`: `rag26`, `rag25`, `rag24`, `ragtime`, `dragun`, `biogen` (its form is told
-            by content), …
-        topics: without them nothing is said of missing and unknown topics, and of texts that are copied.
-        collection: whether the documents that are cited exist is looked up there.
-
-    Raises:
-        UnknownNameError: nobody knows the track.
-        InputError: a file cannot be opened, or the collection has no documents.
-    """
-    rules = reports.track_rules(track)
-    files = [_checked(path_name(path), rules, topics) for path in paths]
-    if collection is not None:
-        _check_documents(files, collection)
-    if topics is None:
-        warn("no topics were given: missing and unknown topics are not looked for", settings=("topics",))
-    unlimited = sum(file.unlimited for file in files)
-    warn(
-        "%d answers were not measured: the length that is allowed stands in the topics", unlimited, settings=("topics",)
-    )
-    found = [one for file in files for one in sorted(file.found, key=lambda one: (one.line == 0, one.line))]
-    return Findings([*found, *_without_prefix(files)])
-
-
 def _check_documents(files: Sequence[RunFile], collection: Collection) -> None:
     asked = {doc_id for file in files for _, _, ids in file.cited for doc_id in ids}
     there = set(collection.docs_store().get_many(asked)) if asked else set()
@@ -513,3 +481,70 @@ def _without_prefix(files: Sequence[RunFile]) -> Iterator[Finding]:
         if len({name[:1] for name in names}) > 1:
             problem = f"the runs of team {team!r} do not begin alike: {_listed(names)}"
             yield Finding("warning", runs[0].path, 0, "", "prefix", problem)
+
+
+def check_run(
+    files: File | Iterable[File],
+    track: str,
+    *,
+    topics: File | Mapping[str, str] | None = None,
+    collection: File | Sequence[File] | Collection | None = None,
+) -> Findings:
+    """What a track would refuse in runs of generated answers, or score otherwise; nothing is changed.
+
+    >>> from io import StringIO
+    >>> import rubric_measures
+    >>> run = StringIO('{"metadata": {"team_id": "t", "run_id": "r", "topic_id": "181"}, "responses": '
+    ...                '[{"text": "Yes.", "citations": [11, 12, 13, 14]}]}')
+    >>> print(*rubric_measures.api.check_run(run, "biogen", topics={"181": "Does it?"}))
+    open file:1: warning: topic 181: responses[0].citations has 4; the most is 3
+
+    Args:
+        files: the files, each one run, in the form in which it is submitted.
+        track: `rag26`, `rag25`, `rag24`, `dragun`, `ragtime` (reports, rankings or nuggets, told by content), or
+            `biogen` (2024, 2025 A or 2025 B, likewise).
+        topics: the topics of the track, in any form of queries, or id -> text; without them nothing is said of missing
+            and unknown topics, and RAGTIME has no lengths.
+        collection: look up there whether cited documents exist.
+
+    Returns:
+        A `Finding` (severity, path, line, topic, kind, problem) each, in the order of the files; none where the track
+        takes all of it as it is. A file that is empty, or no JSON, is a finding too.
+
+    Raises:
+        UnknownNameError: nobody knows the track.
+        InputError: a file cannot be opened, the topics cannot be read, or the collection has no documents.
+    """
+    from rubric_measures.corpora.collections import load_collection
+    from rubric_measures.formats.queries import read_query_file
+
+    rules = reports.track_rules(track)
+    known = load_collection(collection)
+    if known is not None and not known.has_docs():
+        raise InputError(f"{known.source}: has no documents", settings=("collection",))
+    with contextlib.ExitStack() as stack:
+        asked = QueryFile(topics) if isinstance(topics, Mapping) else None
+        if topics is not None and not isinstance(topics, Mapping):
+            name = stack.enter_context(file_path(topics))
+            asked = read_query_file(name)
+            if blank := [query_id for query_id, text in asked.texts.items() if not text.strip()]:
+                raise FormatError(f"topic {blank[0]!r} has no text", path=name)
+        shown = {stack.enter_context(file_path(one)): _shown(one) for one in listed(files)}
+        checked = [_checked(path_name(name), rules, asked) for name in shown]
+        if known is not None:
+            _check_documents(checked, known)
+    if asked is None:
+        warn("no topics were given: missing and unknown topics are not looked for", settings=("topics",))
+    text = "%d answers were not measured: the length that is allowed stands in the topics"
+    warn(text, sum(file.unlimited for file in checked), settings=("topics",))
+    found = [one for file in checked for one in sorted(file.found, key=lambda one: (one.line == 0, one.line))]
+    found += _without_prefix(checked)
+    errors = sum(one.severity == "error" for one in found)
+    tell(f"{errors} errors, {len(found) - errors} warnings in {counted(len(shown), 'file')}")
+    return Findings(one._replace(path=shown[one.path]) for one in found)
+
+
+def _shown(source: File) -> str:
+    """The name by which messages call a file."""
+    name = source if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
+    return os.fspath(name) if isinstance(name, str | os.PathLike) else "open file"

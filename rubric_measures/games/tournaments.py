@@ -600,7 +600,7 @@ class Tournament(Reported):
             InputError: another ending, or a folder that does not exist.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.pages.plots import plot_tournament, save_figures
+        from rubric_measures.analysis.plots import plot_tournament, save_figures
 
         note = f"{counted(self.games, 'game')} about {counted(self.queries, 'query')}"
         known = {one.agent: (one.low, one.high) for one in self.ratings if one.standard_error is not None}

@@ -202,13 +202,13 @@ def load_references(
         groups: Iterable[QueryPassages] = load_graded(source)
     else:
         from rubric_measures.corpora.collections import load_collection
-        from rubric_measures.corpora.pooling import pool
+        from rubric_measures.corpora.pooling import pooled
 
         known = load_collection(source)
         if not known.has_docs() or not known.judgments:
             raise InputError(f"{source}: has no documents with judgments")
         relevant = [row for row in known.judgments if row.relevance >= level]
-        groups = pool(docs=known.docs_store(), judgments=relevant, judged=True, missing="skip") if relevant else ()
+        groups = pooled(docs=known.docs_store(), judgments=relevant, judged=True, missing="skip") if relevant else ()
     found = references_of_records(groups, level, wanted)
     if not any(found.values()):
         raise InputError(f"{source}: no document has a label of {level} or more")

@@ -7,20 +7,24 @@ dots with intervals, findings as lists, and the evidence behind each grade, in o
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rubric_measures.analysis.board_reports import mean_intervals
+from rubric_measures.analysis.boards import Board
+from rubric_measures.analysis.comparing import mean_intervals
 from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.corpora.loading import Gradable, RecordGrades, Runs, load, rankings_for, read_runs
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
-from rubric_measures.pages.frame import PageCell, ReviewAddress, importance, page, plain_number, some, ticks
+from rubric_measures.measures.measure import parse_measures
+from rubric_measures.pages.frame import PageCell, ReviewAddress, importance, page, plain_number, some, ticks, write_page
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
 from rubric_measures.types.scales import CONTRADICTED, Scale, covering_level
@@ -270,61 +274,6 @@ _FAILED = {
 }
 # What is no failure of the grader.
 _NO_FAILURE = {"missing", "uncited", "other"}
-
-
-def board_page(
-    board: Leaderboard,
-    queries: Iterable[QueryEvidence],
-    *,
-    title: str,
-    baseline: str | None = None,
-    level: float = 0.95,
-    notes: Sequence[str] = (),
-    review: str | None = None,
-    against: FactDiff | None = None,
-) -> Iterator[str]:
-    """The page, in parts.
-
-    Args:
-        board: the scores.
-        queries: the evidence of each query, of the runs of the board.
-        title: the heading.
-        baseline: the run with which others are compared: queries on which a run loses most against it come first.
-            Without one the queries come first that all runs do worst on.
-        level: the nominal coverage of intervals (BCa, over queries), in (0, 1).
-        notes: further lines below the heading.
-        review: the address of the review page to which each grade leads; None for no links.
-        against: what became of each fact since other answers.
-
-    Raises:
-        InputError: there is no run, or no query.
-        UnknownNameError: there is no such baseline.
-    """
-    runs = [run for run in board.ranking() if run not in BELOW]
-    if baseline is not None and baseline not in runs:
-        raise UnknownNameError("run", baseline, runs, settings=("baseline",))
-    listed = list(queries)
-    if not listed or not runs:
-        raise InputError("there is nothing to report: no run, or no query")
-    report = _BoardReport(board, listed, runs, baseline, board.measures[0], review)
-    intervals = mean_intervals(
-        {name: {run: board.scored(run, name) for run in runs} for name in board.measures}, Draws(level=level)
-    )
-    return page(
-        "board.html",
-        title,
-        notes=notes,
-        report=report,
-        level=f"{level:.0%}",
-        plots=[report.dots(name, intervals, level) for name in board.measures],
-        versions=[] if against is None else [*report.versions(against)],
-        left_out=() if against is None else against.left_out,
-        findings=[one for one in report.findings() if one[1]],
-        scores=report.scores(intervals),
-        order=sorted(range(len(listed)), key=lambda place: (report.difference(listed[place].query_id), place)),
-        signature=board.signature,
-        importance=importance,
-    )
 
 
 _Intervals = Mapping[str, Mapping[str, Interval]]
@@ -586,3 +535,107 @@ def _meaning(query: QueryEvidence, grade: float) -> str:
         return f"grade {grade:.3g}, {meaning}"
     name = scale.name_of(int(grade)) if grade == int(grade) and grade in scale and scale.names else ""
     return f"{name or f'grade {grade:.3g} of {scale.highest}'}, {meaning}"
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    board: Board,
+    grades: Gradable,
+    runs: Runs | None = None,
+    *,
+    title: str = "Leaderboard",
+    baseline: str | None = None,
+    level: float = 0.95,
+    notes: Sequence[str] = (),
+    review: str | None = None,
+    against: FactDiff | None = None,
+    retrieved: Mapping[tuple[str, str, str], bool] | None = None,
+) -> None:
+    """Writes a board with its evidence as one HTML file that needs no network.
+
+    It shows the leaderboard with intervals, what to look at, and for every query the items × runs, each with the
+    passage, the nearest sentence and the reason behind the grade.
+
+    Args:
+        path: the file.
+        board: what `score` gave.
+        grades: the grades that it was scored from: graded records, which have the texts.
+        runs: the runs that were scored; None for the rankings inside the records.
+        title: the heading.
+        baseline: the run that others are compared with: queries on which one loses most come first.
+            Without one the queries come first that all runs do worst on.
+        level: the nominal coverage of intervals (BCa, over queries), in (0, 1).
+        notes: further lines below the heading.
+        review: the address of the review page of these grades, as `http://127.0.0.1:8642`: each grade leads to its
+            place there. None for no links.
+        against: what became of each fact since other answers, see `EvaluatedAnswers.against`.
+        retrieved: see `EvaluatedAnswers.retrieved`.
+
+    Raises:
+        InputError: the grades have no texts beside them, scores are not of whole queries, there is no run or no query,
+            or the file cannot be written.
+        UnknownNameError: there is no such baseline.
+    """
+    ranked = [run for run in board.ranking() if run not in BELOW]
+    if baseline is not None and baseline not in ranked:
+        raise UnknownNameError("run", baseline, ranked, settings=("baseline",))
+    listed = [query.with_retrieved(retrieved or {}) for query in evidence(board, grades, runs)]
+    if not listed or not ranked:
+        raise InputError("there is nothing to report: no run, or no query")
+    report = _BoardReport(board, listed, ranked, baseline, board.measures[0], review)
+    intervals = mean_intervals(
+        {name: {run: board.scored(run, name) for run in ranked} for name in board.measures}, Draws(level=level)
+    )
+    parts = page(
+        "board.html",
+        title,
+        notes=notes,
+        report=report,
+        level=f"{level:.0%}",
+        plots=[report.dots(name, intervals, level) for name in board.measures],
+        versions=[] if against is None else [*report.versions(against)],
+        left_out=() if against is None else against.left_out,
+        findings=[one for one in report.findings() if one[1]],
+        scores=report.scores(intervals),
+        order=sorted(range(len(listed)), key=lambda place: (report.difference(listed[place].query_id), place)),
+        signature=board.signature,
+        importance=importance,
+    )
+    write_page(path, parts)
+
+
+def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[QueryEvidence]:
+    """What stands behind a board, query by query; see `write_report`."""
+    known = load(grades)
+    if not isinstance(known, RecordGrades):
+        text = "a report shows passages and answers; grades of this kind have no texts beside them: give graded records"
+        raise InputError(text, settings=("report",))
+    if board.signature.settings.get("unit"):
+        raise InputError("a report shows items of whole queries; leave facets out", settings=("report", "facets"))
+    from rubric_measures.formats.trec import runs_of_records
+    from rubric_measures.measures.scoring import Plan
+    from rubric_measures.measures.support import SupportMeasure
+    from rubric_measures.records.models import cited_answers
+
+    measures = parse_measures(list(board.measures))
+    plan = Plan(measures, known.on_failed)
+    # Where passages whose grades failed leave a ranking, it is looked at deeper.
+    is_deeper = known.on_failed == "expected" and any(one.condenses for one in plan.computations)
+    depth = None if is_deeper else plan.depth
+    # A level that a measure names counts; else that of the scale.
+    named = measures[0].params.get("rel")
+    if known.held == "-":
+        raise InputError("a report reads the records twice; name a file", settings=("report",))
+    groups = list(known.groups)
+    read = runs_of_records(groups) if runs is None else read_runs(runs)
+    ranked = {run.run_id: rankings_for(run, known) for run in read}
+    cut = {
+        run: {query: list(doc_ids[:depth]) for query, doc_ids in ranked.get(run, {}).items()}
+        for run in board.ranking()
+        if run in board.values
+    }
+    level = named if isinstance(named, int) else None
+    cited = (
+        {group.query_id: cited_answers(group) for group in groups} if isinstance(measures[0], SupportMeasure) else {}
+    )
+    return list(evidence_of(groups, cut, known.bank, known.wanted, level=level, source=known.name, answers=cited))

@@ -9,14 +9,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from rubric_measures.base.errors import counted, escaped
+from rubric_measures.base.files import atomic_writer
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import Scale
 
@@ -79,6 +81,12 @@ def page(template: str, title: str, package: str = _HOME, **values: Any) -> Iter
     framed = {"title": title, **{name: Markup(text) for name, text in ours.items()}}
     found: Iterator[str] = environment(package).get_template(template).generate(**framed, **values)
     return found
+
+
+def write_page(path: str | os.PathLike[str], parts: Iterable[str]) -> None:
+    """Writes a page under its name only when it is whole."""
+    with atomic_writer(path) as stream:
+        stream.writelines(parts)
 
 
 def readable(name: str) -> str:
@@ -202,24 +210,6 @@ class LinePlot(NamedTuple):
 def plain_number(value: float) -> str:
     """A number without what says nothing, with a true minus."""
     return f"{value:.6g}".replace("-", "−")
-
-
-def signed(value: float) -> str:
-    """Two decimal places, with a true minus.
-
-    >>> signed(-0.5)
-    '−0.50'
-    """
-    return f"{value:.2f}".replace("-", "−")
-
-
-def shown_number(value: float) -> str:
-    """A score as it stands beside its point: three decimal places, fewer of large ones, with a true minus.
-
-    >>> shown_number(0.52222), shown_number(1512.34), shown_number(-0.25)
-    ('0.522', '1512.3', '−0.250')
-    """
-    return (f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}").replace("-", "−")
 
 
 def some(runs: Sequence[str]) -> str:

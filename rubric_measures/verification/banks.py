@@ -25,7 +25,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.board_reports import LeftOut, left_out
+from rubric_measures.analysis.comparing import LeftOut, left_out
 from rubric_measures.analysis.correlation import correlate
 from rubric_measures.analysis.resampling import FloatArray, adjust, bootstrap_counts, half_counts, weighted_means
 from rubric_measures.base.errors import InputError, warn

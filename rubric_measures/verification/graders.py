@@ -19,11 +19,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, islice
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
-from rubric_measures.base.errors import InputError, counted, warn
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
+from rubric_measures.base.errors import InputError, counted, tell, warn
+from rubric_measures.base.tables import Report, Reported
+from rubric_measures.corpora.loading import Bank, File, Rows, bank_of, file_path
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
     HUMAN,
@@ -51,6 +54,10 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Scale, covering_level
+
+if TYPE_CHECKING:
+    from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
+
 
 # How many of the largest disagreements between graders are listed.
 DISAGREEMENTS = 50
@@ -607,3 +614,79 @@ def _canaries(groups: Iterable[QueryPassages]) -> Iterator[tuple[str, GradedPass
             about = passage.paragraph
             if isinstance(about, dict) and about.get("canary") in CANARY_KINDS:
                 yield group.query_id, passage, about["canary"], about.get("item_id", "")
+
+
+@dataclass(frozen=True)
+class Calibration(Reported):
+    """What anchors say of a grader; `print` shows it.
+
+    Attributes:
+        bias: over all, and by kind.
+        grades: what each grade is worth.
+        runs: calibrated scores of answers, best first; empty where the runs rank passages.
+        settings: what it was computed with; `assessors` counts grades that were no blind ones, and `reason` says why
+            there are no runs.
+    """
+
+    bias: Sequence[Bias]
+    grades: Sequence[GradeValue]
+    runs: Sequence[Calibrated]
+    settings: Mapping[str, object]
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
+        from rubric_measures.analysis.calibration import anchor_report
+
+        return anchor_report(self.bias, self.grades, self.runs, places, self.settings)
+
+
+def calibrate(
+    graded: File | Rows,
+    *,
+    anchors: File | Rows | None = None,
+    against: str = "assessors",
+    smallest: float = 0.1,
+    draws: Draws = USUAL_DRAWS,
+    bank: Bank | None = None,
+    grader: str | Grader | None = None,
+) -> Calibration:
+    """How far a grader is off, what its grades are worth, and the scores that the truth would give.
+
+    Args:
+        graded: graded records of the grader, or a table of grades (a file, a frame, …).
+        anchors: the same with the truth's grades of some of the same items; in a table all are assessors', but those of
+            the grader. The same file by default.
+        against: `assessors` (what they said before they saw the grader's grade), or the grader whose grades are the
+            truth: an older one (equating), or the same one at an earlier time (drift).
+        smallest: the smallest bias that matters, in grades.
+        draws: of the intervals; no rounds for none.
+        bank: the test bank.
+        grader: who is corrected: a name, or `model=…,prompt=…,scale=0-5:4`.
+
+    Raises:
+        InputError: nothing has both grades, or the grader gives grades outside of those that the truth graded.
+    """
+    from rubric_measures.analysis.calibration import bias_rows, calibrated_runs, grade_values
+
+    if not smallest > 0:
+        raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
+    with file_path(graded) as path, file_path(path if anchors is None or anchors is graded else anchors) as truth:
+        found = read_anchored(path, bank_of(bank), Grader.parse(grader), truth, against)
+    warn("%d grades of the truth are of nothing that the grader graded, and are left out", found.unmatched)
+    reason = ""
+    if found.several:
+        reason = f"run {found.several} ranks several passages for a query; calibrated scores are of answers"
+    elif not found.answers:
+        reason = "the records rank nothing"
+    if reason:
+        tell("no calibrated scores: %s", reason)
+    elif found.failed:
+        warn("%d grades of the answers failed, and are left out of their scores", found.failed)
+    runs = [] if reason else calibrated_runs(found.anchors, found.answers, found.rel, draws)
+    settings = {
+        "against": against, "assessors": dict(found.counts), "rel": found.rel, "smallest": float(smallest),
+        "draws": draws, "reason": reason,
+    }  # fmt: skip
+    return Calibration(
+        bias_rows(found.anchors, draws.level), grade_values(found.anchors, found.rel, draws), runs, settings
+    )

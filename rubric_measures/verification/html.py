@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import Cell, Marked, Undefined, number
 from rubric_measures.measures.checked import CheckedQuery, bad_items, level_of, uncovered_passages
 from rubric_measures.pages.frame import (
@@ -29,6 +28,7 @@ from rubric_measures.pages.frame import (
     readable,
     shade,
     snippet,
+    write_page,
 )
 from rubric_measures.types.entities import TestBank
 from rubric_measures.verification.sections import ReportSettings, Section, query_sections
@@ -188,8 +188,7 @@ class _Pages:
 
     def _put(self, name: str, blocks: Sequence[str], home: str = "") -> None:
         blocks = [*blocks, *(place.block for place in self._places)]
-        with atomic_writer(name) as stream:
-            stream.writelines(page("verification.html", self._title, _PACKAGE, blocks=blocks, home=home))
+        write_page(name, page("verification.html", self._title, _PACKAGE, blocks=blocks, home=home))
 
 
 class _Blocks:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from rubric_measures.analysis.board_reports import LeftOut, lost_by
+from rubric_measures.analysis.comparing import LeftOut, lost_by
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
 from rubric_measures.measures.checked import (

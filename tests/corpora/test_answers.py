@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.corpora.answers import Answer, AnswerSegment, answer_segments, check_answers, split_answer
-from rubric_measures.corpora.pooling import pool
+from rubric_measures.corpora.pooling import pooled
 from rubric_measures.formats.queries import Limit
 
 
@@ -145,11 +145,11 @@ def test_a_run_that_never_says_anything_is_named(caplog: pytest.LogCaptureFixtur
     check_answers(answers)
     assert "1 run without a word in any answer, scored 0: b" in caplog.messages
     # Empty answers are passages, too, and are shared.
-    groups = list(pool(answers=[*answers, Answer("q2", "c", "")]))
+    groups = list(pooled(answers=[*answers, Answer("q2", "c", "")]))
     found = [(p.doc_id, p.text, [place.method for place in p.rankings]) for group in groups for p in group.passages]
     assert found == [
         ("a/q1/1", "words", ["a"]),
         ("b/q1/1", "", ["b"]),
         ("a/q2/1", "", ["a", "b", "c"]),
     ]
-    assert groups == list(pool(answers=[Answer("q2", "c", ""), *answers[::-1]]))
+    assert groups == list(pooled(answers=[Answer("q2", "c", ""), *answers[::-1]]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.api.tournaments import _games
+from rubric_measures.api.judging import _games
 from rubric_measures.formats import plain
 from rubric_measures.types.entities import Preference
 

@@ -19,7 +19,7 @@ from ir_measures import ScoredDoc
 from msgspec.structs import replace
 
 import rubric_measures
-from rubric_measures.analysis.board_reports import mean_intervals
+from rubric_measures.analysis.comparing import mean_intervals
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.api import check_board, check_bundle, write_qrels
 from rubric_measures.base.errors import InputError, MeasureError

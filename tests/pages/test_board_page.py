@@ -7,6 +7,7 @@ import hashlib
 import html
 import random
 import re
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,10 @@ from urllib.parse import parse_qsl
 import pytest
 
 import rubric_measures
-from rubric_measures.api.evaluating import evidence
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
-from rubric_measures.pages.board_page import board_page
+from rubric_measures.pages.board_page import write_report
 from rubric_measures.records.models import items_of_set, load_graded
 from rubric_measures.types.entities import make_item_id
 from tests.support_data import line, write
@@ -70,7 +70,10 @@ def evaluated() -> Any:
 
 
 def page_of(result: Any, **options: Any) -> str:
-    return "".join(board_page(result.board, evidence(result.board, result.grades), title="Answers", **options))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "page.html"
+        write_report(path, result.board, result.grades, title="Answers", **options)
+        return path.read_text(encoding="utf-8")
 
 
 def plain(page: str) -> str:
@@ -159,7 +162,8 @@ def test_sentences_stand_beside_what_they_cite_first(tmp_path: Path) -> None:
     labels = write(tmp_path / "labels.jsonl", line("one"), line("two", labels=(["2"], ["1", "2"])), line("two", "t2"))
     grades = rubric_measures.load(labels)
     board = rubric_measures.score(grades)
-    shown = plain("".join(board_page(board, evidence(board, grades), title="Citations")))
+    rubric_measures.write_report(tmp_path / "page.html", board, grades, title="Citations")
+    shown = plain((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "14 sentences: what the first citations support." in shown
     # 1, 2 and 4 of the six sentences, of each of two answers, and one more; 3 and 5 have no label and are out.
     assert "Sentences without full support (7) They cite nothing, or" in shown
@@ -183,7 +187,8 @@ def test_sentences_stand_beside_the_words_of_documents(tmp_path: Path) -> None:
     answers = write(tmp_path / "answers.jsonl", cited, lost)
     grades = rubric_measures.load(rubric_measures.grade_support(answers, model="lexical"), on_failed="expected")
     board = rubric_measures.score(grades)
-    shown = plain("".join(board_page(board, evidence(board, grades), title="Citations")))
+    rubric_measures.write_report(tmp_path / "page.html", board, grades, title="Citations")
+    shown = plain((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "Boiling water. Words that are not there: Tea, needs passage d1" in shown
     assert "Tea is cold. two: there is no text of what it cites" in shown
 

@@ -10,8 +10,8 @@ import pytest
 from ir_measures import Qrel
 
 from rubric_measures import Tests, load, score
+from rubric_measures.analysis import plots as cells
 from rubric_measures.base.errors import InputError
-from rubric_measures.pages import plots as cells
 
 pytest.importorskip("matplotlib")
 

@@ -6,7 +6,7 @@ import pytest
 
 from rubric_measures import Tests
 from rubric_measures.analysis.comparison import compare_runs
-from rubric_measures.pages.plots import plot_differences
+from rubric_measures.analysis.plots import plot_differences
 
 pytest.importorskip("matplotlib")
 

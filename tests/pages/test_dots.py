@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rubric_measures.analysis import plots as dots
 from rubric_measures.base.errors import InputError
-from rubric_measures.pages import plots as dots
 
 pytest.importorskip("matplotlib")
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from rubric_measures import Tests
+from rubric_measures.analysis import plots as cells
+from rubric_measures.analysis import plots as comparisons
+from rubric_measures.analysis import plots as dots
+from rubric_measures.analysis import plots as labels
+from rubric_measures.analysis import plots as scores
 from rubric_measures.analysis.comparison import compare_runs
+from rubric_measures.analysis.plots import save_figures
 from rubric_measures.base.errors import InputError
-from rubric_measures.pages import plots as cells
-from rubric_measures.pages import plots as comparisons
-from rubric_measures.pages import plots as dots
-from rubric_measures.pages import plots as labels
-from rubric_measures.pages import plots as scores
-from rubric_measures.pages.plots import save_figures
 
 pytest.importorskip("matplotlib")
 
@@ -55,7 +55,7 @@ def test_further_pages_are_files_beside_the_first(
     with pytest.raises(InputError, match="is a folder"):
         save_figures(pages, path)
     assert [one.name for one in tmp_path.iterdir()] == [f"all-3.{suffix}"]
-    monkeypatch.setattr("rubric_measures.pages.plots._MOST_FILES", 2)
+    monkeypatch.setattr("rubric_measures.analysis.plots._MOST_FILES", 2)
     with pytest.raises(InputError, match=r"more than 2 pages, and as many files; give \.pdf"):
         save_figures(iter(pages), tmp_path / f"more.{suffix}")
 

@@ -9,9 +9,9 @@ import pytest
 
 import rubric_measures
 from rubric_measures import Draws, Preference, Tests, tournament
+from rubric_measures.analysis import plots
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
-from rubric_measures.pages import plots
 
 pytest.importorskip("matplotlib")
 

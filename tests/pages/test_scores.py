@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from rubric_measures.pages import plots as scores
+from rubric_measures.analysis import plots as scores
 
 Text = pytest.importorskip("matplotlib.text").Text
 

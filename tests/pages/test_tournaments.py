@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rubric_measures.pages.plots import plot_tournament
+from rubric_measures.analysis.plots import plot_tournament
 
 pytest.importorskip("matplotlib")
 

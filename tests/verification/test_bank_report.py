@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rubric_measures
-from rubric_measures.analysis.board_reports import lost_by
+from rubric_measures.analysis.comparing import lost_by
 from rubric_measures.cli import main
 from rubric_measures.measures.loading import RecordQuery, read_records
 from rubric_measures.verification.banks import (

@@ -1,12 +1,6 @@
-"""Passages pooled, graded, and checked with canaries; support of citations graded.
-
-Pooling: runs, answers, judgments and texts become the passages to grade.
-
-Grading: passages and a test bank through a model, cached and resumable, into graded records.
+"""Passages graded with a model: all, some again, or what answers cite; texts and bank in, records out.
 
 Answers and what they cite as records whose pairs (sentence, cited document) can be graded.
-
-The canary suite: known cases through the grading path, and how often the grader was fooled; for `verify`.
 """
 
 from __future__ import annotations
@@ -19,218 +13,51 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
-from rubric_measures.base.files import fewer_collections, peek_head
-from rubric_measures.corpora import pooling
-from rubric_measures.corpora.collections import load_collection
+from rubric_measures.base.files import fewer_collections
+from rubric_measures.corpora.collections import load_collection, texts_of
 from rubric_measures.corpora.loading import (
     Bank,
     File,
     PassageRecords,
-    Rows,
-    are_rows,
+    Passages,
     bank_of,
-    columns_of,
     content_of,
     file_beside,
     file_path,
     grader_of,
-    is_file,
     is_given,
     listed,
-    named_files,
+    passages_of,
     query_texts_of,
     read_runs,
-    run_list,
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-from rubric_measures.formats import added_format, detect_format, head_of
-from rubric_measures.formats.answers import is_answer_header, read_answers
+from rubric_measures.formats import detect_format
+from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import is_bank
-from rubric_measures.formats.grade_tables import read_as_records
-from rubric_measures.formats.plain import QUESTION_RUNS
-from rubric_measures.formats.queries import read_query_file
 from rubric_measures.formats.reports import Answer, answer_doc_id
-from rubric_measures.formats.trec import distinct_run_names, is_run_table, read_run
 from rubric_measures.grading.asking import Asking
-from rubric_measures.measures.grade_sets import Grader, read_judgments
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.measure import parse_measures
 from rubric_measures.models.settings import Calls
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answer, cited_answers, load_graded
-from rubric_measures.types.entities import CitedAnswer, Run, TestBank, asked_pairs, sentence_items
+from rubric_measures.types.entities import CitedAnswer, TestBank, asked_pairs, sentence_items
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.corpora.loading import AnyRun, Runs
-    from rubric_measures.grading.grader import GradedRecords, GradingPlan
+    from rubric_measures.corpora.loading import Runs
+    from rubric_measures.grading.grader import GradedRecords
     from rubric_measures.grading.lazy import NeededFor
     from rubric_measures.grading.recording import BankChange
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
-    from rubric_measures.verification.sections import Section
-
-
-_File = str | os.PathLike[str]
-Pooled: TypeAlias = "Runs | Answer | Rows | Iterable[AnyRun | Answer | Rows]"
-"""What is pooled: files of runs or answers, runs in memory as `score` takes them, `Answer`s, or several of them."""
-
-
-def pool(
-    runs: Pooled = (),
-    collection: File | Rows | Mapping[str, str] | Sequence[File] | Collection | None = None,
-    *,
-    depth: int = 20,
-    queries: File | Mapping[str, str] | Iterable[str] | None = None,
-    judgments: File | Rows | Iterable[Any] | None = None,
-    grader: str | Grader | None = None,
-    judged: bool = False,
-    max_words: int | None = 400,
-    track: str | None = None,
-    missing: Literal["error", "skip"] = "error",
-    output: _File | None = None,
-) -> PassageRecords:
-    """The passages that runs retrieved, with their texts, rankings and judgments, by query.
-
-    >>> import rubric_measures
-    >>> from rubric_measures.corpora.collections import example_folder
-    >>> rubric_measures.pool(collection=example_folder(), depth=2)
-    PassageRecords(9 queries, 84 passages)
-
-    Args:
-        runs: run files, or generated answers (reports, or files or tables with query_id, run_id and text); by default
-            those of the collection. In Python also runs in memory, see `score`.
-        collection: the texts: a folder, a file of documents or records, an id of ir_datasets, a collection, a table,
-            or document -> text; or several files of documents.
-        depth: documents of each ranking; answers are always taken whole.
-        queries: pool these queries: ids, query -> text, or a file or frame of queries or topics, which may say how long
-            an answer may be; default: the collection's, else all.
-        judgments: what assessors said: a qrels file, a table of labels (a file, a frame, …) or rows; default: the
-            collection's.
-        grader: whose labels of that table count, where several labelled.
-        judged: add all judged documents to the pool.
-        max_words: the most words of a passage of an answer; without a limit answers are left whole.
-        track: say which answers are longer than this track allows (`rag24`, `rag25`, …).
-        missing: documents that the collection does not have are an `error`, or left out and counted (`skip`).
-        output: a file for the records (.jsonl.gz), which are then not held in memory.
-
-    Raises:
-        InputError: a file is wrong, there is nothing to pool, two runs have one name, or documents are missing.
-    """
-    with contextlib.ExitStack() as stack:
-        if isinstance(collection, dict) and not are_rows(collection):
-            collection = {"doc_id": [*collection], "text": [*collection.values()]}
-        listed = [named_files(one, stack) for one in _several(runs)]
-        queries, judgments, collection = (named_files(one, stack) for one in (queries, judgments, collection))
-        several: list[Any] = list(collection) if isinstance(collection, list | tuple) else [collection]
-        keep_inputs(output, *listed, queries, judgments, *several)
-        known = load_collection(collection)
-        pooled, answers = _read(listed)
-        if known is not None and not listed:
-            pooled, answers = list(known.runs.values()), list(known.answers)
-        if not pooled and not answers and not judged:
-            raise InputError("nothing to pool: name runs or reports, or a collection that has some")
-        file = read_query_file(queries) if isinstance(queries, str) else None
-        asked: Any = queries if file is None else file.texts
-        if asked is None and known is not None and known.has_queries():
-            asked = known.query_texts
-        rows: Any = judgments
-        if isinstance(judgments, str):
-            rows = read_judgments(judgments, grader_of(grader))
-        elif grader is not None:
-            raise InputError("a judge is chosen of a table of labels; leave the choice out", settings=("grader",))
-        elif judgments is None:
-            rows = known.judgments if known is not None else ()
-        groups = pooling.pool(
-            pooled,
-            depth,
-            known.docs_store() if known is not None and known.has_docs() else None,
-            answers=answers,
-            judgments=rows,
-            judged=judged,
-            queries=asked,
-            max_words=max_words,
-            track=track,
-            limits=file.limits if file is not None else {},
-            missing=missing,
-        )
-        return PassageRecords.kept(groups, output)
-
-
-def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
-    """The runs and the answers of files, told apart by content, and of what they hold."""
-
-    runs: list[Run] = []
-    names: list[str] = []
-    answers: list[Answer] = []
-    for source in sources:
-        if isinstance(source, Answer):
-            answers.append(source)
-        elif isinstance(source, Run):
-            runs.append(source)
-            names.append(source.run_id)
-        elif (added := added_format(source)) is not None and added.kind == "answers" and added.read is not None:
-            answers += added.read(source)
-        elif _holds_answers(source):
-            answers += read_answers(source)
-        else:
-            runs.append(read_run(source))
-            names.append(source)
-    names = distinct_run_names([run.run_id for run in runs], names)
-    return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)], answers
-
-
-def _holds_answers(path: str) -> bool:
-    if is_run_table(path):
-        return False
-    first = peek_head(path).lstrip().partition(b"\n")[0]
-    # JSON, or a table with the three columns query_id, run_id and text; a run has five or six, and so has a table of
-    # ranked questions.
-    if first.startswith((b"{", b"[")) or first.count(b"\t") == 2 or is_answer_header(first.decode("utf-8", "replace")):
-        return True
-    return path != "-" and first.count(b"\t") == 4 and QUESTION_RUNS.recognise(head_of(path))
-
-
-def _several(runs: Any) -> list[Any]:
-    """Files, runs and answers one by one; what else is a run in memory is read."""
-
-    def is_kept(one: Any) -> bool:
-        # Tables of answers have texts.
-        return is_file(one) or isinstance(one, Answer) or (are_rows(one) and "text" in columns_of(one))
-
-    if is_kept(runs):
-        return [runs]
-    if isinstance(runs, Mapping) or are_rows(runs) or not isinstance(runs, Iterable):
-        return list(run_list(runs))
-    several = list(runs)
-    made = [one for one in several if not is_kept(one)]
-    return [*(one for one in several if is_kept(one)), *(run_list(made) if made else ())]
-
-
-_LOG = logging.getLogger("rubric_measures")
-
-Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]
-"""Passages by query: a file of records, or the records (what `pool`, `grade` and `load_graded` return)."""
-
-
-def passages_of(passages: Passages | Rows, needs: str = "") -> PassageRecords:
-    """The queries of a file, of records, or of a table of grades, to be gone through as often as needed.
-
-    Args:
-        passages: what holds them.
-        needs: what needs the texts of passages, which a table does not have; see `read_as_records`.
-    """
-    if is_file(passages):
-        with file_path(passages) as path:
-            return PassageRecords(read_as_records(path, needs), path=path)
-    if are_rows(passages):
-        return PassageRecords(read_as_records(passages, needs))
-    return passages if isinstance(passages, PassageRecords) else PassageRecords(passages)
 
 
 def refuse_unused(function: Callable[..., Any], given: Mapping[str, Any], unused: Iterable[str], *why: str) -> None:
@@ -675,7 +502,11 @@ def _part(
     return parts
 
 
+_LOG = logging.getLogger("rubric_measures")
+_File = str | os.PathLike[str]
 _Texts: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Collection"
+
+
 _SETTINGS = ("support",)
 
 
@@ -824,75 +655,5 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
     known = load_collection(collection)
     if not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
-    texts, names = pooling.texts_of(known.docs_store(), doc_ids)
+    texts, names = texts_of(known.docs_store(), doc_ids)
     return {**texts, **{written: texts[doc_id] for written, doc_id in names.items()}}
-
-
-@dataclass(frozen=True)
-class CanaryRun:
-    """What the canary suite found.
-
-    Attributes:
-        sections: the report; none of a dry run.
-        is_complete: every case has a grade.
-        plan: of a dry run, the calls that it would need.
-    """
-
-    sections: tuple[Section, ...] = ()
-    is_complete: bool = True
-    plan: GradingPlan | None = None
-
-
-def run_canaries(
-    groups: Iterable[QueryPassages],
-    bank: TestBank,
-    *,
-    model: str | Backend,
-    prompt: Sequence[str] = (),
-    dry_run: bool = False,
-    source: str = "",
-    asking: Asking = Asking(),
-    calls: Calls = Calls(),
-    progress: Progress = None,
-) -> CanaryRun:
-    """Builds the canaries of passages, grades them and reports.
-
-    Args:
-        groups: passages by query, to make cases of.
-        bank: the items.
-        model: see `grade`.
-        prompt: see `grade`.
-        dry_run: make no call; `plan` of the result says what would be called.
-        source: where the passages are from, for errors.
-        asking: how prompts are put to the model and its replies are read.
-        calls: where the model is called, and what it may cost.
-        progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
-
-    Raises:
-        InputError: a setting is wrong, or no case can be made.
-        GradingError: the model cannot be used.
-        KeyboardInterrupt: the user stopped the run; calls in flight were finished.
-    """
-    from rubric_measures.grading.grader import default_prompts
-    from rubric_measures.verification.graders import build_canaries, canary_report
-    from rubric_measures.verification.sections import canary_sections
-
-    names = tuple(prompt) or default_prompts(model if isinstance(model, str) else model.model, bank)
-    prompts = [load_prompt(name) for name in names]
-    if of_pairs := [one.prompt_class for one in prompts if one.target == "support"]:
-        text = f"prompt {of_pairs[0]} judges sentences by what they cite, and the suite makes passages for items"
-        raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
-    scales = [scale for one in prompts if (scale := one.grade_scale) is not None]
-    highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
-    built = build_canaries(list(groups), bank, source, highest=[*highest] or ["5"])
-    # An empty passage is one of the cases: what the model makes of it is to be seen.
-    asking = dataclasses.replace(asking, empty_texts="ask")
-    graded = grade(
-        built, bank, model=model, prompt=prompt, asking=asking, calls=calls, dry_run=dry_run, progress=progress
-    )
-    if graded.plan is not None:
-        return CanaryRun(plan=graded.plan)
-    report = canary_report(graded)
-    failed = sum(count.failed for count in report.counts.values())
-    warn("%d canary grades failed: they count neither way", failed)
-    return CanaryRun(tuple(canary_sections(report)), not failed)

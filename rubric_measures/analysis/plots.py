@@ -43,7 +43,6 @@ from rubric_measures.analysis.resampling import Draws, FloatArray
 from rubric_measures.base.errors import InputError, counted, tell, warn
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.plugins import require
-from rubric_measures.pages.frame import shown_number, signed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -852,3 +851,21 @@ def plot_tournament(
     texts = [["" if np.isnan(rate) else f"{rate:.2f}" for rate in row] for row in table]
     draw_cells(right_axes, table, texts, (0.0, 1.0), "share of games that the row won", agents, agents)
     return finished(figure)
+
+
+def signed(value: float) -> str:
+    """Two decimal places, with a true minus.
+
+    >>> signed(-0.5)
+    '−0.50'
+    """
+    return f"{value:.2f}".replace("-", "−")
+
+
+def shown_number(value: float) -> str:
+    """A score as it stands beside its point: three decimal places, fewer of large ones, with a true minus.
+
+    >>> shown_number(0.52222), shown_number(1512.34), shown_number(-0.25)
+    ('0.522', '1512.3', '−0.250')
+    """
+    return (f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}").replace("-", "−")

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rubric_measures.api.grading import refuse_unused
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
@@ -39,6 +38,7 @@ from rubric_measures.grading.generation import (
     sample_passages,
     write_synthetic,
 )
+from rubric_measures.grading.grade import refuse_unused
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.models.settings import CalledModel, Calls, Interrupts, note_limit
 from rubric_measures.records.models import load_graded

@@ -1,19 +1,12 @@
-"""Graders: their agreement, one made of several, one corrected.
-
-Agreement of graders: label sources on the same documents.
-
-Panels: the grades of several graders as those of one, with what that gains.
-
-A grader held to a few grades of assessors: its bias, what its grades are worth, calibrated scores.
-"""
+"""Graders: their agreement as label sources on the same documents; the grades of several as those of one."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,14 +15,13 @@ from msgspec import structs
 
 from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, whole_answers
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.api.grading import Passages, passages_of
-from rubric_measures.base.errors import InputError, counted, naming, warn
-from rubric_measures.base.tables import Report, Reported, render
+from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.tables import render
 from rubric_measures.corpora.loading import (
     Bank,
-    File,
     Gradable,
     PassageRecords,
+    Passages,
     RecordGrades,
     Rows,
     Runs,
@@ -40,24 +32,24 @@ from rubric_measures.corpora.loading import (
     is_file,
     is_table,
     load,
+    passages_of,
+    rankings_for,
     refuse_choice,
     run_list,
     run_of,
 )
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
-from rubric_measures.measures.findings import Note, say
+from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import Grader, chosen_grades
 from rubric_measures.measures.grades import LABEL_ITEMS
 from rubric_measures.measures.labels import labels_of, passages_of_records
+from rubric_measures.measures.measure import parse_measures
 from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import covering_level
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from rubric_measures.analysis.agreement import PanelReport
-    from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
     from rubric_measures.analysis.label_sources import AgreementTable
     from rubric_measures.analysis.leaderboards import RunScores
     from rubric_measures.measures.labels import LabelSource
@@ -68,71 +60,6 @@ _LOG = logging.getLogger("rubric_measures")
 _JUDGMENTS = "judgments:"
 # τ, τ_AP, ρ and the largest rank drop.
 _COEFFICIENTS = ("kendall", "tau_ap", "spearman", "max_rank_drop")
-
-
-@dataclass(frozen=True, repr=False)
-class LabelAgreement(SourceAgreement):
-    """What `agreement` found, see `SourceAgreement`; `print` shows it.
-
-    Attributes:
-        lacking: source -> queries of all the others of which it labels no document.
-    """
-
-    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether κ is defined."""
-        return self.agreement.kappa is not None
-
-    def log_notes(self) -> None:
-        """Logs what is left out or undefined."""
-        say(self.notes)
-
-    @property
-    def notes(self) -> list[Note]:
-        """What is left out or undefined."""
-        return list(self._notes())
-
-    def _notes(self) -> Iterator[Note]:
-        for name, queries in self.lacking.items():
-            text = f"{name} labels no document of {counted(len(queries), 'query')} (such as {queries[0]})"
-            yield Note(text, (name, *queries), False)
-        for name, count in zip(self.names, self.only_in, strict=True):
-            if count:
-                yield Note(f"left out of the pairs: {counted(count, 'document')} labelled by {name} only", (name,))
-        low, high = self.judges.scale
-        for row in self.judges.rows:
-            what = f"{row.name}: {row.outside} labels are outside the truth's scale ({low} to {high}) "
-            if row.outside:
-                yield Note(f"{what}and count as they are", (row.name,))
-        for name, histogram in zip(self.names, self.histograms, strict=True):
-            if histogram.unused:
-                count = len(histogram.unused)
-                labels = ", ".join(map(str, histogram.unused[:12])) + (f" and {count - 12} more" if count > 12 else "")
-                yield Note(f"{name} never uses the label{'s' if count > 1 else ''} {labels}", (name,), False)
-        if self.agreement.kappa is None:
-            yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
-        if self.query_kappa.undefined:
-            count = self.query_kappa.undefined
-            yield Note(f"kappa is undefined on {counted(count, 'query')} (one label throughout)", is_warning=False)
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Draws the labels of the first two sources: differences against means, with bias and limits of agreement.
-
-        Args:
-            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
-
-        Returns:
-            the figure, which a notebook shows.
-
-        Raises:
-            InputError: another ending, or the file cannot be written.
-            MissingExtraError: matplotlib is not installed.
-        """
-        from rubric_measures.pages.plots import plot_bland_altman, save_figures
-
-        return save_figures([plot_bland_altman(*self.aligned, (self.names[0], self.names[1]))], path)
 
 
 def agreement(
@@ -146,7 +73,7 @@ def agreement(
     grader: str | Grader | None = None,
     grader_b: str | Grader | None = None,
     notes: bool = True,
-) -> LabelAgreement:
+) -> SourceAgreement:
     """How well label sources agree; `print` shows confusion, κ, α, cutoffs and more, or a leaderboard of judges.
 
     >>> import rubric_measures
@@ -173,7 +100,7 @@ def agreement(
             labels that a source may use.
         grader_b: the same for the second source, where both are records; what it leaves out is as in `grader`, but for
             the prompt of another model, and the set.
-        notes: log what is left out, see `LabelAgreement.notes`.
+        notes: log what is left out, see `SourceAgreement.notes`.
 
     Raises:
         InputError: fewer than two sources, nothing in common, or an argument without effect.
@@ -194,11 +121,7 @@ def agreement(
         draws=draws,
         truth=int(len(sources) == 1 and _is_records(sources[0])),
     )
-    found = result if runs is None else _with_leaderboards(result, runs, measure or "nDCG@10", draws)
-    asked = [{key[0] for key in source.labels} for source in read]
-    others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
-    lacking = {source.name: sorted(queries) for source, queries in zip(read, others, strict=True) if queries}
-    made = LabelAgreement(**vars(found), lacking=lacking)
+    made = result if runs is None else _with_leaderboards(result, runs, measure or "nDCG@10", draws)
     if notes:
         say(made.notes)
     return made
@@ -210,12 +133,13 @@ def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws:
 
     from rubric_measures.analysis.label_sources import Judge
     from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, correlate_leaderboards, scores_of_board
-    from rubric_measures.api.scoring import score
+    from rubric_measures.boards.scoring import score_runs
 
     def scored(judge: Judge) -> RunScores:
-        rows = [Qrel(key[0], key[1], int(label)) for key, label in judge.labels.items()]
+        grades = load([Qrel(key[0], key[1], int(label)) for key, label in judge.labels.items()])
+        ranked = ((run.run_id, rankings_for(run, grades)) for run in read)
         with naming(judge.name):
-            board = score(load(rows), read, measure, overall=False, notes=False)
+            board = score_runs(grades, ranked, parse_measures(measure), overall=False)
         return scores_of_board(board, board.measures[0])
 
     def compared(judge: Judge) -> LeaderboardCorrelation:
@@ -468,80 +392,3 @@ def _rule_of_others(by: str, members: int, place: int) -> Any:
     # A mean is seldom equal to a grade.
     of_others = panel_rule("median" if by == "mean" else by)
     return lambda said: of_others([said[other] for other in others])
-
-
-@dataclass(frozen=True)
-class Calibration(Reported):
-    """What anchors say of a grader; `print` shows it.
-
-    Attributes:
-        bias: over all, and by kind.
-        grades: what each grade is worth.
-        runs: calibrated scores of answers, best first; empty where the runs rank passages.
-        settings: what it was computed with; `assessors` counts grades that were no blind ones, and `reason` says why
-            there are no runs.
-    """
-
-    bias: Sequence[Bias]
-    grades: Sequence[GradeValue]
-    runs: Sequence[Calibrated]
-    settings: Mapping[str, object]
-
-    def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
-        from rubric_measures.analysis.calibration import anchor_report
-
-        return anchor_report(self.bias, self.grades, self.runs, places, self.settings)
-
-
-def calibrate(
-    graded: File | Rows,
-    *,
-    anchors: File | Rows | None = None,
-    against: str = "assessors",
-    smallest: float = 0.1,
-    draws: Draws = USUAL_DRAWS,
-    bank: Bank | None = None,
-    grader: str | Grader | None = None,
-) -> Calibration:
-    """How far a grader is off, what its grades are worth, and the scores that the truth would give.
-
-    Args:
-        graded: graded records of the grader, or a table of grades (a file, a frame, …).
-        anchors: the same with the truth's grades of some of the same items; in a table all are assessors', but those of
-            the grader. The same file by default.
-        against: `assessors` (what they said before they saw the grader's grade), or the grader whose grades are the
-            truth: an older one (equating), or the same one at an earlier time (drift).
-        smallest: the smallest bias that matters, in grades.
-        draws: of the intervals; no rounds for none.
-        bank: the test bank.
-        grader: who is corrected: a name, or `model=…,prompt=…,scale=0-5:4`.
-
-    Raises:
-        InputError: nothing has both grades, or the grader gives grades outside of those that the truth graded.
-    """
-    from rubric_measures.analysis.calibration import bias_rows, calibrated_runs, grade_values
-    from rubric_measures.verification.graders import read_anchored
-
-    if not smallest > 0:
-        raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
-    with file_path(graded) as path, file_path(path if anchors is None or anchors is graded else anchors) as truth:
-        found = read_anchored(path, bank_of(bank), Grader.parse(grader), truth, against)
-    warn("%d grades of the truth are of nothing that the grader graded, and are left out", found.unmatched)
-    reason = ""
-    if found.several:
-        reason = f"run {found.several} ranks several passages for a query; calibrated scores are of answers"
-    elif not found.answers:
-        reason = "the records rank nothing"
-    if reason:
-        _LOG.info("no calibrated scores: %s", reason)
-    elif found.failed:
-        _LOG.warning("%d grades of the answers failed, and are left out of their scores", found.failed)
-    runs = [] if reason else calibrated_runs(found.anchors, found.answers, found.rel, draws)
-    settings = {
-        "against": against, "assessors": dict(found.counts), "rel": found.rel, "smallest": float(smallest),
-        "draws": draws, "reason": reason,
-    }  # fmt: skip
-    return Calibration(
-        bias_rows(found.anchors, draws.level), grade_values(found.anchors, found.rel, draws), runs, settings
-    )

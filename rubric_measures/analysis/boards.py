@@ -1,97 +1,176 @@
-"""Scoring runs: grades and runs of any form in, a board out that can be shown, compared, drawn and made a frame."""
+"""The board that people hold: shown, compared, drawn, made a frame; its runs left out of the pool in turn.
+
+Drawing a board: what its pictures need, put together from its scores, and from the grades behind them.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from ir_measures.measures.base import Measure
 from msgspec.structs import asdict, replace
 
 from rubric_measures.base.errors import InputError, MeasureError, counted, tell
-from rubric_measures.base.files import atomic_writer, paused_collector
-from rubric_measures.base.tables import BoardForm, Ranged, in_notebook
+from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import (
     BELOW,
-    MANY,
-    TURNING,
     Leaderboard,
-    board_tables,
-    checked,
-    graded_shares,
-    render,
-    turning_neighbours,
-    worst_failed,
 )
-from rubric_measures.boards.scoring import is_summed, score_records, score_run_files, score_runs
+from rubric_measures.boards.scoring import check_leaderboard, is_summed, score_records, score_run_files, score_runs
 from rubric_measures.corpora.loading import (
     AnswerGrades,
     Bank,
+    File,
     Gradable,
     RecordGrades,
     Runs,
     TableGrades,
     are_labels,
+    file_path,
     load,
     rankings_for,
     read_runs,
     run_list,
 )
 from rubric_measures.formats.base import OVERALL
-from rubric_measures.measures.findings import Note, of_queries, of_wrapped, say
-from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
+from rubric_measures.measures.findings import Note, of_wrapped
+from rubric_measures.measures.grades import NONE, OnFailed
 from rubric_measures.measures.measure import Measures, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import AskedBoard, LeaderboardChecks, Run, bank_hash
+from rubric_measures.types.scales import as_number
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
-    from rubric_measures.analysis.board_reports import Reusability
-    from rubric_measures.analysis.resampling import Tests
-    from rubric_measures.api.comparing import Comparisons
-    from rubric_measures.api.reports import BoardPlot
+    from rubric_measures.analysis.comparing import Comparisons, Reusability
+    from rubric_measures.analysis.plots import DotPanel
+    from rubric_measures.analysis.resampling import Interval, Tests
     from rubric_measures.measures.grade_sets import Grader
+    from rubric_measures.measures.grades import Grades, QueryGrades
     from rubric_measures.measures.loading import RecordQuery
 
 
-# What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
-# answers to items with neither; also where answers may contradict items; of labels of passages, given by assessors and
-# by models; of answers whose citations were judged.
-OF_PASSAGES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='nDCG@10')")
-OF_NUGGETS = ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA")
-OF_CRITERIA = ("WeightedCover",)
-OF_ANSWERS = ("NuggetA",)
-OF_CONTRADICTIONS = ("WeightedContradiction",)
-OF_LABELS = ("nDCG@10",)
-OF_DIRECT = ("RubricQrels(measure='nDCG@10')",)
-OF_CITATIONS = ("SupportPrecision", "SupportRecall", "CitationF1")
-Compat: TypeAlias = Literal["workbench", "nuggetizer", "ragdoll"]
-# What another program shows.
-OF_PROGRAM: dict[Compat, tuple[str, ...]] = {
-    "workbench": ("RubricCover@20", "nRubricCover@20"),
-    "nuggetizer": ("NuggetV(strict=True)", "NuggetV", "NuggetA(strict=True)", "NuggetA"),
-    "ragdoll": ("WeightedCover", "WeightedCover(strict=True)"),
-}
-# The programs that score answers, and the files that they score.
-_PROGRAMS = {"nuggetizer": "assignments", "ragdoll": "its graded answers"}
-Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
-"""Wraps what is worked through (things, how many, what they are), as a progress bar does."""
+BoardPlot = Literal["dots", "heat"]
+_KINDS = get_args(BoardPlot)
+# Measures on one page.
+_PANELS = 4
 
 
-def refuse(*rows: tuple[object, str, tuple[str, ...]]) -> None:
-    """Refuses what does not go together.
+def figures_of(
+    board: Leaderboard, kind: BoardPlot, tests: Tests, grades: Gradable | None = None, runs: Runs | None = None
+) -> Iterator[Figure]:
+    """The pages of a picture of a board, see `Board.plot`."""
+    if kind not in _KINDS:
+        raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
+    return _heat(board, grades, runs) if kind == "heat" else _dots(board, tests)
 
-    Args:
-        rows: whether it is so; what is wrong; the parameters that mend it.
 
-    Raises:
-        InputError: of the first row that is so.
-    """
-    for is_so, text, settings in rows:
-        if is_so:
-            raise InputError(text, settings=settings)
+def _runs_of(board: Leaderboard) -> list[str]:
+    return [run for run in board.ranking() if run not in BELOW]
+
+
+def _dots(board: Leaderboard, tests: Tests) -> Iterator[Figure]:
+    """A panel a measure; a page holds as many as can be read."""
+    from rubric_measures.analysis.comparing import mean_intervals
+    from rubric_measures.analysis.plots import plot_dots
+
+    runs = _runs_of(board)
+    intervals = mean_intervals({name: {run: board.scored(run, name) for run in runs} for name in board.measures}, tests)
+    for start in range(0, len(board.measures), _PANELS):
+        names = board.measures[start : start + _PANELS]
+        panels = [_panel(board, name, runs, tests, intervals) for name in names]
+        yield plot_dots(runs, panels, _dots_note(board, runs, panels, tests))
+
+
+def _dots_note(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], tests: Tests) -> str:
+    counts = sorted({board.cells[run][name].queries for run in runs for name in board.measures})
+    over = f"{counts[0]} to {counts[-1]} queries" if len(counts) > 1 else counted(counts[0], "query")
+    interval = f", {100 * tests.level:.4g} % interval" if any(panel.intervals for panel in panels) else ""
+    groups = f"; groups by {tests.correction}, α = {tests.alpha:g}" if any(one.groups for one in panels) else ""
+    return f"mean{interval} over {over}{groups}"
+
+
+def _is_sum(board: Leaderboard, name: str) -> bool:
+    """Whether a measure is a count that is summed over queries: such cells have no standard error."""
+    return all(row[name].standard_error is None and row[name].queries > 1 for row in board.cells.values())
+
+
+def _panel(
+    board: Leaderboard,
+    name: str,
+    runs: Sequence[str],
+    tests: Tests,
+    intervals: Mapping[str, Mapping[str, Interval]],
+) -> DotPanel:
+    from rubric_measures.analysis.comparing import compare
+    from rubric_measures.analysis.plots import DotPanel
+
+    means = {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None}
+    best = board.best[name].mean if name in board.best else None
+    if _is_sum(board, name):
+        has_queries = any(board.values[run].get(name) for run in runs)
+        return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, best=best)
+    queries = {run: board.scored(run, name) for run in means}
+    shown = {run: list(values.values()) for run, values in queries.items()}
+    common = set.intersection(*map(set, queries.values())) if queries else ()
+    groups = compare(board, measures=name, tests=tests)[name].groups if len(means) > 1 and len(common) > 1 else ()
+    ends = {run: (intervals[name][run].low, intervals[name][run].high) for run in runs}
+    known = {run: (low, high) for run, (low, high) in ends.items() if low is not None and high is not None}
+    return DotPanel(name, means, known, shown, groups, best)
+
+
+def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Iterator[Figure]:
+    """Queries by runs by the first measure, then items by runs, a page a query."""
+    from rubric_measures.analysis.plots import plot_items, plot_queries
+
+    order, name = _runs_of(board), board.measures[0]
+    queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))
+    table = [[board.values[run][name].get(query) for run in order] for query in queries]
+    yield plot_queries(queries, order, table, name)
+    known = None if grades is None else load(grades)
+    if known is None or are_labels(known):
+        return
+    if isinstance(known, RecordGrades) and known.name == "-":
+        text = "items are drawn from the grades, which are read twice: give a file, not standard input"
+        raise InputError(text, settings=("plot_kind",))
+    found = re.search(r"@(\d+)", " ".join(board.measures))
+    cutoff = None if found is None else int(found[1])
+    for query_id, query, rankings in with_rankings(known, runs):
+        scale = query.scale
+        yield plot_items(
+            [item.text or item.item_id for item in query.items],
+            {run: _best_of(query, rankings.get(run, ())[:cutoff]) for run in order},
+            query_id,
+            None if scale is None else (scale.lowest, scale.highest),
+            None if scale is None else scale.covers,
+            cutoff,
+        )
+
+
+def with_rankings(known: Grades, runs: Runs | None) -> list[tuple[str, QueryGrades, Mapping[str, Sequence[str]]]]:
+    """The queries (`query/facet` for facets), each with its grades and the ranking of each run."""
+    held: Mapping[str, Mapping[str, Sequence[str]]]
+    if runs is None:
+        if isinstance(known, RecordGrades):
+            return [(query.query_id, query.grades, query.rankings) for query in known.record_queries()]
+        if not isinstance(known, AnswerGrades):
+            raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
+        held = known.answers.rankings
+    else:
+        held = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
+    return [
+        (name, query, {run: found.get(name, ()) for run, found in held.items()})
+        for name, query in known.queries.items()
+    ]
+
+
+def _best_of(grades: QueryGrades, doc_ids: Sequence[str]) -> tuple[float | None, ...]:
+    """The best grade of each item among some passages; None where none of them has a grade of it."""
+    best = grades.grades[[grades.docs[doc_id] for doc_id in doc_ids if doc_id in grades.docs]].max(axis=0, initial=NONE)
+    return tuple(None if grade == NONE else as_number(grade) for grade in best.tolist())
 
 
 class Board(Leaderboard, frozen=True):
@@ -99,88 +178,10 @@ class Board(Leaderboard, frozen=True):
 
     Attributes: see `Leaderboard`: `measures`, `values` (run -> measure -> query -> value), `cells` (run -> measure ->
     mean, standard error, coverage), `best` (measure -> best possible mean, with its values by query), `signature`, ….
-    `wrapped` notes which measures read labels that grades imply; `content` is all that the file of a loaded board says.
+    `content` is all that the file of a loaded board says.
     """
 
-    wrapped: Sequence[Note] = ()
     content: Mapping[str, Any] = {}
-
-    @property
-    def on_failed(self) -> OnFailed | None:
-        """How failed grades counted; None where another program's way was used."""
-        return cast("OnFailed | None", self.signature.settings.get("on_failed"))
-
-    def __repr__(self) -> str:
-        return f"<Board of {counted(len(self.cells), 'run')} by {', '.join(self.measures)}>"
-
-    def __str__(self) -> str:
-        return self.render("text").rstrip("\n")
-
-    def _repr_html_(self) -> str:
-        first = [(run, self.cells[run][name]) for name in self.measures[:1] for run in self.ranking()]
-        means = {run: (cell.mean, cell.standard_error or 0.0) for run, cell in first
-                 if run not in BELOW and cell.mean is not None}  # fmt: skip
-        best = [run for run, (mean, _) in means.items() if mean > next(iter(means.values()))[0] - 1e-12]
-        # Without a test nobody knows which differences count.
-        said = (
-            f"highest {self.measures[0]}: {', '.join(best)}; compare() says which runs differ" if len(means) > 1 else ""
-        )
-        bars = {run: Ranged(mean, mean - error, mean + error) for run, (mean, error) in means.items()}
-        return in_notebook(board_tables(self), said, bars)
-
-    def render(self, form: BoardForm = "text", places: int = 4) -> str:
-        """The board as text.
-
-        Args:
-            form: `text` (aligned), `tsv`, `json` (with per-query values and the signature), `jsonl`, `latex`,
-                `markdown` or `trec_eval` (lines run, measure, query, value).
-            places: decimal places; -1 prints all digits.
-        """
-        return render(self, form, places)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the board as JSON, as the command `leaderboard` does; `load_board` reads it."""
-        with atomic_writer(path) as stream:
-            stream.write(self.render("json", -1))
-
-    def to_dataframe(self, *, per_query: bool = False) -> pandas.DataFrame:
-        """The scores as a pandas frame.
-
-        >>> import rubric_measures
-        >>> from ir_measures import Qrel
-        >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "a")], grader="scale=0-5:4")
-        >>> board = rubric_measures.score(grades, {"one": {"q1": {"d1": 1.0}}}, "RubricCover@1")
-        >>> board.to_dataframe().to_dict()
-        {'RubricCover(rel=4)@1': {'one': 1.0}}
-
-        Args:
-            per_query: a row a run, query and measure.
-
-        Returns:
-            a row a run (the index `run`, best first) and a column a measure: means, NaN where nothing could be scored.
-            With `per_query` the columns run, query_id, measure, value (NaN where a value could not be scored).
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        from rubric_measures.base.plugins import require
-
-        make = require("pandas", "pandas").DataFrame
-        frame: pandas.DataFrame
-        if per_query:
-            rows = [
-                (run, query_id, measure, value)
-                for run in self.ranking()
-                for measure in self.measures
-                for query_id, value in self.values[run][measure].items()
-            ]
-            frame = make(rows, columns=["run", "query_id", "measure", "value"])
-            return frame.astype({"value": "float64"})
-        order = self.ranking()
-        columns = {measure: [self.cells[run][measure].mean for run in order] for measure in self.measures}
-        frame = make(columns, index=order, dtype="float64")
-        frame.index.name = "run"
-        return frame
 
     def compare(
         self,
@@ -199,60 +200,10 @@ class Board(Leaderboard, frozen=True):
             UnknownNameError: there is no such run.
             InputError: there are fewer than two runs, or they share no scored query.
         """
+        from rubric_measures.analysis.comparing import compare
         from rubric_measures.analysis.resampling import Tests
-        from rubric_measures.api.comparing import compare
 
         return compare(self, baseline=baseline, tests=tests or Tests())
-
-    @property
-    def notes(self) -> list[Note]:
-        """What a table of means does not show: queries without grades, failed grades, coverage; and what may be wrong
-        with grades and runs.
-        """
-        rows = {run: row for run, row in self.values.items() if run not in BELOW}
-        about = of_queries(rows, self.unknown, self.missing) if self.unknown or self.missing else ()
-        of_checks = () if self.checks is None else checked(self.checks)
-        notes = [*self.said, *about, *self.findings, *of_checks]
-        inexact = self.inexact or ()
-        unscored = sum(
-            list(column.values()).count(None)
-            for row in rows.values()
-            for name, column in row.items()
-            if name not in inexact
-        )
-        if inexact:
-            text = "no score by %s of runs that need grades which were never asked, or failed: only bounds are known"
-            notes.append(Note(text % ", ".join(inexact), tuple(inexact)))
-        failed = max((cell.failed for row in self.cells.values() for cell in row.values()), default=0)
-        if failed:
-            notes += self._of_failed(failed)
-        if unscored:
-            why = "the grades of all their items failed, or no item has a positive weight"
-            notes.append(Note(f"{counted(unscored, 'value')} without a score: {why}"))
-        share, run = min(((share, run) for run, of in graded_shares(self).items() for share in of), default=(1.0, ""))
-        if self.inexact is not None and not inexact:
-            notes.append(Note("the scores are exact, as if every grade had been asked", (), False))
-        elif share < 1:
-            text = f"grades exist for {100 * share:.1f} % of what the least covered run ({run}) needs"
-            notes.append(Note(text, (run,), False))
-        return [*notes, *self.wrapped]
-
-    def log_notes(self) -> None:
-        """Logs the `notes`, but those that were logged while the runs were read."""
-        say(self.notes[len(self.said) :])
-
-    def _of_failed(self, count: int) -> Iterator[Note]:
-        """How many grades failed, and whose order that could turn."""
-        share, run, name = worst_failed(self.cells)
-        many = ": many; read the bounds of the scores" if share >= MANY else ""
-        of = f"({100 * share:.1f} % of what {name} needs of run {run})"
-        yield Note(f"up to {counted(count, 'grade')} that a score needed failed {of}{many}", (run,))
-        for measure in self.measures if share >= TURNING else ():
-            pairs = [f"{upper} and {lower}" for upper, lower in turning_neighbours(self, measure)]
-            more = f", and of {len(pairs) - 3} more pairs" if len(pairs) > 3 else ""
-            if pairs:
-                text = f"{measure}: failed grades could turn the order of {', '.join(pairs[:3])}{more}"
-                yield Note(text, is_warning=share >= MANY)
 
     def plot(
         self,
@@ -284,11 +235,78 @@ class Board(Leaderboard, frozen=True):
             InputError: another ending, or a folder that does not exist.
             MissingExtraError: matplotlib is not installed.
         """
+        from rubric_measures.analysis.boards import figures_of
+        from rubric_measures.analysis.plots import save_figures
         from rubric_measures.analysis.resampling import Tests
-        from rubric_measures.api.reports import figures_of
-        from rubric_measures.pages.plots import save_figures
 
         return save_figures(figures_of(self, kind, tests or Tests(), grades, runs), path)
+
+
+def reusability(
+    grades: Gradable,
+    runs: Runs | None = None,
+    measures: Measures | None = None,
+    *,
+    pool_depth: int = 10,
+    bank: Bank | None = None,
+    grader: str | Grader | None = None,
+    on_failed: OnFailed | None = None,
+) -> Reusability:
+    """Would a run that was not pooled be judged fairly: each run is left out, and all are scored again.
+
+    What only the passages of a run gave that no other run has among its first `pool_depth` is then lacking.
+
+    Args:
+        grades: as for `score`; qrels, too.
+        runs: as for `score`.
+        measures: those by which runs are scored; left out, those that fit the grades.
+        pool_depth: how many passages of each ranking were pooled, 1 or more.
+        bank: the test bank.
+        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
+        on_failed: how a failed grade counts, see `load`.
+
+    Raises:
+        InputError: there are fewer than two runs; a measure is a sum over queries; or no two runs have a passage in
+            common, as answers have none.
+    """
+    from rubric_measures.analysis.boards import with_rankings
+    from rubric_measures.analysis.comparing import Reusability, left_out
+
+    known = load(grades, bank, grader=grader, on_failed=on_failed)
+    asked = parse_measures(default_measures(known) if measures is None else measures)
+    asked = asked if are_labels(known) else rubric_measures_of(asked)
+    sums = [measure for measure in rubric_measures_of(asked) if is_summed(measure)]
+    refuse(
+        (sums, f"{', '.join(map(str, sums))} is a sum over queries, and this is about means; leave it out", ()),
+        (pool_depth < 1, f"a pool has the first passage of each run or more, not {pool_depth}", ("pool_depth",)),
+    )
+    queries = [(query, rankings) for _, query, rankings in with_rankings(known, runs)]
+    rows = left_out(queries, asked, pool_depth, known.on_failed)
+    if all(row.alone == 1 for row in rows):
+        text = f"no two runs have a passage in common among their first {pool_depth}; nothing was pooled of both"
+        raise InputError(text)
+    return Reusability(rows, pool_depth)
+
+
+def load_board(source: File | Board) -> Board:
+    """Reads a board that `Board.save` or the command `leaderboard` wrote (JSON).
+
+    It has all numbers and settings of the board that was written, and can be rendered, drawn, compared and correlated
+    likewise. `unknown`, `findings` and `said` are empty, as files say nothing of these; `content` is the file's.
+
+    Args:
+        source: the file. A `Board` is given back as it is.
+
+    Raises:
+        FormatError: it is no such file, or contradicts itself.
+    """
+    if isinstance(source, Board):
+        return source
+    from rubric_measures.boards.kept import read_board
+
+    with file_path(source) as path:
+        board, content = read_board(path)
+    return Board(**asdict(board), content=content)
 
 
 def score(
@@ -355,7 +373,8 @@ def score(
     official: Sequence[Measure] = ()
     judged = []
     if qrels is not None:
-        labels, measures, official = _official_of(known, qrels, runs, measures, per_facet)
+        labels = load(qrels)
+        measures, official = _official_of(known, labels, runs, measures, per_facet)
         judged.append((labels, official))
     asked = parse_measures(default_measures(known, compat) if measures is None else measures)
     ours = asked if are_labels(known) else rubric_measures_of([one for one in asked if one not in official])
@@ -392,7 +411,19 @@ def score(
             board = _of_rankings_inside(known, ours, given, watch)
         else:
             units = _in_units(known, given) if facets or per_facet else known
-            board, *more = _of_runs([(units, ours), *judged], runs, overall, watch)
+            said: list[str] = []
+            listed, both = run_list(runs, said), [(units, ours), *judged]
+            paths = [run for run in listed if isinstance(run, str)]
+            if paths:
+                seen = iter if watch is None else lambda files: watch(files, len(paths), "runs")
+                boards = score_run_files(both, paths, overall=overall, watch=seen, said=said)
+            else:
+                read = [run for run in listed if not isinstance(run, str)]
+                boards = [
+                    score_runs(of, ((run.run_id, rankings_for(run, of)) for run in read), by, overall=overall)
+                    for of, by in both
+                ]
+            board, *more = [replace(board, said=list(map(Note, said))) for board in boards]
             if more:
                 from rubric_measures.boards.programs import with_official
 
@@ -415,11 +446,48 @@ def score(
     return made
 
 
+# What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
+# answers to items with neither; also where answers may contradict items; of labels of passages, given by assessors and
+# by models; of answers whose citations were judged.
+OF_PASSAGES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='nDCG@10')")
+OF_NUGGETS = ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA")
+OF_CRITERIA = ("WeightedCover",)
+OF_ANSWERS = ("NuggetA",)
+OF_CONTRADICTIONS = ("WeightedContradiction",)
+OF_LABELS = ("nDCG@10",)
+OF_DIRECT = ("RubricQrels(measure='nDCG@10')",)
+OF_CITATIONS = ("SupportPrecision", "SupportRecall", "CitationF1")
+Compat: TypeAlias = Literal["workbench", "nuggetizer", "ragdoll"]
+# What another program shows.
+OF_PROGRAM: dict[Compat, tuple[str, ...]] = {
+    "workbench": ("RubricCover@20", "nRubricCover@20"),
+    "nuggetizer": ("NuggetV(strict=True)", "NuggetV", "NuggetA(strict=True)", "NuggetA"),
+    "ragdoll": ("WeightedCover", "WeightedCover(strict=True)"),
+}
+# The programs that score answers, and the files that they score.
+_PROGRAMS = {"nuggetizer": "assignments", "ragdoll": "its graded answers"}
+Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
+"""Wraps what is worked through (things, how many, what they are), as a progress bar does."""
+
+
+def refuse(*rows: tuple[object, str, tuple[str, ...]]) -> None:
+    """Refuses what does not go together.
+
+    Args:
+        rows: whether it is so; what is wrong; the parameters that mend it.
+
+    Raises:
+        InputError: of the first row that is so.
+    """
+    for is_so, text, settings in rows:
+        if is_so:
+            raise InputError(text, settings=settings)
+
+
 def _official_of(
-    grades: Grades, qrels: Gradable, runs: Runs | None, measures: Measures | None, per_facet: bool
-) -> tuple[Grades, Measures, Sequence[Measure]]:
-    """The judgments, the measures, and those of them that read the judgments."""
-    judged = load(qrels)
+    grades: Grades, judged: Grades, runs: Runs | None, measures: Measures | None, per_facet: bool
+) -> tuple[Sequence[Measure], Sequence[Measure]]:
+    """The measures, and those of them that read the judgments."""
     asked = parse_measures([*default_measures(grades), *OF_LABELS] if measures is None else measures)
     official = [one for one in asked if not is_supported(one)]
     refuse(
@@ -435,12 +503,11 @@ def _official_of(
          "score the qrels alone",
          ("qrels", "measures")),
     )  # fmt: skip
-    return judged, asked, official
+    return asked, official
 
 
 def _checks(board: Leaderboard, known: Grades, runs: Runs | None, asked: AskedBoard) -> LeaderboardChecks:
     """What can be wrong beneath a board, from its grades and rankings once more."""
-    from rubric_measures.boards.scoring import check_leaderboard
     from rubric_measures.measures.loading import RecordQuery
 
     of_records, is_stdin = isinstance(known, RecordGrades), getattr(known, "name", "") == "-"
@@ -500,52 +567,6 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
     return (*OF_ANSWERS, *more) if is_of_answers else OF_PASSAGES
 
 
-def reusability(
-    grades: Gradable,
-    runs: Runs | None = None,
-    measures: Measures | None = None,
-    *,
-    pool_depth: int = 10,
-    bank: Bank | None = None,
-    grader: str | Grader | None = None,
-    on_failed: OnFailed | None = None,
-) -> Reusability:
-    """Would a run that was not pooled be judged fairly: each run is left out, and all are scored again.
-
-    What only the passages of a run gave that no other run has among its first `pool_depth` is then lacking.
-
-    Args:
-        grades: as for `score`; qrels, too.
-        runs: as for `score`.
-        measures: those by which runs are scored; left out, those that fit the grades.
-        pool_depth: how many passages of each ranking were pooled, 1 or more.
-        bank: the test bank.
-        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
-        on_failed: how a failed grade counts, see `load`.
-
-    Raises:
-        InputError: there are fewer than two runs; a measure is a sum over queries; or no two runs have a passage in
-            common, as answers have none.
-    """
-    from rubric_measures.analysis.board_reports import Reusability, left_out
-    from rubric_measures.api.reports import with_rankings
-
-    known = load(grades, bank, grader=grader, on_failed=on_failed)
-    asked = parse_measures(default_measures(known) if measures is None else measures)
-    asked = asked if are_labels(known) else rubric_measures_of(asked)
-    sums = [measure for measure in rubric_measures_of(asked) if is_summed(measure)]
-    refuse(
-        (sums, f"{', '.join(map(str, sums))} is a sum over queries, and this is about means; leave it out", ()),
-        (pool_depth < 1, f"a pool has the first passage of each run or more, not {pool_depth}", ("pool_depth",)),
-    )
-    queries = [(query, rankings) for _, query, rankings in with_rankings(known, runs)]
-    rows = left_out(queries, asked, pool_depth, known.on_failed)
-    if all(row.alone == 1 for row in rows):
-        text = f"no two runs have a passage in common among their first {pool_depth}; nothing was pooled of both"
-        raise InputError(text)
-    return Reusability(rows, pool_depth)
-
-
 def _in_units(grades: Grades, asked: AskedBoard) -> Grades:
     """The grades as they are scored: whole, by facet, or each facet apart."""
     if asked.per_facet:
@@ -564,25 +585,6 @@ def _units(queries: Iterable[RecordQuery], grades: Grades, asked: AskedBoard) ->
     for query in queries:
         for name, unit in units.get(query.query_id, {}).items():
             yield replace(query, grades=unit, part=name)
-
-
-def _of_runs(
-    asked: Sequence[tuple[Grades, Sequence[Measure]]], runs: Runs, overall: bool, watch: Watch | None
-) -> list[Leaderboard]:
-    """A leaderboard of each of some grades by measures over them, of runs that are read once."""
-    said: list[str] = []
-    listed = run_list(runs, said)
-    paths = [run for run in listed if isinstance(run, str)]
-    if paths:
-        seen = iter if watch is None else lambda files: watch(files, len(paths), "runs")
-        boards = score_run_files(asked, paths, overall=overall, watch=seen, said=said)
-    else:
-        read = [run for run in listed if not isinstance(run, str)]
-        boards = [
-            score_runs(grades, ((run.run_id, rankings_for(run, grades)) for run in read), measures, overall=overall)
-            for grades, measures in asked
-        ]
-    return [replace(board, said=list(map(Note, said))) for board in boards]
 
 
 def _of_rankings_inside(

@@ -1,4 +1,4 @@
-"""Tournaments: games between answers to ratings; a model may play the games."""
+"""A model that judges: games between answers to ratings, and known cases that say how often it is fooled."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.corpora.loading import File, file_beside, file_path, grader_of, is_given, listed, query_texts_of
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.grading.asking import Asking
+from rubric_measures.grading.grade import grade
 from rubric_measures.models.settings import Calls, given_of, note_limit
-from rubric_measures.types.entities import Preference
+from rubric_measures.prompts.library import load_prompt
+from rubric_measures.records.models import QueryPassages
+from rubric_measures.types.entities import Preference, TestBank
 
 if TYPE_CHECKING:
     from rubric_measures.formats.reports import Answer
     from rubric_measures.games.tournaments import Tournament
+    from rubric_measures.grading.grader import GradingPlan
     from rubric_measures.grading.pairwise import Reference
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
+    from rubric_measures.verification.sections import Section
 
 _File = str | os.PathLike[str]
 Games: TypeAlias = File | Preference | Iterable[File | Preference]
@@ -114,11 +120,11 @@ def tournament(
     if model is None:
         _check_agents(by_assessors, played)
     else:
-        from rubric_measures.api.grading import refuse_unused
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.formats.plain import GAMES
         from rubric_measures.grading.asking import Trial
         from rubric_measures.grading.generation import Caller
+        from rubric_measures.grading.grade import refuse_unused
         from rubric_measures.grading.pairwise import (
             IDENTICAL,
             Game,
@@ -288,3 +294,73 @@ def _saved(save: _File | None) -> list[Preference]:
         problem = "holds battles of RAGDoll, which would be lost; name another file, and give this one as games"
         raise InputError(f"{os.fspath(save)}: {problem}", settings=("save",))
     return _read(os.fspath(save))
+
+
+@dataclass(frozen=True)
+class CanaryRun:
+    """What the canary suite found.
+
+    Attributes:
+        sections: the report; none of a dry run.
+        is_complete: every case has a grade.
+        plan: of a dry run, the calls that it would need.
+    """
+
+    sections: tuple[Section, ...] = ()
+    is_complete: bool = True
+    plan: GradingPlan | None = None
+
+
+def run_canaries(
+    groups: Iterable[QueryPassages],
+    bank: TestBank,
+    *,
+    model: str | Backend,
+    prompt: Sequence[str] = (),
+    dry_run: bool = False,
+    source: str = "",
+    asking: Asking = Asking(),
+    calls: Calls = Calls(),
+    progress: Progress = None,
+) -> CanaryRun:
+    """Builds the canaries of passages, grades them and reports.
+
+    Args:
+        groups: passages by query, to make cases of.
+        bank: the items.
+        model: see `grade`.
+        prompt: see `grade`.
+        dry_run: make no call; `plan` of the result says what would be called.
+        source: where the passages are from, for errors.
+        asking: how prompts are put to the model and its replies are read.
+        calls: where the model is called, and what it may cost.
+        progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
+
+    Raises:
+        InputError: a setting is wrong, or no case can be made.
+        GradingError: the model cannot be used.
+        KeyboardInterrupt: the user stopped the run; calls in flight were finished.
+    """
+    from rubric_measures.grading.grader import default_prompts
+    from rubric_measures.verification.graders import build_canaries, canary_report
+    from rubric_measures.verification.sections import canary_sections
+
+    names = tuple(prompt) or default_prompts(model if isinstance(model, str) else model.model, bank)
+    prompts = [load_prompt(name) for name in names]
+    if of_pairs := [one.prompt_class for one in prompts if one.target == "support"]:
+        text = f"prompt {of_pairs[0]} judges sentences by what they cite, and the suite makes passages for items"
+        raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
+    scales = [scale for one in prompts if (scale := one.grade_scale) is not None]
+    highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
+    built = build_canaries(list(groups), bank, source, highest=[*highest] or ["5"])
+    # An empty passage is one of the cases: what the model makes of it is to be seen.
+    asking = dataclasses.replace(asking, empty_texts="ask")
+    graded = grade(
+        built, bank, model=model, prompt=prompt, asking=asking, calls=calls, dry_run=dry_run, progress=progress
+    )
+    if graded.plan is not None:
+        return CanaryRun(plan=graded.plan)
+    report = canary_report(graded)
+    failed = sum(count.failed for count in report.counts.values())
+    warn("%d canary grades failed: they count neither way", failed)
+    return CanaryRun(tuple(canary_sections(report)), not failed)

@@ -1,0 +1,861 @@
+"""Runs against runs by their per-query scores: files, boards or numbers, put together and tested in pairs.
+
+How many queries an experiment needs, from the per-query scores of a board that is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, groupby
+from statistics import fmean
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from ir_measures.measures.base import Measure
+from msgspec import Struct, to_builtins
+from msgspec.structs import asdict, replace
+
+from rubric_measures.analysis.calibration import prediction_powered_mean
+from rubric_measures.analysis.comparison import Pair
+from rubric_measures.analysis.correlation import ranks
+from rubric_measures.analysis.leaderboards import UNNAMED, QueryScores, Values, name_of_scores, read_scores
+from rubric_measures.analysis.resampling import USUAL_DRAWS, USUAL_TESTS, Draws, Tests, score_table
+from rubric_measures.analysis.resampling import mean_intervals as intervals_of_means
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, naming, warn
+from rubric_measures.base.files import path_name, peek_head, read_text
+from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.tables import (
+    Cell,
+    Column,
+    Marked,
+    Ranged,
+    Report,
+    Reported,
+    Table,
+    columns,
+    declared,
+    in_lines,
+    letters,
+    plain,
+)
+from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.scoring import is_summed
+from rubric_measures.measures.grades import NONE, OnFailed, QueryGrades
+from rubric_measures.measures.measure import (
+    column_named,
+    parse_measures,
+)
+from rubric_measures.measures.scoring import Plan
+from rubric_measures.types.entities import BOARD_FORMAT, TestBank
+from rubric_measures.types.scales import as_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rubric_measures.analysis.calibration import PredictionPowered
+    from rubric_measures.analysis.comparison import Comparison, Design
+    from rubric_measures.analysis.resampling import Interval
+    from rubric_measures.formats.base import Form
+
+
+# The format of the JSON of comparisons.
+COMPARISONS = "rubric_measures compare 3"
+Powered = Mapping[str, Mapping[str, "PredictionPowered"]]
+
+
+class AskedComparison(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was asked of `compare`: its arguments but the scores."""
+
+    measures: str | Sequence[str] | None = None
+    runs: Sequence[str] | None = None
+    baseline: str | None = None
+    tests: Tests = USUAL_TESTS
+    form: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparisons(Reported, Mapping[str, "Comparison"]):
+    """Runs compared by each measure: measure -> `Comparison` (means, pairs with intervals, groups of equals).
+
+    Attributes:
+        by_measure: the comparisons.
+        left_out: measures by which fewer than two runs have a score, or the baseline has none.
+        asked: what was asked for; with it they are made again.
+        scores: measure -> run -> query -> score.
+        powered: measure -> run -> its mean as assessors correct it, where they graded some queries.
+    """
+
+    by_measure: Mapping[str, Comparison]
+    left_out: Sequence[str] = ()
+    asked: AskedComparison = field(default_factory=AskedComparison, compare=False)
+    scores: Mapping[str, Values] = field(default_factory=dict, compare=False, repr=False)
+    powered: Powered = field(default_factory=dict)
+
+    def __getitem__(self, measure: str) -> Comparison:
+        return self.by_measure[measure]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_measure)
+
+    def __len__(self) -> int:
+        return len(self.by_measure)
+
+    def __repr__(self) -> str:
+        return f"<Comparisons by {', '.join(self.by_measure)}>"
+
+    def report(self, places: int = 4) -> Report:
+        """What is concluded, and each run against the best or the baseline; for programs all pairs with all numbers.
+
+        Args:
+            places: decimal places; -1 prints all digits.
+        """
+        comparisons = self.by_measure
+        content = {"format": COMPARISONS, "comparisons": comparisons, "intervals": self.intervals}
+        content |= {"asked": to_builtins(self.asked)}
+        content |= {"prediction_powered": self.powered} if self.powered else {}
+        pairs = [(one, pair) for one in comparisons.values() for pair in one.pairs]
+        data = declared(pairs, {
+            "measure": lambda row: row[0].measure,
+            "run": lambda row: row[1].first,
+            "against": lambda row: row[1].second,
+            Column("difference", places, is_ranged=True): lambda row: _difference(row[1]),
+            "t": lambda row: row[1].test.t,
+            "p": lambda row: row[1].test.p,
+            "p_adjusted": lambda row: row[1].p_adjusted,
+            "d_z": lambda row: row[1].test.effect_size,
+            "wins": lambda row: row[1].test.wins,
+            "ties": lambda row: row[1].test.ties,
+            "losses": lambda row: row[1].test.losses,
+            "conclusion": lambda row: row[1].conclusion,
+            "more queries": lambda row: row[1].more_queries,
+            "at most": lambda row: row[1].at_most,
+            "said": lambda row: row[1].said(row[0].tests.smallest, places),
+            Column("score", places, is_ranged=True): lambda row: self._mean(row[0], row[1].first),
+            Column("score against", places, is_ranged=True): lambda row: self._mean(row[0], row[1].second),
+            "group": lambda row: group_letters(row[1].first, row[0].groups),
+            "group against": lambda row: group_letters(row[1].second, row[0].groups),
+        }, places)  # fmt: skip
+        means = self._overview(places)
+        # A run alone has a mean and no pair.
+        tables = [self._against(one, places) for one in comparisons.values()] if pairs else [means]
+        tables += [means] if pairs and len(comparisons) > 1 else []
+        more = [_powered_table(self.powered, places)] if self.powered else []
+        return Report([*tables, *more], [data if pairs else means, *more], lambda: plain(content))
+
+    @cached_property
+    def intervals(self) -> Mapping[str, Mapping[str, Interval]]:
+        """Measure -> run -> the interval of its mean over the queries that all runs have."""
+
+        shown = {
+            name: {run: {query: self.scores[name][run][query] for query in one.queries} for run in one.means}
+            for name, one in self.by_measure.items()
+            if name in self.scores
+        }
+        return mean_intervals(shown, self.asked.tests)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all runs have all queries, and all tests a p-value."""
+        return not self.left_out and not any(
+            one.left_out or one.unscored or any(pair.p_adjusted is None for pair in one.pairs)
+            for one in self.by_measure.values()
+        )
+
+    def log_notes(self) -> None:
+        """Logs what the tables leave out: queries that some run lacks, tests without a p-value."""
+        for one in self.by_measure.values():
+            for such in one.left_out[:1]:
+                text = "%d queries that some run lacks: left out of the means (such as %s), which are over %d; each "
+                warn(text + "test is over the queries that both runs have", len(one.left_out), such, len(one.queries))
+            for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
+                warn("no p-value of %d pairs: %s", count, reason or "so few queries or rounds decide nothing")
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draws the ranking of the runs with the groups that cannot be told apart, or the differences to the baseline.
+
+        Args:
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png; further
+                measures are `NAME-2.svg` and so on.
+
+        Returns:
+            the figure, which a notebook shows.
+
+        Raises:
+            InputError: another ending, or the file cannot be written.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.analysis.plots import plot_critical_difference, plot_differences, save_figures
+
+        return save_figures(
+            (
+                plot_critical_difference(one) if one.baseline is None else plot_differences(one, self._each_query(one))
+                for one in self.by_measure.values()
+            ),
+            path,
+        )
+
+    def _each_query(self, comparison: Comparison) -> dict[str, list[float]]:
+        """Each run minus the baseline, query by query."""
+        scores = self.scores[comparison.measure]
+        base = scores[str(comparison.baseline)]
+        return {
+            run: [value - base[query] for query, value in scores[run].items() if query in base]
+            for run in comparison.means
+            if run != comparison.baseline
+        }
+
+    def _mean(self, comparison: Comparison, run: str) -> Ranged:
+        found = self.intervals.get(comparison.measure, {}).get(run)
+        return Ranged(comparison.means[run], *(() if found is None else (found.low, found.high)))
+
+    def _standing(self, comparison: Comparison, run: str) -> tuple[Cell, str]:
+        """A run's mean with its interval, the best in bold; the letters of its groups, or † where it differs."""
+        if run not in comparison.means:
+            return None, ""
+        mean, mark = self._mean(comparison, run), group_letters(run, comparison.groups)
+        if comparison.baseline is not None:
+            mark = "†" if any(pair.significant for pair in comparison.pairs if pair.first == run) else ""
+        return Marked(mean, "", bold=mean.value == max(comparison.means.values())), mark
+
+    def _overview(self, places: int) -> Table:
+        """A row a run, best first by the first measure: its mean by each measure."""
+        runs = dict.fromkeys(run for one in self.by_measure.values() for run in one.means)
+        heads = columns(["run"])
+        for one in self.by_measure.values():
+            heads += [Column(one.measure, places, is_ranged=True), Column(_mark_head(one))]
+        rows = [[run, *(cell for one in self.by_measure.values() for cell in self._standing(one, run))] for run in runs]
+        first = next(iter(self.by_measure.values()))
+        what = "a letter in common: not told apart" if first.baseline is None else f"†: differs from {first.baseline}"
+        title = f"means with {100 * first.tests.level:g} % intervals; {what}" if len(runs) > 1 else first.said()
+        return Table(heads, rows, title)
+
+    def _against(self, comparison: Comparison, places: int) -> Table:
+        """Each run against the baseline, or else against the best run."""
+        best = comparison.baseline or next(iter(comparison.means))
+        sign = 1.0 if comparison.baseline else -1.0
+        of = {pair.first if comparison.baseline else pair.second: pair for pair in comparison.pairs
+              if best in (pair.first, pair.second)}  # fmt: skip
+        cells: dict[Column | str, Callable[[str], Cell]] = {
+            "run": lambda run: run,
+            comparison.measure: lambda run: self._standing(comparison, run)[0],
+            _mark_head(comparison): lambda run: self._standing(comparison, run)[1],
+            "difference": lambda run: _difference(of[run], sign) if run in of else None,
+            "p_adjusted": lambda run: of[run].p_adjusted if run in of else None,
+            Column(f"against {best}", is_left=True): lambda run: (
+                of[run].said(comparison.tests.smallest, places, of_second=sign < 0) if run in of else None
+            ),
+        }
+        return declared(comparison.means, cells, places, comparison.said(), list(_told(comparison)))
+
+
+def compare(
+    *scores: QueryScores,
+    measures: str | Sequence[str] | None = None,
+    runs: Sequence[str] | None = None,
+    baseline: str | None = None,
+    tests: Tests = USUAL_TESTS,
+    assessor_scores: QueryScores | None = None,
+    form: Form | None = None,
+) -> Comparisons:
+    """Means with their intervals, and paired tests between runs over the queries that both have; `print` shows them.
+
+    >>> import rubric_measures
+    >>> ours, theirs = {"q1": 0.9, "q2": 0.6, "q3": 0.8}, {"q1": 0.5, "q2": 0.4, "q3": 0.2}
+    >>> found = rubric_measures.compare({"ours": ours, "theirs": theirs}, baseline="theirs")
+    >>> round(found["score"].pairs[0].test.mean_difference, 2)
+    0.4
+
+    Args:
+        scores: boards, or other files of per-query scores, which are put together; each gives other runs.
+        measures: the measures to compare by; all by default.
+        runs: compare these runs only (and the baseline).
+        baseline: compare every run with this one; by default all pairs are compared, and runs that cannot be told apart
+            are groups.
+        tests: correction, level, smallest difference that matters, and draws.
+        assessor_scores: scores of the same runs by assessors' grades on some queries: each mean as these correct it
+            (prediction-powered), beside the sample alone and the mean that takes the model for the truth.
+        form: the form of the files, where it cannot be seen.
+
+    Raises:
+        UnknownNameError: there is no such run or measure.
+        InputError: no per-query scores; a run comes twice; fewer than two of several runs have a score, or they share
+            no query.
+    """
+    from rubric_measures.analysis.comparison import compare_runs
+
+    found = {name: _wanted(values, runs, baseline) for name, values in per_query_scores(scores, form, measures).items()}
+    # Where grades were asked for some measures only, a board has others by which nobody can be compared.
+    lacking = [
+        name
+        for name, values in found.items()
+        if sum(map(bool, values.values())) < min(2, len(values)) or values.get(baseline or "", True) == {}
+    ]
+    left_out = lacking if measures is None and len(lacking) < len(found) else []
+    warn("not compared by %s: too few runs have a score, or the baseline has none", ", ".join(left_out) or 0)
+    kept = {name: values for name, values in found.items() if name not in left_out}
+    with naming(*map(name_of_scores, scores)):
+        compared = {name: compare_runs(values, name, baseline=baseline, tests=tests) for name, values in kept.items()}
+    powered: Powered = {}
+    if assessor_scores is not None:
+        queries = {query for of in kept.values() for values in of.values() for query in values}
+        names = {"queries": queries, "runs": {run for of in kept.values() for run in of}, "measures": list(kept)}
+        assessed = per_query_scores([assessor_scores], form, None, names)
+        with naming(name_of_scores(assessor_scores)):
+            powered = powered_means(kept, assessed, tests.level)
+    return Comparisons(compared, left_out, AskedComparison(measures, runs, baseline, tests, form), kept, powered)
+
+
+def per_query_scores(
+    scores: Sequence[QueryScores],
+    form: Form | None,
+    measures: str | Sequence[str] | None,
+    told: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Values]:
+    """Measure -> run -> query -> score of all sources together; the measures that are named, or all.
+
+    What is `told` (queries, runs, measures) tells the columns of files that do not say which they are.
+
+    Raises:
+        UnknownNameError: there is no such measure.
+        InputError: no per-query scores, or a run comes twice; scores are sums over queries, or of facets apart.
+    """
+    for one in scores:
+        _refuse_facets(one)
+    sources = [(name_of_scores(one), read_scores(one, form, ranks=False, **told).by_query) for one in scores]
+    named = dict.fromkeys(name for _, source in sources for name in source)
+    known = [name for name in named if name != UNNAMED] or ["score"] * (UNNAMED in named)
+    if not known:
+        names = ", ".join(name for name, _ in sources) or "name scores"
+        raise InputError(f"{names}: no per-query scores; print them with -q, or a board as JSON")
+    asked = [measures] if isinstance(measures, str) else measures
+    chosen = dict.fromkeys(_column(one, known) for one in asked or known)
+    sums = [name for name in chosen if _is_summed(name)]
+    if sums and (asked is not None or len(sums) == len(chosen)):
+        problem = f"{sums[0]} is a sum over queries, and this is about means; leave it out"
+        raise InputError(problem, settings=("measures",))
+    warn("not compared by %s: a sum over queries is no mean", ", ".join(sums) or 0)
+    return {name: _together(sources, name) for name in chosen if name not in sums}
+
+
+def _is_summed(name: str) -> bool:
+    """Whether scores of this name are put together by a sum, as counts are."""
+    try:
+        return any(map(is_summed, parse_measures(name)))
+    except RubricMeasuresError:
+        return False
+
+
+def _refuse_facets(scores: QueryScores) -> None:
+    """Refuses a board of facets apart: those of one query hang together, and tests take queries for independent."""
+    is_board = isinstance(scores, Leaderboard)
+    settings: Any = scores.signature.settings if isinstance(scores, Leaderboard) else {}
+    if isinstance(scores, str | os.PathLike) and scores != "-" and BOARD_FORMAT.encode() in peek_head(scores):
+        content = parse_json(read_text(scores), path=path_name(scores))
+        settings = content.get("settings") if isinstance(content, dict) else {}
+        is_board = isinstance(settings, dict)
+    if is_board and settings.get("unit") == "per facet":
+        problem = "has the scores of facets, and those of one query hang together; compare boards of whole queries"
+        raise InputError(f"{name_of_scores(scores)}: {problem}")
+
+
+def _column(name: str, known: Sequence[str]) -> str:
+    try:
+        return column_named(name, known)
+    except UnknownNameError as error:
+        error.settings = ("measures",)
+        raise
+
+
+def _together(sources: Sequence[tuple[str, Mapping[str, Values]]], measure: str) -> dict[str, Mapping[str, float]]:
+    """Run -> query -> score of all sources."""
+    found: dict[str, Mapping[str, float]] = {}
+    for name, source in sources:
+        for run_id, values in source.get(measure, source.get(UNNAMED, {})).items():
+            if run_id in found:
+                raise InputError(f"{name}: run {run_id!r} is in another file, too; give each run once")
+            if run_id not in BELOW:
+                found[run_id] = values
+    return found
+
+
+def _wanted(scores: Mapping[str, Mapping[str, float]], runs: Sequence[str] | None, baseline: str | None) -> Values:
+    if runs is None:
+        return scores
+    wanted = dict.fromkeys([*runs, *([baseline] if baseline else [])])
+    for run_id in wanted:
+        if run_id not in scores:
+            raise UnknownNameError("run", run_id, scores)
+    return {run_id: scores[run_id] for run_id in wanted}
+
+
+class AskedDesign(Struct, frozen=True):
+    """What was asked of `power`: how many runs an experiment will compare, and the rest of its arguments."""
+
+    runs: int
+    power: float
+    tests: Tests
+
+
+@dataclass(frozen=True)
+class Designs(Reported):
+    """Designs by each measure; `print` shows them.
+
+    Attributes:
+        designs: one a measure.
+        settings: what they were computed with.
+    """
+
+    designs: Sequence[Design]
+    settings: AskedDesign
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits).
+
+        A row a measure in each table; for programs one row with everything.
+        """
+        said = self.settings
+        wanted = " or ".join(dict.fromkeys(f"{one.smallest:g}" for one in self.designs))
+        parts = [one.components for one in self.designs]
+        rows: list[list[Cell]] = [[one.measure, one.deviation, one.one_pair, one.all_pairs] for one in self.designs]
+        note = (
+            f"queries that find a difference of {wanted} with power {said.power:g} at {said.tests.alpha:g}: "
+            f"of one pair, of each pair of {said.runs} runs (Bonferroni)"
+        )
+        needed = Table(columns(["measure", "deviation", "one pair", "all pairs"], places), rows, notes=[note])
+        rows = [
+            [design.measure, one.run_count, one.query_count, *one.shares, one.reliability]
+            for design, one in zip(self.designs, parts, strict=True)
+        ]
+        note = (
+            "shares of the variance of scores; reliability: the share of the variance of the means that is of the runs"
+        )
+        heads = ["measure", "of runs", "of queries", "runs", "queries", "rest", "reliability"]
+        variance = Table(columns(heads, places), rows, notes=[note])
+        rows = [[one.measure, one.separated, one.detectable] for one in self.designs]
+        note = (
+            f"separated: share of pairs that differ ({said.tests.correction}); "
+            "detectable: by these queries, of each pair"
+        )
+        told = Table(columns(["measure", "separated", "detectable"], places), rows, notes=[note])
+        joined = Table(
+            [*needed.columns, *variance.columns[1:], *told.columns[1:]],
+            [[*a, *b[1:], *c[1:]] for a, b, c in zip(needed.rows, variance.rows, told.rows, strict=True)],
+        )
+        measures = [
+            {**plain(one), "components": {**plain(one.components), "reliability": one.components.reliability}}
+            for one in self.designs
+        ]
+        content = {"format": "rubric_measures power 1", **asdict(said), "measures": measures}
+        return Report([needed, variance, told], [joined], lambda: plain(content))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each measure has a design."""
+        return all(one.one_pair is not None for one in self.designs)
+
+    def log_notes(self) -> None:
+        """Logs queries that are left out, and where these are too few."""
+        for one in self.designs:
+            warn("%s: %d queries that some run lacks left out", one.measure, one.left_out)
+            warn("%s: left out, as they have no score: %s", one.measure, ", ".join(one.unscored) or 0)
+            if one.one_pair is None:
+                text = "%s: how many queries find such a difference is not known: ten or more tell it, up to a million"
+                warn(text + "; %d queries here", one.measure, one.components.query_count)
+
+
+def power(
+    *scores: QueryScores,
+    measures: str | Sequence[str] | None = None,
+    run_count: int | None = None,
+    power: float = 0.8,
+    tests: Tests = USUAL_TESTS,
+    form: Form | None = None,
+) -> Designs:
+    """How many queries an experiment needs to find a difference, and what the board at hand could tell.
+
+    >>> import rubric_measures
+    >>> from rubric_measures import Tests
+    >>> board = {"a": {f"q{i}": i / 10 for i in range(10)}, "b": {f"q{i}": i % 4 / 10 for i in range(10)}}
+    >>> found = rubric_measures.power(board, tests=Tests(smallest=0.05)).designs[0]
+    >>> found.one_pair, round(found.deviation, 2)
+    (315, 0.32)
+
+    Args:
+        scores: per-query scores of a pilot, as `compare` takes them; fewer than ten queries tell no number of queries.
+        measures: the measures; all by default.
+        run_count: how many runs the experiment will compare; by default as many as the pilot has.
+        power: the chance to find the smallest difference that matters, between 0 and 1.
+        tests: of the pilot's pairs; its smallest difference is the one that the experiment shall find, and its level
+            that of the experiment's tests.
+        form: the form of the files, where it cannot be seen.
+
+    Raises:
+        UnknownNameError: there is no such measure.
+        InputError: no per-query scores, fewer than two runs or common queries, or a number that makes no design.
+    """
+    from rubric_measures.analysis.comparison import design
+
+    found = per_query_scores(scores, form, measures)
+    designs = [design(values, measure, runs=run_count, power=power, tests=tests) for measure, values in found.items()]
+    runs = run_count or max(one.components.run_count for one in designs)
+    return Designs(designs, AskedDesign(runs, power, tests))
+
+
+def _mark_head(comparison: Comparison) -> str:
+    return "group" if comparison.baseline is None else "†"
+
+
+def _difference(pair: Pair, sign: float = 1.0) -> Ranged:
+    ends = [end * sign for end in (pair.test.low, pair.test.high) if end is not None]
+    return Ranged(pair.test.mean_difference * sign, min(ends, default=None), max(ends, default=None))
+
+
+def _powered_table(powered: Powered, places: int) -> Table:
+    """Means from assessors and model, from assessors alone, and from the model taken as the truth."""
+    rows = [(measure, run, one) for measure, of in powered.items() for run, one in of.items()]
+    return declared(rows, {
+        "measure": lambda row: row[0],
+        Column("run", is_left=True): lambda row: row[1],
+        Column("assessors + model", places, is_ranged=True): lambda row: Ranged(row[2].mean, row[2].low, row[2].high),
+        Column("assessors alone", places, is_ranged=True): lambda row: Ranged(
+            row[2].assessor_mean, row[2].assessor_low, row[2].assessor_high
+        ),
+        Column("model as truth", places, is_ranged=True): lambda row: Ranged(
+            row[2].naive_mean, row[2].naive_low, row[2].naive_high
+        ),
+        "λ": lambda row: row[2].power,
+        "assessed": lambda row: row[2].labelled,
+        "other": lambda row: row[2].unlabelled,
+    }, places)  # fmt: skip
+
+
+def _told(comparison: Comparison) -> Iterator[str]:
+    """How the intervals were made, and what more queries would do for the board."""
+    tests, share, pairs = (
+        comparison.tests,
+        f"{100 * comparison.tests.level:g} %",
+        counted(len(comparison.pairs), "pair"),
+    )
+    intervals = {
+        "max-t": f"intervals hold all differences of {pairs} at once with {share} (sign flips of the largest t)",
+        "holm": f"intervals are those of the last step of Holm's correction of {pairs}",
+        "bh": f"intervals of what is told apart hold the true difference in {share} on average (BH, {pairs})",
+        "none": f"intervals hold each difference by itself with {share}, not those of {pairs} at once",
+    }
+    if any(pair.test.low is not None for pair in comparison.pairs):
+        made = "sign flips of t" if tests.correction == "max-t" else "t-test"
+        is_one = len(comparison.pairs) == 1
+        yield f"the interval holds the difference with {share} ({made})" if is_one else intervals[tests.correction]
+    if len(comparison.groups) > 26:
+        yield f"{len(comparison.groups)} groups: so many letters are hard to read; JSON and TSV have every pair"
+    ahead = comparison.outlook
+    if tests.smallest is not None:
+        yield f"a difference below {tests.smallest:g} is taken not to matter"
+    else:
+        yield "no pair is called the same: scores are not in [0, 1], and no smallest difference that matters was given"
+    if ahead is None or ahead.pairs < 2:
+        return
+    told = f"{counted(ahead.queries, 'query')} told {100 * ahead.separated:.0f} % of {pairs} apart"
+    if ahead.expected is None:
+        yield told + "; nothing says how many queries would tell more apart" * (ahead.separated < 1)
+        return
+    needed = [
+        f"{'more than a million' if queries is None else f'{queries:,}'} for {100 * share:.0f} %"
+        for share, queries in ahead.needed
+        if queries is None or queries > ahead.queries
+    ]
+    yield (
+        f"{told}; as many others would tell {100 * ahead.expected:.0f} %"
+        + "; needed: " * bool(needed)
+        + ", ".join(needed)
+    )
+
+
+def mean_intervals(scores: Mapping[str, Values], draws: Draws = USUAL_DRAWS) -> dict[str, dict[str, Interval]]:
+    """The interval of every run's mean by every measure, see `resampling.mean_intervals`; all see the same queries.
+
+    Args:
+        scores: by each measure.
+        draws: rounds, seed and level.
+
+    Returns:
+        measure -> run -> interval; `units` is the number of queries in the mean.
+    """
+    names = [(measure, run) for measure, of in scores.items() for run in of]
+    table, _ = score_table([scores[measure][run] for measure, run in names])
+    result: dict[str, dict[str, Interval]] = {measure: {} for measure in scores}
+    for (measure, run), interval in zip(names, intervals_of_means(table, draws), strict=True):
+        result[measure][run] = interval
+    return result
+
+
+def powered_means(
+    scores: Mapping[str, Values], assessed: Mapping[str, Values], level: float = 0.95
+) -> dict[str, dict[str, PredictionPowered]]:
+    """Every run's mean from a few queries that assessors graded and all that the model graded (PPI++).
+
+    Args:
+        scores: by each measure, from the model's grades, on all queries.
+        assessed: of the same runs by the same measures, from assessors' grades, on some queries. Where it has one
+            measure only, that one stands for each measure that it does not have.
+        level: the nominal coverage.
+
+    Returns:
+        measure -> run -> result, for the runs that both have. Queries are the units.
+
+    Raises:
+        InputError: no run is in both, or a run has fewer than two assessed or two other queries.
+    """
+    result: dict[str, dict[str, PredictionPowered]] = {}
+    strangers: set[tuple[str, str]] = set()
+    for measure, of in scores.items():
+        truth = assessed.get(measure) if len(assessed) > 1 else next(iter(assessed.values()))
+        if truth is None:
+            raise InputError(f"the assessors' scores have no measure {measure}; they have {', '.join(assessed)}")
+        for run in sorted(of.keys() & truth.keys()):
+            model = of[run]
+            both = sorted(model.keys() & truth[run].keys())
+            strangers.update((run, query) for query in truth[run].keys() - model.keys())
+            try:
+                powered = prediction_powered_mean(
+                    [truth[run][query] for query in both],
+                    [model[query] for query in both],
+                    [model[query] for query in sorted(model.keys() - truth[run].keys())],
+                    level=level,
+                )
+            except InputError as error:
+                raise InputError(f"run {run}, {measure}: {error}") from None
+            result.setdefault(measure, {})[run] = powered
+    if not result:
+        raise InputError("no run has scores by assessors; their leaderboard must name the same runs")
+    runs, others = ({run for of in side.values() for run in of} for side in (scores, assessed))
+    _note_left_out(strangers, runs, others)
+    return result
+
+
+def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: set[str]) -> None:
+    """Says which scores by assessors are left out, and which runs have none."""
+    if strangers:
+        where = "of a run and query that the leaderboard has no score of (such as {} on {})".format(*min(strangers))
+        warn(f"left out: {counted(len(strangers), 'score')} by assessors {where}")
+    for names, what, of in (
+        (assessed - runs, "not on the leaderboard and left out", " with scores by assessors"),
+        (runs - assessed, "without scores by assessors", ""),
+    ):
+        shown = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
+        warn("%s: %s", what, f"{counted(len(names), 'run')}{of} ({shown})" if names else 0)
+
+
+class LeftOut(NamedTuple):
+    """One run by one measure, when it took no part in making the pool.
+
+    Attributes:
+        run_id: the run.
+        measure: the measure.
+        alone: the share of its first passages that no other run has among its first.
+        score: with all that there is.
+        left_out: without what only these passages gave.
+        rank: among all runs, 1 best, ties averaged.
+        rank_left_out: likewise, where all are scored without that.
+    """
+
+    run_id: str
+    measure: str
+    alone: float
+    score: float
+    left_out: float
+    rank: float
+    rank_left_out: float
+
+
+def without_grades(grades: QueryGrades, rows: Sequence[int]) -> QueryGrades:
+    """The same, with nothing known of some passages."""
+    left, failed = grades.grades.copy(), None if grades.failed is None else grades.failed.copy()
+    left[rows] = NONE
+    if failed is not None:
+        failed[rows] = False
+    return replace(grades, grades=left, failed=failed)
+
+
+def left_out(
+    queries: Iterable[tuple[QueryGrades, Mapping[str, Sequence[str]]]],
+    measures: Sequence[Measure],
+    depth: int,
+    on_failed: OnFailed = "expected",
+    lacking: Callable[[QueryGrades, Sequence[int]], QueryGrades] = without_grades,
+) -> list[LeftOut]:
+    """Each run left out of the pool, one after the other, and all runs scored again.
+
+    A passage is brought by the runs that have it among their first. What no run has there is brought by somebody else,
+    and stays.
+
+    Args:
+        queries: the grades of each query, with run -> its ranking, best first.
+        measures: measures that are averaged over queries.
+        depth: how many passages of a ranking are pooled.
+        on_failed: how failed grades count, see `Grades`.
+        lacking: what is left of a query where some rows of its grades had not been pooled.
+
+    Returns:
+        measure by measure, the best run first.
+
+    Source: Zobel, How reliable are the results of large-scale information retrieval experiments? (SIGIR 1998).
+    """
+    known = [(grades, rankings) for grades, rankings in queries if grades.items]
+    runs = sorted({run for _, rankings in known for run in rankings})
+    plan = Plan(measures, on_failed, one_scale=True)
+    # Of the queries that have a value: the run that is left out (last none) × measures × runs.
+    sums, counts = np.zeros((2, len(runs) + 1, len(measures), len(runs)))
+    own_and_all = np.zeros((len(runs), 2))
+    for grades, rankings in known:
+        grades.refuse_partial("a run that is left out needs others")
+        scorer = plan.for_query(grades)
+        ranked = [scorer.ranked(rankings.get(run, ())) for run in runs]
+        values = np.stack([scorer.score(ranked).values] * len(sums))
+        tops = [dict.fromkeys(rankings.get(run, ())[:depth]) for run in runs]
+        times = Counter(chain(*tops))
+        for place, top in enumerate(tops):
+            own = [doc_id for doc_id in top if times[doc_id] == 1]
+            own_and_all[place] += len(own), len(top)
+            if rows := [grades.docs[doc_id] for doc_id in own if doc_id in grades.docs]:
+                values[place] = plan.for_query(lacking(grades, rows)).score(ranked).values
+        sums += np.nan_to_num(values)
+        counts += ~np.isnan(values)
+    means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    # Sums of one value in another order are ties.
+    both = np.stack([means, ranks(np.round(means, 12))])
+    found = [
+        LeftOut(run, str(measure), own / max(all_of, 1), *both[:, [-1, at], row, at].ravel().tolist())
+        for row, measure in enumerate(plan.said.measures)
+        for at, (run, (own, all_of)) in enumerate(zip(runs, own_and_all.tolist(), strict=True))
+    ]
+    order = list(map(str, plan.said.measures))
+    return sorted(found, key=lambda one: (order.index(one.measure), one.rank, one.run_id))
+
+
+def lost_by(rows: Sequence[LeftOut]) -> str:
+    """What runs lose that are left out, by one measure, in words."""
+    drops = [row.rank_left_out - row.rank for row in rows]
+    worst = int(np.argmax(drops))
+    most = f" (at most {drops[worst]:g}: {rows[worst].run_id})" if drops[worst] > 0 else ""
+    return (
+        f"scores {fmean(row.score - row.left_out for row in rows):.4f} less and drops {fmean(drops):.2f} ranks on "
+        f"average{most}; runs that lose a rank: {sum(drop > 0 for drop in drops)} of {len(rows)}"
+    )
+
+
+@dataclass(frozen=True)
+class Reusability(Reported):
+    """Would a run that was not pooled be judged fairly; `print` shows it.
+
+    Attributes:
+        rows: each run by each measure.
+        depth: how many passages of a ranking are pooled.
+    """
+
+    rows: Sequence[LeftOut]
+    depth: int
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
+        cells: Mapping[Column | str, Callable[[LeftOut], Cell]] = {
+            "run": lambda row: row.run_id,
+            Column("measure", is_left=True): lambda row: row.measure,
+            f"alone@{self.depth}": lambda row: row.alone,
+            "score": lambda row: row.score,
+            "left out": lambda row: row.left_out,
+            "rank": lambda row: as_number(row.rank),
+            "rank left out": lambda row: as_number(row.rank_left_out),
+        }
+        by_measure = groupby(self.rows, lambda row: row.measure)
+        notes = [f"{name}: a run that is left out of the pool {lost_by(list(of))}" for name, of in by_measure]
+        rows = [row._asdict() for row in self.rows]
+        content = {"format": "rubric_measures reusability 1", "depth": self.depth, "runs": rows}
+        return Report([declared(self.rows, cells, places, notes=notes)], content=lambda: plain(content))
+
+
+class Changes(list[str], Reported):
+    """What changed from a board to a later one, a line each; `print` shows it."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing changed."""
+        return len(self) == 1 and self[0] == _SAME
+
+    def report(self, places: int = 4) -> Report:
+        """Lines to read, and a row a line for programs."""
+        return Report([in_lines(self)], [Table([Column("change", is_left=True)], [[one] for one in self])])
+
+
+_SAME = "nothing changed"
+
+
+def changes(old: Leaderboard, new: Leaderboard, banks: Sequence[TestBank] = ()) -> Changes:
+    """What changed: inputs, and the ranks of runs by each measure.
+
+    The first line says what it was: the judge (other grades of the same items), the bank, the runs, the settings, or
+    several of them. Where the bank is another one, the judge is one only if its name or settings are.
+
+    Args:
+        old: the board before.
+        new: the board now.
+        banks: those of both, where they are known.
+    """
+    runs = _changed(old.inputs.runs, new.inputs.runs)
+    queries = _changed(old.inputs.grades, new.inputs.grades)
+    judged = _changed(old.inputs.qrels, new.inputs.qrels)
+    was, now = old.signature.settings, new.signature.settings
+    others = _changed(was, now)
+    is_bank, graders = "bank" in others, [name for name in others if name in ("graders", "grades")]
+    made = ("scored", "runs", "bank", "graders", "grades", "version")
+    settings = [name for name in others if name not in made]
+    found = {
+        "the bank": is_bank,
+        "the judge": graders if is_bank else queries,
+        "the judgments": judged,
+        "the runs": runs,
+        "the settings": settings,
+    }
+    causes = [name for name, is_so in found.items() if is_so]
+    lines = [f"changed: {' and '.join(causes)}" if causes else _SAME]
+    for name in (*settings, *graders):
+        lines.append(f"{name}: {was.get(name)} before, {now.get(name)} now")
+    if is_bank and banks:
+        # Items of two queries may have one id.
+        known, there = ({(item.query_id, item.item_id): item for item in bank} for bank in banks)
+        said = {key: "new" if key not in known else "changed" for key, item in there.items() if known.get(key) != item}
+        said |= dict.fromkeys(known.keys() - there.keys(), "gone")
+        lines += [f"query {query_id}, item {item_id}: {what}" for (query_id, item_id), what in sorted(said.items())]
+    # Digests of queries hold items and grades together.
+    lines += [f"query {name}: other {'items or ' if is_bank else ''}grades" for name in queries]
+    lines += [f"query {name}: other judgments" for name in judged]
+    lines += [f"run {name}: other rankings" for name in runs]
+    return Changes([*lines, *_moved(old, new)])
+
+
+def _changed(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    return [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+
+
+def _moved(old: Leaderboard, new: Leaderboard) -> Iterator[str]:
+    """The runs whose rank among the runs of both changed, by each measure that both have."""
+    common = sorted(old.cells.keys() & new.cells.keys())
+    for measure in (one for one in old.measures if one in new.measures and common):
+        means = [[_rounded(board.cells[run][measure].mean) for run in common] for board in (old, new)]
+        for run, *mean, was, now in zip(common, *means, *(ranks(of).tolist() for of in means), strict=True):
+            if was != now:
+                yield f"{measure}: {run} from rank {was:g} to {now:g} ({mean[0]:.4f} to {mean[1]:.4f})"
+
+
+def _rounded(mean: float | None) -> float:
+    return float("-inf") if mean is None else round(mean, 12)
+
+
+def group_letters(name: object, groups: Sequence[Sequence[object]]) -> str:
+    """The groups of a name as letters: what shares a letter cannot be told apart."""
+    return letters(index for index, group in enumerate(groups) if name in group)

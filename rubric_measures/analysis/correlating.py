@@ -1,0 +1,555 @@
+"""Correlating leaderboards with the official one: any leaderboards in, coefficients out, and their report."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from msgspec import Struct, to_builtins
+
+from rubric_measures.analysis.correlation import Coefficient, NoiseFreeTau, QueryTau
+from rubric_measures.analysis.leaderboards import AnyScores, Scores, best_cells, name_of_scores, read_scores
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
+from rubric_measures.base.errors import InputError, counted, naming
+from rubric_measures.base.tables import (
+    Cell,
+    Column,
+    Marked,
+    Ranged,
+    Report,
+    Reported,
+    Table,
+    declared,
+    letters,
+    number,
+    plain,
+    ranged,
+)
+from rubric_measures.boards.board import Leaderboard
+from rubric_measures.corpora.loading import (
+    Bank,
+    RecordGrades,
+    TableGrades,
+    are_labels,
+    are_rows,
+    columns_of,
+    content_of,
+    grader_of,
+    load,
+    rankings_for,
+    refuse_choice,
+)
+from rubric_measures.formats.grade_tables import GRADES
+from rubric_measures.measures.findings import Note, of_wrapped, say
+from rubric_measures.measures.grades import Grades, OnFailed
+from rubric_measures.measures.measure import (
+    column_named,
+    columns_named,
+    inner_names,
+    is_standard,
+    parse_measures,
+    rubric_measures_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
+    from rubric_measures.formats.base import Form
+    from rubric_measures.measures.grade_sets import Grader
+
+
+# The format of the JSON of correlations.
+CORRELATIONS = "rubric_measures correlate 2"
+GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
+
+
+class AskedCorrelation(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was asked of `correlate`: its arguments but the scores and the bank."""
+
+    measures: str | Sequence[str] | None = None
+    official_measure: str | None = None
+    coefficients: Sequence[str] | None = None
+    form: str | None = None
+    official_ranks: bool | None = None
+    compat: Literal["workbench"] | None = None
+    draws: Draws = USUAL_DRAWS
+    on_failed: OnFailed | None = None
+    grader: str | None = None
+
+
+@dataclass(frozen=True)
+class Correlations(Reported):
+    """Leaderboards against the official one; `print` shows them.
+
+    Attributes:
+        official: the official column; the first where each measure has its own, see `LeaderboardCorrelation.official`.
+        official_path: where it comes from.
+        results: (where it comes from, what was found) of each leaderboard's column.
+        grid: a cell a grade set and measure of graded records.
+        columns: the scores behind `results`, in their order.
+        errors: label of a column -> run -> standard error.
+        coefficients: what was computed.
+        asked: what was asked for; with it they are made again.
+        groups: places in `results` of leaderboards that the first coefficient cannot tell apart, best group first. All
+            see the same resampled queries; so this is None where their queries or runs differ.
+    """
+
+    official: RunScores
+    official_path: str
+    results: Sequence[tuple[str, LeaderboardCorrelation]]
+    grid: Sequence[GridCell]
+    columns: Sequence[RunScores]
+    errors: Mapping[str, Mapping[str, float]]
+    coefficients: Sequence[str]
+    asked: AskedCorrelation
+    one_file: bool = field(default=True, repr=False)
+    groups: Sequence[Sequence[int]] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Correlations of {counted(len(self.results) + len(self.grid), 'leaderboard')} with {self.official.name}>"
+        )
+
+    def report(self, places: int = 4) -> Report:
+        """Leaderboards first, then the grid; with so many decimal places (-1: all digits)."""
+        official, results, grid, coefficients = self.official, self.results, self.grid, self.coefficients
+        pick = self.pick() if len(grid) > 1 and self.asked.draws.rounds else None
+        best_by = coefficients[0]
+        best = best_cells(grid, best_by)
+        own: list[str] = []
+        if self.groups is not None:
+            own = [
+                letters(at for at, group in enumerate(self.groups) if place in group) for place in range(len(results))
+            ]
+
+        first = [_boards(results, own, coefficients, places)] if results else []
+        pairs = [one for _, one in results if one.pairs is not None]
+        agreed: _Cells[LeaderboardCorrelation] = {"significantly different pairs": lambda one: one.name}
+        for name, attribute in _PAIRS.items():
+            agreed[name] = attrgetter(f"pairs.{attribute}")
+        last = [_grid(grid, coefficients, places, best, pick)] if grid else []
+        content = {
+            "format": CORRELATIONS,
+            "official": {"path": self.official_path, "measure": official.name, "ranks": official.ranks},
+            "leaderboards": [
+                {"path": path, **_json(result), "group": own[place] if own else None}
+                for place, (path, result) in enumerate(results)
+            ],
+            "grid": [_grid_json(cell, index in best) for index, cell in enumerate(grid)],
+            "best_by": best_by,
+            "asked": to_builtins(self.asked),
+            "pick": None if pick is None else {**plain(pick), "flattery": pick.flattery},
+        }
+        told = [declared(pairs, agreed, places)] if pairs else []
+        return Report([*first, *told, *last], [*first, *last], lambda: plain(content))
+
+    def pick(self) -> Pick:
+        """By how much the best cell of the grid flatters: picked on half of the queries, looked at on the other."""
+        from rubric_measures.analysis.leaderboards import pick_of_grid
+
+        return pick_of_grid(self.official, self.grid, self.coefficients[0], seed=self.asked.draws.seed)
+
+    @property
+    def found(self) -> list[LeaderboardCorrelation]:
+        """Every correlation, of leaderboards and of the grid."""
+        return [*(one for _, one in self.results), *(cell.result for cell in self.grid if cell.result is not None)]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no official run is missing, and every coefficient is defined."""
+        return not any(one.missing or any(part.value is None for part in one.coefficients) for one in self.found)
+
+    def log_notes(self) -> None:
+        """Logs them."""
+        say(self.notes)
+
+    @property
+    def notes(self) -> list[Note]:
+        """What the numbers leave out, and what may be wrong with the leaderboards."""
+        notes: Counter[str] = Counter()
+        for result in self.found:
+            lacking: dict[str, list[str]] = {}
+            for names, what in (
+                (result.missing, "of the official leaderboard missing and left out"),
+                (result.extra, "not in the official leaderboard and left out"),
+            ):
+                if names:
+                    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+                    notes[f"{counted(len(names), 'run')} {what} ({shown})"] += 1
+            notes.update(result.notes)
+            for one in result.coefficients:
+                if one.value is None:
+                    lacking.setdefault(f"undefined: {one.reason}", []).append(one.name)
+                elif one.interval is not None and one.interval.low is None:
+                    lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.name)
+            if result.noise_free is not None and result.noise_free.expected is None and result.noise_free.reason:
+                notes[f"{result.name}: no tau without noise: {result.noise_free.reason}"] += 1
+            reasons = sorted(lacking.items(), key=lambda item: item[0].startswith("without"))
+            notes.update(f"{', '.join(names_of)} {what}" for what, names_of in reasons)
+        said = [
+            Note(f"{path}: {column.name} is read as ranks, 1 best", (path,), False)
+            for (path, _), column in zip(self.results, self.columns, strict=True)
+            if column.ranks
+        ]
+        if self.official.ranks and self.asked.official_ranks is None:
+            text = f"{self.official.name}: read as ranks, 1 best"
+            said.append(Note(text, (self.official.name,), False, ("official_ranks",)))
+        if any(result.worst_drop for result in self.found):
+            worst = max(self.found, key=lambda result: result.worst_drop or 0.0)
+            text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.name}"
+            said.append(Note(text, (str(worst.worst_run),), False))
+        said += [Note(f"{text} (in {count} leaderboards)" if count > 1 else text) for text, count in notes.items()]
+        for column in self.columns:
+            name, means = column.name, column.means
+            counts = {run: len(queries) for run, queries in column.queries.items()}
+            if len(means) > 4 and column is not self.official and self.official.means == means:
+                text = f"{name} has the official score of each run: is it the official leaderboard?"
+                said.append(Note(text, (name,)))
+            if len(means) > 4 and not column.ranks and sorted(means.values()) == list(range(1, len(means) + 1)):
+                text = f"{name} has the numbers 1 to {len(means)}, of which 1 counts as the worst: are these ranks?"
+                said.append(Note(text, (name,)))
+            if len(set(counts.values())) > 1:
+                least = min(counts, key=counts.__getitem__)
+                text = f"{name}: run {least} has {counts[least]} queries, others up to {max(counts.values())}"
+                said.append(Note(text, (least,), False))
+        return [*said, *dict.fromkeys(note for cell in self.grid for note in cell.notes)]
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draws one column against the official one, or the ranks of several against official ranks.
+
+        One column is drawn as a named point a run; with scores by query on both sides also a small point a query and
+        run. Several, a grid, and official ranks are a panel a leaderboard, with τ and the names of the runs that move
+        most, 12 on a page.
+
+        Args:
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
+
+        Returns:
+            the figure, which a notebook shows.
+
+        Raises:
+            InputError: there is no leaderboard to draw, or there are several official columns.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.analysis.plots import plot_ranks, plot_scatter, save_figures
+
+        official = self.official
+        if len({result.official for _, result in self.results}) > 1:
+            raise InputError("a figure has one official column; choose it", settings=("official_measure",))
+        named = {
+            column.name if self.one_file else f"{source}: {column.name}": column
+            for (source, _), column in zip(self.results, self.columns, strict=True)
+        }
+        cells = {f"{one.llm} {one.prompt_class}: {one.measure}": one.scores for one in self.grid if one.scores}
+        others = [(name, one.means) for name, one in {**named, **cells}.items()]
+        if not others:
+            raise InputError("no leaderboard has scores to draw", settings=("plot",))
+        first = f"official {official.name}"
+        if len(others) > 1 or official.ranks or cells:
+            queries = len({query for values in official.queries.values() for query in values})
+            pages = [dict(others[start : start + 12]) for start in range(0, len(others), 12)]
+            return save_figures((plot_ranks(official.means, page, first, queries) for page in pages), path)
+        name, column = next(iter(named.items()))
+        runs = sorted(official.means.keys() & column.means.keys())
+        sides = [[one.means[run] for run in runs] for one in (official, column)]
+        tables = [self._table(one, runs) for one in (official, column)]
+        x, y = tables if all(tables) else sides
+        errors = (self.errors[first], next(found for label, found in self.errors.items() if label != first))
+        return save_figures([plot_scatter(runs, x, y, (first, name), errors)], path)
+
+    def _table(self, scores: RunScores, runs: Sequence[str]) -> list[list[float]]:
+        """(queries, runs) scores, NaN where one is missing; empty where there are none by query."""
+        if not any(scores.queries.get(run) for run in runs):
+            return []
+        every = (self.official, *self.columns)
+        queries = sorted({query for one in every for run in runs for query in one.queries.get(run, ())})
+        return [[scores.queries.get(run, {}).get(query, math.nan) for run in runs] for query in queries]
+
+
+def correlate(
+    official: Scores,
+    *others: Scores,
+    measures: str | Sequence[str] | None = None,
+    official_measure: str | None = None,
+    coefficients: Sequence[str] | None = None,
+    form: Form | None = None,
+    official_ranks: bool | None = None,
+    compat: Literal["workbench"] | None = None,
+    draws: Draws = USUAL_DRAWS,
+    bank: Bank | None = None,
+    grader: str | Grader | None = None,
+    on_failed: OnFailed | None = None,
+    notes: bool = True,
+) -> Correlations:
+    """Rank correlation of leaderboards with the official one, joined on their runs.
+
+    >>> import rubric_measures
+    >>> from rubric_measures import Draws
+    >>> found = rubric_measures.correlate({"a": 3, "b": 2, "c": 1}, {"a": 0.9, "b": 0.2, "c": 0.5}, draws=Draws(0))
+    >>> round(found.found[0].value("kendall"), 2)
+    0.33
+
+    Args:
+        official: the official leaderboard: a file of any form that we read, a board, or run -> score.
+        others: the same; or a table of grades that says which runs rank what, which is scored; or graded records (a
+            file, or what `load` gives of it), of which every grade set is scored by every measure: a grid. None:
+            `official` has official measures beside ours, as `score` makes it with qrels; ours are correlated with them.
+        measures: the columns to correlate; all by default. Those of a grid that name no level are at all levels of each
+            grade set's scale, or, where it is not known, at the grades that occur.
+        official_measure: the official column, where there are several. Without it each measure is correlated with the
+            one of its own name (`RubricQrels(measure='nDCG@10')` with `nDCG@10`).
+        coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `tau_gap`, `rbo`, `max_rank_drop`, …, also of the
+            official top k (`kendall@15`). Of a grid the best cells by the first one are marked.
+        form: the form of all files, where their content does not show it.
+        official_ranks: whether the official numbers are ranks, 1 best; by default the column's name tells.
+        compat: `workbench`: a missing run is an error, and a grid scores as that program does.
+        draws: of the intervals; no rounds for none.
+        bank: the test bank of a grid.
+        grader: whose grades make a grid: a name, or `model=…,prompt=…,scale=0-5:4`; all by default.
+        on_failed: see `load`.
+        notes: log what the numbers leave out, see `Correlations.notes`.
+
+    Raises:
+        InputError: there is nothing to correlate with, or several official columns and no choice: none is named, and a
+            measure has none of its own.
+        UnknownNameError: there is no such column or coefficient.
+    """
+    from rubric_measures.analysis.leaderboards import (
+        DEFAULT_COEFFICIENTS,
+        correlate_grid,
+        correlate_leaderboards,
+        equal_boards,
+    )
+
+    chosen = grader_of(grader)
+    given = (measures, official_measure, coefficients, form, official_ranks, compat)
+    about = AskedCorrelation(*given, draws, on_failed, None if chosen is None else str(chosen))
+    wanted = [measures] if isinstance(measures, str) else measures
+    side = read_scores(official, form, "official", official_ranks)
+    asked = wanted
+    if not others:
+        side, wanted = _alone(official, side, wanted)
+        others = (official,)
+    called, more = [name_of_scores(other) for other in others], {"bank": bank, "grader": chosen, "on_failed": on_failed}
+    opened = [_opened(other, **more) for other in others]
+    of_grid = [isinstance(one, RecordGrades) for one in opened]
+    if not any(of_grid) and all(one is other for one, other in zip(opened, others, strict=True)):
+        refuse_choice(" and ".join(called), chosen, (), "scores of runs")
+        if idle := [name for name, value in more.items() if value is not None]:
+            text = f"{' and '.join(called)}: scores of runs, and {', '.join(idle)} is of a grid of graded records"
+            raise InputError(f"{text}; leave it out", settings=idle)
+    names = tuple(coefficients or DEFAULT_COEFFICIENTS)
+    is_paired = official_measure is None and not any(of_grid) and len(side.fitting(None, asked)) > 1
+    column = side.only(side.columns[:1] if is_paired else side.fitting(official_measure, asked))
+    results: list[tuple[str, LeaderboardCorrelation]] = []
+    columns: list[RunScores] = []
+    spreads = {f"official {column.name}": side.errors(column)}
+    grid: list[GridCell] = []
+    known: Any = {"queries": {query for values in column.queries.values() for query in values}, "runs": column.means}
+    for other, name in zip(opened, called, strict=True):
+        if isinstance(other, RecordGrades) and isinstance(path := other.held, str):
+            with naming(path):
+                asked_of_grid = parse_measures(wanted or GRID_MEASURES[: 2 if compat == "workbench" else None])
+                grid += correlate_grid(
+                    path,
+                    column,
+                    rubric_measures_of(asked_of_grid),
+                    coefficients=names,
+                    compat=compat,
+                    bank=other.bank,
+                    wanted=other.wanted,
+                    on_failed=other.on_failed_given,
+                    draws=draws,
+                )
+                say(of_wrapped(asked_of_grid))
+            continue
+        if isinstance(other, Grades):
+            other = _scored(other, name, wanted)
+        theirs = read_scores(other, form, **known, measures=wanted or ())
+        # Numbers without a name are by whatever is asked for.
+        chosen_ones = theirs.columns if theirs.is_unnamed else wanted or theirs.columns
+        for scores in (theirs.take(theirs.named(one)) for one in chosen_ones):
+            label = scores.name if len(others) == 1 else f"{name}: {scores.name}"
+            columns.append(scores)
+            spreads[label] = theirs.errors(scores)
+            inner = [one for one in inner_names(scores.name) if one in side.columns]
+            like = columns_named(scores.name, side.columns) or inner
+            own = side.only(like, f", and none for {scores.name}") if is_paired else column
+            with naming(name):
+                found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
+            results.append((name, found))
+    together = None if is_paired else equal_boards(column, columns, names[0], draws)
+    found_of = (column, name_of_scores(official), results, grid, columns, spreads)
+    made = Correlations(*found_of, names, about, len(others) == 1, together)
+    if notes:
+        say(made.notes)
+    return made
+
+
+def _opened(scores: Scores, **more: Any) -> Any:
+    """Graded records, and a table of grades, as grades; all else as it is."""
+    if are_rows(scores):
+        is_graded = GRADES.is_header(list(map(str, columns_of(scores))))
+    else:
+        is_named = isinstance(scores, str | os.PathLike) and scores != "-"
+        is_graded = is_named and content_of(os.fspath(scores)) in ("records", "grades")  # type: ignore[arg-type]
+    return load(scores, **more) if is_graded else scores
+
+
+def _scored(known: Grades, name: str, measures: Sequence[str] | None) -> Leaderboard:
+    """The board of a table of grades that says which runs rank what."""
+    if isinstance(known, RecordGrades):
+        raise InputError("a grid is of a file of graded records, not of records in memory; score them first")
+    if not isinstance(known, TableGrades):
+        text = "is a table of grades that says no runs; give it to score with run files, or a leaderboard"
+        raise InputError(f"{name}: {text}")
+    from rubric_measures.boards.scoring import score_runs
+
+    asked = parse_measures(measures or ("nDCG@10" if are_labels(known) else "RubricCover@20"))
+    runs = ((run.run_id, rankings_for(run, known)) for run in known.runs)
+    return score_runs(known, runs, asked if are_labels(known) else rubric_measures_of(asked))
+
+
+def _alone(board: Scores, side: AnyScores, wanted: Sequence[str] | None) -> tuple[AnyScores, Sequence[str]]:
+    """The official columns of one leaderboard, which stand beside ours, and ours."""
+    if hasattr(board, "read") or board == "-":
+        raise InputError(f"{side.name}: is read twice; give a file, or name a leaderboard to correlate with it")
+    official = [name for name in side.columns if is_standard(name)]
+    asked = side.columns if wanted is None else [column_named(name, side.columns) for name in wanted]
+    ours = [name for name in asked if name not in official]
+    if not official or not ours:
+        raise InputError(
+            f"{side.name}: has no official measures (such as nDCG@10) beside ours; name a leaderboard to correlate "
+            "with it, or score with qrels, too"
+        )
+    return replace(side, columns=official), ours
+
+
+# Column -> attribute of `PairAgreement`.
+_PAIRS = {
+    "official": "reference_significant",
+    "found": "recovered",
+    "opposite": "active_disagreements",
+    "agreement of both": "active_share",
+}
+
+
+_T = TypeVar("_T")
+
+
+_Cells = dict[Column | str, Callable[[_T], Cell]]
+
+
+def _coefficient_cells(
+    name: str, places: int, of: Callable[[_T], Coefficient | None], is_best: Callable[[_T], bool] = lambda _: False
+) -> _Cells[_T]:
+    """The columns of a coefficient: one for people, and for programs value, low, high and p."""
+
+    def shown(row: _T) -> Cell:
+        one = of(row)
+        if one is None:
+            return None
+        text = ranged(one.value, *one.ends, places)
+        if one.value is not None and one.interval is not None and None in one.ends:
+            text += " [no interval]"
+        return Marked(text) if is_best(row) else text
+
+    def value(row: _T) -> Cell:
+        one = of(row)
+        return None if one is None else Ranged(one.value, *one.ends)
+
+    return {
+        Column(name, places, only="people"): shown,
+        Column(name, places, only="programs", is_ranged=True): value,
+        Column(f"p:{name}", places, only="programs"): lambda row: None if (one := of(row)) is None else one.p_value,
+    }
+
+
+def _tau(found: QueryTau | NoiseFreeTau | None) -> Cell:
+    """A τ at query level, or without noise."""
+    if isinstance(found, QueryTau):
+        return Ranged(found.interval.estimate, found.interval.low, found.interval.high)
+    return None if found is None else Ranged(found.expected, found.low, found.high)
+
+
+def _boards(
+    results: Sequence[tuple[str, LeaderboardCorrelation]], own: Sequence[str], coefficients: Sequence[str], places: int
+) -> Table:
+    found = [one for _, one in results]
+    # A row is its place, its file and what was found.
+    cells: _Cells[tuple[int, str, LeaderboardCorrelation]] = {}
+    if len({path for path, _ in results}) > 1:
+        cells["leaderboard"] = lambda row: row[1]
+    if len({one.official for one in found}) > 1:
+        cells["official"] = lambda row: row[2].official
+    cells |= {"measure": lambda row: row[2].name, "runs": lambda row: len(row[2].runs)}
+    notes = []
+    if own:
+        cells["group"] = lambda row: own[row[0]]
+    if any(one.noise_free is not None for one in found):
+        cells[Column("kendall_noise_free", places, is_ranged=True)] = lambda row: _tau(row[2].noise_free)
+        notes.append(
+            "kendall_noise_free: the tau that ever more queries would lead to; that of the means has their noise"
+        )
+    for place, name in enumerate(coefficients):
+        cells |= _coefficient_cells(name, places, partial(lambda place, row: row[2].coefficients[place], place))
+    if any(one.query_kendall is not None for one in found):
+        cells[Column("query_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].query_kendall)
+        cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].pooled_kendall)
+    if any(one.pairs is not None for one in found):
+        for name, attribute in _PAIRS.items():
+            of = partial(lambda attribute, row: row[2].pairs and getattr(row[2].pairs, attribute), attribute)
+            cells[Column(f"pairs:{name}", places, only="programs")] = of
+    drawn = {"query": "the same queries of both sides are drawn again", "run": "runs are drawn again (BCa)"}
+    units = {one.resampled for each in found for one in each.coefficients if one.interval is not None}
+    if units:
+        notes.append(f"intervals of coefficients: {'; '.join(drawn[unit] for unit in sorted(units))}")
+    if own:
+        text = f"group: what shares a letter cannot be told apart by {coefficients[0]}; "
+        notes.append(f"{text}all see the same resampled queries")
+    return declared([(place, *row) for place, row in enumerate(results)], cells, places, notes=notes)
+
+
+def _grid(
+    grid: Sequence[GridCell], coefficients: Sequence[str], places: int, best: frozenset[int], pick: Pick | None
+) -> Table:
+    cells: _Cells[tuple[int, GridCell]] = {
+        name: partial(lambda name, row: getattr(row[1], name), name)
+        for name in ("measure", "llm", "prompt_class", "kind")
+    }
+    cells["runs"] = lambda row: 0 if row[1].result is None else len(row[1].result.runs)
+    for place, name in enumerate(coefficients):
+        of = partial(lambda place, row: row[1].result and row[1].result.coefficients[place], place)
+        cells |= _coefficient_cells(name, places, of, (lambda row: row[0] in best) if not place else lambda _: False)
+    cells[Column("best", only="programs")] = lambda row: "*" if row[0] in best else ""
+    return declared(enumerate(grid), cells, places, notes=[_flattery(pick, places)] if pick is not None else [])
+
+
+def _flattery(pick: Pick, places: int) -> str:
+    """What the best of a grid is worth."""
+    if pick.flattery is None or pick.same is None:
+        return f"by how much the best flatters is not known: {pick.reason}"
+    return (
+        f"picked as the best of {pick.cells} on {pick.queries} queries, {pick.coefficient} is "
+        f"{number(pick.chosen, places)} there and {number(pick.held_out, places)} on {pick.queries} others "
+        f"(mean of {pick.splits} splits; {100 * pick.same:.0f} % pick what is best on all): the pick flatters by "
+        f"{number(abs(pick.flattery), places)}"
+    )
+
+
+def _json(result: LeaderboardCorrelation) -> dict[str, object]:
+    named = {"name": "measure", "pairs": "significant_pairs"}
+    return {named.get(name, name): value for name, value in vars(result).items()}
+
+
+def _grid_json(cell: GridCell, best: bool) -> dict[str, object]:
+    result = None if cell.result is None else _json(cell.result)
+    start = {"llm": cell.llm, "prompt_class": cell.prompt_class, "kind": cell.kind, "measure": cell.measure}
+    return {**start, "best": best, "reason": cell.reason, "result": result}

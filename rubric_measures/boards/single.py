@@ -1,0 +1,228 @@
+"""One run scored as ir_measures' own program scores it, a value a query and measure in its order."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ir_measures.measures.base import Measure
+from ir_measures.util import Metric
+
+from rubric_measures.base.errors import InputError, naming
+from rubric_measures.corpora.loading import (
+    JUDGED,
+    AnyRun,
+    Bank,
+    Gradable,
+    are_items,
+    are_labels,
+    content_of,
+    grader_of,
+    is_table,
+    judgments_of,
+    labels_in,
+    load,
+    named_files,
+    refuse_choice,
+    run_of,
+)
+from rubric_measures.formats.grade_tables import OF_TABLES
+from rubric_measures.formats.trec import as_known, spaced_ids
+from rubric_measures.measures.findings import Note, of_labels, of_wrapped, say
+from rubric_measures.measures.findings import of_run as of_ranked
+from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, LABEL_ITEMS, Grades, ItemRows, OnFailed
+from rubric_measures.measures.measure import (
+    INTENT_AWARE,
+    Measures,
+    RubricMeasure,
+    compute,
+    is_supported,
+    parse_measures,
+    real_label,
+    rubric_measures_of,
+)
+from rubric_measures.measures.provider import Evaluation, RubricProvider, evaluate_run
+from rubric_measures.types.entities import Run
+
+if TYPE_CHECKING:
+    from rubric_measures.measures.grade_sets import Grader
+
+
+@dataclass(frozen=True)
+class RunValues:
+    """The values of one run.
+
+    Attributes:
+        measures: the measures, in the order asked for; standard ones over grades as `RubricQrels`.
+        metrics: a value a query and measure, in ir_measures' order.
+        evaluation: what is known beside the values, where they are computed from grades.
+        notes: what the values do not show, and what may be wrong with grades and run.
+        said: those of them that were logged while the run was read.
+    """
+
+    measures: Sequence[Measure]
+    metrics: Sequence[Metric]
+    evaluation: Evaluation | None = None
+    notes: Sequence[Note] = ()
+    said: Sequence[Note] = ()
+
+    @property
+    def failed(self) -> int:
+        """Failed grades of ranked passages."""
+        return 0 if self.evaluation is None else self.evaluation.failed
+
+    @property
+    def means(self) -> Mapping[Measure, float]:
+        """Each measure over all queries, as ir_measures puts its values together."""
+        aggregators = {measure: measure.aggregator() for measure in self.measures}
+        # A plain sum hangs on the order in its last digit; of what is computed here it is that of the query ids.
+        ours = sorted((one for one in self.metrics if is_supported(one.measure)), key=lambda one: one.query_id)
+        for metric in [*ours, *(one for one in self.metrics if not is_supported(one.measure))]:
+            aggregators[metric.measure].add(metric.value)
+        return {measure: aggregator.result() for measure, aggregator in aggregators.items()}
+
+    def log_notes(self) -> None:
+        """Logs the `notes`, but those that were logged while the run was read."""
+        say(self.notes[len(self.said) :])
+
+
+def evaluate(
+    source: Gradable,
+    run: AnyRun,
+    measures: Measures,
+    bank: Bank | None = None,
+    *,
+    provider: str | None = None,
+    facets: bool = False,
+    grader: str | Grader | None = None,
+    on_failed: OnFailed | None = None,
+) -> RunValues:
+    """Scores one run. Judgments of documents go to ir_measures as they are.
+
+    >>> from ir_measures import Qrel
+    >>> import rubric_measures
+    >>> found = rubric_measures.api.evaluate([Qrel("q1", "d1", 1)], {"q1": {"d2": 2.0, "d1": 1.0}}, "RR")
+    >>> [(str(measure), mean) for measure, mean in found.means.items()]
+    [('RR', 0.5)]
+
+    Args:
+        source: what `load` takes; `-` is standard input.
+        run: a TREC run file (`-` is standard input), or a run in memory, as `score` takes it.
+        measures: see `score`; ir_measures itself computes those over judgments of documents or of their subtopics.
+        bank: the test bank.
+        provider: compute with this provider of ir_measures.
+        facets: score facets in the place of items.
+        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
+        on_failed: see `load`.
+
+    Raises:
+        InputError: an argument does nothing for what the source holds, or a file cannot be read.
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    asked, wanted, lines = parse_measures(measures), grader_of(grader), list[str]()
+    with contextlib.ExitStack() as stack, naming(source, run):
+        of_run = named_files(run, stack)
+        # A frame of ir_measures, which may name items, is no table of grades.
+        held: Any = source
+        if not isinstance(held, Grades | ItemRows):
+            is_frame = hasattr(held, "itertuples") and not is_table(held)
+            held = held.itertuples(index=False) if is_frame else named_files(held, stack)
+        if isinstance(held, str) and isinstance(of_run, str) and held == of_run == "-":
+            raise InputError("only one of grades and run can be standard input")
+        held = held if isinstance(held, str | Grades | ItemRows) else list(held)
+        is_judged = isinstance(held, list) and bool(held) and hasattr(held[0], "relevance")
+        content = content_of(held) if isinstance(held, str) else "judgments" if is_judged else "records"
+        called = held if isinstance(held, str) else "the source"
+        is_ours = provider in (None, RubricProvider.NAME)
+        is_graded = content in ("records", *JUDGED, "support", "added") or (content == "grades" and is_ours)
+        if is_graded and not is_ours:
+            raise _no_judgments(called, asked, provider)
+        over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)
+        is_told = provider is not None or facets or wanted is not None
+        is_asked = bank is not None or (any(map(is_supported, asked)) and (is_told or not over_subtopics))
+        if is_graded or (is_ours and is_asked):
+            return _of_grades(load(held, bank, grader=wanted, on_failed=on_failed), of_run, asked, facets)
+        refuse_choice(called, wanted, OF_TABLES if content == "grades" else ())
+        if not is_ours and (bank is not None or facets):
+            text = f"{provider} knows neither a bank nor facets; leave them or it out"
+            raise InputError(text, settings=("bank", "facets", "provider"))
+        # Most are labels of documents in a file, of which no row has to be made.
+        is_other = over_subtopics or facets or is_judged or content in ("dataset", "grades") or held == "-"
+        judged: Any = None if is_other else labels_in(str(held))
+        best: Any = judged or {}
+        if judged is None:
+            rows: Any = judgments_of(held, wanted) if isinstance(held, str) else held
+            has_items = are_items(rows)
+            # Of real labels, too, it is said here which measures there are.
+            is_read_here = has_items or over_subtopics or real_label(rows) is not None
+            if is_ours and is_read_here and not (over_subtopics and _have_plain_subtopics(rows)):
+                return _of_grades(load(rows, on_failed=on_failed), of_run, asked, facets)
+            if has_items and not over_subtopics:
+                raise _no_judgments(called, asked, provider)
+            if facets:
+                text = f"{called}: holds judgments of documents, which have no facets; leave them out"
+                raise InputError(text, settings=("facets",))
+            judged = [row for row in rows if row.doc_id != BANK_DOC]
+            for row in judged:
+                of_query = best.setdefault(row.query_id, {})
+                of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
+        ranked = run_of(of_run, lines)
+        metrics = list(compute(asked, judged, _scored_as(best, ranked), provider))
+    if is_ours and over_subtopics:
+        # Each of these measures was computed by itself.
+        places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}
+        metrics.sort(key=lambda one: (places[one.query_id], asked.index(one.measure)))
+    said = list(map(Note, lines))
+    notes = [*said, *of_ranked(ranked, map(of_labels, best, best.values()), asked)]
+    return RunValues(asked, metrics, notes=notes, said=said)
+
+
+def _have_plain_subtopics(rows: Sequence[Any]) -> bool:
+    """Whether judgments name subtopics, and declare no bank: ir_measures has its own numbers of them, ties too."""
+    subtopics = {getattr(row, "iteration", DIRECT_ITEM) for row in rows}
+    is_bank = any(row.doc_id == BANK_DOC for row in rows)
+    return not (subtopics <= LABEL_ITEMS or is_bank or real_label(rows) is not None)
+
+
+def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None) -> InputError:
+    others = [measure.NAME in INTENT_AWARE for measure in measures if not isinstance(measure, RubricMeasure)]
+    ways = ["qrels of items (for measures over subtopics)"] if True in others else []
+    ways += ["qrels of passages (for measures over passages)"] if False in others else []
+    first = f"write {' and '.join(ways)} first, or " if ways else ""
+    return InputError(
+        f"{provider} reads judgments, and {source} holds grades of items; {first}leave the provider out",
+        settings=("provider",),
+    )
+
+
+def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure], facets: bool) -> RunValues:
+    measures = asked if are_labels(grades) else rubric_measures_of(asked)
+    lines: list[str] = []
+    run = run_of(of_run, lines)
+    said = list(map(Note, lines))
+    of_queries = (grades.by_facet() if facets else grades).queries
+    found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
+    wrapped = () if measures is asked else of_wrapped(asked)
+    notes = [*said, *wrapped, *found.notes, *of_ranked(run, of_queries.values(), found.measures)]
+    if found.failed:
+        text = (
+            f"{found.failed} grades of ranked passages failed; counted as {found.on_failed}; {100 * found.share:.1f} % "
+            "of what a measure needs (a leaderboard shows what they leave open)"
+        )
+        notes.append(Note(text, settings=("on_failed",)))
+    return RunValues(found.measures, found.metrics, found, notes, said)
+
+
+def _scored_as(labels: Mapping[str, Mapping[str, float]], run: Run) -> dict[str, dict[str, float]]:
+    """The run in file order, by which some providers of ir_measures break ties.
+
+    It has the ids of the judgments where those hold spaces, which a run file cannot.
+    """
+    queries, found = spaced_ids(labels), {}
+    for written, ranking in run.rankings.items():
+        query_id = queries.get(written, written)
+        doc_ids = as_known(ranking.doc_ids, labels.get(query_id, ()))
+        found[query_id] = dict(ranking.with_scores(doc_ids).given)
+    return found
