@@ -12,6 +12,7 @@ import pytest
 
 from rubric_measures.formats.banks import (
     bank_entries,
+    facet_ids,
     load_bank,
     write_bank,
 )
@@ -116,6 +117,10 @@ def test_texts_that_differ_by_facet(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert load_bank(write_lines(tmp_path / "b.jsonl", *parts, own)).query_texts == {"p": "leaves"}
     same = [_section("a", "AC / DC", None), _section("b", "AC / DC", None)]
     assert load_bank(write_lines(tmp_path / "b.jsonl", *same)).query_texts == {"p": "AC / DC"}
+
+
+def test_facets_without_ids_are_called_by_their_words() -> None:
+    assert facet_ids([" A b? ", None, "a B!", "", "A b?", "???"]) == {"A b?": "a-b", "a B!": "a-b-2", "???": "facet"}
 
 
 def test_two_titles_of_a_query(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,13 +12,6 @@ from rubric_measures.formats.trec import distinct_run_names
 from tests.example_records import write_all
 
 
-def test_tags_name_runs_and_files_where_tags_collide(caplog: pytest.LogCaptureFixture) -> None:
-    assert distinct_run_names(["a", "b"], ["x/1.run", "x/2.run"]) == ["a", "b"]
-    assert caplog.messages == []
-    assert distinct_run_names(["a", "rank", "rank"], ["1.run", "x/2.run.gz", "3.txt"]) == ["a", "2", "3"]
-    assert caplog.messages == ["2 runs share the tag rank; runs that share a tag are called after their files"]
-
-
 def test_the_same_name_by_tag_and_file_is_refused() -> None:
     with pytest.raises(InputError, match="two runs are called 'x', by tag and by file"):
         distinct_run_names(["t", "t"], ["a/x.run", "b/x.run"])

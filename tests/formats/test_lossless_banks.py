@@ -33,7 +33,7 @@ NUGGETS = {
     "qid": "t-2", "query": "what is a tide",
     "nuggets": [
         {"text": "The moon causes tides", "importance": "failed"},
-        {"text": "Tides rise twice a day", "importance": "vital"},
+        {"text": "Tides rise twice a day", "importance": "vital", "source": "post-edit"},
         {"text": "Spring tides are the highest", "importance": ""},
         {"text": "Others follow the moon", "importance": "active learning"},
         {"text": "Neap tides are the lowest", "importance": None}, {"text": "Nobody was asked"},
@@ -107,6 +107,9 @@ def test_a_status_from_elsewhere_makes_no_failed_task(tmp_path: Path, capsys: py
     path = write(tmp_path / "rubrics.jsonl", {"qid": "q1", "status": "draft", "rubrics": [criterion]})
     assert through(path, "ragdoll:rubric")["status"] == "completed"
     assert "status of 1 query" in capsys.readouterr().err
+    bank = write(tmp_path / "bank.jsonl", BANK)
+    assert main(["convert", str(bank), "--to", "rubrics", "-o", str(tmp_path / "no.jsonl")]) == 2
+    assert "has no weight, and a criterion needs one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("ways", [("nuggets",), ("bank", "nuggets"), ("nugget-bank", "nuggets")])

@@ -73,17 +73,6 @@ def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pyt
     assert [passage.doc_id for passage in passages if not passage.text] == ["b/q2/1"]
 
 
-def test_the_source_of_nuggets_goes_through_a_bank(tmp_path: Path) -> None:
-    nuggets = [{"text": "Ada", "importance": "vital", "source": "original"}, {"text": "1843", "source": "post-edit"}]
-    (tmp_path / "n.jsonl").write_text(json.dumps({"qid": "q1", "query": "Who?", "nuggets": nuggets}) + "\n")
-    for before, to, after in (("n.jsonl", "bank", "b.jsonl"), ("b.jsonl", "nuggets", "again.jsonl")):
-        assert main(["convert", str(tmp_path / before), "--to", to, "-o", str(tmp_path / after)]) == 0
-    items = json.loads((tmp_path / "b.jsonl").read_text())["items"]
-    assert [item["info"] for item in items] == [{"source": "original"}, {"source": "post-edit"}]
-    again = json.loads((tmp_path / "again.jsonl").read_text())["nuggets"]
-    assert [nugget["source"] for nugget in again] == ["original", "post-edit"]
-
-
 def test_a_grade_without_a_label_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     nuggets = [{"text": "a", "importance": "vital"}, {"text": "b", "importance": "much"}]
     bank = bank_of_entries(NUGGETS.read(_write(tmp_path, [{"qid": "1", "query": "who?", "nuggets": nuggets}])))

@@ -12,9 +12,7 @@ from rubric_measures.formats.reports import (
     Answer,
     answer_doc_id,
     answer_of_report,
-    read_reports,
     report_of_answer,
-    write_reports,
 )
 
 RAG = {
@@ -53,14 +51,6 @@ def test_reports_of_every_track_are_read(tmp_path: Path, caplog: pytest.LogCaptu
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "1 citation points to positions that references does not have"
     ]
-
-
-def test_reports_are_the_same_after_writing_unknown_fields_included(tmp_path: Path) -> None:
-    reports = read_reports(_write(tmp_path, ALL))
-    write_reports(tmp_path / "again.jsonl", reports)
-    rows = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()]
-    assert rows == ALL
-    assert read_reports(tmp_path / "again.jsonl") == reports
 
 
 def test_plain_lines_and_tables_are_answers_too(tmp_path: Path) -> None:
