@@ -96,7 +96,8 @@ class RunCoverage:
 
 def mean_scores(table: FloatArray) -> FloatArray:
     """The mean of every column over its defined scores; NaN where a run has none. Equal means stay equal."""
-    return weighted_means(np.ones((1, len(table))), table)[0]
+    (means,) = weighted_means(np.ones((1, len(table))), table)
+    return means
 
 
 def run_coverage(queries: Iterable[RecordQuery], cutoff: int = 20) -> RunCoverage:
