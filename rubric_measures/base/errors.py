@@ -103,8 +103,8 @@ _CLAUSE = re.compile(
 )
 _VERBS = "belong|come|count|cover|differ|hold|name|need|point|read|repeat|score|share|stand|wait"
 _VERB = re.compile(rf"\([^()]*\)|(?<!not )(?<!they )(?<!s that )\b(are|were|have|do|their|(?<!1 )(?:{_VERBS}))\b")
-_THEY = re.compile(r"\([^()]*\)|\bthey (\w+)")
-_OF_ONE = {"are": "is", "were": "was", "have": "has", "do": "does", "their": "its"}
+_THEY = re.compile(rf"\([^()]*\)|\bthey (are|were|have|do|can|may|{_VERBS})\b")
+_OF_ONE = {"are": "is", "were": "was", "have": "has", "do": "does", "their": "its", "can": "can", "may": "may"}
 
 
 def in_number(text: str) -> str:
@@ -112,6 +112,8 @@ def in_number(text: str) -> str:
 
     >>> in_number("a.txt: 1 lines repeat an earlier judgment and were left out")
     'a.txt: 1 line repeats an earlier judgment and was left out'
+    >>> in_number("1 documents are not in the collection; they can be skipped")
+    '1 document is not in the collection; it can be skipped'
     >>> in_number("2 grades left out: their 1 queries are not in the bank")
     '2 grades left out: their 1 query is not in the bank'
     """
