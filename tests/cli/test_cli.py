@@ -61,24 +61,6 @@ def test_the_surface_grows_no_further() -> None:
     assert len(COMMANDS) <= 21 and len(rubric_measures.__all__) <= 40
 
 
-@pytest.mark.parametrize("arguments", ["--help", "leaderboard q.qrels a.run -m RubricCover(rel=1)@2"])
-def test_help_and_a_board_of_qrels_load_nothing_heavy(arguments: str, tmp_path: Path) -> None:
-    (tmp_path / "q.qrels").write_text("q1 i1 d1 1\n", encoding="utf-8")
-    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2.0 a\n", encoding="utf-8")
-    program = f"""
-import contextlib, logging, sys
-from rubric_measures.cli import main
-logging.disable()
-with contextlib.suppress(SystemExit):
-    main({arguments.split()})
-heavy = {{"pydantic", "numpy", "scipy", "pandas", "ir_datasets", "torch", "openai", "jinja2"}} & set(sys.modules)
-print(sorted(heavy), file=sys.stderr)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
-    # Runs are read with numpy.
-    assert done.stderr.strip() == ("[]" if arguments == "--help" else "['numpy']") and done.stdout
-
-
 def test_ids_cannot_break_or_forge_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["leaderboard", str(tmp_path / "a\x1b[31m\n\u202eb · ü")]) == 2
     assert "a\\x1b[31m\\n\\u202eb · ü" in capsys.readouterr().err

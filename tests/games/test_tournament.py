@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +13,6 @@ from hypothesis import strategies as st
 
 from rubric_measures import Draws, tournament
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.tables import render
-from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.games.tournaments import (
     COMPATS,
     EloSettings,
@@ -210,25 +206,6 @@ def test_without_a_prior_samples_that_connect_nothing_are_left_out_and_said() ->
     assert [(one.agent, one.low == pytest.approx(one.rating)) for one in result.ratings] == [
         ("A", True), ("B", True), ("C", True),
     ]  # fmt: skip
-
-
-def test_the_leaderboard_formats_are_read_by_what_compares_leaderboards(tmp_path: Path) -> None:
-    result = rate_games(CHAIN)
-    for name, suffix in (("json", "json"), ("tsv", "tsv"), ("trec_eval", "txt")):
-        path = tmp_path / f"board.{suffix}"
-        path.write_text("".join(render(result.report(-1), name)))
-        column = read_leaderboard(path).column("BradleyTerry")
-        assert column == {one.agent: pytest.approx(one.rating) for one in result.ratings}
-    extra = json.loads(result.render("json"))["tournament"]
-    assert extra["position_bias"]["decided"] == 5
-    assert extra["matrix"]["wins"][0][1] == 3
-    # B has 1 of 4 points in q1 and 2 of 3 in q2.
-    assert read_leaderboard(tmp_path / "board.json").per_query("WinRate")["B"] == {
-        "q1": 0.25,
-        "q2": pytest.approx(2 / 3),
-    }
-    with pytest.raises(UnknownNameError, match="output format"):
-        result.render("xml")
 
 
 BAD = {

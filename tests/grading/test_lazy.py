@@ -246,19 +246,6 @@ def test_more_runs_levels_and_depth_ask_only_for_what_is_new() -> None:
     assert scores(board(world, whole, "alpha_nDCG(rel=4)@5")) == scores(board(world, full, "alpha_nDCG(rel=4)@5"))
 
 
-def test_a_passage_that_settles_more_goes_first_and_none_is_asked_in_vain() -> None:
-    world = World(3, queries=1, passages=7, runs=0)
-    # Two runs share s; the third one has passages of its own, which are asked about beside it.
-    first, second, shared, *others = world.docs["q0"]
-    world.rankings = {"one": {"q0": [first, shared]}, "two": {"q0": [second, shared]}, "three": {"q0": others[:2]}}
-    world.grades = {(doc, item): 5 if doc in (shared, others[1]) else 0 for doc, item in world.grades}
-    lazy, calls = grade(world, world.groups(), COVER)
-    assert calls == 3 * 5
-    asked = [passage.doc_id for passage in lazy[0].passages for entry in passage.exam_grades or () if entry.answers]
-    assert asked == [shared, *others[:2]]
-    assert board(world, lazy, COVER).exact
-
-
 def test_records_and_manifest_say_what_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = World(5)
     passages, bank = world.write(tmp_path)
@@ -329,15 +316,6 @@ def test_over_http_with_budget_kill_and_resume_no_call_is_made_twice(tmp_path: P
         # A kill loses calls in flight, and replies that wait to be written: both together are 2 * 12 at the most.
         assert calls <= server.stats()["calls"] <= calls + 24
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-
-
-def test_every_answer_is_one_passage_so_nothing_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(6)
-    world.rankings = {run: {query: of[:1] for query, of in found.items()} for run, found in world.rankings.items()}
-    caplog.set_level("INFO")
-    lazy, _ = grade(world, world.groups(), "NuggetA(rel=4)")
-    assert "every ranking shows one passage of a query, so nothing that counts could be left out" in caplog.text
-    assert board(world, lazy, "NuggetA(rel=4)").exact
 
 
 @pytest.mark.parametrize(

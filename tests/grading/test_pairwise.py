@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,20 +75,6 @@ def test_random_games_of_an_added_agent_are_as_many_as_the_others_had(
 def test_an_agent_whose_opponents_are_gone_is_not_new() -> None:
     before = pair_games(table(6, "ab"), 1)
     assert len(pair_games(table(6, "bcd"), 1, played=before)) == 6 * 2
-
-
-def test_several_added_agents_meet_each_other_and_gaps_count() -> None:
-    before = pair_games(table(12, "ab"), 1)
-    answers = table(12, "abcd")
-    for query_id in sorted(answers)[:4]:
-        del answers[query_id]["d"]
-    new = pair_games(answers, 1, played=before)
-    # a and b met on all of their queries, so do c and d: a-c, b-c on 12, a-d, b-d, c-d on the 8 that d answers.
-    assert pairs_met(new) == {("a", "c"): 24, ("b", "c"): 24, ("a", "d"): 16, ("b", "d"): 16, ("c", "d"): 16}
-    # Queries that come later are filled for those who were there, and the new agent keeps their rate.
-    later = pair_games(table(20, "abcd"), 1, played=pair_games(table(12, "ab"), 1))
-    assert pairs_met(later)["a", "b"] == 2 * 8
-    assert {pairs_met(later)[pair] for pair in (("a", "c"), ("b", "d"), ("c", "d"))} == {2 * 20}
 
 
 def test_answers_are_checked(caplog: pytest.LogCaptureFixture) -> None:
@@ -220,13 +205,3 @@ def test_references_of_records_take_labels_of_a_model_before_judgments() -> None
     with pytest.raises(InputError, match="labels of several graders fit"):
         references_of_records([QueryPassages("q1", [both])])
     assert len(references_of_records([QueryPassages("q1", [both])], wanted=Grader(prompt="r"))["q1"]) == 1
-
-
-def test_a_prompt_of_ones_own_compares_answers(tmp_path: Path) -> None:
-    path = tmp_path / "brief.toml"
-    path.write_text(
-        'target = "answers"\nparser = "verdict"\n'
-        'text = """Which says more about {query}?\nFirst: {answer_a}\nSecond: {answer_b}\n[[A]], [[B]] or [[C]]?"""\n'
-    )
-    shown = "Which says more about What is ice??\nFirst: frozen water\nSecond: cold stone\n"
-    assert played((shown, "[[A]]"), prompt=str(path)).verdict == "a"

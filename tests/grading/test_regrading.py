@@ -16,7 +16,7 @@ from rubric_measures.review.queues import load_material
 from rubric_measures.review.session import export_review
 from rubric_measures.review.store import CellKey, ReviewStore
 from rubric_measures.types.entities import make_item_id
-from tests.example_records import grade_set, passage, write_lines
+from tests.example_records import passage, write_lines
 
 ITEMS = {
     "q1": {"alpha": "What is the alpha layer?", "beta": "Where is the beta river?", "gamma": "Who was gamma?"},
@@ -258,35 +258,6 @@ def test_sets_of_others_and_of_other_settings_are_left(graded: Path, capsys: pyt
     # Two passages of q1; the lexical grader's verdicts on beta stay, and are said to be old.
     assert "older than the change are left: 2 by lexical:1" in capsys.readouterr().err
     assert [one[0] for one in sets(new)] == [one[0] for one in sets(graded)]
-
-
-def test_grade_sets_of_the_workbench_are_amended_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rated = "QuestionSelfRatedUnanswerablePromptWithChoices"
-    foreign = grade_set({"q1/alpha": 5, "q1/beta": 1}, llm="scripted:model.jsonl", prompt=rated)
-    about = grade_set({"NDQ_1": 3}, llm="scripted:model.jsonl", prompt=rated)
-    records = [passage("q1", "d1", [foreign, about]), passage("q1", "d2", [])]
-    write_lines(tmp_path / "graded.jsonl.gz", [["q1", records]])
-    write_lines(tmp_path / "bank.jsonl", bank_lines({"q1": {"alpha": "What is alpha?", "new": "What is new?"}}))
-    (tmp_path / "model.jsonl").write_text('{"contains": [""], "reply": "4"}\n')
-    new = regrade(tmp_path, "--model", f"scripted:{tmp_path / 'model.jsonl'}")
-    said = capsys.readouterr().err
-    assert "1 item graded anew; 1 grade set amended, 0 left" in said and "1 passage has no grades by this" in said
-    (amended, kept), none = sets(new)
-    assert grade_of_items(amended) == {"q1/alpha": 5, "q1/new": 4} and dict(amended.answers) == {
-        "q1/alpha": "5",
-        "q1/new": "4",
-    }
-    assert none == [] and kept == sets(tmp_path / "graded.jsonl.gz")[0][1]
-
-
-def test_a_dry_run_counts_only_what_edits_touched(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = edited(graded, ("item_add", {"query_id": "q1", "text": "Which river flows?"}))
-    model = folder / "model.jsonl"
-    model.write_text('{"contains": [""], "reply": "4"}\n')
-    capsys.readouterr()
-    regrade(folder, "--dry-run")
-    header, line = (line.split("\t") for line in capsys.readouterr().out.splitlines())
-    assert dict(zip(header, line, strict=True))["kept"] == "7"
 
 
 def test_what_makes_no_sense_is_refused(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:

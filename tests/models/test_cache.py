@@ -13,34 +13,12 @@ import pytest
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.models.base import Reply, Request, SharedOptions
 from rubric_measures.models.lexical import ScriptedBackend
-from rubric_measures.models.replies import ReplyCache, messages_hash
-from rubric_measures.types.entities import content_hash
+from rubric_measures.models.replies import ReplyCache
 from rubric_measures.types.scales import Message
 
 
 def request(text: str, **changes: object) -> Request:
     return Request(**{"model": "m", "messages": (Message("user", text),), **changes})  # type: ignore[arg-type]
-
-
-def test_the_key_is_the_hash_of_the_canonical_json_of_the_request() -> None:
-    asked = Request(
-        "openai:x@http://h",
-        (Message("system", 'a "quoted"\nline \u2028 é'), Message("user", "\ud800 b")),
-        {"temperature": 0.0, "a": {"b": [1, None]}},
-        ("0", "5"),
-        3,
-        group="not in the key",
-    )
-    assert asked.key == content_hash(
-        {
-            "labels": ["0", "5"],
-            "messages": [["system", 'a "quoted"\nline \u2028 é'], ["user", "\ud800 b"]],
-            "model": "openai:x@http://h",
-            "options": {"temperature": 0.0, "a": {"b": [1, None]}},
-            "replicate": 3,
-        }
-    )
-    assert messages_hash(asked) == content_hash([[message.role, message.content] for message in asked.messages])
 
 
 def test_the_json_of_options_is_never_that_of_others() -> None:

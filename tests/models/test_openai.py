@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -52,12 +51,6 @@ def test_a_reply_carries_text_tokens_and_origin(server: Running) -> None:
     assert ask(backend(server.url), "id=1")["id=1"] == Reply(
         "echo 1", "ok", "", 11, 3, {"finish_reason": "stop", "model": "m-2026", "system_fingerprint": "fp_1"}
     )
-
-
-def test_completions_api(server: Running) -> None:
-    plain = backend(server.url, api="completions")
-    assert ask(plain, "id=2")["id=2"].text == "echo 2"
-    assert request("x", plain).key != request("x", backend(server.url)).key
 
 
 def test_named_as_on_the_command_line(server: Running) -> None:
@@ -242,14 +235,6 @@ def test_an_outage_ends_the_run_and_keeps_what_was_answered() -> None:
 
 
 # ---- how requests are pulled and started
-def test_requests_are_pulled_lazily(server: Running) -> None:
-    made, pulled = backend(server.url, concurrency=4), itertools.count()
-    stream = made.complete(request(f"id={next(pulled)}", made) for _ in range(10**9))
-    for number, _ in enumerate(stream):
-        if number == 50:
-            break
-    stream.close()  # type: ignore[attr-defined]
-    assert next(pulled) <= 51 + 2 * 8
 
 
 def test_concurrency_is_bounded() -> None:

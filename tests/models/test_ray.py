@@ -17,20 +17,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 ray = pytest.importorskip("ray")
 
-from rubric_measures.base.errors import BackendError, GradingError, InputError  # noqa: E402
+from rubric_measures.base.errors import BackendError, InputError  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
 from rubric_measures.formats.banks import bank_entries, write_bank  # noqa: E402
 from rubric_measures.grading.asking import Asking  # noqa: E402
 from rubric_measures.grading.grader import GradingEngine, GradingReport  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
-from rubric_measures.models.ray_runner import QUIET, RayRunner, RaySettings, connected, pool_size, ray_backend  # noqa: E402
+from rubric_measures.models.ray_runner import QUIET, RayRunner, RaySettings, connected, ray_backend  # noqa: E402
 from rubric_measures.models.replies import ReplyCache  # noqa: E402
 from rubric_measures.models.running import LocalRunner, Price  # noqa: E402
 from rubric_measures.records.models import QueryPassages, write_graded  # noqa: E402
@@ -122,17 +121,6 @@ def diary(folder: Path, cache: ReplyCache | None = None, actors: int = 2, batch:
     )
 
 
-def test_the_lexical_grader_gives_what_it_gives_locally(cluster: Any) -> None:
-    groups, bank = make_groups(3, 6), make_bank(3, 4)
-    backend = make_backend("lexical")
-    settings = RaySettings(actors=1, batch_size=3)
-    mine, report = graded(RayRunner(backend, make=partial(make_backend, "lexical"), settings=settings), groups, bank)
-    local, expected = graded(LocalRunner(backend), groups, bank)
-    assert mine == local
-    assert report == expected
-    assert report.run.calls == 3 * 6 * 4
-
-
 def test_retries_replicates_and_failures_are_those_of_the_local_runner(cluster: Any, tmp_path: Path) -> None:
     table = tmp_path / "table.jsonl"
     table.write_text(
@@ -213,27 +201,6 @@ def test_an_actor_has_the_gpu_of_a_node(cluster: Any, folder: Path) -> None:
     assert statuses(report) == {"graded": 10}
 
 
-@pytest.mark.parametrize(
-    ("nodes", "settings", "expected"),
-    [
-        # Actors of four processors each, none of which is on two nodes.
-        ([{"CPU": 6}, {"CPU": 9}], RaySettings(), (3, 4, 0)),
-        ([{"CPU": 2}], RaySettings(), (1, 2, 0)),
-        # Three actors share out sixteen processors; but no actor is larger than the smallest node.
-        ([{"CPU": 16}], RaySettings(actors=3), (3, 5, 0)),
-        ([{"CPU": 16}, {"CPU": 2}], RaySettings(actors=3), (3, 2, 0)),
-        # A node that only leads has no processor; one or two actors on each GPU.
-        ([{}, {"CPU": 8, "GPU": 2}], RaySettings(gpus_per_actor=1), (2, 1, 1)),
-        ([{"CPU": 8, "GPU": 2}, {"CPU": 8, "GPU": 1}], RaySettings(gpus_per_actor=0.5), (6, 1, 0.5)),
-    ],
-)
-def test_the_pool_is_as_large_as_the_cluster_allows(
-    nodes: list[dict[str, int]], settings: RaySettings, expected: tuple[int, int, float]
-) -> None:
-    known = [{"Alive": True, "Resources": node} for node in nodes] + [{"Alive": False, "Resources": {"CPU": 64}}]
-    assert pool_size(SimpleNamespace(nodes=lambda: known), settings) == expected
-
-
 def test_what_is_cached_never_reaches_an_actor(cluster: Any, folder: Path) -> None:
     groups, bank = make_groups(2, 4), make_bank(2, 3)
     with ReplyCache(":memory:") as cache:
@@ -247,16 +214,6 @@ def test_what_is_cached_never_reaches_an_actor(cluster: Any, folder: Path) -> No
         _, report = graded(diary(folder, cache, hopeless=True), groups, bank)
         assert (report.run.calls, report.run.cached) == (0, 24)
     assert len(calls(folder)) == 24
-
-
-def test_two_actors_share_the_work(cluster: Any, folder: Path) -> None:
-    groups, bank = make_groups(2, 8), make_bank(2, 1)
-    # With the gate shut, one actor alone could not begin two blocks.
-    opener = _open_when(folder, lambda: len({process for process, _ in calls(folder)}) == 2)
-    records, report = graded(diary(folder, batch=1, gate="What"), groups, bank)
-    opener.join()
-    assert sum(len(group["passages"]) for group in records) == 16
-    assert statuses(report) == {"graded": 16}
 
 
 def _open_when(folder: Path, true: Callable[[], bool], then: Callable[[], Any] = lambda: None) -> Any:
@@ -327,19 +284,6 @@ def test_inputs_that_kill_processes_fail_their_own_grades(
     assert report.run.calls == 4
 
 
-def test_an_only_input_that_is_poisoned_fails_and_ends_no_run(cluster: Any, folder: Path) -> None:
-    _, report = graded(diary(folder, actors=1, kills="What"), make_groups(1, 1), make_bank(1, 2))
-    assert statuses(report) == {"failed": 2}
-
-
-def test_deaths_without_any_reply_between_end_the_run(
-    cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rubric_measures.models.ray_runner._DEATHS", 1)
-    with pytest.raises(GradingError, match=r"Ray keeps failing .*; finished calls are in the cache: run again"):
-        graded(diary(folder, actors=1, kills="What"), make_groups(1, 2), make_bank(1, 1))
-
-
 def test_a_node_that_leaves_shrinks_the_pool(cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     groups, bank = make_groups(2, 9), make_bank(2, 2)
     local, expected = graded(LocalRunner(Diary(folder)), groups, bank)
@@ -363,21 +307,6 @@ def test_a_node_that_leaves_shrinks_the_pool(cluster: Any, folder: Path, caplog:
     assert mine == local
     assert report == expected
     assert "a process of the Ray pool was gone" in caplog.text
-
-
-def test_no_process_of_a_run_outlives_it(cluster: Any, folder: Path) -> None:
-    """A notebook grades several times over one cluster."""
-    from ray._private.state import actors
-
-    before = set(actors())
-
-    def states() -> Counter[tuple[str, str]]:
-        return Counter((one["ActorClassName"], one["State"]) for key, one in actors().items() if key not in before)
-
-    groups, bank = make_groups(1, 2), make_bank(1, 1)
-    for _ in range(2):
-        assert statuses(graded(diary(folder, actors=1), groups, bank)[1]) == {"graded": 2}
-    wait_until(lambda: states() == {("Worker", "DEAD"): 2})
 
 
 def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path) -> None:

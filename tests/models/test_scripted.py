@@ -50,16 +50,6 @@ def test_the_model_is_named_by_the_content_of_the_table(tmp_path: Path) -> None:
     assert first.startswith("scripted:t.jsonl#")
 
 
-def test_exported_replies_are_replayed_under_another_model(tmp_path: Path) -> None:
-    with ReplyCache(tmp_path / "c.sqlite") as cache:
-        for replicate, text in enumerate(("4", "1")):
-            cache.put(Request("hf:x@main", (Message("user", "moon"),), {"dtype": "bf16"}, (), replicate), Reply(text))
-        cache.export(tmp_path / "t.jsonl")
-    backend = make_backend(f"scripted:{tmp_path / 't.jsonl'}")
-    assert [ask(backend, "moon", replicate).text for replicate in (0, 1)] == ["4", "1"]
-    assert ask(backend, "sun").status == "failed"
-
-
 def test_messages_with_several_replies_have_none(tmp_path: Path) -> None:
     """Two models, or two temperatures, in one cache: whichever reply came first is not the reply."""
     with ReplyCache(tmp_path / "c.sqlite") as cache:

@@ -16,10 +16,7 @@ from urllib.request import urlopen
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.models.base import Request
-from rubric_measures.models.openai import OpenAICompatible
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.types.scales import Message
 from tests.hf_models import save_llama
 from tests.models.test_end_to_end_http import RATING, grades, write_items, write_passages
 
@@ -62,25 +59,6 @@ def _is_up(port: int) -> bool:
     with contextlib.suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
         return bool(answer.status == 200)
     return False
-
-
-def requests(backend: OpenAICompatible, count: int, **options: object) -> list[Request]:
-    fixed = {**backend.options, "temperature": 0, "max_tokens": 6, **options}
-    return [Request(backend.model, (Message("user", f"What is {number} named?"),), fixed) for number in range(count)]
-
-
-def test_a_real_server_answers_every_request_alike_each_time(served: tuple[str, str]) -> None:
-    url, model = served
-    backend = OpenAICompatible(model, url, concurrency=4)
-    asked = requests(backend, 6)
-    first, second = ({request.key: reply for request, reply in backend.complete(asked)} for _ in range(2))
-    assert set(first) == {request.key for request in asked}
-    assert {reply.status for reply in first.values()} <= {"ok", "truncated"}
-    assert all(isinstance(reply.text, str) and reply.text for reply in first.values())
-    assert all(reply.prompt_tokens > 0 and 0 < reply.completion_tokens <= 6 for reply in first.values())
-    assert {str(reply.raw["model"]).startswith(model) for reply in first.values()} == {True}
-    # Greedy decoding: the same text again, whatever the order of the calls.
-    assert {key: reply.text for key, reply in first.items()} == {key: reply.text for key, reply in second.items()}
 
 
 def test_grades_of_a_served_model_by_the_command_line(served: tuple[str, str], tmp_path: Path) -> None:

@@ -128,11 +128,6 @@ json_values = st.recursive(
 )  # fmt: skip
 
 
-@given(st.binary(max_size=60) | json_values.map(lambda value: json.dumps(value).encode()))
-def test_no_body_breaks_the_reader(content: bytes) -> None:
-    assert isinstance(reply_of(content, request(("1",), structured="json_schema")), (Reply, Trouble))
-
-
 @given(json_values, json_values, json_values)
 def test_no_choice_breaks_the_reader_or_the_cache(message: Any, logprobs: Any, usage: Any) -> None:
     body = {"choices": [{"message": message, "logprobs": logprobs, "finish_reason": "stop"}], "usage": usage}

@@ -16,7 +16,6 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.prompts import library
 from rubric_measures.prompts.entries import prompt_names, scale_of_prompt
 from rubric_measures.prompts.library import Prompt, load_prompt
-from rubric_measures.types.entities import canonical_json
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", ROOT.parent / "shared"))
@@ -81,18 +80,6 @@ def test_missing_and_unknown_fields_are_named_all_at_once() -> None:
         InputError, match=r"nuggets\.assign: missing nuggets_length, passage; unknown extra, pasage \(its"
     ):
         load_prompt("nuggets.assign").render(query="q", nuggets="[]", pasage="p", extra=1)
-
-
-@given(st.text(), st.text(), st.sampled_from([QUESTION, "FagB", "LexicalCoverage"]))
-def test_a_frame_is_the_prompt_with_some_fields_left_open(text: str, item: str, name: str) -> None:
-    prompt = load_prompt(name)
-    first, *others = prompt.required
-    whole = prompt.render(**{first: text, **dict.fromkeys(others, item)})
-    framed = prompt.frame({first: text}, others).messages(dict.fromkeys(others, item))
-    assert framed == whole == prompt.frame(dict.fromkeys(others, item), [first]).messages({first: text})
-    # Messages are equal whatever they say about their JSON.
-    for message in (*framed, *whole):
-        assert message.as_json() == canonical_json([message.role, message.content])
 
 
 # ------------------------------------------------------------------ forged delimiters

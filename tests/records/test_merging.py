@@ -74,23 +74,6 @@ def said(found: GradedPassage) -> list[tuple[int, str | None]]:
     return [(one["relevance"], one.get("assessor")) for one in found.as_json()["paragraph_data"]["judgments"]]
 
 
-def titled(*titles: str | None) -> GradedPassage:
-    """A passage with a judgment of one label for each title; "-" stands for none in the file."""
-    judgments = [
-        {"paragraphId": "d", "query": "q", "relevance": 1} | ({} if title == "-" else {"titleQuery": title})
-        for title in titles
-    ]
-    return passage(paragraph_data={"judgments": judgments})
-
-
-def test_titles_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(InputError, match=r"query 'q', passage 'd': the title of the query .* 'rise' in one .* 'fall'"):
-        merged(titled("rise"), titled("fall"))
-    # Of two assessors' equal labels each keeps its own, in whatever order.
-    found = merged(titled("rise", "fall"), titled("fall", "rise")).judgments
-    assert [one.title_query for one in found] == ["rise", "fall"]
-
-
 @pytest.mark.parametrize(
     ("one", "other", "united"),
     [

@@ -8,21 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.measures.grades import build_query
 from rubric_measures.measures.loading import RecordQuery, read_records
-from rubric_measures.measures.measure import RubricCover
-from rubric_measures.measures.scoring import Plan
-from rubric_measures.types.scales import SELF_RATING, Scale
-from rubric_measures.verification.banks import Discrimination, duplicate_items, item_report, mean_scores, run_coverage
+from rubric_measures.verification.banks import Discrimination, duplicate_items, item_report, mean_scores
 from tests.example_records import RECORDS, grade_set, passage, write_lines
-from tests.strategies import Case, cases, columns_of
 
 
 def queries_of(tmp_path: Path, lines: list[object]) -> list[RecordQuery]:
@@ -92,22 +84,6 @@ def test_failed_grades_count_in_the_scores_of_runs_as_they_are_expected(tmp_path
     (kept,) = [np.array([item != "q1/b" for item in items]) for items in report.coverage.items.values()]
     without = dict(zip(report.coverage.runs, report.coverage.query_scores("q1", kept).tolist(), strict=True))
     assert (without["all"], without["one"], without["lost"]) == (0.25, 0.25, 0.0)
-
-
-@given(cases(failures=True), st.integers(1, 5), st.data())
-def test_any_part_of_a_bank_is_scored_as_the_measure_scores_it(case: Case, rel: int, data: st.DataObject) -> None:
-    names = data.draw(st.lists(st.sampled_from(sorted(item.item_id for item in case.items)), min_size=1, unique=True))
-    compiled = replace(case.compiled, scale=Scale(0, 5, rel))
-    query = RecordQuery(compiled, {"run": case.ranking, "other": case.ranking[::2]}, {}, {}, case.ranking)
-    coverage = run_coverage([query], 3)
-    kept = np.array([item in names for item in coverage.items["q"]])
-    rows = columns_of({pair: grade for pair, grade in case.grades.items() if pair[1] in names})
-    lost = sorted(pair for pair in case.failed if pair[1] in names)
-    part = build_query("q", [one for one in case.items if one.item_id in names], rows, lost, scale=SELF_RATING)[0]
-    scorer = Plan([RubricCover(rel=rel) @ 3]).for_query(part)
-    for run, found in zip(coverage.runs, coverage.query_scores("q", kept).tolist(), strict=True):
-        ((expected,),) = scorer.score([scorer.ranked(query.rankings[run])]).values
-        assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def test_near_duplicates(tmp_path: Path) -> None:
