@@ -258,11 +258,6 @@ def _span(part: str, queries: Sequence[str]) -> Sequence[str]:
     raise InputError(f"the bank has no query {part!r}, nor queries from and to of that name", settings=("assign",))
 
 
-# Bytes of a form.
-_LIMIT = 1 << 20
-_YEAR = 31_536_000
-
-
 def make_app(review: Review, hosts: Iterable[str], token: str, secret: str) -> Any:
     """The application (ASGI).
 
@@ -295,7 +290,7 @@ def make_app(review: Review, hosts: Iterable[str], token: str, secret: str) -> A
             wrapped(require("starlette.middleware.base", "review").BaseHTTPMiddleware, dispatch=_with_headers),
             wrapped(trusted, allowed_hosts=sorted(hosts), www_redirect=False),
             # Not strict: whoever follows a link in a mail or in a report is who they are. Forms carry a token.
-            wrapped(sessions, secret_key=secret, session_cookie=cookie, max_age=_YEAR),
+            wrapped(sessions, secret_key=secret, session_cookie=cookie, max_age=31_536_000),
         ],
     )
     # A redirect would be to whatever name the request calls this machine.
@@ -326,10 +321,10 @@ def _response(answer: ScreenAnswer) -> Any:
 
 
 async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
-    """The fields of a form; None where it is too large."""
+    """The fields of a form; None where it is larger than a megabyte."""
     body = b""
     async for chunk in request.stream():
-        if len(body := body + chunk) > _LIMIT:
+        if len(body := body + chunk) > 1 << 20:
             return None
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
 

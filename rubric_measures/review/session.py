@@ -576,9 +576,12 @@ def export_review(store: ReviewStore, material: Material, bank_path: str, folder
         folder: where the files go.
 
     Raises:
-        InputError: the folder cannot be written, or a file would replace what was read. Nothing is written then.
+        InputError: the folder cannot be written, is called like a file, or a file would replace what was read. Nothing
+            is written then.
     """
     target = Path(folder)
+    if target.suffix in (".md", ".csv", ".json", ".jsonl", ".gz", ".html", ".sqlite"):
+        raise InputError(f"{path_name(folder)}: an export is a folder of files; this is the name of one file")
     events, snapshot = store.events(), store.snapshot()
     entries = edited_entries(read_entries(bank_path), material.bank, snapshot, material.stale)
     # A draft of a bank has no grades.

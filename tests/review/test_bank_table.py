@@ -114,3 +114,60 @@ def test_records_without_the_grader_that_was_asked_for_are_no_draft(tmp_path: Pa
     bank = write_lines(tmp_path / "bank.jsonl", BANK)
     with pytest.raises(InputError, match="holds no grades"):
         load_material(graded, bank, Grader("model"))
+
+
+@pytest.mark.parametrize(
+    ("edit", "typed", "again"),
+    [
+        ({"edit": "item_split", "texts": "One?\nTwo?"}, "One?\nTwo?", "Split it anyway"),
+        ({"edit": "item_merge", "merge": ["q1/a@0", "q1/b@0"], "text": "Both?"}, "Both?", "Merge anyway"),
+        ({"edit": "item_retire"}, "", "Retire it anyway"),
+        ({"edit": "item_edit", "text": "Mine?", "gold_answers": "x", "weight": "2"}, "Mine?", "Save mine over it"),
+    ],
+)
+def test_what_the_second_editor_typed_is_there_to_be_sent_again(
+    tmp_path: Path, edit: dict[str, str | list[str]], typed: str, again: str
+) -> None:
+    review = open_review(tmp_path / "one", ONE)
+    post(review, "ada", edit="item_edit", key="q1/a", version="0", text="What is A?", importance="okay")
+    answer = post(review, "bob", key="q1/a", version="0", **edit)
+    conflict = re.search(r'<section role="alert".*?</section>', answer.content, re.DOTALL)
+    assert answer.status == 409 and conflict is not None
+    for said in ("What is A?</q> [okay]", "ada", typed, again):
+        assert said in conflict.group()
+    # The form of the conflict carries the version that the second one has seen now.
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', conflict.group()))
+    assert fields.pop("version", "1") == "1"
+    merge = re.findall(r'name="merge" value="([^"]*)"', conflict.group())
+    assert not merge or "q1/a@1" in merge
+    sent = {**edit, "key": "q1/a", "version": "1", **({"merge": merge} if merge else {})}
+    assert post(review, "bob", **sent).redirect
+    # Who built on it is in the way of an undo; once it left the bank, an edit can be added as a new item.
+    with pytest.raises(InputError, match="bob changed the same item later"):
+        screens.post_undo(review, Asked("/undo", {}, {}, "ada", "token"))
+    if edit["edit"] == "item_retire":
+        late = post(review, "ada", edit="item_edit", key="q1/a", version="1", text="Late?")
+        assert late.status == 409 and "Add mine as a new item" in late.content and "Late?" in late.content
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        ({"edit": "item_merge", "merge": ["q1/a@0"], "text": "x"}, "choose at least two items to merge"),
+        ({"edit": "item_split", "key": "q1/a", "version": "0", "texts": "One?"}, "a split needs at least two texts"),
+        ({"edit": "item_add", "text": "What is a?", "weight": "1"}, "has an item with this text already"),
+        ({"edit": "item_add", "text": "y", "weight": "nan"}, "a weight is a number"),
+        ({"edit": "item_add", "text": "y", "importance": "much"}, "importance is vital, okay or nothing"),
+        ({"edit": "item_add", "text": " "}, "an item needs a text"),
+    ],
+)
+def test_an_edit_that_makes_no_sense_changes_nothing(
+    tmp_path: Path, form: dict[str, str | list[str]], problem: str
+) -> None:
+    review = open_review(tmp_path / "one", ONE)
+    if form["edit"] == "item_add":
+        # The ids of the bank's file are not made of its texts.
+        post(review, "ada", edit="item_add", text="What is a?")
+    before = len(review.store.events())
+    answer = post(review, "ada", **form)
+    assert answer.status == 400 and problem in answer.content and len(review.store.events()) == before

@@ -48,6 +48,8 @@ def make_files(folder: Path, grades: list[tuple[Grades, Grades]]) -> list[str]:
     for number, (model, other) in enumerate(grades, 1):
         sets = [grade_set(model), grade_set(other, llm="other")]
         for entry in sets:
+            rated = {one["question_id"]: one["self_rating"] for one in entry["self_ratings"]}
+            entry["details"] = {one: {"reason": f"<b>Worth {grade}</b>"} for one, grade in rated.items()}
             entry["answers"] = [
                 [rating["question_id"], f"Rating: {rating['self_rating']}"] for rating in entry["self_ratings"]
             ]
@@ -100,7 +102,10 @@ def test_screens_are_the_same_whatever_the_grades_are(tmp_path: Path) -> None:
     one, two = (every_screen(review, "bob") for review in reviews)
     assert one == two
     assert one[" disagreement"].startswith("/check?order=disagreement")
-    assert "Rating:" not in "".join(one.values())
+    assert "Rating:" not in "".join(one.values()) and "Worth" not in "".join(one.values())
+    # With one's own grade they are there, as text.
+    page = shown(reviews[0], "ada", "check", **dict(zip("qdi", A, strict=True)))
+    assert 'class="text quote reason">&lt;b&gt;Worth 5&lt;/b&gt;</p>' in page
     # Scores and counts after the change tell which way it went: they are shown only to those who ask for them.
     assert len({shown(review, "bob", "impact").replace("two/", "one/") for review in reviews}) == 1
     assert "that you have not given yet" in shown(reviews[0], "bob", "impact")
