@@ -96,7 +96,7 @@ class RunCoverage:
 
 def mean_scores(table: FloatArray) -> FloatArray:
     """The mean of every column over its defined scores; NaN where a run has none. Equal means stay equal."""
-    (means,) = weighted_means(np.ones((1, len(table))), table)
+    means: FloatArray = weighted_means(np.ones((1, len(table))), table)[0]
     return means
 
 
