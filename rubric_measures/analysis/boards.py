@@ -235,7 +235,6 @@ class Board(Leaderboard, frozen=True):
             InputError: another ending, or a folder that does not exist.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.analysis.boards import figures_of
         from rubric_measures.analysis.plots import save_figures
         from rubric_measures.analysis.resampling import Tests
 
@@ -269,9 +268,9 @@ def reusability(
         InputError: there are fewer than two runs; a measure is a sum over queries; or no two runs have a passage in
             common, as answers have none.
     """
-    from rubric_measures.analysis.boards import with_rankings
     from rubric_measures.analysis.comparing import Reusability, left_out
 
+    measures = None if measures is None else parse_measures(measures)
     known = load(grades, bank, grader=grader, on_failed=on_failed)
     asked = parse_measures(default_measures(known) if measures is None else measures)
     asked = asked if are_labels(known) else rubric_measures_of(asked)
@@ -367,6 +366,8 @@ def score(
         MeasureError: a measure cannot be read, or not be computed from these grades.
         UnknownNameError: there is no such measure, or the bank lacks a query.
     """
+    # Before files are read.
+    measures = None if measures is None else parse_measures(measures)
     known, given = load(grades), AskedBoard(overall, facets, per_facet, length, present, summary, compat, checks)
     if runs is None and isinstance(known, TableGrades):
         runs = known.runs

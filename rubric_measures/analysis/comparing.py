@@ -27,8 +27,6 @@ from rubric_measures.analysis.leaderboards import UNNAMED, QueryScores, Values, 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, USUAL_TESTS, Draws, Tests, score_table
 from rubric_measures.analysis.resampling import mean_intervals as intervals_of_means
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, naming, warn
-from rubric_measures.base.files import path_name, peek_head, read_text
-from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import (
     Cell,
     Column,
@@ -51,7 +49,7 @@ from rubric_measures.measures.measure import (
     parse_measures,
 )
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.types.entities import BOARD_FORMAT, TestBank
+from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import as_number
 
 if TYPE_CHECKING:
@@ -324,9 +322,12 @@ def per_query_scores(
         UnknownNameError: there is no such measure.
         InputError: no per-query scores, or a run comes twice; scores are sums over queries, or of facets apart.
     """
-    for one in scores:
-        _refuse_facets(one)
-    sources = [(name_of_scores(one), read_scores(one, form, ranks=False, **told).by_query) for one in scores]
+    read = [(name_of_scores(one), read_scores(one, form, ranks=False, **told)) for one in scores]
+    if apart := [name for name, one in read if one.unit == "per facet"]:
+        # Tests take queries for independent.
+        problem = "has the scores of facets, and those of one query hang together; compare boards of whole queries"
+        raise InputError(f"{apart[0]}: {problem}")
+    sources = [(name, one.by_query) for name, one in read]
     named = dict.fromkeys(name for _, source in sources for name in source)
     known = [name for name in named if name != UNNAMED] or ["score"] * (UNNAMED in named)
     if not known:
@@ -348,19 +349,6 @@ def _is_summed(name: str) -> bool:
         return any(map(is_summed, parse_measures(name)))
     except RubricMeasuresError:
         return False
-
-
-def _refuse_facets(scores: QueryScores) -> None:
-    """Refuses a board of facets apart: those of one query hang together, and tests take queries for independent."""
-    is_board = isinstance(scores, Leaderboard)
-    settings: Any = scores.signature.settings if isinstance(scores, Leaderboard) else {}
-    if isinstance(scores, str | os.PathLike) and scores != "-" and BOARD_FORMAT.encode() in peek_head(scores):
-        content = parse_json(read_text(scores), path=path_name(scores))
-        settings = content.get("settings") if isinstance(content, dict) else {}
-        is_board = isinstance(settings, dict)
-    if is_board and settings.get("unit") == "per facet":
-        problem = "has the scores of facets, and those of one query hang together; compare boards of whole queries"
-        raise InputError(f"{name_of_scores(scores)}: {problem}")
 
 
 def _column(name: str, known: Sequence[str]) -> str:

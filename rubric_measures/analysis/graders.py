@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,7 @@ from msgspec import structs
 
 from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, whole_answers
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.errors import InputError, naming, tell
 from rubric_measures.base.tables import render
 from rubric_measures.corpora.loading import (
     Bank,
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from rubric_measures.records.models import QueryPassages
 
 
-_LOG = logging.getLogger("rubric_measures")
 _JUDGMENTS = "judgments:"
 # τ, τ_AP, ρ and the largest rank drop.
 _COEFFICIENTS = ("kendall", "tau_ap", "spearman", "max_rank_drop")
@@ -184,7 +182,7 @@ def agreement_tables(
     unjudged = sum(not passage.judgments for passage in passages)
     ungraded = sum(not passage.grades for passage in passages)
     if unjudged or ungraded:
-        _LOG.info("%d passages without a judgment and %d without a grade are left out", unjudged, ungraded)
+        tell(f"{unjudged} passages without a judgment and {ungraded} without a grade are left out")
     return workbench_tables(passages, min_judgment)
 
 

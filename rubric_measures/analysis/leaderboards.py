@@ -739,6 +739,7 @@ class AnyScores:
         errors: scores -> the standard errors that the file gives or per-query scores have.
         runs: all runs, also those without a score by some measure.
         is_unnamed: whether the numbers name no measure.
+        unit: what has scores, where it is no whole queries.
     """
 
     name: str
@@ -747,6 +748,7 @@ class AnyScores:
     errors: Callable[[RunScores], Mapping[str, float]] = lambda _: MappingProxyType({})
     runs: Iterable[str] = ()
     is_unnamed: bool = False
+    unit: object = None
 
     @property
     def by_query(self) -> dict[str, Values]:
@@ -785,7 +787,6 @@ def read_scores(
         ranks: whether the numbers are ranks, 1 best; None where the name of the column tells.
         known: tells columns of a file that does not.
     """
-    from rubric_measures.analysis.leaderboards import scores_of_board, scores_of_table, standard_errors
     from rubric_measures.formats.leaderboards import read_leaderboard
 
     called = f"the {kind} " if kind else "the "
@@ -796,7 +797,8 @@ def read_scores(
         raise InputError("the official scores are a leaderboard, not grades; score them first")
     if isinstance(scores, Leaderboard):
         take = partial(scores_of_board, scores)
-        return AnyScores(f"{called}board", scores.measures, take, standard_errors, scores.values)
+        unit = scores.signature.settings.get("unit")
+        return AnyScores(f"{called}board", scores.measures, take, standard_errors, scores.values, unit=unit)
     with file_path(scores) as path:
         table = read_leaderboard(path, form=form, **known)
     # A run with scores by another measure alone has none by this one, which is said.
@@ -806,12 +808,12 @@ def read_scores(
         partial(scores_of_table, table, ranks=ranks),
         lambda found: {**standard_errors(found), **table.errors(found.name)},
         (*table.run_ids, *table.unscored),
+        unit=table.unit,
     )
 
 
 def _given_scores(name: str, scores: Any) -> RunScores:
     """The scores of run -> score, or of run -> query -> score."""
-    from rubric_measures.analysis.leaderboards import RunScores
 
     try:
         if all(isinstance(one, Mapping) for one in scores.values()):

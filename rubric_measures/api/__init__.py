@@ -38,7 +38,7 @@ else:
         "api.answers": "EvaluatedAnswers evaluate_answers",
         "api.boards": "check_board check_bundle check_conclusions",
         "api.evaluating": "argue convert write_qrels",
-        "api.judging": "run_canaries tournament",
+        "api.judging": "check_tournament run_canaries tournament",
         "boards.single": "evaluate",
         "corpora.loading": "load load_bank",
         "corpora.pooling": "pool",

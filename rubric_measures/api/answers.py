@@ -12,7 +12,6 @@ A table of answers to grades, scores and a report: what the command `answers` do
 from __future__ import annotations
 
 import dataclasses
-import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from rubric_measures.api.versions import (
     read_version,
     settings_of,
 )
-from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell
+from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell, warn
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.boards.kept import read_gates
@@ -66,9 +65,6 @@ if TYPE_CHECKING:
     from rubric_measures.pages.board_page import QueryEvidence
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.types.scales import Scale
-
-
-_LOG = logging.getLogger("rubric_measures")
 
 
 def answer_tables_of(
@@ -173,7 +169,7 @@ def short(text: str) -> str:
 def _note_table(table: AnswerTable) -> None:
     read = ", ".join(f"{role}={column}" for role, column in table.columns.items())
     left = f"; not read: {', '.join(table.unused[:8])}{', …' if len(table.unused) > 8 else ''}" if table.unused else ""
-    _LOG.info("%s: %s (%s%s)", table.name, counted(len(table.rows), "answer"), read, left)
+    tell("%s: %s (%s%s)", table.name, counted(len(table.rows), "answer"), read, left)
 
 
 def _query_ids(tables: Sequence[AnswerTable], bank: TestBank | None) -> dict[tuple[str, str], str]:
@@ -187,7 +183,7 @@ def _query_ids(tables: Sequence[AnswerTable], bank: TestBank | None) -> dict[tup
     if problem is not None:
         if any(table.columns["id"].lower() != "id" for table in tables):
             raise problem
-        _LOG.info("the column id names rows; queries are told apart by their texts", extra={"settings": ("columns",)})
+        tell("the column id names rows; queries are told apart by their texts", settings=("columns",))
         has_ids = False
     of_text: dict[str, str] = {}
     for query_id, text in ({} if bank is None else bank.query_texts).items():
@@ -244,7 +240,7 @@ def given_bank(bank: Bank | None, bank_from: BankSource | None, folder: Path | N
     if there is None:
         return given
     if given is None:
-        _LOG.info("%s is used again; remove it to have it made anew", kept)
+        tell("%s is used again; remove it to have it made anew", kept)
         return there
     if dict(given.items) != dict(there.items):
         text = f"{kept} holds another bank, perhaps edited; name that one, remove it, or name another folder"
@@ -298,7 +294,7 @@ def made_bank(
         text = "the bank that is kept has items of another kind than the new ones; name a bank, or remove bank.csv"
         raise InputError(text, settings=_BANK)
     items, queries = counted(len(made), "item"), counted(len(missing), "query")
-    _LOG.info("test bank: %s of %s, %s", items, queries, _MADE_FROM[source])
+    tell("test bank: %s of %s, %s", items, queries, _MADE_FROM[source])
     return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)
 
 
@@ -382,7 +378,7 @@ def answers_with_citations(asked: Questions) -> list[Answer]:
     if not any(cited for answer in answers for cited in answer.citations):
         raise InputError("no answer cites a context of its row; write [1] for the first one", settings=_SETTINGS)
     if lost:
-        _LOG.warning("%s of no context left out (such as %s)", counted(len(lost), "citation"), lost[0])
+        warn("%s of no context left out (such as %s)", counted(len(lost), "citation"), lost[0])
     return answers
 
 
@@ -856,6 +852,6 @@ def _retrieved(made: EvaluatedAnswers, asked: Questions, asking: Mapping[str, An
                 found[query_id, item_id, run] = has
     for run in rows:
         told = [has for (_, _, one), has in found.items() if one == run]
-        _LOG.info("%s: of %s that it misses, %d were retrieved and not said, %d were not retrieved",
-                  run, counted(len(told), "fact"), sum(told), len(told) - sum(told))  # fmt: skip
+        tell(f"{run}: of {len(told)} facts that it misses, {sum(told)} were retrieved and not said, "
+             f"{len(told) - sum(told)} were not retrieved")  # fmt: skip
     return found

@@ -30,6 +30,7 @@ from rubric_measures.boards.kept import (
     Proof,
     compared,
     digest_of,
+    held,
     read_kept,
     read_manifest,
     unread,
@@ -48,7 +49,6 @@ from rubric_measures.corpora.loading import (
 )
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.measure import is_supported, parse_measures, rubric_measures_of
-from rubric_measures.types.entities import Signature, canonical_json
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.comparing import Changes, Comparisons
@@ -241,18 +241,10 @@ def _proved(
     # The measures are those of the board: what does not fit them is the file.
     with naming(source):
         made = score(grades, runs, measures, qrels=qrels, **asdict(board.asked), notes=False)
-    signature_hash = str(kept.get("signature_hash", ""))
     if part and (lacking := [name for name in board.measures if name not in made.exact]):
         text = f"{', '.join(lacking)}: not proved by a part of the grades, as needed ones failed or were never made"
-        return Proof([text], {}, signature_hash)
-    content = board_content(made)
-    # Another version of this package may prove a board; it then stands in the settings and in the signature.
-    now = dict(made.signature.settings)
-    claimed = ("version", "scored") if part else ("version",)
-    now |= {name: settings[name] for name in claimed if name in now and name in settings}
-    signature = Signature(now)
-    content |= {"settings": now, "signature": str(signature), "signature_hash": signature.short}
-    proof = compared(kept, parse_json(canonical_json(content)), signature_hash, part)
+        return Proof([text], {}, board.signature.short)
+    proof = held(kept, board_content(made), made.signature, ("version", "scored") if part else ("version",), part)
     return changed(proof, exact=made.exact) if part else proof
 
 
@@ -301,7 +293,7 @@ def check_conclusions(
         path: what `compare` or `correlate` found, as JSON.
         scores: as for these: the board that it was made of, or the official one.
         others: the others.
-        assessor_scores: as for `compare`; without them the means that assessors correct are not looked at.
+        assessor_scores: as for `compare`, where it had them.
         bank: of a grid.
 
     Raises:
@@ -315,9 +307,9 @@ def check_conclusions(
     name, content = read_kept(path, (COMPARISONS, CORRELATIONS), problem)
     asked: Any
     made: Comparisons | Correlations
-    if assessor_scores is not None and not content.get("prediction_powered"):
-        problem = "no scores by assessors were in what was compared; leave them out"
-        raise InputError(f"{name}: {problem}", settings=("assessor_scores",))
+    if (assessor_scores is None) is ("prediction_powered" in content):
+        has, do = ("no ", "leave their scores out") if assessor_scores is not None else ("", "give their scores, too")
+        raise InputError(f"{name}: has {has}means that assessors correct; {do}", settings=("assessor_scores",))
     if content["format"] == COMPARISONS:
         asked = asdict(typed(AskedComparison, content.get("asked"), name))
         made = compare(scores, *others, **asked, assessor_scores=assessor_scores)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
+from msgspec import Struct
+
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
+from rubric_measures.base.json_text import typed
 from rubric_measures.corpora.loading import File, file_beside, file_path, grader_of, is_given, listed, query_texts_of
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.grading.asking import Asking
@@ -19,9 +23,10 @@ from rubric_measures.grading.grade import grade
 from rubric_measures.models.settings import Calls, given_of, note_limit
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import QueryPassages
-from rubric_measures.types.entities import Preference, TestBank
+from rubric_measures.types.entities import BOARD_FORMAT, Preference, TestBank
 
 if TYPE_CHECKING:
+    from rubric_measures.boards.kept import Proof
     from rubric_measures.formats.reports import Answer
     from rubric_measures.games.tournaments import Tournament
     from rubric_measures.grading.grader import GradingPlan
@@ -185,6 +190,42 @@ def tournament(
     # What is wrong with all games together is a matter of who played them, or of the first file.
     with naming(*([getattr(model, "model", model)] if model else [*games, *assessor_games])):
         return rate_games(played, settings)
+
+
+class _OfFile(Struct):
+    """What of the settings of a tournament's file its arguments follow from."""
+
+    bootstrap: str
+    prior: float
+    elo: dict[str, Any]
+
+
+def check_tournament(path: _File, games: Games, *, assessor_games: Games = ()) -> Proof:
+    """Rates the games of a tournament again, and compares every value of its file.
+
+    Args:
+        path: what `tournament` wrote as JSON.
+        games: as for it.
+        assessor_games: as for it.
+
+    Raises:
+        FormatError: it is no such file.
+        InputError: as of `tournament`.
+    """
+    from rubric_measures.boards.kept import held, read_kept
+    from rubric_measures.games.tournaments import COMPATS
+
+    name, content = read_kept(path, (BOARD_FORMAT,), "is no tournament as JSON")
+    said = typed(_OfFile, content.get("settings"), name)
+    drawn = re.fullmatch(r"queries,(\d+),seed (\d+),level (0\.\d+),percentile", said.bootstrap)
+    if drawn is None:
+        raise FormatError(f"says no draws: {said.bootstrap!r:.60}", path=name, field="bootstrap")
+    draws = Draws(int(drawn[1]), int(drawn[2]), float(drawn[3]))
+    elos = {name: dataclasses.asdict(dataclasses.replace(one, seed=draws.seed)) for name, one in COMPATS.items()}
+    compat: Any = next((name for name, elo in elos.items() if elo == said.elo), None if said.prior else "ragdoll")
+    made = tournament(games, assessor_games=assessor_games, draws=draws, compat=compat)
+    now: Any = made.report(-1).content
+    return held(content, now(), made.signature, ("version",))
 
 
 def _check(model: object, games: Sequence[object], playing: Mapping[str, object]) -> None:

@@ -5,6 +5,7 @@ RubricMeasuresError
 │   ├── FormatError       a file cannot be read as the format that it should have: path, line, field
 │   ├── UnknownNameError  a name that nobody knows; lists near ones
 │   └── MeasureError      a measure, its parameters, or its combination with the grades makes no sense
+│       └── MeasureNameError  what was written for a measure is none
 ├── MissingExtraError     an optional dependency is not installed; names the extra
 ├── PlugInError           what another package adds cannot be used; names the package
 └── GradingError          grading could not go on; finished work is kept
@@ -86,10 +87,10 @@ def counted(number: int, what: str) -> str:
 # What a number may count, but in messages that name none: each is made singular behind a 1 that is no name (`query 1`).
 _NOUNS = (
     "actors agents answers assessments blocks calls cells characters chunks citations columns contradictions documents "
-    "edits entries errors facets fields files games grades groups ids importances intervals items judges judgments "
-    "labels leaderboards lines lists measures members nuggets others pages pairs parts passages places points queries "
-    "questions rankings ranks references replicates replies reports requests rounds rows runs samples scales scores "
-    "sentences sets sources tasks texts tokens topics values verdicts warnings weights words"
+    "edits entries errors facets facts fields files games grades groups ids importances intervals items judges "
+    "judgments labels leaderboards lines lists measures members nuggets others pages pairs parts passages places "
+    "points queries questions rankings ranks references replicates replies reports requests rounds rows runs samples "
+    "scales scores sentences sets sources tasks texts tokens topics values verdicts warnings weights words"
 )
 _BEFORE = "after|all|and|are|for|has|have|holds|in|of|on|only|than|their|to"
 _ONE = re.compile(
@@ -117,8 +118,6 @@ def in_number(text: str) -> str:
     >>> in_number("2 grades left out: their 1 queries are not in the bank")
     '2 grades left out: their 1 query is not in the bank'
     """
-    if "1 " not in text:
-        return text
 
     def verb(found: re.Match[str]) -> str:
         told = found[1] and _OF_ONE.get(found[1], f"{found[1]}s")
@@ -281,6 +280,10 @@ class UnknownNameError(InputError):
 
 class MeasureError(InputError):
     """A measure or its parameters make no sense, or cannot be computed from these grades."""
+
+
+class MeasureNameError(MeasureError):
+    """What was written for a measure is none; no file is to blame for that."""
 
 
 class MissingExtraError(RubricMeasuresError, ImportError):

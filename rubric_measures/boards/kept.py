@@ -31,7 +31,6 @@ from rubric_measures.types.entities import (
     BOARD_FORMAT,
     AskedBoard,
     BoardInputs,
-    Cell,
     KeptBoard,
     Signature,
     canonical_json,
@@ -123,9 +122,6 @@ def compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "
         elif path[-1] == "path" and path[0] in ("official", "leaderboards") and len(path) <= 3:
             # Where the files stood.
             found[place] = "claimed"
-        elif path[0] == "prediction_powered" and path[0] not in now:
-            # Only the file of the assessors' scores could show it.
-            found[place] = "not looked at"
         else:
             found[place] = "different"
             if place not in digests and path[0] not in ("signature", "signature_hash"):
@@ -134,6 +130,20 @@ def compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "
         return Proof(lines[True] or lines[False], found, signature)
     forged = next(place for place, standing in found.items() if standing == "different")
     return Proof([f"{forged}: is not that of the settings"], found, signature)
+
+
+def held(
+    kept: Mapping[str, Any], now: dict[str, Any], signature: Signature, claimed: Sequence[str], part: bool = False
+) -> Proof:
+    """What a file with a signature says, held to what was made now; `claimed` are settings that need not be the same.
+
+    Another version of this package may prove a file; it then stands in the settings and in the signature.
+    """
+    settings = dict(signature.settings)
+    settings |= {name: one for name, one in kept["settings"].items() if name in claimed and name in settings}
+    signed = Signature(settings)
+    now |= {"settings": settings, "signature": str(signed), "signature_hash": signed.short}
+    return compared(kept, parse_json(canonical_json(now)), str(kept.get("signature_hash", "")), part)
 
 
 _LACKS = object()
@@ -239,8 +249,7 @@ def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any
     board = Leaderboard(
         kept.measures,
         {run: {one: found.per_query for one, found in row.items()} for run, row in runs.items()},
-        {run: {one: Cell(*(getattr(found, name) for name in Cell.__struct_fields__)) for one, found in row.items()}
-         for run, row in runs.items()},
+        runs,
         Signature(dict(kept.settings)),
         {run.run_id: run.missing_queries for run in kept.runs if run.missing_queries},
         inputs=kept.inputs or BoardInputs({}, {}),

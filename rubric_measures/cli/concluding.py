@@ -142,9 +142,10 @@ def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
     check_bundle="rubric_measures.api.boards:check_bundle",
     check_conclusions="rubric_measures.api.boards:check_conclusions",
     check_run="rubric_measures.corpora.run_checks:check_run",
+    check_tournament="rubric_measures.api.judging:check_tournament",
     reusability="rubric_measures.analysis.boards:reusability",
     files={"files": "FILE…"},
-    without=("board", "grades", "runs", "folder", "later", "path", "scores", "others"),
+    without=("board", "grades", "runs", "folder", "later", "path", "scores", "others", "games"),
     fields={"printed": ("output", "format")},
 )
 def check(
@@ -152,6 +153,7 @@ def check(
     check_bundle: partial[Any],
     check_conclusions: partial[Any],
     check_run: partial[Any],
+    check_tournament: partial[Any],
     reusability: partial[Any],
     *,
     files: list[str],
@@ -169,6 +171,8 @@ def check(
         rubric_measures check evaluation later
       what `compare` or `correlate` wrote as JSON, with the boards that it was made of:
         rubric_measures check compared.json board.json
+      what `tournament` wrote as JSON, with its games:
+        rubric_measures check tournament.json games.jsonl
       runs as they are submitted: what would the track refuse, or score otherwise?
         rubric_measures check my-run.jsonl --track rag26 --topics trec_rag_2026_queries.tsv
       judgments and runs: would a run that was not pooled be judged fairly?
@@ -193,10 +197,13 @@ def check(
         called, usage = check_bundle, "a bundle is checked as `check FOLDER [LATER]`"
     elif re.search(rb'"rubric_measures (compare|correlate) ', peek_head(first)):
         called, usage = check_conclusions, "a conclusion is checked as `check COMPARED.json BOARD…`"
+    elif b'"BradleyTerry"' in peek_head(first):
+        usage, given = "a tournament is checked as `check TOURNAMENT.json GAMES…`", [first, *([rest] if rest else [])]
+        called = check_tournament
     else:
         called, usage = check_board, "a board is checked as `check BOARD.json GRADED RUN…`"
         given = [*files[:2], *([files[2:]] if files[2:] else [])]
-    every = (check_board, check_bundle, check_conclusions, check_run, reusability)
+    every = (check_board, check_bundle, check_conclusions, check_run, check_tournament, reusability)
     asked = {name for one in every for name in one.keywords} | ({"pool_depth"} if pool_depth is not None else set())
     if strange := asked - called.keywords.keys():
         raise InputError(f"{first}: {usage}; leave the rest out", settings=sorted(strange))

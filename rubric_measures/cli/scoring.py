@@ -153,7 +153,6 @@ def leaderboard(
     """
     # Imported here, as help needs none of them.
     from rubric_measures.corpora.loading import content_of
-    from rubric_measures.measures.measure import parse_measures
 
     if plot_kind is not None and plot is None:
         raise InputError("--plot-kind says what --plot draws, and nothing is drawn; add --plot")
@@ -174,9 +173,6 @@ def leaderboard(
         # The scores come first, and these look at the rankings again.
         for path in runs:
             check_readable_twice(str(path))
-    # What is wrong with a name is not the file's fault.
-    if "measures" in score.keywords:
-        parse_measures(score.keywords["measures"])
     with contextlib.nullcontext() if runs else naming(str(source)):
         board = score(grades, ranked, watch=progress if is_watched() else None, notes=False)
     if page is not None:

@@ -178,11 +178,13 @@ class LeaderboardTable:
         rows: the numbers of runs.
         best: those of the best possible score, which is no run: of rows called `_overall_`, and of our own JSON.
         unscored: runs of our own JSON that have no score by some measure.
+        unit: what our own JSON has scores of, where these are no whole queries.
     """
 
     rows: tuple[Score, ...]
     best: tuple[Score, ...] = ()
     unscored: tuple[str, ...] = ()
+    unit: str | None = None
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -264,22 +266,30 @@ def read_leaderboard(
         is_graded = b'"passage_id"' in start or b'"paragraph_id"' in start
         what = "holds graded records; score them, and give the board"
         raise FormatError(what if is_graded else "is a JSON list; expected JSON lines or a dict of runs", path=name)
-    unscored: list[tuple[str, str]] = []
+    kept = None
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     first = start.partition(b"\n")[0].decode("utf-8", "replace")
     if is_json or form in ("wide", "workbench") or (form not in COLUMNS and _is_table(first)):
         found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
+        rows = list(found.rows)
+        found = found._replace(rows=iter(rows))
+        if is_json and rows and rows[0][1].get("format") == BOARD_FORMAT:
+            kept = typed(KeptBoard, rows[0][1], name)
     else:
         known = {"topic": queries, "run": runs, "measure": measures}
         found = _rows_of_lines(read_text(path), name, form if form in COLUMNS else None, known)
-    numbers = _numbers(found, is_json, unscored)
     with paused_collector():
-        rows = _checked(list(numbers), name)
-    of_runs = tuple(row for row in rows if row.run_id != OVERALL)
+        scores = _checked(list(_numbers(found, is_json) if kept is None else _from_own_json(kept)), name)
+    of_runs = tuple(row for row in scores if row.run_id != OVERALL)
     if not of_runs:
-        raise FormatError(f"holds no number{' of a run' * bool(rows)}; expected a leaderboard", path=name)
-    runs_without = tuple(run_id for run_id, _ in unscored)
-    return LeaderboardTable(of_runs, tuple(row for row in rows if row.run_id == OVERALL), runs_without)
+        raise FormatError(f"holds no number{' of a run' * bool(scores)}; expected a leaderboard", path=name)
+    best = tuple(row for row in scores if row.run_id == OVERALL)
+    if kept is None:
+        return LeaderboardTable(of_runs, best)
+    unscored = [(run.run_id, one) for run in kept.runs for one, cell in run.measures.items() if cell.mean is None]
+    for measure, count in Counter(measure for _, measure in unscored).items():
+        warn("%s: %d rows without a score by %s left out: nobody knows their place", name, count, measure)
+    return LeaderboardTable(of_runs, best, tuple(run_id for run_id, _ in unscored), kept.settings.get("unit"))
 
 
 def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
@@ -369,7 +379,7 @@ def _of_pairs(values: Collection[Any]) -> str:
     return "rank" if all(are) else "score"
 
 
-def _numbers(found: Rows, is_json: bool, unscored: list[tuple[str, str]]) -> Iterator[_Raw]:
+def _numbers(found: Rows, is_json: bool) -> Iterator[_Raw]:
     """The numbers of rows with names. `stderr:` and `coverage:`, or `+/-`, stand beside a measure."""
     name, columns, rows = found.name, found.columns or (), list(found.rows)
     alone = run_name_of(name)
@@ -386,9 +396,7 @@ def _numbers(found: Rows, is_json: bool, unscored: list[tuple[str, str]]) -> Ite
         if found.is_text:
             row = {renamed.get(title, title): active(cell.strip()) for title, cell in cells.items()}
         run, topic, kinds = _id_columns(tuple(row))
-        if is_json and row.get("format") == BOARD_FORMAT:
-            yield from _from_own_json(cells, name, unscored)
-        elif {"measure", "value"} <= kinds.keys():
+        if {"measure", "value"} <= kinds.keys():
             said = {"run": alone, "topic": ALL, **{kind: row[title] for kind, title in kinds.items()}}
             yield line, "value", Score(said["run"], said["measure"], said["topic"], said["value"])
         elif is_json and len(rows) == 1 and not isinstance(row.get(run or ""), str):
@@ -406,21 +414,15 @@ def _numbers(found: Rows, is_json: bool, unscored: list[tuple[str, str]]) -> Ite
     warn("%s: %d empty cells were left out", name, empty)
 
 
-def _from_own_json(content: Any, name: str, unscored: list[tuple[str, str]]) -> Iterator[_Raw]:
-    """The JSON that this package's leaderboards are printed as; adds each (run, measure) without a score to a list."""
-    kept = typed(KeptBoard, content, name)
+def _from_own_json(kept: KeptBoard) -> Iterator[_Raw]:
+    """The numbers of a board of ours."""
     cells: Iterator[tuple[str, str, Any]] = ((run.run_id, *cell) for run in kept.runs for cell in run.measures.items())
     for run_id, measure, cell in (*cells, *((OVERALL, *best) for best in kept.best.items())):
-        if cell.mean is None:
-            unscored.append((run_id, measure))
-            continue
-        for query_id, value in cell.per_query.items():
-            if value is not None:
-                yield 0, measure, Score(run_id, measure, query_id, value)
-        yield 0, measure, Score(run_id, measure, ALL, cell.mean, cell.standard_error, getattr(cell, "coverage", None))
-    for measure, rows in Counter(measure for _, measure in unscored).items():
-        text = "%s: %s without a score by %s left out: nobody knows their place"
-        warn(text, name, counted(rows, "row"), measure)
+        if cell.mean is not None:
+            values = ((query, value) for query, value in cell.per_query.items() if value is not None)
+            yield from ((0, measure, Score(run_id, measure, query_id, value)) for query_id, value in values)
+            beside = cell.standard_error, getattr(cell, "coverage", None)
+            yield 0, measure, Score(run_id, measure, ALL, cell.mean, *beside)
 
 
 def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:

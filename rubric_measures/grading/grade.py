@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
-import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -404,7 +403,7 @@ class _Grading:
                 with called.planning() as planned:
                     plan = estimate(dataclasses.replace(engine, runner=planned), groups, bank, called.price)
                 if needed is not None:
-                    _LOG.info("these are the most: what a grade settles is not asked further")
+                    tell("these are the most: what a grade settles is not asked further")
                 return GradedRecords([], report=GradingReport(), plan=plan)
             unkept = {"manifest": "what made the grades"} if self.manifest is None else {}
             unkept |= {} if self.calls.is_kept else {"cache": "the replies"}
@@ -497,12 +496,11 @@ def _part(
     others = len(found) - len({group.query_id for group in groups})
     left_out = sum(len(group.passages) - len(part.passages) for group, part in zip(groups, parts, strict=True))
     if others or left_out:
-        text = "left out, as was asked: %d queries, %d passages of the others"
-        _LOG.warning(text, others, left_out, extra={"settings": ("queries", "limit")})
+        text = f"left out, as was asked: {others} queries, {left_out} passages of the others"
+        warn(text, settings=("queries", "limit"))
     return parts
 
 
-_LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
 _Texts: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Collection"
 
@@ -591,7 +589,7 @@ def _by_own_texts(answers: Sequence[Answer]) -> Sequence[Answer]:
     several = {doc_id: found for doc_id, found in names.items() if len(found) > 1}
     if not several:
         return answers
-    _LOG.warning(
+    warn(
         "%d documents (such as %s) have different texts in the answers; each sentence is judged by that of its own "
         "answer, and such a document is called %s@ and the beginning of its text's md5",
         *(len(several), min(several), min(several)),
@@ -626,11 +624,11 @@ def _with_texts(
             for doc_id, items in asked_pairs(cited_answers(group), None).items()
             if (group.query_id, doc_id) in lost
         )
-        _LOG.warning(
+        warn(
             "%d citations are of %d documents without a text (such as %s), so nobody can judge them: they have no "
             "grade, and the status failed where they are asked for",
             *(pairs, len({doc_id for _, doc_id in lost}), min(lost)[1]),
-            extra={"settings": ("collection",)},
+            settings=("collection",),
         )
 
     def with_text(query_id: str, passage: GradedPassage) -> GradedPassage:

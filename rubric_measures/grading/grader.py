@@ -12,7 +12,6 @@ The manifest beside graded records: what made them, in full; counts by status.
 from __future__ import annotations
 
 import dataclasses
-import logging
 import os
 import platform
 import re
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from rubric_measures.grading.lazy import NeededFor, Unsettled
     from rubric_measures.measures.scoring import Plan
 
-_LOG = logging.getLogger("rubric_measures")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _MOST_REASONS = 200
 
@@ -212,9 +210,9 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     tell(f"{counted(made.total(), 'grade')} of {counted(report.passages, 'passage')}{kept}: {report.run}")
     tell("%d of the calls drew replies again that could not be read", report.run.redrawn)
     if report.flip_rate is not None:
-        _LOG.info("flip rate of the replicates: %.4f", report.flip_rate)
+        tell(f"flip rate of the replicates: {report.flip_rate:.4f}")
     if report.order.graded:
-        _LOG.info("order of the items: %s", report.order)
+        tell("order of the items: %s", report.order)
     tell("%d items were asked about singly, as replies about several did not grade them", report.singly)
     if report.asked_for:
         measures = ", ".join(report.asked_for["measures"])
@@ -237,7 +235,7 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     warn(f"{sum(lacking.values())} of {made.total()} are not graded: {said}", settings=settings)
     for status in lacking:
         reasons = [f"{reason} ({count})" for count, reason in report.common_reasons(status)]
-        _LOG.warning("%s: %s", status, "; ".join(reasons))
+        warn("%s: %s", status, "; ".join(reasons))
 
 
 def _advice(report: GradingReport, deterministic: bool) -> list[tuple[str, str]]:
@@ -281,7 +279,7 @@ def note_amended(counts: AmendCounts, passages: str) -> None:
     warn("%d grade sets of this model and prompt have other settings and are left", counts.sets_with_other_settings)
     if counts.elsewhere:
         names = ", ".join(f"{count} by {name}" for name, count in sorted(counts.elsewhere.items()))
-        _LOG.warning("grades of changed items that may be older than the change are left: %s", names)
+        warn("grades of changed items that may be older than the change are left: %s", names)
 
 
 _AHEAD = 10_000  # passages of queries that wait for an earlier one
@@ -631,7 +629,7 @@ class _Ongoing:
             prompt = maker.style.prompt
             if lost := sum(count for (which, _), count in self.left_out.items() if which == place):
                 why = "are none of its aspects" if prompt.parser == "aspects" else "have no gold answers"
-                _LOG.warning("%s: %d items left out: they %s", prompt.prompt_class, lost, why)
+                warn("%s: %d items left out: they %s", prompt.prompt_class, lost, why)
 
 
 def _amending(makers: Iterable[GradeSetMaker]) -> list[AmendingMaker]:
@@ -882,7 +880,7 @@ def _earlier_runs(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
             return runs
     except (ValueError, AttributeError, TypeError, KeyError):
         pass
-    _LOG.warning("%s: was no manifest of a run, and is replaced", path_name(path))
+    warn("%s: was no manifest of a run, and is replaced", path_name(path))
     return []
 
 

@@ -58,7 +58,8 @@ class Note(Struct, frozen=True):
     settings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        force_setattr(self, "text", in_number(self.text))
+        if "1 " in self.text:
+            force_setattr(self, "text", in_number(self.text))
 
     def __str__(self) -> str:
         return self.text

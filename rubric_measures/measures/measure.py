@@ -21,7 +21,7 @@ from ir_measures import providers
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, ParamInfo
 from ir_measures.util import Metric
 
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, origin_of
+from rubric_measures.base.errors import InputError, MeasureError, MeasureNameError, UnknownNameError, origin_of
 from rubric_measures.base.plugins import PlugIn, plug_ins, usable
 from rubric_measures.types.scales import Scale
 
@@ -393,18 +393,18 @@ def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
     named = is_function and function.__name__.isidentifier()
     takes = list(inspect.signature(function).parameters.values()) if named else []
     if not takes:
-        raise MeasureError(f"{origin} is no measure; give a function over the view of a query, with a name")
+        raise MeasureNameError(f"{origin} is no measure; give a function over the view of a query, with a name")
     name = function.__name__
     kinds = {"int": int, "float": float, "str": str, "bool": bool}
     params: dict[str, ParamInfo] = {}
     for one in takes[1:]:
         if one.name in ("cutoff", "judged_only"):
-            raise MeasureError(f"{name}: {one.name} comes with every measure; leave it out of the function")
+            raise MeasureNameError(f"{name}: {one.name} comes with every measure; leave it out of the function")
         default = None if one.default is inspect.Parameter.empty else one.default
         said = getattr(one.annotation, "__name__", one.annotation)
         kind = type(default) if default is not None else kinds.get(said, int if one.name == "rel" else None)
         if kind not in kinds.values():
-            raise MeasureError(
+            raise MeasureNameError(
                 f"{name}: the parameter {one.name} has neither a default nor one of the types int, float, str and bool"
             )
         usual = _NOT_PROVIDED if default is None else default
@@ -434,13 +434,13 @@ def measure_in(path: str, name: str) -> FunctionMeasure:
     from pathlib import Path
 
     if not Path(path).is_file():
-        raise MeasureError(f"{path}: there is no such file, which is to have the measure {name}")
+        raise MeasureNameError(f"{path}: there is no such file, which is to have the measure {name}")
     try:
         # From its text each time: of a file that is written twice in one second, Python would take its older bytecode.
         found = runpy.run_path(path)
     except (Exception, SystemExit) as error:
         said = " ".join(str(error).split())
-        raise MeasureError(f"{path}: cannot be run ({type(error).__name__}: {said})") from None
+        raise MeasureNameError(f"{path}: cannot be run ({type(error).__name__}: {said})") from None
     own = {key: value for key, value in found.items() if inspect.isfunction(value)}
     if name not in own:
         raise UnknownNameError("measure", name, own, where=path)
@@ -736,10 +736,10 @@ def parse_measures(measures: Measures) -> list[Measure]:
                 raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
             except (ValueError, AssertionError) as error:
                 _refuse_other_spelling(str(text))
-                raise MeasureError(f"{text}: {error}") from None
+                raise MeasureNameError(f"{text}: {error}") from None
             found[measure] = None
     if not found:
-        raise MeasureError("name at least one measure")
+        raise MeasureNameError("name at least one measure")
     return list(found)
 
 
@@ -750,15 +750,15 @@ def _refuse_other_spelling(text: str) -> None:
         MeasureError: they do.
     """
     if not text.isidentifier() and os.path.isfile(text):  # noqa: PTH113 - for so much pathlib takes long to import
-        raise MeasureError(f"{text} is a file, and no measure; name runs before the measures")
+        raise MeasureNameError(f"{text} is a file, and no measure; name runs before the measures")
     parts = _BY_COMMAS.findall(text)
     if len(parts) > 1:
-        raise MeasureError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")
+        raise MeasureNameError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")
     known: list[Measure] = []
     with contextlib.suppress(ValueError):
         known = [] if text in ir_measures.measures.registry else ir_measures.parse_trec_measure(text)
     if known:
-        raise MeasureError(f"{text} is trec_eval's name; here it is {' '.join(map(str, known))}")
+        raise MeasureNameError(f"{text} is trec_eval's name; here it is {' '.join(map(str, known))}")
 
 
 def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import logging
 import os
 import tempfile
 import time
@@ -21,8 +20,6 @@ from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.json_text import decoded, parse_json
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.wire import Endpoint, Known, path_of
-
-_LOG = logging.getLogger("rubric_measures")
 
 # Of one file, by the endpoint's rules (200 MB, of which the last line may take some).
 MOST_REQUESTS = 50_000

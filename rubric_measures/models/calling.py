@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import logging
 import os
 import queue
 import random
@@ -176,7 +175,6 @@ class Gate:
             self.pace *= _GROWTH
 
 
-_LOG = logging.getLogger("rubric_measures")
 # Seconds between the first calls, about what making one takes: calls that begin all at once are answered all at once,
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002

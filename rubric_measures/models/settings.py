@@ -8,7 +8,6 @@ A model to be asked, from plain settings: its backend, price, limits and cache, 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -29,7 +28,6 @@ from rubric_measures.models.running import LocalRunner, Price, RunStats, checked
 
 # True shows a bar, None one in a notebook alone; a function gets the counts now and then.
 Progress = bool | None | Callable[[RunStats], None]
-_LOG = logging.getLogger("rubric_measures")
 
 
 class Interrupts:
@@ -95,12 +93,12 @@ def note_limit(stats: RunStats, *, is_kept: bool = True) -> bool:
     if stats.limited_queries:
         names = sorted(stats.limited_queries)
         listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
-        _LOG.warning("%s for %s (%s)", stats.query_limit, counted(len(names), "query"), listed)
+        warn("%s for %s (%s)", stats.query_limit, counted(len(names), "query"), listed)
     if stats.limit:
         again = "raise it and run again" if stats.limit.startswith("the limit") else "run again to go on"
         how = f"{again}: finished calls are in the cache" if is_kept else "name a cache to go on later"
         settings = () if is_kept else ("cache",)
-        _LOG.warning("%s, %d requests were not made; %s", stats.limit, stats.missing, how, extra={"settings": settings})
+        warn(f"{stats.limit}, {stats.missing} requests were not made; {how}", settings=settings)
     return bool(stats.limit)
 
 
@@ -288,6 +286,6 @@ class CalledModel:
         answered = stats.calls - stats.failed
         if self.calls.is_kept and (answered or is_stopped):
             then = "run again to continue" if is_stopped else "what is wrong:"
-            _LOG.warning("%d calls of this run are in the cache: %s", answered, then)
+            warn(f"{answered} calls of this run are in the cache: {then}")
         elif answered:
             warn(f"{answered} calls of this run are lost: name a cache to keep them", settings=("cache",))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import logging
 import os
 import re
 import secrets
@@ -27,7 +26,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
 from rubric_measures.analysis.calibration import AuditPlan
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, tell
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.plugins import require
@@ -387,9 +386,6 @@ def _answered(handler: Screen, review: Review, asked: Asked) -> ScreenAnswer:
         return error_page(review, asked, str(error), 400)
 
 
-_LOG = logging.getLogger("rubric_measures")
-
-
 def serve(review: Review, *, bind: str = "127.0.0.1:8642", allow_remote: str | None = None) -> None:
     """Serves a review until Ctrl-C.
 
@@ -413,10 +409,10 @@ def serve(review: Review, *, bind: str = "127.0.0.1:8642", allow_remote: str | N
     # All addresses of the machine have no name of their own that a browser elsewhere could open.
     address = f"http://{_in_url(allow_remote or host)}:{listener.getsockname()[1]}/"
     start = f"{address}?token={quote(review.token)}"
-    _LOG.info("review at %s (Ctrl-C stops; everything is kept in %s)", start, review.store.path)
+    tell("review at %s (Ctrl-C stops; everything is kept in %s)", start, review.store.path)
     for name in review.link_names:
         works = "decides what assessors differ on" if name == review.adjudicator else "works"
-        _LOG.info("%s %s at %s", name, works, address + assessor_link(name, review.token).removeprefix("/"))
+        tell("%s %s at %s", name, works, address + assessor_link(name, review.token).removeprefix("/"))
     # It keeps connections longer than clients do: a server that closes first may do so under a request in flight.
     quiet = {"log_config": None, "access_log": False, "server_header": False}
     config = uvicorn.Config(app, **quiet, lifespan="off", timeout_keep_alive=75)

@@ -21,7 +21,7 @@ from rubric_measures.cli import main
 from rubric_measures.measures.core import Array, View
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.qrels import build_grades
-from tests.example_records import write_all
+from tests.example_records import board_file, write_all
 from tests.measures.test_provider import BANK, ROWS, RUN
 
 FILE = '''"""Measures of our group."""
@@ -208,11 +208,18 @@ def test_what_is_wrong_is_one_line(
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), "Traceback" in err) == ("", 1, False), err
     assert said in err and end in err, err
-    # Also where the rankings stand in the records: these are not to blame.
-    for runs in (["alpha.run"], []):
-        assert main(["leaderboard", "graded.jsonl.gz", *runs, "-m", "mine.py:Wrong"]) == 2
+    # Whatever else is read is not to blame.
+    Path("board.json").write_text(board_file({"alpha": {}, "beta": {}}))
+    Path("a.qrels").write_text("q1 0 d1 1\n")
+    graded, run = "graded.jsonl.gz", "alpha.run"
+    for command in (
+        ["leaderboard", graded, run], ["leaderboard", graded], ["evaluate", graded, run],
+        ["correlate", "board.json", graded],
+        ["agreement", "a.qrels", "a.qrels", "--runs", run], ["check", graded, run, "--pool-depth", "1"],
+    ):  # fmt: skip
+        assert main([*command, *["-m"] * (command[0] != "evaluate"), "mine.py:Wrong"]) == 2
         said = "rubric_measures: mine.py: there is no such file, which is to have the measure Wrong"
-        assert capsys.readouterr().err.startswith(said)
+        assert capsys.readouterr().err.startswith(said), command
 
 
 @pytest.mark.parametrize("wrong", [3, "text", lambda view: view.lengths, partial(FirstCover, rel=4), dict.get])
