@@ -83,6 +83,7 @@ class Parameter(NamedTuple):
 # A statement of a module begins in the first column, where no bracket is closed.
 _STATEMENT = re.compile(r"^(?=[^\s)\]}])", re.M)
 _DEFINES = re.compile(r"(?:def|class) (\w+)|(\w+)(?:: \w+)? = ")
+_HEAD = re.compile(r'def .*?""".*?"""', re.S)
 _IMPORTS = re.compile(r"^ *from ([\w.]+) import (?:\(([^)]*)\)|([^#\n]*))", re.M)
 
 
@@ -115,7 +116,9 @@ def _named(module: str, name: str) -> tuple[str, ast.AST | None]:
 
 @functools.cache
 def _parsed(text: str) -> ast.AST | None:
-    [node, *_] = ast.parse(text).body
+    # What stands below the docstring of a function takes its time to parse, and says nothing of options.
+    head = _HEAD.match(text)
+    [node, *_] = ast.parse(text if head is None else head[0]).body
     return node.value if isinstance(node, ast.Assign | ast.AnnAssign) else node
 
 

@@ -197,33 +197,35 @@ _NOT_VITAL = {"each": 1.0, "vital": 0.0, "half": 0.5}
 _PENALTY, _OTHER_END = np.array([-1, -1, -1, -1, 1])[:, None], [0, 1, 3, 2, 4]
 
 
-def _sums(view: View, levels: Mapping[int, float], weight: str) -> tuple[Array, float]:
-    """5 × R: Σ over levels of the share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread. And
-    the positive weight of all items.
+def _of_level(view: View, level: float, weight: str) -> tuple[Array, Array]:
+    """m × 5 × R, of m weightings: Σ over items of w_i c_i: expected, certain, lowest, highest; the spread. And the sums
+    of the weights.
+
+    At once of all weightings that importance makes, as they share most of the work; or of own weights and penalties.
     """
-    if (weight, *levels.items()) not in view.known:
-        own, is_own = view.weights, weight == "own"
-        # The m weightings that importance makes share most of the work.
-        by_importance = np.array([*_NOT_VITAL.values()])[:, None]
-        weights = np.maximum([own, -own], 0) if is_own else np.where(view.vital, 1.0, by_importance)
+    if (level, weight == "own") not in view.known:
+        own, by_importance = view.weights, np.array([*_NOT_VITAL.values()])[:, None]
+        weights = np.maximum([own, -own], 0) if weight == "own" else np.where(view.vital, 1.0, by_importance)
         sums = np.zeros((len(weights), 5, len(view.grades)))
-        for level, share in levels.items():
-            # Strict scores share a level with others.
-            if (level, is_own) not in view.known:
-                view.known[level, is_own] = of_level = np.zeros(sums.shape)
-                of_level[:, :4] = (weights @ (view.best >= level).T)[:, None]
-                if view.failed is not None:
-                    (at, place), expected, spread = covered(view, level, weights, abs(own) if is_own else None)
-                    worth, cells = weights[:, place], at + len(view.grades) * np.arange(len(weights))[:, None]
-                    for row, more in ((0, worth * expected), (3, worth), (4, worth * spread)):
-                        added = np.bincount(cells.ravel(), np.where(worth > 0, more, 0.0).ravel(), sums[:, row].size)
-                        of_level[:, row] += added.reshape(len(weights), -1)
-            sums += share * view.known[level, is_own]
-        sums = sums[:1] + _PENALTY * sums[1:, _OTHER_END] if is_own else sums
-        for name, *found in zip([weight] if is_own else _NOT_VITAL, sums, weights.sum(axis=1).tolist(), strict=False):
-            view.known[name, *levels.items()] = found
-    result, size = view.known[weight, *levels.items()]
-    return result, size
+        sums[:, :4] = (weights @ (view.best >= level).T)[:, None]
+        if view.failed is not None:
+            (at, place), expected, spread = covered(view, level, weights, abs(own) if weight == "own" else None)
+            # Of an item that weighs nothing it need not be known.
+            for which, worth in enumerate(weights[:, place]):
+                for row, more in ((0, worth * expected[which]), (3, worth), (4, worth * spread[which])):
+                    sums[which, row] += np.bincount(at, np.where(worth > 0, more, 0.0), len(view.grades))
+        view.known[level, weight == "own"] = sums, weights.sum(axis=1)
+    found: tuple[Array, Array] = view.known[level, weight == "own"]
+    return found
+
+
+def _sums(view: View, levels: Mapping[int, float], weight: str) -> tuple[Array, float]:
+    """5 × R: Σ over levels of the share × Σ over items of w_i c_i, as `_of_level`; the positive weight of all items."""
+    found = [(share, *_of_level(view, level, weight)) for level, share in levels.items()]
+    sums: Array = sum((share * of_level for share, of_level, _ in found), np.zeros(1))
+    place = 0 if weight == "own" else [*_NOT_VITAL].index(weight)
+    own = sums[place] + _PENALTY * sums[1, _OTHER_END] if weight == "own" else sums[place]
+    return own, float(found[0][2][place])
 
 
 def items(

@@ -21,7 +21,7 @@ from rubric_measures.measures.grade_sets import (
     choices_of,
     chosen_grades,
 )
-from rubric_measures.measures.grades import BANK_DOC, Grades, QueryGrades
+from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import collect_grades, load_records, select_queries
 from rubric_measures.measures.qrels import build_grades, grades_of_table
 from rubric_measures.records.models import GradeSetKey, load_graded
@@ -66,16 +66,11 @@ class LabelSource:
 
 def labels_of(grades: Grades, name: str, items: bool = False) -> LabelSource:
     """The labels of passages, their highest grades; or all grades of items. Failed grades give none."""
-    failed = {query_id: _failed(query) for query_id, query in grades.queries.items()}
+    lost = {name: 0 if query.failed is None else int(query.failed.sum()) for name, query in grades.queries.items()}
+    failed = {name: (count, count + int(grades.queries[name].valid.sum())) for name, count in lost.items()}
     rows = (row for query in grades.queries.values() for row in query.rows()) if items else Grades(grades.queries).qrels
     labels = {(row.query_id, row.doc_id, row.iteration)[: 2 + items]: row.relevance for row in rows}
     return LabelSource(name, labels, grades.scale, failed)
-
-
-def _failed(query: QueryGrades) -> tuple[int, int]:
-    """How many grades of a query failed, and how many there are with them."""
-    failed = 0 if query.failed is None else int(query.failed.sum())
-    return failed, failed + int(query.valid.sum())
 
 
 def labels_of_records(

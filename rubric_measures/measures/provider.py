@@ -239,7 +239,10 @@ class PipelineProvider(RubricProvider):
 
         asked = sorted(measures, key=str)
         qrels = _for_all(asked, qrels)
-        ours = [one for one in asked if _is_ours(one, not isinstance(qrels, Grades))]
+        # Those over subtopics, of plain judgments, where nobody else can.
+        is_plain = not isinstance(qrels, Grades)
+        kept = (one for one in asked if isinstance(one, RubricMeasure) or not (is_plain and _is_theirs(one)))
+        ours = list(filter(is_supported, kept))
         theirs = [one for one in asked if one not in ours]
         if not theirs:
             return super()._evaluator(ours, qrels)
@@ -266,12 +269,6 @@ class PipelineProvider(RubricProvider):
 def _is_theirs(measure: Measure) -> bool:
     """Whether another provider of the pipeline computes the measure."""
     return any(one.supports(measure) and one.is_available() for one in other_providers().providers)
-
-
-def _is_ours(measure: Measure, is_plain: bool) -> bool:
-    """Whether the measure is computed here: those over subtopics, of plain judgments, where nobody else can."""
-    is_kept = isinstance(measure, RubricMeasure) or not (is_plain and _is_theirs(measure))
-    return is_supported(measure) and is_kept
 
 
 class _JointEvaluator(providers.Evaluator):  # type: ignore[misc]

@@ -358,8 +358,11 @@ def qrels_of(
         is_grade = isinstance(grades.on_failed, int)
         done = f"count as grade {grades.on_failed}" if is_grade else "are not in the qrels"
         say([Note(f"{failed} grades failed and {done}")], said)
-    if label == "count" and rel is None:
-        say(of_counted(queries), said)
+    scales = {query.scale[:3] for query in queries if query.scale is not None and label == "count" and rel is None}
+    for low, high, covers in sorted(scales):
+        # Nobody chose that grade.
+        text = f"labels count the items graded {covers} or better (the scale is {low} to {high})"
+        say([Note(text, is_warning=False)], said)
     return sorted(rows, key=lambda row: (row.query_id, row.doc_id, row.iteration))
 
 
@@ -391,13 +394,6 @@ def times_rows(rows: Iterable[Qrel], times: int | None, said: list[Note] | None 
             yield row._replace(relevance=round(row.relevance * times))
     text = f"{real} labels have fractions, which trec_eval and others do not read; they need larger, whole ones"
     say([Note(text, settings=("times",))] if real else [], said)
-
-
-def of_counted(queries: Iterable[QueryGrades]) -> Iterator[Note]:
-    """From which grade on labels count items, where nobody chose it: the level that covers on the scale."""
-    for scale in sorted({query.scale[:3] for query in queries if query.scale is not None}):
-        text = f"labels count the items graded {scale[2]} or better (the scale is {scale[0]} to {scale[1]})"
-        yield Note(text, is_warning=False)
 
 
 def _rows(name: str, query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:

@@ -679,10 +679,9 @@ class Plan:
         self.measures, self.on_failed, self.said = list(measures), on_failed, self
         self.computations: list[Computation] = []
         for measure in self.measures:
-            other: type[Computation] = _OfLabels
             if is_supported(measure):
                 measure.validate_params()
-                other = _OfSubtopics
+            other = _OfSubtopics if is_supported(measure) else _OfLabels
             kind = next((computation for kind, computation in _KINDS if isinstance(measure, kind)), other)
             self.computations.append(kind(measure))
         # Measures over judged passages alone look for them as deep as it takes.
@@ -902,11 +901,8 @@ def cited_coverage(grades: QueryGrades, doc_ids: Sequence[str], first: bool) -> 
     """
     places = {item.item_id: place for place, item in enumerate(grades.items)}
     sentences = [one for doc_id in doc_ids for one in grades.answers.get(doc_id, ())]
-    pairs = [
-        (grades.docs.get(cited), places.get(one.item_id))
-        for one in sentences
-        for cited in one.citations[: 1 if first else None]
-    ]
+    cited = [(doc_id, one.item_id) for one in sentences for doc_id in one.citations[: 1 if first else None]]
+    pairs = [(grades.docs.get(doc_id), places.get(item_id)) for doc_id, item_id in cited]
     at: Any = tuple(zip(*(pair for pair in pairs if None not in pair), strict=True)) or ([], [])
     failed = 0 if grades.failed is None else int(grades.failed[at].sum())
     return len(pairs), int(grades.valid[at].sum()), failed
