@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.correlating import *
     from rubric_measures.analysis.graders import *
     from rubric_measures.api.answers import *
-    from rubric_measures.api.boards import *
-    from rubric_measures.api.evaluating import *
-    from rubric_measures.api.evaluating import argue as argue
+    from rubric_measures.api.files import *
+    from rubric_measures.api.files import argue as argue
     from rubric_measures.api.judging import *
     from rubric_measures.boards.single import evaluate as evaluate
     from rubric_measures.corpora.loading import *
@@ -36,8 +35,7 @@ else:
         "analysis.correlating": "Correlations correlate",
         "analysis.graders": "Combined agreement agreement_tables combine",
         "api.answers": "EvaluatedAnswers evaluate_answers",
-        "api.boards": "check_board check_bundle check_conclusions",
-        "api.evaluating": "argue convert write_qrels",
+        "api.files": "argue check_board check_bundle check_conclusions convert write_qrels",
         "api.judging": "check_tournament run_canaries tournament",
         "boards.single": "evaluate",
         "corpora.loading": "load load_bank",

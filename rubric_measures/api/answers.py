@@ -1,63 +1,57 @@
-"""A table of answers to bank, grades, scores and report.
+"""A table of answers to grades, scores and a report, and its versions beside each other.
 
-What was asked and answered: the rows of tables of answers, brought together by query and run.
-
-The test bank of a table of answers: given, kept from an earlier run, or made from references or questions.
-
-Tables of answers that cite their retrieved contexts as [1], [2], …: their sentences with what they cite.
-
-A table of answers to grades, scores and a report: what the command `answers` does.
+A version is an evaluation in memory, or the folder that an earlier one wrote: which runs are compared, whether they can
+be, and what is graded again.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from msgspec.structs import replace
 
-from rubric_measures.analysis.boards import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, refuse, score
-from rubric_measures.api.versions import (
-    AnswerVersion,
-    compare_versions,
-    paired_runs,
-    part_of,
-    read_version,
-    settings_of,
-)
-from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell, warn
+from rubric_measures.analysis.boards import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, load_board, refuse, score
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, tell
 from rubric_measures.base.tables import in_notebook
-from rubric_measures.base.words import sentence_ends
 from rubric_measures.boards.kept import read_gates
-from rubric_measures.corpora.loading import Bank, File, are_rows, bank_of, file_path, is_file, load
+from rubric_measures.corpora.loading import Bank, File, load, load_bank
 from rubric_measures.corpora.pooling import pooled
-from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
+from rubric_measures.corpora.questions import (
+    Questions,
+    answer_tables_of,
+    answers_with_citations,
+    asked_in,
+    in_runs,
+    runs_in,
+)
+from rubric_measures.formats.answers import AnswerTable
 from rubric_measures.formats.reports import Answer, answer_doc_id
+from rubric_measures.formats.trec import runs_of_records
+from rubric_measures.grading.answer_banks import BankSource, given_bank, made_bank, of_asked, write_kept
 from rubric_measures.grading.asking import UNREAD, Asking
-from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.grading.grade import grade, grade_support, sentence_bank
-from rubric_measures.grading.grader import Estimate, GradedRecords, GradingPlan, GradingReport, default_prompts
+from rubric_measures.grading.grader import GradedRecords, GradingPlan, GradingReport, default_prompts
+from rubric_measures.measures.grades import NONE
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.models.settings import Calls
 from rubric_measures.pages.board_page import evidence, write_report
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.types.entities import RubricItem, Signature, TestBank, make_run
+from rubric_measures.records.models import load_graded, made_by_set
+from rubric_measures.types.entities import RubricItem, Signature, TestBank, canonical_json, make_run
 
 if TYPE_CHECKING:
     import pandas
 
-    from rubric_measures.analysis.facts import FactDiff
+    from rubric_measures.analysis.facts import FactDiff, Question, Side
     from rubric_measures.boards.kept import Gates
-    from rubric_measures.grading.generating import CallPlan
     from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
@@ -65,328 +59,6 @@ if TYPE_CHECKING:
     from rubric_measures.pages.board_page import QueryEvidence
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.types.scales import Scale
-
-
-def answer_tables_of(
-    answers: Any, columns: Mapping[str, str] | None = None, systems: Sequence[str] = ()
-) -> list[AnswerTable]:
-    """The tables, of which each row says its run: where it said none, that is what the table is called."""
-    if isinstance(answers, Mapping) and not are_rows(answers):
-        return [_in_runs(_table(one, columns, systems), {"": str(name)}) for name, one in answers.items()]
-    several = isinstance(answers, list | tuple) and answers and all(_is_source(one) for one in answers)
-    tables = [_table(one, columns, systems) for one in (answers if several else [answers])]
-    stems = [table.stem for table in tables]
-    if len(set(stems)) < len(stems):
-        # Two files of one name are told apart by their folders.
-        stems = [str(Path(table.name).with_suffix("")) for table in tables]
-    if len(set(stems)) < len(stems):
-        raise InputError("one table is given twice; name each once, or give them names", settings=("answers",))
-    said = [{row.run_id for row in table.rows} for table in tables]
-    clash = any(one & other for one, other in combinations(said, 2))
-    named = []
-    for table, stem, runs in zip(tables, stems, said, strict=True):
-        longer = {run: f"{stem}/{run}" for run in runs} if clash and len(runs) > 1 else {}
-        alone = dict.fromkeys(runs, stem) if clash and len(runs) == 1 else {}
-        named.append(_in_runs(table, {"": stem, **longer, **alone}))
-    return named
-
-
-def _in_runs(table: AnswerTable, names: Mapping[str, str]) -> AnswerTable:
-    """The table with other names of runs, of run -> name."""
-    rows = (row._replace(run_id=names.get(row.run_id, row.run_id)) for row in table.rows)
-    return dataclasses.replace(table, rows=tuple(rows))
-
-
-def _is_source(one: object) -> bool:
-    return is_file(one) or hasattr(one, "columns") or hasattr(one, "to_pandas")
-
-
-def _table(source: Any, columns: Mapping[str, str] | None, systems: Sequence[str]) -> AnswerTable:
-    if is_file(source):
-        with file_path(source) as path:
-            return read_answer_table(path, columns, systems)
-    # Data sets of Hugging Face, tables of pyarrow.
-    return read_answer_table(source.to_pandas() if hasattr(source, "to_pandas") else source, columns, systems)
-
-
-def _runs_in(tables: Sequence[AnswerTable]) -> list[str]:
-    """The runs of tables, in their order."""
-    return list(dict.fromkeys(row.run_id for table in tables for row in table.rows))
-
-
-@dataclass
-class Questions:
-    """What was asked and answered.
-
-    Attributes:
-        texts: query id -> question, in the order of the tables.
-        answers: (query id, run) -> (place of its row, row).
-        references: query id -> the reference answer, in one text or several.
-    """
-
-    texts: dict[str, str] = field(default_factory=dict)
-    answers: dict[tuple[str, str], tuple[str, AnswerRow]] = field(default_factory=dict)
-    references: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def runs(self) -> list[str]:
-        """The runs, in the order of the tables."""
-        return list(dict.fromkeys(run_id for _, run_id in self.answers))
-
-
-def asked_in(tables: Sequence[AnswerTable], bank: TestBank | None) -> Questions:
-    """Brings together what the tables say of each question.
-
-    Raises:
-        FormatError: a query has two ids or an id two queries, a run answers a query twice, or a query has
-            two references.
-    """
-    asked = Questions()
-    ids = _query_ids(tables, bank)
-    for table in tables:
-        _note_table(table)
-        for row in table.rows:
-            query_id = ids[row.query_id, row.query]
-            asked.texts.setdefault(query_id, row.query)
-            where, first = asked.answers.setdefault((query_id, row.run_id), (f"{table.name}:{row.line}", row))
-            if first is not row:
-                problem = f"{row.run_id} answers {short(row.query)} a second time (before: {where}); keep one, or name "
-                raise FormatError(
-                    f"{problem}a column that tells runs apart", path=table.name, line=row.line, settings=("columns",)
-                )
-            if row.reference and asked.references.setdefault(query_id, row.reference) != row.reference:
-                problem = f"{short(row.query)} has another reference answer in a row above; keep one"
-                raise FormatError(problem, path=table.name, line=row.line, field=table.columns["reference"])
-    return asked
-
-
-def short(text: str) -> str:
-    """A text in one quoted line of at most 50 characters."""
-    text = " ".join(text.split())
-    return repr(text if len(text) <= 50 else f"{text[:49]}…")
-
-
-def _note_table(table: AnswerTable) -> None:
-    read = ", ".join(f"{role}={column}" for role, column in table.columns.items())
-    left = f"; not read: {', '.join(table.unused[:8])}{', …' if len(table.unused) > 8 else ''}" if table.unused else ""
-    tell("%s: %s (%s%s)", table.name, counted(len(table.rows), "answer"), read, left)
-
-
-def _query_ids(tables: Sequence[AnswerTable], bank: TestBank | None) -> dict[tuple[str, str], str]:
-    """(id, question) as they stand in rows -> query id.
-
-    Ids of a column `id` may be those of rows. They are taken for those of questions only where each question has one,
-    and each id one question; else questions are told apart by their texts.
-    """
-    has_ids = all("id" in table.columns and all(row.query_id for row in table.rows) for table in tables)
-    problem = next(_two_ids(tables), None) if has_ids else None
-    if problem is not None:
-        if any(table.columns["id"].lower() != "id" for table in tables):
-            raise problem
-        tell("the column id names rows; queries are told apart by their texts", settings=("columns",))
-        has_ids = False
-    of_text: dict[str, str] = {}
-    for query_id, text in ({} if bank is None else bank.query_texts).items():
-        of_text.setdefault(_same(text), query_id)
-    known = set() if bank is None else set(bank.items)
-    pairs = dict.fromkeys((row.query_id, row.query) for table in tables for row in table.rows)
-    width = max(2, len(str(len({_same(query) for _, query in pairs}))))
-    free = (name for number in count(1) if (name := f"q{number:0{width}}") not in known)
-    found = {}
-    for said, query in pairs:
-        text = _same(query)
-        if has_ids and (said in known or text not in of_text):
-            found[said, query] = said
-        else:
-            found[said, query] = of_text[text] = of_text.get(text) or next(free)
-    return found
-
-
-def _two_ids(tables: Sequence[AnswerTable]) -> Iterator[FormatError]:
-    """What is wrong with ids: a question has two, or one is of two questions."""
-    texts: dict[str, str] = {}
-    given: dict[str, str] = {}
-    for table in tables:
-        for row in table.rows:
-            known, question = texts.setdefault(row.query, row.query_id), given.setdefault(row.query_id, row.query)
-            said = f"id {row.query_id} is of {short(question)} and of {short(row.query)}"
-            said = said if known == row.query_id else f"{short(row.query)} has the ids {known} and {row.query_id}"
-            if known != row.query_id or question != row.query:
-                problem = f"{said}; an id is that of a query, one for all runs"
-                yield FormatError(problem, path=table.name, line=row.line, settings=("columns",))
-
-
-def _same(text: str) -> str:
-    """A question as questions are compared: blanks count as one."""
-    return " ".join(text.split())
-
-
-BankSource: TypeAlias = Literal["references", "sentences", "questions"]
-_MADE_FROM = {
-    "references": "nuggets that the model found in the reference answers",
-    "sentences": "the sentences of the reference answers",
-    "questions": "questions that the model asked for each query",
-}
-_BANK = ("bank", "bank_from")
-
-
-def given_bank(bank: Bank | None, bank_from: BankSource | None, folder: Path | None) -> TestBank | None:
-    """The bank that was given, or the one that stands in the folder from an earlier run; None where there is none."""
-    if bank is not None and bank_from is not None:
-        raise InputError("a bank is given, so none is made; leave one out", settings=("bank", "bank_from"))
-    kept = None if folder is None else folder / "bank.csv"
-    there = bank_of(kept) if kept is not None and kept.exists() else None
-    given = bank_of(bank)
-    if there is None:
-        return given
-    if given is None:
-        tell("%s is used again; remove it to have it made anew", kept)
-        return there
-    if dict(given.items) != dict(there.items):
-        text = f"{kept} holds another bank, perhaps edited; name that one, remove it, or name another folder"
-        raise InputError(text, settings=("bank", "output"))
-    return given
-
-
-def made_bank(
-    asked: Questions,
-    kept: TestBank | None,
-    bank_from: BankSource | None,
-    model: str | Backend,
-    progress: Progress,
-    calls: Calls,
-    dry_run: bool = False,
-) -> TestBank | GradingPlan:
-    """The bank of all questions: items that are kept stay, those of other questions are made.
-
-    In a dry run that a model would make them in, what that takes.
-    """
-    kept = kept or TestBank({})
-    missing = {query_id: text for query_id, text in asked.texts.items() if query_id not in kept.items}
-    if not missing:
-        return kept
-    source = _source(bank_from, asked, missing, model)
-    references = {query_id: asked.references[query_id] for query_id in missing if query_id in asked.references}
-    if source == "sentences":
-        made = reference_sentences(references, missing)
-    else:
-        from rubric_measures.grading.generating import generate
-        from rubric_measures.records.models import GradedPassage, QueryPassages
-
-        how: Any = {"target": "questions"}
-        if source == "references":
-            groups = [
-                QueryPassages(query_id, [GradedPassage(doc_id=f"reference/{query_id}", text="\n".join(parts))])
-                for query_id, parts in references.items()
-            ]
-            how = {"target": "nuggets", "from_documents": groups, "by": "all"}
-        found = generate(missing, model=model, progress=progress, dry_run=dry_run, calls=calls, **how)
-        if dry_run:
-            tell("grading comes on top: its calls follow from the bank that is made")
-            return GradingPlan(_estimate(one) for one in found.plan)
-        made = found.bank
-    without = [query_id for query_id in missing if not made.items.get(query_id)]
-    if without:
-        text = f"no item could be made for {counted(len(without), 'query')} (such as {short(missing[without[0]])})"
-        raise InputError(f"{text}; name a bank, or make it from something else", settings=_BANK)
-    kinds = {item.kind for item in kept} | {item.kind for item in made}
-    if len(kinds) > 1:
-        text = "the bank that is kept has items of another kind than the new ones; name a bank, or remove bank.csv"
-        raise InputError(text, settings=_BANK)
-    items, queries = counted(len(made), "item"), counted(len(missing), "query")
-    tell("test bank: %s of %s, %s", items, queries, _MADE_FROM[source])
-    return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)
-
-
-def _source(
-    bank_from: BankSource | None, asked: Questions, missing: Mapping[str, str], model: str | Backend
-) -> BankSource:
-    """What the bank is made from: what was asked for, else references where there are any."""
-    lacking = [query_id for query_id in missing if query_id not in asked.references]
-    is_lexical = isinstance(model, str) and model.partition(":")[0] == "lexical"
-    usual: BankSource = "sentences" if is_lexical else "references" if len(lacking) < len(missing) else "questions"
-    source = bank_from or usual
-    if source != "questions" and lacking:
-        text = f"{len(lacking)} of {len(missing)} queries have no reference answer (such as"
-        text += f" {short(missing[lacking[0]])}); write some, name a bank, or make it from the queries"
-        raise InputError(text, settings=_BANK)
-    if is_lexical and source != "sentences":
-        what = "finds no nuggets" if source == "references" else "asks no questions"
-        text = f"the lexical grader {what}; choose a model that can write, reference answers with their sentences, or a"
-        raise InputError(f"{text} bank", settings=("model", *_BANK))
-    return source
-
-
-def _estimate(plan: CallPlan) -> Estimate:
-    """What making a bank takes, as a row beside those of grading."""
-    tokens = plan.prompt_tokens, plan.completion_tokens
-    return Estimate("test bank", plan.calls, plan.cached, 0, 0, *tokens, 0, plan.cost, None)
-
-
-def of_asked(bank: TestBank, asked: Questions) -> TestBank:
-    """The bank of the questions that were asked; others in it are left out, and counted."""
-    lacking = [query_id for query_id in asked.texts if query_id not in bank.items]
-    if lacking:
-        text = f"the bank has no items for {counted(len(lacking), 'query')} (such as {short(asked.texts[lacking[0]])})"
-        raise InputError(f"{text}; queries are found by their ids, or by their texts", settings=("bank", "columns"))
-    items = {query_id: bank.items[query_id] for query_id in asked.texts}
-    return TestBank(items, bank.query_texts, bank.facet_texts, bank.edited)
-
-
-def write_kept(path: Path, bank: TestBank) -> None:
-    """Writes a bank as CSV, unless the file holds the same items."""
-    from rubric_measures.formats.banks import BANK_CSV, bank_entries
-
-    # One that is there stays as people left it where nothing is new.
-    if not path.exists() or dict(bank_of(path).items) != dict(bank.items):  # type: ignore[union-attr]
-        BANK_CSV.write(path, bank_entries(bank))
-
-
-_SETTINGS = ("measures", "columns")
-_MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
-# A mark behind the stop is of the sentence that ends there.
-_BEHIND = re.compile(rf"([.!?…。]+)((?:{_MARK.pattern})+)")
-
-
-def answers_with_citations(asked: Questions) -> list[Answer]:
-    """The answers in sentences, with the contexts that each cites: `[1]` is the first one of its row.
-
-    A number that no context has is left out and counted.
-
-    Raises:
-        InputError: no row has contexts, or no answer cites one.
-    """
-    if not any(row.contexts for _, row in asked.answers.values()):
-        text = "there are no retrieved contexts that answers could cite; name their column"
-        raise InputError(text, settings=_SETTINGS)
-    answers = []
-    lost: list[str] = []
-    for (query_id, run_id), (where, row) in asked.answers.items():
-        contexts = [(f"context/{answer_doc_id(text)}", text) for text in row.contexts]
-        sentences: list[str] = []
-        citations: list[tuple[str, ...]] = []
-        for sentence in _sentences(row.answer):
-            numbers = [int(number) for mark in _MARK.findall(sentence) for number in re.findall(r"\d+", mark)]
-            text = _MARK.sub("", sentence).strip()
-            lost += [f"[{number}] at {where}" for number in numbers if not 0 < number <= len(contexts)]
-            if text:
-                sentences.append(text)
-                cited = (contexts[number - 1][0] for number in numbers if 0 < number <= len(contexts))
-                citations.append(tuple(dict.fromkeys(cited)))
-        said = (" ".join(sentences), tuple(sentences), tuple(citations))
-        answers.append(Answer(query_id, run_id, *said, tuple(dict(contexts).items())))
-    if not any(cited for answer in answers for cited in answer.citations):
-        raise InputError("no answer cites a context of its row; write [1] for the first one", settings=_SETTINGS)
-    if lost:
-        warn("%s of no context left out (such as %s)", counted(len(lost), "citation"), lost[0])
-    return answers
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences, with their marks before the stop."""
-    text = _BEHIND.sub(lambda found: f"{found[2]}{found[1]}", text)
-    ends = list(sentence_ends(text))
-    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 AnswerSource: TypeAlias = Union[File, "pandas.DataFrame", Iterable[Mapping[str, Any]]]
@@ -655,7 +327,7 @@ def evaluate_answers(
         bank = Path(against) / "bank.csv" if bank is None and bank_from is None else bank
     folder = None if output is None else Path(output) if dry_run else _folder(output)
     tables = answer_tables_of(answers, columns, systems)
-    runs = _runs_in(tables)
+    runs = runs_in(tables)
     if run is not None and run not in runs:
         raise UnknownNameError("run", run, runs, settings=("run",))
     compared: tuple[dict[str, str], list[str]] = {}, []
@@ -669,8 +341,8 @@ def evaluate_answers(
             raise InputError(text, settings=("against", "run"))
     elif against is not None:
         earlier = answer_tables_of(against, columns, systems)
-        names = {one: f"{one} before" if one in runs else one for one in _runs_in(earlier)}
-        earlier = [_in_runs(table, names) for table in earlier]
+        names = {one: f"{one} before" if one in runs else one for one in runs_in(earlier)}
+        earlier = [in_runs(table, names) for table in earlier]
         pairs, left_out = paired_runs(names, runs, run)
         compared = {one: names[other] for one, other in pairs.items()}, left_out
     known = given_bank(bank, bank_from, folder)
@@ -855,3 +527,242 @@ def _retrieved(made: EvaluatedAnswers, asked: Questions, asking: Mapping[str, An
         tell(f"{run}: of {len(told)} facts that it misses, {sum(told)} were retrieved and not said, "
              f"{len(told) - sum(told)} were not retrieved")  # fmt: skip
     return found
+
+
+_Cells = set[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class AnswerVersion:
+    """Graded answers.
+
+    Attributes:
+        name: what they are called, where a run has the same name on both sides.
+        board: their scores.
+        evidence: their grades, question by question.
+        runs: the systems that answered.
+        settings: how the grades were made: model, prompt, temperature, ….
+    """
+
+    name: str
+    board: Board
+    evidence: Sequence[QueryEvidence]
+    runs: tuple[str, ...]
+    settings: Mapping[str, str]
+
+    @property
+    def queries(self) -> dict[str, QueryEvidence]:
+        """Question -> its grades."""
+        return {query.query_id: query for query in self.evidence}
+
+
+def read_version(folder: str | os.PathLike[str]) -> AnswerVersion:
+    """The answers in a folder that `evaluate_answers` wrote, in memory: another evaluation may take its place.
+
+    Raises:
+        InputError: a file is not there.
+        FormatError: a file cannot be read.
+    """
+    at = Path(folder)
+    lacking = [name for name in ("graded.jsonl.gz", "bank.csv", "board.json") if not (at / name).exists()]
+    if lacking:
+        text = f"{at} has no {lacking[0]}; name a folder that an evaluation of answers wrote to its end"
+        raise InputError(text, settings=("against",))
+    kept = load_board(at / "board.json")
+    groups = list(load_graded(at / "graded.jsonl.gz"))
+    grades = load(groups, load_bank(at / "bank.csv"), on_failed=kept.on_failed)
+    board = score(grades, None, list(kept.measures), overall=False, notes=False)
+    runs = tuple(run.run_id for run in runs_of_records(groups))
+    return AnswerVersion(at.resolve().name, board, evidence(board, grades), runs, settings_of(groups))
+
+
+def settings_of(groups: Iterable[QueryPassages]) -> dict[str, str]:
+    """How grades were made, as their records say: setting -> value; all values, where there are several."""
+    found: dict[str, dict[str, None]] = {}
+    for group in groups:
+        for passage in group.passages:
+            for entry in passage.exam_grades or ():
+                made = made_by_set(entry).get("definition", {}).get("settings", {})
+                for name, value in made.items():
+                    found.setdefault(name, {})[value if isinstance(value, str) else canonical_json(value)] = None
+    return {name: " and ".join(sorted(values)) for name, values in found.items()}
+
+
+def paired_runs(before: Iterable[str], after: Iterable[str], run: str | None) -> tuple[dict[str, str], list[str]]:
+    """Which run is compared with which, and what is not compared.
+
+    One run on each side are compared; of several, those of the same name.
+
+    Args:
+        before: the runs of the first version.
+        after: the runs of the second version.
+        run: the only one of the second version that is compared; None for all.
+
+    Raises:
+        UnknownNameError: there is no such run.
+        InputError: nothing is left to be compared.
+    """
+    old, every = list(before), list(after)
+    if run is not None and run not in every:
+        raise UnknownNameError("run", run, every, settings=("run",))
+    new = every if run is None else [run]
+    pairs = {one: one if one in old else old[0] for one in new if one in old or (len(new) == 1 and len(old) == 1)}
+    if not pairs:
+        text = f"no run of {', '.join(new)} is also one of {', '.join(old)}; give runs the same names, or name one run"
+        raise InputError(text, settings=("against", "run"))
+    left = [one for one in new if one not in pairs], [one for one in old if one not in pairs.values()]
+    names = [f"{', '.join(names)} ({when})" for names, when in zip(left, ("new", "before"), strict=True) if names]
+    return pairs, [f"not compared: {'; '.join(names)}"] if names else []
+
+
+def refuse_others(before: AnswerVersion, after: AnswerVersion) -> None:
+    """Refuses versions that were graded with another bank, grader or prompt: their difference may be the graders'.
+
+    Raises:
+        InputError: there is a difference; names it.
+    """
+    old, new = before.queries, after.queries
+    common = [query_id for query_id in new if query_id in old]
+    if not common:
+        raise InputError("the two versions have no question in common", settings=("against", "bank"))
+    changed = [query_id for query_id in common if set(old[query_id].items) != set(new[query_id].items)]
+    if changed:
+        text = f"not comparable: another bank; {counted(len(changed), 'question')} (such as {changed[0]}) "
+        raise InputError(f"{text}had other facts before; grade both with one bank", settings=("against", "bank"))
+    for name in sorted(
+        before.settings.keys() | after.settings.keys(), key=lambda one: (one not in ("model", "prompt"), one)
+    ):
+        said = [version.settings.get(name, "none") for version in (before, after)]
+        if said[0] != said[1]:
+            text = f"not comparable: the grader has another {name} ({said[0]:.60} before, {said[1]:.60} now)"
+            raise InputError(f"{text}; grade both with the same", settings=("against",))
+
+
+def compare_versions(
+    before: AnswerVersion,
+    after: AnswerVersion,
+    pairs: Mapping[str, str],
+    left_out: Sequence[str],
+    *,
+    confirm: int = 0,
+    asking: Mapping[str, Any] | None = None,
+) -> FactDiff:
+    """What each run gained and lost; see `EvaluatedAnswers.against`.
+
+    Args:
+        before: the first version.
+        after: the second version.
+        pairs: run of the second one -> run of the first one.
+        left_out: what is not compared.
+        confirm: how often changes are graded again.
+        asking: of what is graded again, arguments of `grade`.
+
+    Raises:
+        InputError: the versions were graded with another bank, grader or prompt.
+    """
+    from rubric_measures.analysis.facts import FLIPPED, FactDiff, Question, diff_facts
+
+    if confirm < 0:
+        raise InputError(f"changes are graded again 0 or more times, not {confirm}", settings=("confirm",))
+    refuse_others(before, after)
+    old, new = before.queries, after.queries
+    level = next(iter(new.values())).level
+    asked = {
+        query_id: Question(query.text or query_id, query.items, level, query.scale) for query_id, query in old.items()
+    }
+    said = list(left_out)
+    if gone := [query_id for query_id in old if query_id not in new]:
+        said.append(f"{counted(len(gone), 'question')} without an answer now (such as {gone[0]}): their facts are lost")
+    if only := [query_id for query_id in new if query_id not in old]:
+        said.append(f"not compared: {counted(len(only), 'question')} that nobody was asked before (such as {only[0]})")
+    [measure, *_] = parse_measures(list(after.board.measures)[:1])
+    found = []
+    for run, other in pairs.items():
+        first, second = sides = _side(old, other, _named(other, run, before.name)), _side(new, run, run)
+        made = diff_facts(first, second, asked, measure, runs=len(pairs))
+        flips = {(one.query_id, one.item.item_id) for one in made.facts if one.state in FLIPPED}
+        if confirm and flips:
+            texts = [
+                {query_id: query.answers.get(name, "") for query_id, query in version.items()}
+                for version, name in ((old, other), (new, run))
+            ]
+            doubtful = _doubtful(flips, texts, sides, asked, confirm, asking or {})
+            made = diff_facts(first, second, asked, measure, doubtful=doubtful, runs=len(pairs))
+        found.append(made)
+    return FactDiff(tuple(found), tuple(said))
+
+
+def _named(other: str, run: str, version: str) -> str:
+    return other if other != run else f"{other} of {version}" if version else f"{other} before"
+
+
+def _side(queries: Mapping[str, QueryEvidence], run: str, name: str) -> Side:
+    """The grades of a run; an empty answer is none."""
+    from rubric_measures.analysis.facts import Side
+
+    return Side(
+        name,
+        {
+            query_id: {item.item_id: query.cells[item.item_id][run].grade for item in query.items}
+            for query_id, query in queries.items()
+            if query.answers.get(run, "").strip()
+        },
+        {
+            (query_id, item_id): said
+            for query_id, query in queries.items()
+            for item_id, cells in query.cells.items()
+            if run in cells and (said := cells[run].retrieval)
+        },
+    )
+
+
+def part_of(bank: TestBank, cells: _Cells) -> TestBank:
+    """The bank of some of the (query, item) alone."""
+    items = {
+        query_id: kept
+        for query_id, of_query in bank.items.items()
+        if (kept := tuple(item for item in of_query if (query_id, item.item_id) in cells))
+    }
+    return TestBank(items, bank.query_texts, bank.facet_texts)
+
+
+def _doubtful(
+    flips: _Cells,
+    texts: Sequence[Mapping[str, str]],
+    sides: Sequence[Side],
+    asked: Mapping[str, Question],
+    times: int,
+    asking: Mapping[str, Any],
+) -> _Cells:
+    """The changed facts that some grade does not find again: both answers are graded for them alone, with no cache."""
+    texts_of = {query_id: question.text for query_id, question in asked.items()}
+    bank = part_of(TestBank({query_id: tuple(question.items) for query_id, question in asked.items()}, texts_of), flips)
+    names = ("before", "after")
+    answers = [
+        Answer(query_id, name, of_side[query_id])
+        for name, of_side in zip(names, texts, strict=True)
+        for query_id in bank.items
+        if of_side.get(query_id, "").strip()
+    ]
+    groups = list(
+        pooled([], 1, {}, answers=answers, queries={one: texts_of[one] for one in bank.items}, max_words=None)
+    )
+    again = {**asking, "calls": dataclasses.replace(asking["calls"], cache=None), "give_up_after": None}
+    doubtful: _Cells = set()
+    for _ in range(times):
+        records = list(grade(groups, bank, **again))
+        found = load(records, bank).queries
+        rows = {run.run_id: run.rankings for run in runs_of_records(records)}
+        for query_id, item_id in flips:
+            of_these = found[query_id]
+            place = [item.item_id for item in of_these.items].index(item_id)
+            for name, side in zip(names, sides, strict=True):
+                if query_id not in side.grades:
+                    continue
+                [doc_id] = rows[name][query_id].doc_ids
+                grade_now = of_these.grades[of_these.docs[doc_id], place]
+                now = grade_now >= asked[query_id].level
+                # A grade that failed agrees with nothing.
+                if grade_now == NONE or now != side.covers(query_id, item_id, asked[query_id].level):
+                    doubtful.add((query_id, item_id))
+    return doubtful

@@ -138,9 +138,9 @@ def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
 
 
 @command(
-    check_board="rubric_measures.api.boards:check_board",
-    check_bundle="rubric_measures.api.boards:check_bundle",
-    check_conclusions="rubric_measures.api.boards:check_conclusions",
+    check_board="rubric_measures.api.files:check_board",
+    check_bundle="rubric_measures.api.files:check_bundle",
+    check_conclusions="rubric_measures.api.files:check_conclusions",
     check_run="rubric_measures.corpora.run_checks:check_run",
     check_tournament="rubric_measures.api.judging:check_tournament",
     reusability="rubric_measures.analysis.boards:reusability",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    convert="rubric_measures.api.evaluating:convert", files={"inputs": "FILE…"}, spelled={"source": "--from"}
+    convert="rubric_measures.api.files:convert", files={"inputs": "FILE…"}, spelled={"source": "--from"}
 )  # fmt: skip
 def convert(convert: Call) -> int:
     """any format to any other; merges files
@@ -107,7 +107,7 @@ def evaluate(
 @command(
     load="rubric_measures.corpora.loading:load",
     score="rubric_measures.analysis.boards:score",
-    argue="rubric_measures.api.evaluating:argue",
+    argue="rubric_measures.api.files:argue",
     files={"source": "GRADED", "runs": "[RUN…]"},
     without=("grades", "judgments"),
 )
@@ -206,7 +206,7 @@ def _page_of(source: File, bank: object, given: Mapping[str, Any]) -> dict[str, 
 
 
 @command(
-    load="rubric_measures.corpora.loading:load", write="rubric_measures.api.evaluating:write_qrels",
+    load="rubric_measures.corpora.loading:load", write="rubric_measures.api.files:write_qrels",
     files={"source": "GRADED"}, without=("grades", "path"),
 )  # fmt: skip
 def qrels(load: Call, write: Call, *, output: str = "-") -> int:

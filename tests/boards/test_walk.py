@@ -43,7 +43,7 @@ def test_one_leaderboard_crosses_few_modules_and_functions(tmp_path: Path) -> No
 def walk(arguments: list[str]) -> list[tuple[str, str]]:
     """The module and the name of each function of the package that the command enters, without those in expressions."""
     from rubric_measures.analysis.boards import score
-    from rubric_measures.api.evaluating import argue
+    from rubric_measures.api.files import argue
     from rubric_measures.cli.inputs import PrintedBoard
     from rubric_measures.cli.scoring import leaderboard
     from rubric_measures.corpora.loading import load
