@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, RubricQrels, WeightedCover
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.measures.measure import nRubricCover
+from rubric_measures.measures.measure import WeightedContradiction, nRubricCover
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.types.scales import ASSIGNED, SELF_RATING, parse_scale
+from rubric_measures.types.scales import ASSIGNED, SELF_RATING, Scale, parse_scale
 from tests import matrices
 from tests.matrices import query_of
 from tests.strategies import Case, cases
@@ -122,6 +122,13 @@ def test_no_vital_nugget_is_zero_and_missing_importance_is_an_error() -> None:
         Plan([NuggetV]).for_query(bare)
     with pytest.raises(MeasureError, match="weight of every item"):
         Plan([WeightedCover]).for_query(bare)
+
+
+def test_a_contradiction_weighs_what_its_item_weighs_and_of_a_penalty_nothing() -> None:
+    items = [RubricItem(f"q/{place}", "q", "", weight=weight) for place, weight in enumerate((2, None, -3, 1))]
+    grades = [("d", f"q/{place}", grade) for place, grade in enumerate((-2, -2, -2, 1))]
+    # An item without a weight weighs 1: (2 + 1 + 0) / (2 + 1 + 0 + 1).
+    assert matrices.values([WeightedContradiction], query_of(grades, items, scale=Scale(-2, 2, 2, 1)), ["d"]) == [0.75]
 
 
 def test_standard_measures_read_labels_and_no_items() -> None:
