@@ -174,7 +174,7 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
         assign: NAME=QUERIES, the queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the
             bank; commas between).
         adjudicator: who decides what assessors differ on; it counts for all.
-        settle: two runs whose difference the audit is to settle; it says when it did.
+        settle: two runs of which the audit is to settle whose passages cover more of the items each.
         export: without a server: write records with corrections, bank and audit trail to this folder.
     """
     from rubric_measures.review.app import check_bind

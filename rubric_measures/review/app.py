@@ -139,7 +139,8 @@ def open_review(
         assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
         audit: how many passages the audit has, five items of each.
-        settle: pairs of runs whose difference the audit is to settle; it asks then only for passages that matter to it.
+        settle: pairs of runs whose difference in the mean share of items that a passage covers the audit is to settle;
+            it asks then only for passages that matter to it.
             What is said here and in the next three stays for the whole audit, also where it is not said again.
         level: with what probability all that an audit calls settled is right, however often one looks.
         smallest: a difference below it does not matter: such runs are settled, too.

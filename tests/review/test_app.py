@@ -133,32 +133,6 @@ def test_every_screen_answers_and_shows_data_as_text(server: Server) -> None:
     assert "&lt;script&gt;" in page and 'dir="auto"' in page
 
 
-def test_the_graders_grade_is_hidden_until_the_assessor_has_given_theirs(server: Server) -> None:
-    ada = Assessor(server, "ada")
-    assert 'class="graders' not in ada.get("/check", **CELL)
-    assert ada.post("/grade", **CELL, grade="u").status_code == 303
-    # Nor does a form that the page does not have take the grader's grade for the assessor's.
-    refused = ada.post("/decide", **CELL, decision="accept")
-    assert refused.status_code == 400 and "give your own grade" in refused.text
-    assert 'class="graders' not in ada.get("/check", **CELL)
-    # The page goes on to the next item, whose grade is as hidden as before.
-    answer = ada.post("/grade", **CELL, grade="2")
-    assert answer.headers["location"] == "/check?order=query&q=q1&d=d1&i=q1%2Fb"
-    page = ada.get(answer.headers["location"])
-    assert page.count('class="graders') == 1 and 'class="graders">4<' in page and "keep 2" in page
-    assert 'id="to-decide" class="warn">1 to decide' in page
-    # A grade that is given after the grader's was seen is marked as such.
-    assert "not blind" not in page
-    ada.post("/grade", **CELL, grade="3")
-    assert "not blind" in ada.get("/check", **CELL)
-    # Keeping one's own needs no reason; a note can be written beside it.
-    assert ada.post("/decide", **CELL, decision="override").status_code == 303
-    assert ada.post("/note", **CELL, note="only in passing").status_code == 303
-    page = ada.get("/check", **CELL)
-    assert "✓ kept 3, grader" in page and "only in passing</textarea>" in page and ">0 to decide" in page
-    assert ada.post("/note", q="q1", d="d2", i="q1/a", note="x").status_code == 400
-
-
 def test_grades_that_were_seen_in_a_report_are_not_blind(server: Server) -> None:
     ada = Assessor(server, "ada")
     # Whoever comes from a page that shows the grades of a passage has seen them; a reload says it no second time.

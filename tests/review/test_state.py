@@ -119,19 +119,6 @@ def test_another_grader_can_be_chosen_and_assessors_in_the_file_are_not_reviewed
     assert found.grade(A).grade == 3 and found.grader.startswith("model ")
 
 
-def test_grades_agree_wait_for_a_decision_or_stay_undecided(store: ReviewStore) -> None:
-    store.grade("ada", A, 4, 4)
-    store.grade("ada", B, 3, 1)
-    said = store.snapshot().grades
-    assert (said[A]["ada"].decision, said[A]["ada"].final) == ("agree", 4)
-    assert (said[B]["ada"].decision, said[B]["ada"].final) == ("", None)
-    store.decide("ada", B, "override", 3, " stated twice ")
-    assert (store.snapshot().grades[B]["ada"].final, store.snapshot().grades[B]["ada"].reason) == (3, "stated twice")
-    store.grade("bob", B, None, 1)
-    assert store.snapshot().grades[B]["bob"].final is None
-    assert store.snapshot().final(B) == 3
-
-
 @pytest.mark.parametrize("wrong", [-1, 6])
 def test_grades_outside_of_the_scale_and_hasty_decisions_are_refused(store: ReviewStore, wrong: int) -> None:
     with pytest.raises(InputError, match="0 to 5"):
@@ -208,29 +195,6 @@ def test_words_that_an_item_left_behind_can_be_used_again(tmp_path: Path) -> Non
     assert store.undo("ada") is None
 
 
-def test_words_that_an_item_left_behind_have_their_grades_again(tmp_path: Path) -> None:
-    item_id, text = make_item_id("q1", "old?"), "old?"
-    graded = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({item_id: 5})], {"one": 1})]]])
-    items = [{"query_id": "q1", "question_text": text, "gold_answers": ["x"]}]
-    bank = write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}])
-    material = load_material(graded, bank)
-    store = open_store(tmp_path / "s.sqlite", material.bank)
-    store.edit_all("ada", [("item_edit", {"key": item_id, "text": "new?"}, {item_id: 0})])
-    for gold, regrade in ((["x"], False), (["y"], True)):
-        store.edit_all("bob", [("item_add", {"query_id": "q1", "text": text, "gold_answers": gold}, {})])
-        snapshot = store.snapshot()
-        assert [(state.item.text, state.regrade) for state in live_items(snapshot, "q1")] == [
-            ("new?", True),
-            (text, regrade),
-        ]
-        assert set(snapshot.left) == ({("q1", item_id)} if regrade else set())
-        (impact,) = impact_of(material, [RubricCover(rel=4) @ 1], snapshot)
-        assert [row.after for row in impact.rows] == [None if regrade else 1.0]
-        (entry,) = edited_entries(read_bank(bank), material.bank, snapshot)
-        assert [one.get("info", {}).get("regrade", False) for one in entry.row["items"]] == [True, regrade]
-        store.undo("bob")
-
-
 def test_state_survives_and_two_stores_on_one_file_see_each_other(folder: Path, material: Material) -> None:
     one, two = (open_store(folder / "state.sqlite", material.bank) for _ in range(2))
     one.grade("ada", A, 2, 4)
@@ -242,22 +206,6 @@ def test_state_survives_and_two_stores_on_one_file_see_each_other(folder: Path, 
     one.close()
     two.close()
     assert len(open_store(folder / "state.sqlite", material.bank).events()) == 2
-
-
-def test_undo_takes_back_nothing_that_others_built_on(store: ReviewStore) -> None:
-    store.grade("ada", A, 2, 4)
-    mine = store.edit_all("ada", [("item_edit", {"key": "q1/a", "text": "What is alpha?"}, {"q1/a": 0})])[0]
-    store.edit_all("bob", [("item_edit", {"key": "q1/a", "text": "What is A?"}, {"q1/a": mine.event_id})])
-    # Ada's newest action is part of Bob's text by now: it is said who is in the way, and nothing is written.
-    with pytest.raises(InputError, match="cannot be taken back: bob changed the same item later"):
-        store.undo("ada")
-    assert [event.kind for event in store.events()].count("undo") == 0
-    # Once Bob takes his own back, Ada's is free again.
-    assert store.undo("bob") is not None
-    done = store.undo("ada")
-    assert done is not None and done[0].uid == mine.uid and texts(store)[0] == "What is a?"
-    done = store.undo("ada")
-    assert done is not None and done[0].kind == "grade" and A not in store.snapshot().grades
 
 
 def test_a_state_of_another_version_is_refused_and_stays_as_it_was(folder: Path, material: Material) -> None:
