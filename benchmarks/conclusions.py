@@ -1,8 +1,8 @@
 """Conclusions by simulation: what the defaults cover and how often they err, beside what they say.
 
 python -m benchmarks.conclusions                     everything
-python -m benchmarks.conclusions families            one part: means, families, letters, more, outlook, tau,
-                                                     symmetric, pick or calibration
+python -m benchmarks.conclusions families            one part: means, families, letters, ratings, kappas, more,
+                                                     outlook, tau, symmetric, pick or calibration
 python -m benchmarks.conclusions --repeats 10 tau    fewer simulations
 """
 
@@ -13,6 +13,7 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.judges import labels
 from rubric_measures import Tests
 from rubric_measures.analysis.calibration import Anchor, RunGrades, calibrated_runs
 from rubric_measures.analysis.comparison import Comparison, compare_runs
@@ -22,6 +23,7 @@ from rubric_measures.analysis.correlation import (
     kendall_batch,
     noise_free_tau,
 )
+from rubric_measures.analysis.label_sources import Judge, judge_board
 from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
 from rubric_measures.analysis.resampling import CORRECTIONS, Draws, mean_intervals, paired_family
 from rubric_measures.games.tournaments import EloSettings, TournamentSettings, rate_games
@@ -98,6 +100,50 @@ def letters(simulations: int) -> None:
             ]  # fmt: skip
             told += max(map(len, rate_games(games, settings).groups), default=1) < agents
         print(f"| {agents} | {queries} | {told / simulations:.3f} |", flush=True)
+
+
+def ratings(simulations: int) -> None:
+    """How often the intervals of a tournament hold the true ratings of its five agents."""
+    print(f"\nRatings of five agents, nominal 95 %, {simulations} simulations, 300 rounds, all pairs in both orders\n")
+    print("| queries | worst agent | middle agent | best agent | mean width |\n|---|---|---|---|---|")
+    generator = np.random.default_rng(7)
+    settings = TournamentSettings(draws=Draws(300), elo=EloSettings(replays=1))
+    strengths = np.linspace(-0.6, 0.6, 5)
+    truth = 1000 + 400 / np.log(10) * strengths
+    chances = 1 / (1 + np.exp(strengths - strengths[:, None]))
+    for queries in (10, 25, 50):
+        ends = []
+        for _ in range(simulations):
+            won = generator.random((queries, 5, 5)) < chances
+            games = [
+                Preference(f"q{query:03}", f"a{one}", f"a{other}", "a" if table[one, other] else "b", "graded")
+                for query, table in enumerate(won) for one in range(5) for other in range(5) if one != other
+            ]  # fmt: skip
+            found = sorted(rate_games(games, settings).ratings, key=lambda one: one.agent)
+            ends.append([(-np.inf if one.low is None else one.low, one.high or np.inf) for one in found])
+        low, high = np.array(ends).transpose(2, 0, 1)
+        held = ((low <= truth) & (truth <= high)).mean(axis=0)
+        shares = " | ".join(f"{held[place]:.3f}" for place in (0, 2, 4))
+        print(f"| {queries} | {shares} | {np.median(high - low):.0f} |", flush=True)
+
+
+def kappas(simulations: int) -> None:
+    """How often the interval of a judge's κ holds the true one."""
+    print(f"\nIntervals of κ, nominal 95 %, {simulations} simulations, 500 rounds, 20 documents a query\n")
+    print("| queries | κ .3 | κ .6 | κ .8 |\n|---|---|---|---|")
+    for queries in (10, 25, 50, 100):
+        skills, held = [0.3, 0.6, 0.8], np.zeros(3)
+        for seed in range(simulations):
+            truth, *judges = [
+                Judge(str(place), {(f"q{q:03}", str(i)): label for q, row in enumerate(source)
+                                   for i, label in enumerate(row)})
+                for place, source in enumerate(labels(np.random.default_rng(seed), queries, 20, skills))
+            ]  # fmt: skip
+            for row in judge_board(truth, judges, (0, 3), [(2, 2)], Draws(500, seed)).rows:
+                one, place = row.statistics["kappa"], int(row.name) - 1
+                if one.low is not None and one.high is not None:
+                    held[place] += one.low <= skills[place] <= one.high
+        print(f"| {queries} | {' | '.join(f'{share:.3f}' for share in held / simulations)} |", flush=True)
 
 
 def more_queries(simulations: int) -> None:
@@ -303,6 +349,8 @@ PARTS = {
     "means": mean_coverage,
     "families": families,
     "letters": letters,
+    "ratings": ratings,
+    "kappas": kappas,
     "more": more_queries,
     "outlook": outlooks,
     "tau": tau_without_noise,

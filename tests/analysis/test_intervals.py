@@ -59,3 +59,21 @@ def test_rounds_without_any_score_of_a_run_say_nothing(name) -> None:
     without = int((bootstrap_counts(4, 40, 1)[:, 0] == 0).sum())
     assert 0 < without < 40
     assert result.interval is not None and result.interval.undefined == without
+
+
+def test_an_interval_is_given_where_it_holds() -> None:
+    """Runs differ by the noise of their means and three times more: that is enough for ten runs, not for forty."""
+    generator = np.random.default_rng(2)
+    for runs, is_given in ((10, True), (40, False)):
+        quality, noise = np.linspace(0.3, 0.7, runs), generator.normal(0, 0.25, (2, 50, runs))
+        official, scores = quality + noise
+        found = correlate_over_queries(official, scores, draws=Draws(200)).interval
+        assert (found.low is not None) is is_given, runs
+        assert is_given or found.reason.startswith("too few queries to say")
+    # Of the best five of ten, which stand close together, less can be said than of all.
+    quality = np.array([0.71, 0.7, 0.7, 0.69, 0.69, 0.1, 0.2, 0.3, 0.4, 0.5])
+    official, scores = quality + generator.normal(0, 0.25, (2, 50, 10))
+    ends = [
+        correlate_over_queries(official, scores, name, Draws(200)).interval.low for name in ("kendall", "kendall@5")
+    ]
+    assert ends[0] is not None and ends[1] is None

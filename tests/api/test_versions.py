@@ -120,6 +120,26 @@ def test_runs_are_paired_by_name_or_as_the_only_ones() -> None:
         evaluated([*rows("a", tea="x"), *rows("b", tea="x")]).against(one)
 
 
+def test_of_several_runs_each_says_less() -> None:
+    """Two runs that are tested have two chances to be red for nothing."""
+    items = [rubric_measures.RubricItem(f"q{n}/{word}", f"q{n}", word, "nugget", importance="vital")
+             for n in range(8) for word in ("red", "blue", "green")]  # fmt: skip
+    bank = rubric_measures.TestBank.from_items(items, {f"q{n}": f"Which {n}?" for n in range(8)})
+
+    def answers(*lost: int) -> list[dict[str, str]]:
+        said = ["red blue" if n in lost else "red blue green" for n in range(8)]
+        return [{"query_id": f"q{n}", "question": f"Which {n}?", "answer": answer} for n, answer in enumerate(said)]
+
+    old, new = answers(), answers(0, 1)
+    alone = evaluated(new, bank=bank).against(evaluated(old, bank=bank)).runs[0].pair.test
+    sides = ([{**row, "system": system} for system in "ab" for row in side] for side in (new, old))
+    after, before = (evaluated(side, bank=bank) for side in sides)
+    both = after.against(before).runs[0].pair.test
+    assert both.mean_difference == alone.mean_difference == pytest.approx(-1 / 12)
+    # Student's t with seven degrees of freedom at 0.025 instead of 0.05.
+    assert (both.high - both.low) / (alone.high - alone.low) == pytest.approx(2.8412 / 2.3646, rel=1e-4)
+
+
 def test_a_table_is_graded_in_the_same_call_and_a_run_is_found_in_it(tmp_path: Path) -> None:
     for name, of in (("main", OLD), ("candidate", NEW)):
         lines = [json.dumps({**row, "system": "prod"}) + "\n" for row in of]

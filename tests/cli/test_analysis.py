@@ -1,5 +1,6 @@
 """Tests of the commands `correlate`, `agreement` and `compare`: tables, notes, exit codes, documented JSON."""
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -247,6 +248,10 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
         for measure in ("RubricCover(rel=1)@1", "RubricCover(rel=3)@1", *(cell["measure"] for cell in grid[2:4]))
     ]
     assert any(cell["best"] for cell in grid)
+    if importlib.util.find_spec("matplotlib") is not None:
+        drawn = tmp_path / "grid.svg"
+        call(capsys, "correlate", official, records, "-m", "RubricCover(rel=1)@1", "--rounds", 0, "--plot", drawn)
+        assert drawn.read_text().count("τ = ") == 2
     status, out, _ = call(
         capsys, "correlate", official, records, "-m", "RubricCover@1", "--coefficients", "kendall", "--rounds", 0
     )

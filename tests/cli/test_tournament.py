@@ -45,6 +45,7 @@ def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert [line.split()[0] for line in out.splitlines()[1:4]] == ["y", "x", "z"]
     assert "the first answer won 1.000 of 60 games with a winner" in out
     assert "0.000 of 36 pairs judged in both orders agree" in out
+    assert "[" in out and "[" not in run(capsys, games, "--rounds", 0)[1]
     # Of one game nothing was judged in both orders.
     GAMES.write(games, CYCLE[:1])
     out = run(capsys, games)[1]
