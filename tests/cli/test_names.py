@@ -103,6 +103,13 @@ def test_one_measure_gives_one_value_everywhere(capsys: pytest.CaptureFixture[st
     assert {(str(metric.measure), metric.query_id): metric.value for metric in found} == board
 
 
+def test_an_order_that_precision_decides_is_said_by_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    # In single precision a and b are tied, and ties go to the larger id.
+    assert main(["leaderboard", "q.txt", "near.run", "other.run", "-m", "P@1", "--checks"]) == 0
+    said = "1 run with an order inside the cutoff that single or double precision decides: near"
+    assert said in capsys.readouterr().err
+
+
 def test_rubric_cover_looks_at_the_passage_that_trec_eval_puts_first(capsys: pytest.CaptureFixture[str]) -> None:
     # Passage a covers one of two items, b none.
     Path("items.txt").write_text("1 i a 4\n1 j a 0\n1 i b 0\n1 j b 0\n")

@@ -383,6 +383,15 @@ def test_every_view_of_the_grades_counts_them_alike(tmp_path: Path) -> None:
     frame = grades.to_dataframe()
     assert set(frame["status"]) == {"graded"}
     assert RubricCover(rel=5).calc_aggregate(build_grades(frame), run) == 1.0
+    # Where they count as they are expected to, a frame has them too; where they count as zero, it has none.
+    frames = {way: load_records(_records(tmp_path), on_failed=way).to_dataframe() for way in ("expected", "zero")}
+    assert [set(frame["status"]) for frame in frames.values()] == [{"graded", "failed"}, {"graded"}]
+
+
+def test_a_failed_grade_lowers_no_grade_of_its_facet() -> None:
+    items = [RubricItem("q/f/1", "q", ""), RubricItem("q/f/2", "q", "")]
+    facet = query_of([("d", "q/f/1", 5)], items, [("d", "q/f/2")], SELF_RATING).by_facet()
+    assert matrices.cells(facet.counting_failed(1)) == {"d": {"q/f": 5}}
 
 
 def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
