@@ -671,7 +671,6 @@ def _as_task(said: dict[str, Any]) -> dict[str, Any]:
 
 RAGDOLL = _bank(
     "ragdoll:rubric", kind="nugget", nest=_completed, adapt=_as_task, each=_as_typed,
-    told=lambda head: {"qid", "status", "criteria"} <= head.row.keys() and "run_id" not in head.row,
 )  # fmt: skip
 
 
@@ -756,11 +755,9 @@ def _apart(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
 _OF_NUGGETS = {"answers": (_answers, same), "importance": (_stated, same)}
 NUGGET_BANK = _bank(
     "nugget-bank", types=_OF_NUGGETS, adapt=_as_dicts, each=_by_answers, nest=_together, flatten=_apart,
-    told=lambda head: bool({"nugget_bank", "claim_bank"} & head.row.keys()) and "query_id" in head.row,
 )  # fmt: skip
 NUGGET_LISTS = _bank(
     "nugget-lists", types=_OF_NUGGETS, kind="question", each=_as_listed,
-    told=lambda head: isinstance(head.row.get("nugget_bank"), list) or "nugget_dict" in head.row,
 )  # fmt: skip
 
 
@@ -787,7 +784,6 @@ def _choices(value: Any) -> dict[str, str]:
 
 TQA = _bank(
     "tqa", types={"choices": (_choices, same)}, kind="question", nest=_lessons,
-    told=lambda head: head.line.lstrip()[:1] == "[" and '"globalID"' in head.line + head.rest,
 )  # fmt: skip
 
 

@@ -71,38 +71,23 @@ class Head(Struct, frozen=True, dict=True):
 
     @property
     def object(self) -> Mapping[str, Any]:
-        """The JSON object of the first line; empty where it is none."""
-        return self.value if isinstance(self.value, dict) else {}
-
-    @cached_property
-    def row(self) -> Mapping[str, Any]:
-        """The first row: the object of the first line, or the first one of a list; empty where there is none."""
-        start, text = self.line.lstrip()[:1], (self.line + self.rest).lstrip()[1:].lstrip()
-        if start != "[" or text[:1] != "{":
-            return self.object
-        try:
-            return dict(json_at(text)[0])
-        except (ValueError, RecursionError):
-            return {}
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the first line begins a JSON text of several lines."""
-        ends = self.line.strip() in ("[", "{") or self.line.rstrip().endswith((",", "{", "["))
-        return self.is_json and ends and self.value is None
+        """The JSON object of the first line, or the first one of a list; empty where there is none."""
+        found = self.value[0] if isinstance(self.value, list) and self.value else self.value
+        return found if isinstance(found, dict) else {}
 
     def joined(self, further: bytes) -> Head:
-        """This beginning with the first object on a line of its own; as it is where that is longer than all of this.
+        """This beginning with the first object, perhaps of a list, on a line of its own; as it is where there is none.
 
         Args:
             further: what follows `more`.
         """
         try:
-            text = (self.first + self.more + further).decode("utf-8", "ignore").lstrip()
-            found, end = json_at(text)
+            text = (self.first + self.more + further).decode("utf-8", "ignore").lstrip().removeprefix("[").lstrip()
+            found, end = json_at(text) if text[:1] == "{" else (None, 0)
         except (ValueError, RecursionError):
             return self
-        return Head(self.name, json.dumps(found).encode("utf-8"), text[end : end + (1 << 16)].encode("utf-8"))
+        first = json.dumps(found).encode("utf-8")
+        return self if found is None else Head(self.name, first, text[end : end + (1 << 16)].encode("utf-8"))
 
     def parsed(self) -> Any:
         """The JSON value of the first line.
@@ -184,7 +169,7 @@ def head_of(path: PathName) -> Head:
             first = stream.readline(1 << 24)
         rest = stream.read(1 << 16)
         head = Head(name, first, rest)
-        if first.lstrip().startswith(b"{") and head.value is None:
+        if head.is_json and head.value is None:
             head = head.joined(stream.read(1 << 24))
     if not first.strip():
         raise FormatError("is empty", path=name)

@@ -137,25 +137,14 @@ def _named_run(line: AssignmentLine, name: str) -> AssignmentLine:
     return line.replacing(run_id=run_id)
 
 
-def _is_assigned(head: Head) -> bool:
-    """Whether the first object has nuggets, and one of these an assignment."""
-    found = head.row.get("nuggets")
-    return isinstance(found, list) and any(isinstance(one, dict) and "assignment" in one for one in found)
-
-
 def _is_records(head: Head) -> bool:
     """Each line is a list: the query and its passages."""
-    return isinstance(head.value, list) and not (head.value and isinstance(head.value[0], dict))
+    return isinstance(head.value, list) and not head.object
 
 
 RECORDS = Format(**table("records"), read=load_graded, write=write_graded, recognise=_is_records)
-ASSIGNMENTS = RecordLines(
-    **table("assignments"), type=AssignmentLine, key=attrgetter("key"), named=_named_run, recognise=_is_assigned
-)
-GRADED = RecordLines(
-    **table("ragdoll:graded"), type=GradedAnswer, key=attrgetter("key"),
-    recognise=lambda head: {"criteria", "qid", "run_id", "status"} <= head.row.keys(),
-)  # fmt: skip
+ASSIGNMENTS = RecordLines(**table("assignments"), type=AssignmentLine, key=attrgetter("key"), named=_named_run)
+GRADED = RecordLines(**table("ragdoll:graded"), type=GradedAnswer, key=attrgetter("key"))
 
 
 def _reports(rows: Iterable[Row]) -> list[AssessedReport]:
@@ -516,7 +505,7 @@ class RequestLine(JsonRecord, frozen=True, kw_only=True):
         return [("", one) if isinstance(one, str) else (str(one.docid), one.text or "") for one in self.candidates]
 
 
-REQUESTS = RecordLines(**table("requests"), type=RequestLine, recognise=lambda head: "candidates" in head.row)
+REQUESTS = RecordLines(**table("requests"), type=RequestLine)
 
 
 def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, str]) -> list[QueryPassages]:

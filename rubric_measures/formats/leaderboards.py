@@ -523,8 +523,6 @@ _WRITERS: Mapping[Form, Callable[[LeaderboardTable, Form, IdCleaner], Iterator[s
 def _is_leaderboard(head: Head) -> bool:
     """Whether it is our own JSON, a row of JSON lines, a header of measures, or a row that ends in its value."""
     line, row = head.line, head.object
-    if head.goes_on:
-        return BOARD_FORMAT in line + head.rest
     if head.is_json:
         numbers = [type(value) in (int, float) for key, value in row.items() if key not in {"run_id", *_TOPIC_HEADERS}]
         is_wide = isinstance(row.get("run_id"), str) and bool(numbers) and all(numbers)

@@ -206,7 +206,6 @@ class Experiment(NamedTuple):
 
 _EXPERIMENTS = RecordLines(
     **table("ragelo:experiment"), type=_Saved,
-    recognise=lambda head: isinstance(head.object.get("queries"), dict) and "elo_tournaments" in head.object,
 )  # fmt: skip
 
 

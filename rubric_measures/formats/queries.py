@@ -248,7 +248,7 @@ def _plain(said: str) -> str:
 def _may_be_queries(head: Head) -> bool:
     """Whether queries may be in it: it is JSON, TREC's topics, or a table of an id and a text."""
     if head.is_json:
-        return head.goes_on or head.value is not None
+        return head.value is not None
     return "\t" in head.line or _SPEC.recognise(head) or _BLOCK.search(head.line + "\n" + head.rest) is not None
 
 

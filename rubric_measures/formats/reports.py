@@ -26,7 +26,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
-from rubric_measures.formats.base import Format, Head, PathName, say_left_out, write_lines
+from rubric_measures.formats.base import Format, PathName, say_left_out, write_lines
 from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, table
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade
@@ -107,9 +107,6 @@ def _as_text(said: Any) -> Any:
     if isinstance(said, list):
         return [_as_text(one) if isinstance(one, int) else one for one in said]
     return str(said) if isinstance(said, int) and not isinstance(said, bool) else said
-
-
-_HEADS = ("results", "run_name", "metadata", "answer", "responses")
 
 
 def answer_doc_id(text: str) -> str:
@@ -319,19 +316,8 @@ def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
             yield line, data
 
 
-def _is_reports(head: Head) -> bool:
-    if is_submission(head.object) or any(name in head.object for name in ("answer", "responses", "metadata")):
-        return True
-    if not head.goes_on and not isinstance(head.value, list):
-        return False
-    # One list, or one object over several lines, may be long: it is not read to be told.
-    named = {name for name in _HEADS if f'"{name}"' in head.line or f'"{name}"' in head.rest}
-    return {"results", "run_name"} <= named or ("metadata" in named and bool(named & {"answer", "responses"}))
-
-
 REPORT_LINES = RecordLines(
     **table("reports"), type=CitedReport, key=lambda report: (report.run_name, report.query_id), texts=report_texts,
-    recognise=_is_reports,
 )  # fmt: skip
 write_reports = REPORT_LINES.write
 

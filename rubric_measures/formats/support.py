@@ -109,7 +109,6 @@ class SupportAnswer(JsonRecord, frozen=True, kw_only=True):
 
 _LINES = RecordLines(
     **table("support-labels"), type=SupportAnswer, key=attrgetter("key"),
-    recognise=lambda head: {"sentences", "run_id"} <= head.object.keys(),
 )  # fmt: skip
 
 
@@ -334,7 +333,6 @@ class SupportTask(JsonRecord, frozen=True, kw_only=True):
 
 JUDGMENTS = RecordLines(
     **table("ragdoll:support"), type=SupportTask, key=attrgetter("key"),
-    recognise=lambda head: "support_label" in head.object and isinstance(head.object.get("metadata"), dict),
 )  # fmt: skip
 
 
@@ -526,7 +524,6 @@ class ArgueReport(JsonRecord, frozen=True, kw_only=True):
 
 ARGUE = RecordLines(
     **table("argue"), type=ArgueReport, key=attrgetter("key"),
-    recognise=lambda head: {"report", "judgments"} <= head.object.keys(),
 )  # fmt: skip
 
 Scores: TypeAlias = Mapping[tuple[str, str, str], float]

@@ -141,7 +141,7 @@ def test_repetitions_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         assert read_queries(put(tmp_path, text)) == {"1": "a", "2": "b"}
     assert [message.partition(": ")[2] for message in caplog.messages] == [
-        "1 of the queries repeat an earlier one; each is kept once",
+        "1 of the queries repeats an earlier one; each is kept once",
     ]
 
 

@@ -85,7 +85,7 @@ def test_games_stand_in_the_results(files: Path, capsys: pytest.CaptureFixture[s
     ]
     assert main(["convert", "mine.json", "--to", "games", "-o", "g.jsonl"]) == 0
     # As in the program, the first result of a game counts.
-    assert "1 of the results repeat an earlier one" in capsys.readouterr().err
+    assert "1 of the results repeats an earlier one" in capsys.readouterr().err
     assert FORMATS["games"].read(Path("g.jsonl")) == games  # type: ignore[misc]
     for source in ("mine.json", "mine_results.jsonl", "g.jsonl"):
         found = rubric_measures.tournament(source, draws=Draws(10))
