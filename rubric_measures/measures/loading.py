@@ -47,9 +47,6 @@ class RankedPassage(NamedTuple):
     doc_id: str
 
 
-_NO_NOTES = RankNotes()
-
-
 class RecordQuery(Struct, frozen=True):
     """One query of a graded-records file, ready to be scored.
 
@@ -73,7 +70,7 @@ class RecordQuery(Struct, frozen=True):
     grade_sets: frozenset[GradeSetKey] = frozenset()
     made: frozenset[str] = frozenset()
     part: str | None = None
-    notes: RankNotes = _NO_NOTES
+    notes: RankNotes = RankNotes()
 
     @property
     def query_id(self) -> str:

@@ -484,9 +484,8 @@ def _is_being_imported(module: str) -> bool:
 
 
 _GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
-_PACKAGE = __name__.partition(".")[0]
 # What ir_measures calls the provider of this package.
-PROVIDER = _PACKAGE
+PROVIDER = __name__.partition(".")[0]
 
 
 def other_providers() -> providers.FallbackProvider:
@@ -539,7 +538,7 @@ def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[Non
     except subprocess.CalledProcessError:
         raise MeasureError(f"{name}: {_GDEVAL_FAILED}{_way_out(measures, name)}", settings=("scale",)) from None
     except Exception as error:
-        if origin_of(error) == _PACKAGE:
+        if origin_of(error) == PROVIDER:
             raise
         # Of unsupported measures ir_measures says which program, if installed, could compute them.
         why = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(" .:")

@@ -197,7 +197,7 @@ class Shown(Struct, eq=False, dict=True):
         """The grades of the top k; or of a column of labels, as grades of one item."""
         rows, ranks, lengths = self.top(cutoff, judged_only)
         if column is not None:
-            return core.View(np.append(column, NONE)[rows][:, :, None], None, ranks, lengths, *(_NO_ITEM,) * 2)
+            return core.View(np.append(column, NONE)[rows][:, :, None], None, ranks, lengths, *np.zeros((2, 1)))
         key = cutoff, judged_only
         if key not in self._views:
             of = self.grades
@@ -210,9 +210,6 @@ class Shown(Struct, eq=False, dict=True):
             item_ids = tuple(item.item_id for item in of.items)
             self._views[key] = core.View(grades, failed, ranks, lengths, of.weights, of.vital, item_ids, of.query_id)
         return self._views[key]
-
-
-_NO_ITEM = np.zeros(1)
 
 
 def _kept(ids: Sequence[str], out: set[str]) -> Sequence[str]:

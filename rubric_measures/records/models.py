@@ -871,9 +871,13 @@ def iter_graded(
     for line, data in iter_lines(name):
         try:
             query_id, passages = _parsed(data, counts)
-            known, new = seen.setdefault(query_id, {}), list[GradedPassage]()
-            for passage in passages:
-                doc_id = passage.doc_id
+            known, doc_ids = seen.setdefault(query_id, {}), [one.doc_id for one in passages]
+            # As nearly always.
+            are_new = len({*doc_ids}) == len(doc_ids) and known.keys().isdisjoint(doc_ids)
+            is_plain = are_new and not (is_read_once or compared)
+            known |= dict.fromkeys(doc_ids if is_plain else (), 0)
+            new = passages if is_plain else []
+            for passage, doc_id in () if is_plain else zip(passages, doc_ids, strict=True):
                 content = _content(passage) if is_read_once or (query_id, doc_id) in compared else 0
                 if doc_id not in known:
                     known[doc_id] = content
