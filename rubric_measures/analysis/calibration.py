@@ -992,13 +992,12 @@ def sentence(
     if one.more is not None:
         work = counted(one.more, "passage") if minutes is None else counted(max(1, round(one.more * minutes)), "minute")
         return f"{work} more will probably settle {first} against {second}"
-    if one.needs:
-        which, instead = (
-            ("more", "ask more queries") if one.needs == "queries" else ("the planned", "plan a larger audit")
-        )
-        return f"{which} checks will not settle {first} against {second}: {instead}"
     signs = ["−" if end < 0 else "+" for end in (one.low, one.high)]
-    return f"{first} against {second}: between {signs[0]}{low} and {signs[1]}{high} in {SETTLED_MEASURE}, not settled"
+    between = (
+        f"{first} against {second}: between {signs[0]}{low} and {signs[1]}{high} in {SETTLED_MEASURE}, not settled"
+    )
+    instead = {"queries": "; more checks will not settle it: ask more queries", "passages": "; plan a larger audit"}
+    return between + instead.get(one.needs, "")
 
 
 def _beside(one: Settled, board: Mapping[str, Mapping[str, float | None]]) -> str:

@@ -89,10 +89,13 @@ def test_a_perfect_grader_leaves_only_the_queries_to_doubt() -> None:
     found = audit.settled(checked)
     assert found.estimate == pytest.approx(found.grader)
     assert (found.verdict, found.more, found.needs) == ("open", None, "queries")
-    assert sentence(found) == "more checks will not settle new against old: ask more queries"
+    said = sentence(found)
+    assert said.startswith("new against old: between −.") and said.endswith(
+        ", not settled; more checks will not settle it: ask more queries"
+    )
     # That is not said before half of them are checked.
     early = sentence(audit.settled(checked[:30]))
-    assert early.startswith("new against old: between −.") and early.endswith(", not settled")
+    assert early.startswith("new against old: between −.") and early.endswith(" a passage covers, not settled")
 
 
 def test_two_equal_runs_are_seldom_settled_though_each_passage_is_looked_at() -> None:

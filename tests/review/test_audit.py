@@ -169,7 +169,11 @@ def test_a_grader_that_flatters_a_run_settles_nothing_for_it(tmp_path: Path) -> 
     with closing((review := open_review(graded, bank, audit=100, settle=[("new", "old")])).store):
         chance = np.random.default_rng(3)
         give(review, asked_cells(review), lambda _, grade: 5 if chance.random() < 0.3 else 1)
-        assert "settled" not in card(review).replace("will not settle", "")
+        said = card(review)
+        assert "settled" not in said.replace("not settled", "") and "new against old: between −" in said
+        # Whoever comes from its end sees that first, and once.
+        page = screens.queue(review, Asked("/", {"finished": "audit"}, {}, "ada", "token")).content
+        assert page.count("new against old: between") == 1 and "new against" in page[: page.index("<section")]
 
 
 def test_what_was_seen_is_asked_no_more_and_what_is_undecided_holds_back(tmp_path: Path) -> None:
