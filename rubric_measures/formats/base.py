@@ -75,6 +75,16 @@ class Head(Struct, frozen=True, dict=True):
         found = self.value[0] if isinstance(self.value, list) and self.value else self.value
         return found if isinstance(found, dict) else {}
 
+    def tells(self, told: Iterable[str]) -> bool:
+        """Whether the first object has some fields: of `a|b` one, `a.b` inside, and there in the first of a list."""
+
+        def has(value: Any, path: str) -> bool:
+            name, _, inner = path.partition(".")
+            found = value[0] if isinstance(value, list) and value else value
+            return isinstance(found, dict) and name in found and (not inner or has(found[name], inner))
+
+        return all(any(has(self.object, one) for one in name.split("|")) for name in told)
+
     def joined(self, further: bytes) -> Head:
         """This beginning with the first object, perhaps of a list, on a line of its own; as it is where there is none.
 

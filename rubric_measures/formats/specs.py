@@ -357,17 +357,6 @@ def spec(name: str, types: Mapping[str, Any] = MappingProxyType({}), **more: Any
     return Spec(**{**said, "fields": fields_of(said["fields"], types)})
 
 
-def tells(head: Head, told: Iterable[str]) -> bool:
-    """Whether the first object of a file has all of some fields: of `a|b` one, `a.b` inside, in the first of a list."""
-
-    def has(value: Any, path: str) -> bool:
-        name, _, inner = path.partition(".")
-        found = value[0] if isinstance(value, list) and value else value
-        return isinstance(found, dict) and name in found and (not inner or has(found[name], inner))
-
-    return all(any(has(head.object, one) for one in name.split("|")) for name in told)
-
-
 def columns_in(head: Head) -> Sequence[str]:
     """The columns of the first row of a table; none where it is none."""
     if head.first.startswith(PARQUET):
@@ -439,7 +428,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if told is None:
             told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Need))
         if head.is_json:
-            return (not self.forms or "jsonl" in self.forms) and tells(head, told)
+            return (not self.forms or "jsonl" in self.forms) and head.tells(told)
         cells = cells_of(head.line)
         is_table = not self.forms or not {"csv", "tsv"}.isdisjoint(self.forms)
         has_header = is_table and {*told} <= {*cells, *map(plain_name, cells)}
@@ -801,7 +790,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         type: what each is.
         key: what no two objects may share; None where they may share all.
         twice: what is done with two of one key: `refuse`, or `last wins`, which is counted and said.
-        told: the fields by which a file is told, see `tells`.
+        told: the fields by which a file is told, see `Head.tells`.
         named: the object with what its file says of it by its name; raises ValueError.
         choices: the values of the fields that allow but a few texts, for errors.
         is_lenient: whether real files have NaN in the place of a text; it is none.
@@ -827,7 +816,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
 
     def recognise(self, head: Head) -> bool:
         """Whether a file that begins so has the format."""
-        return tells(head, self.told)
+        return head.tells(self.told)
 
     def each(self, path: PathName) -> Iterator[tuple[int, R]]:
         """The objects of a file with their lines, one after the other, whatever their keys.
