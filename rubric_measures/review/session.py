@@ -653,12 +653,13 @@ _Said = Mapping[tuple[str, str], Mapping[str, _Given]]
 def _stands(material: Material, snapshot: Snapshot, events: Sequence[Event]) -> dict[CellKey, float]:
     """For how many items of its passage a grade of the audit stands: those with the grader's label, by those asked."""
 
-    asked = {cell_of(one.payload) for one in events if one.payload.get("queue") == "audit" and not one.undone}
-    passages = {cell[:2]: material.queries[cell.query_id].passages[cell.doc_id].grades for cell in asked}
+    given = [one.payload for one in events if one.payload.get("queue") == "audit" and not one.undone]
+    # Who was undecided gave no grade that could stand for others.
+    asked = {cell_of(payload) for payload in given if payload["blind"] and payload["grade"] is not None}
     strata: dict[CellKey, Hashable] = {
         CellKey(*place, item_id): (place, row.grade is not None and row.grade >= material.scale.covers)
-        for place, grades in passages.items()
-        for item_id, row in grades.items()
+        for place in {cell[:2] for cell in asked}
+        for item_id, row in material.queries[place[0]].passages[place[1]].grades.items()
         if (place[0], item_id) not in snapshot.left
     }
     return calibration.stands_for(strata, asked)
