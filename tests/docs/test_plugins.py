@@ -197,8 +197,8 @@ def test_what_is_no_function_stops_only_what_asks_for_it(run: Run, tmp_path: Pat
     )
     target = lab(tmp_path, "fourth-lab", UNFIT, __init__=functions)
     whys = {
-        "Three": "MeasureError: 3 is no measure; give a function over the view of a query, with a name",
-        "Deep": "MeasureError: Deep: the parameter depth has neither a default nor one of the types",
+        "Three": "MeasureNameError: 3 is no measure; give a function over the view of a query, with a name",
+        "Deep": "MeasureNameError: Deep: the parameter depth has neither a default nor one of the types",
         "Twice": "its function is named CoveredTwice; give the entry point and the function one name; mend it",
     }
     asked = ["RubricCover", *whys, "CoveredTwice"]
