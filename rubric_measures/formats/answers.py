@@ -10,12 +10,15 @@ import ast
 import contextlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, peek_head
@@ -25,13 +28,15 @@ from rubric_measures.formats.plain import PLAIN_ANSWERS, QUESTION_RUNS
 from rubric_measures.formats.reports import (
     REPORT_LINES,
     Answer,
+    ReportMetadata,
     answer_of_report,
     report_texts,
     say_contradictions,
     say_lost_positions,
 )
-from rubric_measures.formats.specs import table
+from rubric_measures.formats.specs import RecordLines, table
 from rubric_measures.formats.tables import Rows, as_object, cells_of, plain_name, rows_of
+from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import canonical_json
 
 
@@ -53,57 +58,50 @@ def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
     if peek_head(path).lstrip()[:1] not in (b"{", b"["):
         is_empty = not peek_head(path).strip()
         return (PLAIN_ANSWERS if is_empty or not QUESTION_RUNS.recognise(head_of(path)) else QUESTION_RUNS).read(path)
-    rows: Iterator[tuple[int, bytes]] = report_texts(name)
-    first = next(rows, None)
-    if first is None:
-        raise FormatError("is empty; expected reports, or lines (query_id, run_id, text)", path=name)
-    rows = chain([first], rows)
-    if not _is_report(_object(*first, name)):
-        return PLAIN_ANSWERS.read(Rows(name, None, ((line, _object(line, data, name)) for line, data in rows)))
-    return _of_reports(rows, name, keep_lost)
+    rows = report_texts(name)
+    line, data = next(rows, (0, b"{}"))
+    first = _object(line, data, name)
+    read: dict[str, Any] = {"texts": lambda _: chain([(line, data)] if line else [], rows)}
+    if isinstance(first.get("nugget_bank"), list):
+        return [bank.answer for bank in replace(_BANKS, **read).read(path)]
+    is_report = "metadata" in first or any(isinstance(first.get(name), list) for name in ("answer", "responses"))
+    if line and not is_report:
+        texts = ((at, _object(at, one, name)) for at, one in chain([(line, data)], rows))
+        return PLAIN_ANSWERS.read(Rows(name, None, texts))
+    reports = replace(REPORT_LINES, **read).read(path)
+    say_lost_positions(reports, name)
+    say_contradictions(reports)
+    return [answer_of_report(report, keep_lost) for report in reports]
 
 
 def _object(line: int, data: bytes, name: str) -> dict[str, Any]:
     return as_object(parse_json(data, path=name, line=line), name, line)
 
 
-def _is_report(content: Mapping[str, Any]) -> bool:
-    return "metadata" in content or any(
-        isinstance(content.get(name), list) for name in ("answer", "responses", "nugget_bank")
-    )
+class _Asked(Struct):
+    question: str
 
 
-def _of_reports(rows: Iterable[tuple[int, bytes]], name: str, keep_lost: bool) -> list[Answer]:
-    answers: list[Answer] = []
-    reports = []
-    seen: dict[tuple[str, str], int] = {}
-    for line, data in rows:
-        content = _object(line, data, name)
-        if isinstance(content.get("nugget_bank"), list):
-            answer = _questions_of_bank(content, name, line)
-        else:
-            reports.append(REPORT_LINES.one(data, name, line))
-            answer = answer_of_report(reports[-1], keep_lost)
-        if answer[:2] in seen:
-            problem = f"run {answer.run_id!r} has answered query {answer.query_id!r} in line {seen[answer[:2]]}"
-            raise FormatError(problem, path=name, line=line)
-        seen[answer[:2]] = line
-        answers.append(answer)
-    say_lost_positions(reports, name)
-    say_contradictions(reports)
-    return answers
+class _Bank(JsonRecord, frozen=True, kw_only=True):
+    """A bank of questions that is handed in as a run (RAGTIME, task 3)."""
+
+    metadata: ReportMetadata
+    nugget_bank: list[_Asked]
+
+    def __post_init__(self) -> None:
+        if not self.metadata.run_id or not self.metadata.topic_id:
+            raise ValueError("metadata names no run_id, or no topic_id")
+
+    @property
+    def answer(self) -> Answer:
+        """Its questions, in their order."""
+        asked = tuple(one.question for one in self.nugget_bank)
+        return Answer(str(self.metadata.topic_id), str(self.metadata.run_id), " ".join(asked), questions=asked)
 
 
-def _questions_of_bank(content: Mapping[str, Any], name: str, line: int) -> Answer:
-    """The questions of a bank that is handed in as a run (RAGTIME, task 3), in their order."""
-    metadata = content.get("metadata")
-    said = metadata if isinstance(metadata, Mapping) else {}
-    questions = [one.get("question") if isinstance(one, Mapping) else None for one in content["nugget_bank"]]
-    if not said.get("run_id") or not said.get("topic_id") or not all(isinstance(one, str) for one in questions):
-        problem = "expected metadata with run_id and topic_id, and a nugget_bank of {question, …}"
-        raise FormatError(problem, path=name, line=line)
-    asked = tuple(map(str, questions))
-    return Answer(str(said["topic_id"]), str(said["run_id"]), " ".join(asked), questions=asked)
+_BANKS = RecordLines(
+    kind="answers", description="", what="banks of questions", type=_Bank, key=lambda bank: bank.answer[:2]
+)
 
 
 def is_answer_header(line: str) -> bool:

@@ -825,34 +825,22 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
             InputError: the file cannot be opened.
             FormatError: naming file, line and field; also when there are none.
         """
-        name, decoder = path_name(path), Decoder(self.type)
-        line = 0
+        name, decoder, line = path_name(path), Decoder(self.type), 0
         for line, data in self.texts(name):
-            yield line, self.one(data, name, line, decoder)
-        if not line:
-            raise FormatError(f"is empty; expected {self.what}, one JSON object a line", path=name)
-
-    def one(self, data: bytes, name: str, line: int, decoder: Decoder[R] | None = None) -> R:
-        """The object that a text of a file says.
-
-        Raises:
-            FormatError: naming file, line and field.
-        """
-        decoder = decoder or Decoder(self.type)
-        try:
-            found = decoder.decode(data)
-        except (ValueError, RecursionError):
-            if self.is_lenient and b"NaN" in data:
-                data = without_nan(data)
-            found = decoded(decoder, data, path=name, line=line, choices=self.choices)
-        check_utf8(data, path=name, line=line)
-        force_setattr(found, "_source", data)
-        if self.named is not None:
             try:
-                found = self.named(found, name)
+                found = decoder.decode(data)
+            except (ValueError, RecursionError):
+                data = without_nan(data) if self.is_lenient and b"NaN" in data else data
+                found = decoded(decoder, data, path=name, line=line, choices=self.choices)
+            check_utf8(data, path=name, line=line)
+            force_setattr(found, "_source", data)
+            try:
+                found = found if self.named is None else self.named(found, name)
             except ValueError as error:
                 raise FormatError(str(error), path=name, line=line) from None
-        return found
+            yield line, found
+        if not line:
+            raise FormatError(f"is empty; expected {self.what}, one JSON object a line", path=name)
 
     def read(self, path: PathName) -> list[R]:
         """All objects of a file.

@@ -308,7 +308,7 @@ def test_bad_answers_are_one_line_each(tmp_path: Path, docs: str, capsys: pytest
     out = str(tmp_path / "out.jsonl")
     for files, message in (
         ([plain], "1 answer has no sentences, and so no citations"),
-        ([twice], "run 'one' has answered query 't1' in line 1"),
+        ([twice], "one / t1 stands in line 1 already; keep one"),
         ([other, str(tmp_path / "other.jsonl")], "run 'one' answers query 't1' twice"),
         ([clash], "'d1' names a run and a document that is cited"),
     ):

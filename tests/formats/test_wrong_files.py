@@ -195,7 +195,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ),
     ("answers", [{**REPORT, "topic_id": "2"}], ":1: names two topic_id or narrative_id: 2, m#1"),
     ("answers", [{**REPORT, "answer": [{"text": "Two."}]}], ":1: answer and responses differ"),
-    ("answers", [REPORT, REPORT], ":2: run 'dr' has answered query 'm#1' in line 1"),
+    ("answers", [REPORT, REPORT], ":2: dr / m#1 stands in line 1 already"),
     ("reports", [REPORT, REPORT], ":2: dr / m#1 stands in line 1 already"),
     ("reports", [{**REPORT, "responses": [{"text": 1}]}], ":1: responses[0].text: "),
     ("answers", [{"query_id": "1", "text": "x"}], ":1: run_id: expected run_id or run"),
