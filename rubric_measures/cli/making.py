@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -117,7 +116,6 @@ def cache(
     cache: str | os.PathLike[str],
     others: Sequence[str] = (),
     model: str | None = None,
-    key: Sequence[str] = (),
     status: Literal["truncated", "refused"] | None = None,
     output: str = "-",
 ) -> int:
@@ -134,7 +132,6 @@ def cache(
         cache: the cache file.
         others: merge: the caches whose replies are taken over.
         model: export, prune: only the replies of this model (as `size` prints it).
-        key: prune: the reply of this key; may be repeated.
         status: prune: only replies that were cut, or refusals (of --model, else of all).
         output: export: where the replies go (default: standard output).
     """
@@ -143,23 +140,17 @@ def cache(
     log = logging.getLogger("rubric_measures")
     if others and action != "merge":
         raise InputError(f"cache {action} takes one cache")
-    given = {"model": model, "key": key, "status": status, "output": output != "-"}
+    given = {"model": model, "status": status, "output": output != "-"}
     refuse((name for name, value in given.items() if value and name not in _USED_BY[action]), f"in cache {action}")
     if action == "merge" and not others:
         raise InputError("cache merge needs the target and at least one other cache")
-    if action == "prune" and not (model or key or status):
-        raise InputError("cache prune needs --model, --key or --status; to have none left, delete the file")
-    if status and key:
-        raise InputError("cache prune --status takes --model at most, not --key")
-    if strange := [one for one in key if re.fullmatch("([0-9a-fA-F]{2})+", one) is None]:
-        raise InputError(f"--key {strange[0]!r}: expected hexadecimal digits, as `cache export` has them")
+    if action == "prune" and not (model or status):
+        raise InputError("cache prune needs --model or --status; to have none left, delete the file")
     keep_cache(cache, output)
     with ReplyCache(cache, read_only=action in ("size", "export")) as opened:
         # What is not there is refused: nothing would be done for it, and nobody would know why.
         if model is not None and model not in (known := [count.model for count in opened.counts()]):
             raise UnknownNameError("model", model, known, hint=f"(in {opened.path})")
-        for one in opened.absent(key):
-            raise InputError(f"--key {one}: {opened.path} holds no such reply; `cache export` names them")
         if action == "merge":
             log.info("%s added, %d in %s", counted(opened.merge(others), "reply"), len(opened), cache)
         elif action == "size":
@@ -168,7 +159,7 @@ def cache(
             log.info("%s exported", counted(opened.export(output, model), "reply"))
         else:
             cut = sum(count.truncated for count in opened.counts())
-            removed = opened.prune(model=model, keys=key, status=status or "")
+            removed = opened.prune(model=model, status=status or "")
             cut -= sum(count.truncated for count in opened.counts())
             of_them = f" ({cut} of them truncated)" if cut else ""
             log.info("%s deleted%s, %d left", counted(removed, "reply"), of_them, len(opened))
@@ -176,7 +167,7 @@ def cache(
 
 
 # Action of `cache` -> the options that it looks at.
-_USED_BY = {"size": (), "merge": (), "export": ("model", "output"), "prune": ("model", "key", "status")}
+_USED_BY = {"size": (), "merge": (), "export": ("model", "output"), "prune": ("model", "status")}
 
 
 def _print_size(cache: ReplyCache) -> None:
@@ -191,7 +182,7 @@ def _print_size(cache: ReplyCache) -> None:
         sys.stdout.writelines(render(Report([table]), "tsv"))
 
 
-@command(combine="rubric_measures.analysis.graders:combine", files={"passages": "GRADED"})
+@command(combine="rubric_measures.analysis.graders:combine", files={"passages": "GRADED"}, without=("name",))
 def combine(combine: Call, *, format: TableForm = "text") -> int:
     """grades of several graders as those of one
 

@@ -413,10 +413,9 @@ class ReplyCache:
         with self._using:
             return self._connection.execute(statement, values).fetchall() if self._is_there() else []
 
-    def absent(self, keys: Iterable[str]) -> list[str]:
-        """Those of the keys (hex) that have no reply."""
-        text = "SELECT 1 FROM calls WHERE key = ? AND reply IS NOT NULL LIMIT 1"
-        return [key for key in keys if not self._rows(text, bytes.fromhex(key))]
+    def lacks(self, key: str) -> bool:
+        """Whether a key (hex) has no reply."""
+        return not self._rows("SELECT 1 FROM calls WHERE key = ? AND reply IS NOT NULL LIMIT 1", bytes.fromhex(key))
 
     def get(self, key: str) -> Reply | None:
         """The stored reply of one key, or None."""
@@ -638,7 +637,7 @@ class ReplyCache:
                 _transaction(self._connection),
             ):
                 for entry in source.entries():
-                    if self.absent([entry.key]):
+                    if self.lacks(entry.key):
                         reply, numbers = entry.reply, (entry.reply.prompt_tokens, entry.reply.completion_tokens)
                         hashes = bytes.fromhex(entry.key), bytes.fromhex(entry.messages)
                         row = hashes[0], entry.model, "", not reply.is_answer, *numbers, hashes[1], entry.replicate
@@ -646,29 +645,20 @@ class ReplyCache:
                         added += 1
         return added
 
-    def prune(
-        self,
-        *,
-        model: str | None = None,
-        keys: Iterable[str] = (),
-        status: str = "",
-    ) -> int:
-        """Deletes the replies of a model, or of some keys, and gives the space back; returns how many.
+    def prune(self, *, model: str | None = None, status: str = "") -> int:
+        """Deletes the replies of a model, and gives the space back; returns how many.
 
         With a `status` (`truncated` or `refused`), of the model's (of all, where none is named) only those that have
-        it. What they cost stays known.
+        it; with neither none. What they cost stays known.
         """
+        which = f"(?1 IS NOT NULL OR ?2 != '') AND rowid IN (SELECT row FROM {_READABLE} WHERE ifnull(?1 = model, 1) "
+        which += "AND (?2 = '' OR json_extract(reply, '$.status') = ?2))"
         with self._using:
             with _transaction(self._connection):
-                which = f"rowid IN (SELECT row FROM {_READABLE} WHERE ifnull(?1 = model, 1) "
-                which += "AND (?2 = '' OR json_extract(reply, '$.status') = ?2))"
-                removed = self._emptied(which, model, status) if model is not None or status else 0
-                removed += sum(self._emptied("key = ? AND reply IS NOT NULL", bytes.fromhex(key)) for key in keys)
+                text = f"UPDATE calls SET reply = NULL WHERE {which}"
+                removed = self._connection.execute(text, (model, status)).rowcount
             self._connection.execute("VACUUM")
         return removed
-
-    def _emptied(self, which: str, *values: object) -> int:
-        return self._connection.execute(f"UPDATE calls SET reply = NULL WHERE {which}", values).rowcount
 
 
 _NOTHING = contextlib.nullcontext()

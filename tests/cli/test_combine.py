@@ -213,7 +213,6 @@ def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
         (("--grader", "A"), "a panel has two members or more; name each (--grader)"),
         (("--grader", "A", "--grader", "X"), "holds no grades for model=X; there are grades of: model=A,prompt="),
         (("--grader", "A", "--grader", "A"), "A is named twice; a member has one vote (--grader)"),
-        ((*PANEL, "--name", "A"), "A is a member; give the panel another name (--name)"),
         (("--by", "prefer", "--grader", "A"), "a panel has two members or more; name each (--grader)"),
         (
             ("--by", "prefer", "--grader", "A", "--grader", "X"),
