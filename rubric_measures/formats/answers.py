@@ -78,15 +78,15 @@ def _object(line: int, data: bytes, name: str) -> dict[str, Any]:
     return as_object(parse_json(data, path=name, line=line), name, line)
 
 
-class _Asked(Struct):
+class _AskedQuestion(Struct):
     question: str
 
 
-class _Bank(JsonRecord, frozen=True, kw_only=True):
+class _QuestionBank(JsonRecord, frozen=True, kw_only=True):
     """A bank of questions that is handed in as a run (RAGTIME, task 3)."""
 
     metadata: ReportMetadata
-    nugget_bank: list[_Asked]
+    nugget_bank: list[_AskedQuestion]
 
     def __post_init__(self) -> None:
         if not self.metadata.run_id or not self.metadata.topic_id:
@@ -100,7 +100,7 @@ class _Bank(JsonRecord, frozen=True, kw_only=True):
 
 
 _BANKS = RecordLines(
-    kind="answers", description="", what="banks of questions", type=_Bank, key=lambda bank: bank.answer[:2]
+    kind="answers", description="", what="banks of questions", type=_QuestionBank, key=lambda bank: bank.answer[:2]
 )
 
 
