@@ -11,9 +11,10 @@ import pytest
 
 import rubric_measures
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.boards.board import Cell, Failures, Leaderboard, turning_neighbours
 from rubric_measures.cli import main
 from rubric_measures.measures.grades import Grades, OnFailed
-from rubric_measures.types.entities import Grade, RubricItem, TestBank
+from rubric_measures.types.entities import Grade, RubricItem, Signature, TestBank
 from tests.example_records import grade_set, passage, write_lines
 
 COVER = "RubricCover(rel=4)@2"
@@ -104,6 +105,25 @@ def test_notes_grow_with_the_share(
     assert len(said) == (len(expected) if share else 0)
     for (level, text), (wanted, part) in zip(said, expected, strict=True):
         assert level == wanted and part in text
+
+
+@pytest.mark.parametrize(
+    ("error", "bounds", "turns"),
+    [
+        # Means of 0.5 and 0.4: 1.96 · √2 · 0.04 = 0.111, and with 0.036 it is 0.0998.
+        (0.04, None, True),
+        (0.036, None, False),
+        (None, ((0.45, 0.6), (0.3, 0.45)), True),
+        (None, ((0.45, 0.6), (0.3, 0.44)), False),
+    ],
+)
+def test_neighbours_that_failures_could_turn(error: float | None, bounds: object, turns: bool) -> None:
+    of_both = bounds if isinstance(bounds, tuple) else (None, None)
+    cells = {
+        run: {"m": Cell(mean, 0.0, 9, 1.0, 1, Failures(0.1, 0, 0.0, error, limits))}
+        for run, mean, limits in zip("ab", (0.5, 0.4), of_both, strict=True)
+    }
+    assert turning_neighbours(Leaderboard(["m"], {}, cells, Signature({})), "m") == [("a", "b")] * turns
 
 
 def test_from_a_fifth_on_somebody_must_ask_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

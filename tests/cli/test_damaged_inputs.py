@@ -115,6 +115,7 @@ def test_a_cache_that_nobody_may_write_can_be_read() -> None:
     [
         {"q1/a": "abc"},
         {"q1/a": {"distribution": {"5": "abc"}}},
+        {"q1/a": {"distribution": {"5": 0.5, "4": 0.25}}},
         {"q1/a": {"replicates": 1e308}},
         {"q1/a": {"replicates": [["abc", "5"], [2, "2"]]}},
     ],

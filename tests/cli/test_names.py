@@ -10,8 +10,9 @@ import ir_measures
 import pytest
 from ir_measures import Qrel
 
-from rubric_measures import RubricCover, load
+from rubric_measures import RubricCover, load, score
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.boards.board import checked
 from rubric_measures.cli import main
 
 QRELS = "1 0 a 3\n1 0 b 0\n1 0 c 1\n2 0 a 0\n2 0 b 2\n"
@@ -105,9 +106,14 @@ def test_one_measure_gives_one_value_everywhere(capsys: pytest.CaptureFixture[st
 
 def test_an_order_that_precision_decides_is_said_by_checks(capsys: pytest.CaptureFixture[str]) -> None:
     # In single precision a and b are tied, and ties go to the larger id.
-    assert main(["leaderboard", "q.txt", "near.run", "other.run", "-m", "P@1", "--checks"]) == 0
+    assert main(["leaderboard", "q.txt", "near.run", "other.run", "-m", "nDCG@4", "--checks"]) == 0
     said = "1 run with an order inside the cutoff that single or double precision decides: near"
     assert said in capsys.readouterr().err
+    # c and z are tied, two of four.
+    board = score("q.txt", ["near.run", "other.run"], "nDCG@4", checks=True)
+    assert board.checks is not None
+    tied = "1 of 2 runs have tied scores inside the cutoff; most has near (50.0 %)"
+    assert tied in [note.text for note in checked(board.checks)]
 
 
 def test_rubric_cover_looks_at_the_passage_that_trec_eval_puts_first(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import ir_measures
@@ -51,6 +52,12 @@ def test_check_covers_the_qrels(board: Path, tmp_path: Path, capsys) -> None:
     assert status == 1 and out.splitlines()[0] == "query q01: other judgments"
     status, _, err = call(capsys, "check", board, *INPUTS)
     assert status == 2 and "has official measures; give their qrels, too (--qrels)" in err
+    # A mean of which the third digit is another one.
+    content = json.loads(board.read_text(encoding="utf-8"))
+    content["runs"][0]["measures"][OURS]["mean"] *= 1.004
+    (tmp_path / "board.json").write_text(json.dumps(content), encoding="utf-8")
+    status, out, _ = call(capsys, "check", tmp_path / "board.json", *INPUTS, "--qrels", EXAMPLE / "qrels.txt")
+    assert status == 1 and out.splitlines()[0].endswith(" now")
 
 
 @pytest.mark.parametrize(

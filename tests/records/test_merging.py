@@ -61,6 +61,21 @@ def test_judgments_and_rankings_are_united() -> None:
     assert merged(passage(), one) == one
 
 
+def test_two_runs_of_one_name_and_two_scales_of_one_grader_are_refused() -> None:
+    parts = [[QueryPassages("q", [passage(doc_id, paragraph_data=data(None, {"bm25": 1}))])] for doc_id in ("d", "d")]
+    parts[1][0].passages[0] = passage("e", paragraph_data={"rankings": [
+        {"method": "bm25", "paragraphId": "e", "queryId": "q", "rank": 1, "score": 1.0}]})  # fmt: skip
+    with pytest.raises(InputError, match="the run 'bm25' has 'd' at rank 1 in one file and 'e' in another; two runs"):
+        merge_records(parts)
+    made = []
+    for doc_id, scale in (("d", [0, 5]), ("e", [0, 2])):
+        info = PromptInfo(prompt_class="P", scale=scale)
+        entry = ItemGradeSet.build({"i": 1}, answers=[("i", "1")], llm="m", prompt_info=info)
+        made.append([QueryPassages("q", [passage(doc_id, exam_grades=[entry])])])
+    with pytest.raises(InputError, match=r"passage 'e': grades by m \(P\) are on the scale .*, and elsewhere on"):
+        merge_records(made)
+
+
 def judged(*rows: tuple[int, str | None]) -> GradedPassage:
     """A passage with judgments of one query, (label, assessor)."""
     judgments: list[dict[str, Any]] = [{"paragraphId": "d", "query": "q", "relevance": label} for label, _ in rows]
