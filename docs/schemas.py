@@ -175,8 +175,8 @@ def schema(name: str) -> Fields:
     result = parts.pop(of_file.__name__)
     for part, of in [(name, result), *parts.items()]:
         told = dict(described(of.pop("description", "")))
-        if part == entities.KeptCell.__name__:
-            told |= described(entities.Cell.__doc__ or "")
+        if part == entities.Cell.__name__:
+            told |= described(entities.Mean.__doc__ or "")
         told |= {new: told[old] for old, new in RENAMED.items() if old in told}
         del of["title"]
         if "properties" not in of:

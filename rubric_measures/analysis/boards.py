@@ -111,7 +111,7 @@ def _panel(
     means = {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None}
     best = board.best[name].mean if name in board.best else None
     if _is_sum(board, name):
-        has_queries = any(board.values[run].get(name) for run in runs)
+        has_queries = any(board.cells[run][name].per_query for run in runs)
         return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, best=best)
     queries = {run: board.scored(run, name) for run in means}
     shown = {run: list(values.values()) for run, values in queries.items()}
@@ -127,8 +127,8 @@ def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Ite
     from rubric_measures.analysis.plots import plot_items, plot_queries
 
     order, name = _runs_of(board), board.measures[0]
-    queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))
-    table = [[board.values[run][name].get(query) for run in order] for query in queries]
+    queries = list(dict.fromkeys(query for run in order for query in board.cells[run][name].per_query))
+    table = [[board.cells[run][name].per_query.get(query) for run in order] for query in queries]
     yield plot_queries(queries, order, table, name)
     known = None if grades is None else load(grades)
     if known is None or are_labels(known):

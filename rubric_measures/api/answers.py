@@ -410,9 +410,7 @@ def evaluate_answers(
 def _planned(plan: GradingPlan | None, bank: TestBank, asked: Questions) -> EvaluatedAnswers:
     """What a dry run gives back."""
     empty = GradedRecords([], report=GradingReport())
-    return EvaluatedAnswers(
-        Board((), {}, {}, Signature({})), load(empty, bank), bank, empty, tuple(asked.runs), plan=plan
-    )
+    return EvaluatedAnswers(Board((), {}, Signature({})), load(empty, bank), bank, empty, tuple(asked.runs), plan=plan)
 
 
 def _evaluated(

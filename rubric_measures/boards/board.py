@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import asdict
+from msgspec.structs import replace
 
 from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError, counted
@@ -26,7 +26,6 @@ from rubric_measures.types.entities import (
     Cell,
     Failures,
     KeptBoard,
-    KeptCell,
     KeptRun,
     LeaderboardChecks,
     Signature,
@@ -71,8 +70,7 @@ class Leaderboard(Struct, frozen=True):
 
     Attributes:
         measures: the measures, in the order asked for.
-        values: run_id -> measure -> query_id -> value (None where the grades of all items failed).
-        cells: run_id -> measure -> mean, standard error and coverage.
+        cells: run_id -> measure -> mean, standard error, coverage, and the values of the queries.
         signature: what produced the numbers.
         missing: run_id -> queries that the run does not rank (scored 0).
         unknown: run_id -> queries that the run ranks and nobody graded (left out).
@@ -90,7 +88,6 @@ class Leaderboard(Struct, frozen=True):
     """
 
     measures: Sequence[str]
-    values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
     cells: Mapping[str, Mapping[str, Cell]]
     signature: Signature
     missing: Mapping[str, Sequence[str]] = {}
@@ -105,6 +102,11 @@ class Leaderboard(Struct, frozen=True):
     wrapped: Sequence[Note] = ()
 
     @property
+    def values(self) -> dict[str, dict[str, Mapping[str, float | None]]]:
+        """run_id -> measure -> query_id -> value (None where the grades of all items failed)."""
+        return {run: {name: cell.per_query for name, cell in row.items()} for run, row in self.cells.items()}
+
+    @property
     def exact(self) -> list[str]:
         """Where grades were asked only as far as some measures need them, the measures that have all that they need."""
         return [] if self.inexact is None else [one for one in self.measures if one not in self.inexact]
@@ -115,7 +117,7 @@ class Leaderboard(Struct, frozen=True):
         """
         if self.cells[run_id][measure].mean is None:
             return {}
-        return {query: value for query, value in self.values[run_id][measure].items() if value is not None}
+        return {query: value for query, value in self.cells[run_id][measure].per_query.items() if value is not None}
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the first measure, and by name where they are equal. Rows that sum up the runs
@@ -203,7 +205,7 @@ class Leaderboard(Struct, frozen=True):
                 (run, query_id, measure, value)
                 for run in self.ranking()
                 for measure in self.measures
-                for query_id, value in self.values[run][measure].items()
+                for query_id, value in self.cells[run][measure].per_query.items()
             ]
             frame = make(rows, columns=["run", "query_id", "measure", "value"])
             return frame.astype({"value": "float64"})
@@ -384,24 +386,22 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
             return tuple(map(rounded, value))
         return value if value is None or places < 0 else round(value, places)
 
-    def content(kind: type[_Said], one: Struct, **more: Any) -> _Said:
-        said = {name: rounded(value) if name in ROUNDED else value for name, value in asdict(one).items()}
-        return kind(**said | more)
+    def content(one: _Said, **more: Any) -> _Said:
+        said = {name: rounded(getattr(one, name)) for name in one.__struct_fields__ if name in ROUNDED}
+        return replace(one, **said | more)
 
-    def cell(run_id: str, name: str) -> KeptCell:
-        one = board.cells[run_id][name]
-        failures = one.failures and content(Failures, one.failures)
-        return content(KeptCell, one, failures=failures, per_query=rounded(board.values[run_id][name]))
+    def cell(one: Cell) -> Cell:
+        return content(one, failures=one.failures and content(one.failures))
 
     kept = KeptBoard(
         format=BOARD_FORMAT,
         measures=board.measures,
         runs=[
-            KeptRun(run_id, board.missing.get(run_id, ()), {name: cell(run_id, name) for name in board.measures})
-            for run_id in board.ranking()
+            KeptRun(run, board.missing.get(run, ()), {name: cell(board.cells[run][name]) for name in board.measures})
+            for run in board.ranking()
         ],
         exact=None if board.inexact is None else board.exact,
-        best={name: content(Best, one) for name, one in board.best.items()},
+        best={name: content(one) for name, one in board.best.items()},
         signature=str(board.signature),
         signature_hash=board.signature.short,
         settings=board.signature.settings,
@@ -446,7 +446,7 @@ def _scores(board: Leaderboard, places: int) -> Table:
     for run_id in board.ranking():
         for name in board.measures:
             start = [clean(run_id), clean(name)]
-            values = board.values[run_id][name]
+            values = board.cells[run_id][name].per_query
             rows += [[*start, clean(query_id), float(one)] for query_id, one in values.items() if one is not None]
             mean = board.cells[run_id][name].mean
             rows += [] if mean is None else [[*start, "all", mean]]

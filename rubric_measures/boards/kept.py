@@ -248,7 +248,6 @@ def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any
         raise FormatError("has a run twice, or one without a measure of the board", path=name)
     board = Leaderboard(
         kept.measures,
-        {run: {one: found.per_query for one, found in row.items()} for run, row in runs.items()},
         runs,
         Signature(dict(kept.settings)),
         {run.run_id: run.missing_queries for run in kept.runs if run.missing_queries},
@@ -315,7 +314,7 @@ class Gates:
                 if mean is None:
                     yield f"{measure} of {run} has no score, and {least:g} is the least"
                 elif mean < least:
-                    values = board.values[run][measure]
+                    values = board.cells[run][measure].per_query
                     scored = sorted((value, query) for query, value in values.items() if value is not None)
                     said = _queries([(query, f"{value:.3g}") for value, query in scored if value < least])
                     yield f"{measure} of {run} is {mean:.4f}, {least - mean:.4f} under {least:g}; lowest: {said}"

@@ -169,7 +169,6 @@ def argue_scores(
     text = "%d matched answers are of questions or answers that the bank does not have (such as %r); left out"
     warn(text, unknown.total(), next(iter(unknown), ""))
     rows: dict[tuple[str, str, str], float] = {}
-    values: dict[str, dict[str, dict[str, float | None]]] = {}
     cells: dict[str, dict[str, Cell]] = {}
     for run, of_run in sorted(found.items()):
         counted = {topic: one for topic, one in of_run.items() if one is not None}
@@ -177,10 +176,9 @@ def argue_scores(
         total = {name: sum(one[name] for one in counted.values()) for name in COUNTS}
         macro = {name: {topic: scores[topic][name] if topic in scores else None for topic in topics} for name in ARGUE}
         micro = {f"{name}_micro": value for name, value in argue_rates(total).items()}
-        values[run] = {**macro, **{name: {} for name in micro}}
-        cells[run] = {name: cell_of(column.values()) for name, column in macro.items()}
-        none = not counted
-        cells[run] |= {name: Cell(None if none else one, None, len(counted), None, 0) for name, one in micro.items()}
+        cells[run] = {name: cell_of(column) for name, column in macro.items()}
+        for name, rate in micro.items():
+            cells[run][name] = Cell(rate if counted else None, None, len(counted), None, 0, per_query={})
         listed = {topic: {**one, **scores[topic]} for topic, one in counted.items()}
         if counted:
             sizes = [one["character_count"] for one in counted.values()]
@@ -193,7 +191,7 @@ def argue_scores(
         {"measures": names, "compat": "argue", "weights": dict(weights), **describe((), bank)}
         | {"judgments": content_hash(sorted(one.raw.decode("utf-8") for one in judged))}
     )
-    return ArgueScores(rows, failed, Leaderboard(names, values, cells, signature))
+    return ArgueScores(rows, failed, Leaderboard(names, cells, signature))
 
 
 def _count_report(
@@ -284,15 +282,14 @@ def _board_of_lines(
         lines: the lines.
         digested: of the lines of a run for a query, what the digest of the run is made of.
     """
-    values: dict[str, dict[str, dict[str, float | None]]] = {}
     cells: dict[str, dict[str, Cell]] = {}
     for run, queries in sorted(lines.items()):
-        values[run], cells[run] = {}, {}
+        cells[run] = {}
         for name, scorer in scorers.items():
             found = {query_id: list(map(scorer, of)) for query_id, of in sorted(queries.items())}
             known = {query_id: [one for one in of if one is not None] for query_id, of in found.items()}
-            values[run][name] = {query_id: sum(of) / len(of) if of else None for query_id, of in known.items()}
-            cells[run][name] = cell_of(chain.from_iterable(found.values()))
+            values = {query_id: sum(of) / len(of) if of else None for query_id, of in known.items()}
+            cells[run][name] = cell_of(values, listed=chain.from_iterable(found.values()))
     # What is judged of an answer stands beside it: what a run is given is all there is.
     runs = {
         run: digest_of({query_id: digested(of) for query_id, of in of_run.items()})
@@ -300,7 +297,7 @@ def _board_of_lines(
     }
     inputs = BoardInputs({}, runs)
     signature = Signature({"measures": list(scorers), "compat": program, **inputs_settings(inputs)})
-    return Leaderboard(list(scorers), values, cells, signature, inputs=inputs)
+    return Leaderboard(list(scorers), cells, signature, inputs=inputs)
 
 
 # How many nuggets there are, how many of them are supported, and how many partly.
@@ -391,7 +388,6 @@ def with_official(ours: Leaderboard, official: Leaderboard, asked: Sequence[Meas
     return replace(
         ours,
         measures=measures,
-        values={run: {name: side.values[run][name] for name, side in sides.items()} for run in ours.cells},
         cells={run: {name: side.cells[run][name] for name, side in sides.items()} for run in ours.cells},
         signature=Signature({**ours.signature.settings, "measures": measures, **inputs_settings(inputs)}),
         missing=_joined(ours.missing, official.missing, set.union),
@@ -560,7 +556,7 @@ def score_workbench(
     inputs = BoardInputs(dict(sorted(graded.items())), runs)
     signature = Signature({**said, **inputs_settings(inputs)})
     best = {name: best for name, column in zip(names, reachable, strict=True) if (best := best_of(column))}
-    return Leaderboard(names, ordered, collect_cells(ordered), signature, inputs=inputs, best=best)
+    return Leaderboard(names, collect_cells(ordered), signature, inputs=inputs, best=best)
 
 
 # The measure of length, as the TREC RAG track calls it.
@@ -611,12 +607,11 @@ def _with_columns(board: Leaderboard, columns: Mapping[str, Mapping[str, Mapping
     def cell(run: str, name: str) -> Cell:
         # What the queries of a run that it answers need is all that it needs.
         like = board.cells[run].get(name.removeprefix(PRESENT))
-        return replace(cell_of(columns[name][run].values()), coverage=None if like is None else like.coverage)
+        return replace(cell_of(columns[name][run]), coverage=None if like is None else like.coverage)
 
     return replace(
         board,
         measures=[*board.measures, *columns],
-        values={run: {**row, **{name: columns[name][run] for name in columns}} for run, row in board.values.items()},
         cells={run: {**row, **{name: cell(run, name) for name in columns}} for run, row in board.cells.items()},
     )
 
@@ -627,19 +622,18 @@ def with_summary(board: Leaderboard) -> Leaderboard:
     The mean of `_max_` is the greatest of the runs' means, and its value for a query the greatest of their values for
     it; so for the other two. The rows have no standard error and no coverage.
     """
-    values, cells = dict(board.values), dict(board.cells)
+    cells = dict(board.cells)
     for below, combine in zip(BELOW, _KINDS, strict=True):
-        of_queries, of_all = {}, {}
+        cells[below] = of_all = {}
         for name in board.measures:
-            columns = [row[name] for row in board.values.values()]
+            columns = [row[name].per_query for row in board.cells.values()]
             queries = dict.fromkeys(chain.from_iterable(columns))
             # Of runs of which bounds alone are known, any could be the greatest or the least.
             known = [] if name in (board.inexact or ()) else columns
-            of_queries[name] = {one: _combined(combine, [column.get(one) for column in known]) for one in queries}
+            of_queries = {one: _combined(combine, [column.get(one) for column in known]) for one in queries}
             mean = _combined(combine, [row[name].mean for row in board.cells.values()] if known else [])
-            of_all[name] = Cell(mean, None, len(queries), None, 0)
-        values[below], cells[below] = of_queries, of_all
-    return replace(board, values=values, cells=cells)
+            of_all[name] = Cell(mean, None, len(queries), None, 0, per_query=of_queries)
+    return replace(board, cells=cells)
 
 
 def _combined(combine: Callable[[Sequence[float]], float], values: Iterable[float | None]) -> float | None:

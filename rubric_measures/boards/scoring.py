@@ -83,31 +83,37 @@ def _aggregated(values: Iterable[float], aggregator: Agg) -> float:
     return float(aggregator.result())
 
 
-def cell_of(values: Iterable[float | None], grades: Sequence[int] = (0, 0, 0), measure: Measure | None = None) -> Cell:
+def cell_of(
+    values: Mapping[str, float | None],
+    grades: Sequence[int] = (0, 0, 0),
+    measure: Measure | None = None,
+    listed: Iterable[float | None] | None = None,
+) -> Cell:
     """Mean and standard error of the values of one run and measure, with counts of grades.
 
     Args:
-        values: the values of the queries; None where one could not be scored. Of ir_measures' own measures the last
-            digit of the mean hangs on their order.
+        values: query_id -> value; None where one could not be scored.
         grades: how many grades the values needed, how many of them exist, and how many failed.
         measure: says how the values are put together; by their exact mean without it.
+        listed: what is put together, where it is not the values as they stand. Of ir_measures' own measures the last
+            digit of the mean hangs on their order.
     """
-    scored = [value for value in values if value is not None]
+    scored = [value for value in (values.values() if listed is None else listed) if value is not None]
     needed, graded, failed = grades
     share = graded / needed if needed else None
     if not scored:
-        return Cell(None, None, 0, share, failed)
+        return Cell(None, None, 0, share, failed, per_query=values)
     aggregator = None if measure is None or getattr(measure, "is_averaged", False) else measure.aggregator()
     mean, error = fmean(scored) if aggregator is None else _aggregated(scored, aggregator), None
     if len(scored) > 1 and (aggregator is None or isinstance(aggregator, MeanAgg)):
         error = math.sqrt(math.fsum([(value - mean) ** 2 for value in scored]) / (len(scored) - 1) / len(scored))
-    return Cell(mean, error, len(scored), share, failed)
+    return Cell(mean, error, len(scored), share, failed, per_query=values)
 
 
 def best_of(values: Mapping[str, float | None], measure: Measure | None = None) -> Best | None:
     """The best possible score, of query_id -> value; None where it is not known for every query, or there is none."""
     known = {query_id: value for query_id, value in sorted(values.items()) if value is not None}
-    cell = cell_of(known.values(), measure=measure)
+    cell = cell_of(known, measure=measure)
     return None if cell.mean is None or len(known) < len(values) else Best(cell.mean, cell.standard_error, known)
 
 
@@ -167,9 +173,7 @@ def _error_of_failures(scored: Array, spreads: Array, total: int) -> float | Non
 
 def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Cell]]:
     """Means and standard errors of run_id -> measure -> query_id -> value, without counts of grades."""
-    return {
-        run_id: {name: cell_of(queries.values()) for name, queries in row.items()} for run_id, row in values.items()
-    }
+    return {run_id: {name: cell_of(queries) for name, queries in row.items()} for run_id, row in values.items()}
 
 
 class Scoring:
@@ -287,17 +291,15 @@ class Scoring:
         scored = known.astype(object)
         # A mean of those queries alone that need no further grade would be of a choice of them.
         scored[np.isnan(known) | is_open[:, :, None]] = None
-        values: dict[str, dict[str, dict[str, float | None]]] = {run_id: {} for run_id in runs}
         cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
         for number, (name, measure) in enumerate(zip(names, measures, strict=True)):
             for place, run_id in enumerate(runs):
-                listed = scored[number, place].tolist()
-                values[run_id][name] = of_query = dict(zip(found, listed, strict=True))
+                of_query, listed = dict(zip(found, scored[number, place].tolist(), strict=True)), None
                 if not is_supported(measure):
                     # As ir_measures gives them: of programs behind it those of the run's queries come first.
                     ranked = [one for one in self.order[run_id] if one in found]
                     listed = [of_query[one] for one in dict.fromkeys([*ranked, *found])]
-                cell = cell_of(listed, needed[number, place].tolist(), measure)
+                cell = cell_of(of_query, needed[number, place].tolist(), measure, listed)
                 if left_open is not None:
                     left = Scores(*left_open[number, :, place])
                     cell = _with_failures(cell, int(needed[number, place, 0]), measure, left)
@@ -329,7 +331,6 @@ class Scoring:
             notes += same_rankings(ranked_by, len(found))
         return Leaderboard(
             names,
-            values,
             cells,
             Signature({"measures": names, **said, **settings, **inputs_settings(inputs)}),
             {run_id: lacking for run_id in runs if (lacking := [one for one in found if run_id not in found[one][1]])},

@@ -38,7 +38,7 @@ from rubric_measures.base.errors import InputError, counted, in_number, warn
 from rubric_measures.base.plugins import require
 from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, columns, letters, number, plain
 from rubric_measures.boards.board import Leaderboard, board_content, board_report
-from rubric_measures.boards.scoring import collect_cells
+from rubric_measures.boards.scoring import cell_of
 from rubric_measures.types.entities import Cell as BoardCell
 from rubric_measures.types.entities import Preference, Signature, content_hash
 
@@ -615,21 +615,15 @@ class Tournament(Reported):
         WinRate is the mean over the agent's queries of its share of points, in [0, 1]. Coverage is the share of an
         agent's games that have a verdict. Elo has no standard error: its order noise is none.
         """
-        shares = collect_cells({agent: {"WinRate": dict(values)} for agent, values in self.win_rates.items()})
         cells: dict[str, dict[str, BoardCell]] = {}
         for one in self.ratings:
             counts = (self.queries, one.games / (one.games + one.undecided or 1), one.undecided)
-            share = shares[one.agent]["WinRate"]
             cells[one.agent] = {
-                "BradleyTerry": BoardCell(one.rating, one.standard_error, *counts),
-                "Elo": BoardCell(one.elo, None, *counts),
-                "WinRate": BoardCell(share.mean, share.standard_error, share.queries, *counts[1:]),
+                "BradleyTerry": BoardCell(one.rating, one.standard_error, *counts, per_query={}),
+                "Elo": BoardCell(one.elo, None, *counts, per_query={}),
+                "WinRate": replace(cell_of(self.win_rates[one.agent]), coverage=counts[1], failed=counts[2]),
             }
-        values = {
-            one.agent: {"BradleyTerry": {}, "Elo": {}, "WinRate": dict(self.win_rates[one.agent])}
-            for one in self.ratings
-        }
-        return Leaderboard(MEASURES, values, cells, self.signature)
+        return Leaderboard(MEASURES, cells, self.signature)
 
 
 def rate_games(preferences: Iterable[Preference], settings: TournamentSettings = TournamentSettings()) -> Tournament:

@@ -207,7 +207,7 @@ def leaderboard(
             name: [column.get(topic) if (topic, run_id) in lengths else 0.0 for topic in topics]
             for name, column in columns.items()
         }
-        means = {name: cell_of(column, measure=measures[name]).mean for name, column in full.items()}
+        means = {name: cell_of({}, measure=measures[name], listed=column).mean for name, column in full.items()}
         rows = [{name: column[place] for name, column in full.items()} for place in range(len(topics))]
         ends = [*words, sum(words) / len(words)]
         for topic, row, length in zip(

@@ -299,7 +299,7 @@ class _BoardReport:
         return sum(len(query.items) for query in self.queries)
 
     def value(self, run: str, query_id: str) -> float | None:
-        return self.board.values[run][self.measure].get(query_id)
+        return self.board.cells[run][self.measure].per_query.get(query_id)
 
     def difference(self, query_id: str) -> float:
         """How far the worst run is from the baseline; without one the mean of all runs."""
@@ -315,9 +315,8 @@ class _BoardReport:
         Places are shares of the width, so that names and numbers keep their size on a phone.
         """
         board, rows = self.board, []
-        values = {
-            run: sorted(one for one in board.values[run][measure].values() if one is not None) for run in self.runs
-        }
+        known = {run: board.cells[run][measure].per_query.values() for run in self.runs}
+        values = {run: sorted(one for one in of_run if one is not None) for run, of_run in known.items()}
         ends = {run: _ends(intervals[measure][run]) for run in self.runs}
         every = [value for of_run in (*values.values(), *ends.values()) for value in of_run]
         # 0 to 1 where all values are in there.
@@ -632,7 +631,7 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     cut = {
         run: {query: list(doc_ids[:depth]) for query, doc_ids in ranked.get(run, {}).items()}
         for run in board.ranking()
-        if run in board.values
+        if run in board.cells
     }
     level = named if isinstance(named, int) else None
     cited = (

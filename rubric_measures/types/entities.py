@@ -703,8 +703,8 @@ class Failures(Struct, frozen=True):
     bounds: tuple[float, float] | None
 
 
-class Cell(Struct, frozen=True):
-    """One run's score by one measure.
+class Mean(Struct, frozen=True):
+    """One run's score by one measure, over its queries.
 
     Attributes:
         mean: the mean over the scored queries, of counts (NumRet, NumRel, NumQ) their sum, as ir_measures and trec_eval
@@ -726,13 +726,23 @@ class Cell(Struct, frozen=True):
     failures: Failures | None = None
 
 
+class Cell(Mean, frozen=True, kw_only=True, omit_defaults=True):
+    """One run's score by one measure.
+
+    Attributes: those of `Mean`, and
+        per_query: query_id -> value, None where the grades of all items failed.
+    """
+
+    per_query: Mapping[str, float | None]
+
+
 class Best(Struct, frozen=True):
     """The best possible score by one measure: of measures of coverage that of all graded passages together, whatever
     the cutoff (finding the best k of them is NP-hard); of others that of the best ranking.
 
     Attributes:
-        mean: over the queries, as in `Cell`.
-        standard_error: as in `Cell`.
+        mean: over the queries, as in `Mean`.
+        standard_error: as in `Mean`.
         per_query: query_id -> value.
     """
 
@@ -836,15 +846,6 @@ class AskedBoard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     checks: bool = False
 
 
-class KeptCell(Cell, frozen=True, kw_only=True, omit_defaults=True):
-    """One run's score by one measure, with the values of its queries.
-
-    Attributes: those of `Cell`, and `per_query`: query_id -> value, None where the grades of all items failed.
-    """
-
-    per_query: Mapping[str, float | None]
-
-
 class KeptRun(Struct, frozen=True):
     """One run.
 
@@ -856,7 +857,7 @@ class KeptRun(Struct, frozen=True):
 
     run_id: str
     missing_queries: Sequence[str]
-    measures: Mapping[str, KeptCell]
+    measures: Mapping[str, Cell]
 
 
 class KeptBoard(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -57,7 +57,9 @@ def test_rankings_inside_the_records(folder: Path) -> None:
     }
     # one: mean 0.5, deviations 0, 0.5, -0.5: variance 0.5 / 2, standard error sqrt(0.25 / 3).
     # Needed: q1 2 passages x 4 items, q2 1 x 1; graded: 2 x 3 + 1.
-    assert board.cells["one"][name] == Cell(0.5, pytest.approx(math.sqrt(0.25 / 3)), 3, pytest.approx(7 / 9), 0)
+    values = board.values["one"][name]
+    error, share = pytest.approx(math.sqrt(0.25 / 3)), pytest.approx(7 / 9)
+    assert board.cells["one"][name] == Cell(0.5, error, 3, share, 0, per_query=values)
     assert board.ranking() == ["one", "two"]
     assert board.is_complete
 
@@ -152,7 +154,7 @@ def test_a_query_whose_grades_all_failed_is_left_out_and_makes_the_board_incompl
     assert board.values["s"] == {str(COVER): {"q1": None, "q2": 1.0}}
     # One of two needed grades failed, and its query with it: all of them as zero give .5, as the highest 1.
     failures = Failures(0.5, 1, 0.5, None, (0.5, 1.0))
-    assert board.cells["s"][str(COVER)] == Cell(1.0, None, 1, 0.5, 1, failures)
+    assert board.cells["s"][str(COVER)] == Cell(1.0, None, 1, 0.5, 1, failures, per_query={"q1": None, "q2": 1.0})
     assert not board.is_complete
     assert "q1" not in render(board, "trec_eval")
     zero = score_records(read_records(path), [COVER], on_failed="zero")
@@ -225,7 +227,7 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(tmp_path: P
 def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     measure = RubricQrels(measure="P(rel=4) @1")
     values = {"my run": {str(measure): {"q 1": 0.5, "q2": 1.0}}}
-    board = Leaderboard([str(measure)], values, collect_cells(values), Signature({}))
+    board = Leaderboard([str(measure)], collect_cells(values), Signature({}))
     name = "RubricQrels(measure='P(rel=4)%20@1')"
     assert render(board, "trec_eval", 1) == (
         f"my%20run\t{name}\tq%201\t0.5\nmy%20run\t{name}\tq2\t1.0\nmy%20run\t{name}\tall\t0.8\n"

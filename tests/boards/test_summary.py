@@ -27,7 +27,7 @@ VALUES = {
     "c": {"V": {"q1": 1.0, "q2": None}},
 }
 BEST = {"V": Best(1.0, 0.0, {"q1": 1.0, "q2": 1.0})}
-BOARD = Leaderboard(["V"], VALUES, collect_cells(VALUES), Signature({}), best=BEST)
+BOARD = Leaderboard(["V"], collect_cells(VALUES), Signature({}), best=BEST)
 
 
 def test_summary_rows_are_of_runs_only_and_stand_at_the_end() -> None:
