@@ -29,7 +29,12 @@ from tests.hf_models import WORDS, save_tokenizer
 LABELS = tuple("012345")
 VOCABULARY = 32128
 # FLAN-T5 by its published geometry: d_model, d_ff, layers of encoder and of decoder, heads.
-T5 = {"small": (512, 1024, 8, 6), "base": (768, 2048, 12, 12), "large": (1024, 2816, 24, 16)}
+T5 = {
+    "small": (512, 1024, 8, 6),
+    "base": (768, 2048, 12, 12),
+    "large": (1024, 2816, 24, 16),
+    "xl": (2048, 5120, 24, 32),
+}
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -58,25 +63,19 @@ def save_t5(folder: Path, size: str) -> None:
         eos_token_id=1, dropout_rate=0.0,
     )  # fmt: skip
     network = transformers.T5ForConditionalGeneration(config).eval()
-    draw = random.Random(1)
     label_ids = [tokenizer(label)["input_ids"][0] for label in LABELS]
-    # Nearly the same embedding for all labels, so that what follows one of them can be set for all.
-    embedding = network.shared.weight.data
-    embedding[label_ids] = embedding[label_ids[0]] + 0.1 * embedding[label_ids]
-    states = []
-    # FLAN-T5 has an output layer of its own; the library ties it to the embedding until a file holds both.
-    network.lm_head.weight = torch.nn.Parameter(network.lm_head.weight.detach() * (0.02 / network.shared.weight.std()))
-    with torch.inference_mode():
-        for place in range(12):
-            ids = torch.tensor([tokenizer(text_of(tokenizer, 300, draw))["input_ids"]])
-            written = torch.tensor([[0, label_ids[place % 6]]])
-            out = network(input_ids=ids, decoder_input_ids=written, output_hidden_states=True)
-            states.append(out.decoder_hidden_states[-1][0])
-        # Rows that score 24 at the first position and 0 at the second (labels), and the reverse (the end token).
-        rows = torch.linalg.pinv(torch.stack(states).mean(0)) * 24
-    noise = torch.randn(len(LABELS), rows.shape[0]) * 0.3
-    network.lm_head.weight.data[label_ids] = rows[:, 0] + noise
-    network.lm_head.weight.data[1] = rows[:, 1]
+    with torch.no_grad():
+        # Little is added to what a decoder's last token is, so that it says what follows: a label, then the end.
+        for name, weight in network.decoder.named_parameters():
+            if name.endswith((".o.weight", ".wo.weight")):
+                weight /= 100
+        # FLAN-T5 has an output layer of its own; the library ties it to the embedding until a file holds both.
+        shown = network.shared.weight.detach()
+        rows = torch.randn_like(shown) * width**-0.5
+        said = shown / shown.norm(dim=1, keepdim=True) * 30 / width**0.5
+        rows[label_ids] = said[0] * torch.linspace(0.9, 1, len(LABELS))[:, None]
+        rows[1] = said[label_ids].sum(0)
+        network.lm_head.weight = torch.nn.Parameter(rows)
     network.save_pretrained(folder)
 
 

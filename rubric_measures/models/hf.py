@@ -24,6 +24,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import exp, inf
 from pathlib import Path
 from typing import Any, TypeVar
@@ -299,7 +300,8 @@ class HuggingFaceModel(abc.ABC):
         device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
         dtype: `auto`, `float32`, `bfloat16`, `float16`.
         context: how many tokens the model may be shown, where neither tokenizer nor config says so, or says it wrongly.
-        batch_tokens: tokens (padding included) computed at once; None takes 4,096 on a CPU, 32,768 elsewhere.
+        batch_tokens: tokens (padding included) computed at once; None takes 4,096 on a CPU, 32,768 on
+            `mps`, 131,072 elsewhere. It is halved where so many do not fit into memory.
         look_ahead: how many requests are pulled and sorted by length together.
     """
 
@@ -320,7 +322,7 @@ class HuggingFaceModel(abc.ABC):
         self.source = source
         self.device = choose_device(device)
         self.dtype = choose_dtype(dtype, self.device)
-        self.batch_tokens = int(batch_tokens or (4096 if self.device == "cpu" else 32768))
+        self.batch_tokens = int(batch_tokens or {"cpu": 4096, "mps": 32768}.get(self.device, 131072))
         self.look_ahead = int(look_ahead)
         if self.batch_tokens < 1 or self.look_ahead < 1 or (context is not None and int(context) < 1):
             raise InputError("batch_tokens, look_ahead and context must be positive")
@@ -430,6 +432,9 @@ class HuggingFaceModel(abc.ABC):
         if len(batch) == 1:
             return [Reply(None, "failed", reason)]
         half = len(batch) // 2
+        if "out of memory" in reason:
+            # The next ones are not made so large only to be halved again.
+            self.batch_tokens = min(self.batch_tokens, half * max(job.tokens for job in batch))
         return [*self._attempt(batch[:half]), *self._attempt(batch[half:])]
 
     @abc.abstractmethod
@@ -578,22 +583,20 @@ class LabelTable:
     @cached_property
     def rows(self) -> list[Tokens]:
         """The fewest beginnings that begin with all others: a forward pass over them says all probabilities."""
-        begun = sorted({path[:-1] for path in itertools.chain.from_iterable(self.paths)})
+        begun = sorted({path[:-1] for path in chain.from_iterable(self.paths)})
         return [one for one, longer in itertools.pairwise(begun) if longer[: len(one)] != one] + begun[-1:]
 
-    def read(self, row: Tokens, scores: Any) -> dict[Tokens, float]:
+    def read(self, row: Tokens, scores: Sequence[Mapping[int, float]]) -> dict[Tokens, float]:
         """The probabilities of the sequences of which a row says all.
 
         P(sequence) = Π P(token | tokens before)
 
         Args:
             row: one of `rows`.
-            scores: the log probabilities of all tokens, behind the prompt and behind each token of the row.
+            scores: the log probabilities of tokens, behind the prompt and behind each token of the row.
         """
-        paths = [path for path in itertools.chain.from_iterable(self.paths) if row[: len(path) - 1] == path[:-1]]
-        places = [place for path in paths for place in range(len(path))]
-        found = iter(scores[places, list(itertools.chain.from_iterable(paths))].tolist())
-        return {path: exp(sum(itertools.islice(found, len(path)))) for path in paths}
+        paths = [path for path in chain.from_iterable(self.paths) if row[: len(path) - 1] == path[:-1]]
+        return {path: exp(sum(at[token] for at, token in zip(scores, path, strict=False))) for path in paths}
 
     def chances(self, of_paths: Mapping[Tokens, float]) -> dict[str, float]:
         """The probability of each label: the sum of those of its sequences."""
@@ -674,13 +677,13 @@ class WritingModel(HuggingFaceModel):
     def _shown(self, jobs: Sequence[WritingJob]) -> Any:
         """What is computed of a batch of prompts for scores and replies alike."""
 
-    @abc.abstractmethod
-    def _row(self, job: WritingJob, begun: Tokens) -> Tokens:
-        """The tokens that the decoder is shown where a reply has begun so."""
+    def _alike(self, ids: Tokens) -> int:
+        """Prompts of which this is equal may be computed together."""
+        return 0
 
     @abc.abstractmethod
-    def _logits(self, shown: Any, places: Sequence[int], rows: Sequence[Tokens], last: int) -> Any:
-        """The logits behind the last tokens of rows of one length; `places` are those of their jobs."""
+    def _logits(self, shown: Any, jobs: Sequence[WritingJob], rows: Sequence[tuple[int, Tokens]], last: int) -> Any:
+        """The logits of the last positions of rows: places of jobs that are alike, with beginnings of one length."""
 
     @abc.abstractmethod
     def _generation(self, shown: Any, jobs: Sequence[WritingJob], places: Sequence[int]) -> dict[str, Any]:
@@ -693,10 +696,6 @@ class WritingModel(HuggingFaceModel):
     def _is_over(self, job: WritingJob, tokens: Sequence[int]) -> bool:
         """Whether a reply ends without an end token."""
         return False
-
-    def _together(self, jobs: Sequence[WritingJob], places: Sequence[int]) -> list[Sequence[int]]:
-        """The jobs of a batch whose replies may be generated together."""
-        return [places]
 
     def _table(self, request: Request) -> LabelTable | None:
         """The labels of a request, where they are scored; a prompt asks for the same ones again and again."""
@@ -715,28 +714,30 @@ class WritingModel(HuggingFaceModel):
             shown = self._shown(jobs)
             replies = self._scored(jobs, shown)
             rest = [place for place in range(len(jobs)) if place not in replies]
-            for places in self._together(jobs, rest) if rest else ():
-                replies |= self._written(jobs, shown, places)
+            # A batch is sorted by length.
+            for _, alike in itertools.groupby(rest, key=lambda place: self._alike(jobs[place].ids)):
+                replies |= self._written(jobs, shown, list(alike))
         return [replies[place] for place in range(len(jobs))]
 
     def _scored(self, jobs: Sequence[WritingJob], shown: Any) -> dict[int, Reply]:
         """Place -> the most probable label, for jobs whose labels together have the least mass or more."""
         tables = {place: table for place, job in enumerate(jobs) if (table := self._table(job.request)) is not None}
         of_paths: dict[int, dict[Tokens, float]] = {place: {} for place in tables}
-        rows = [
-            (place, begun, self._row(jobs[place], begun)) for place, table in tables.items() for begun in table.rows
-        ]
-        # Rows of one length need no padding, so nothing that a model keeps of the tokens before can be wrong.
-        rows.sort(key=lambda row: len(row[2]))
+        rows = [(place, begun) for place, table in tables.items() for begun in table.rows]
         most = max(1, self.batch_tokens // max(len(job.ids) for job in jobs))
-        for _, alike in itertools.groupby(rows, key=lambda row: len(row[2])):
-            of_length = list(alike)
-            for start in range(0, len(of_length), most):
-                chunk = of_length[start : start + most]
-                last = 1 + max(len(begun) for _, begun, _ in chunk)
-                logits = self._logits(shown, [place for place, _, _ in chunk], [row for _, _, row in chunk], last)
-                for (place, begun, _), found in zip(chunk, logits[:, -last:].float().log_softmax(-1), strict=True):
-                    of_paths[place] |= tables[place].read(begun, found[-1 - len(begun) :])
+        tokens = sorted({token for table in tables.values() for paths in table.paths for token in chain(*paths)})
+
+        def kind(row: tuple[int, Tokens]) -> tuple[int, int]:
+            return self._alike(jobs[row[0]].ids), len(row[1])
+
+        for (_, size), alike in itertools.groupby(sorted(rows, key=kind), key=kind):
+            while chunk := list(itertools.islice(alike, most)):
+                logits = self._logits(shown, jobs, chunk, 1 + size)[:, -1 - size :]
+                # What is wanted of all rows comes from the device at once.
+                scores = logits.float().log_softmax(-1)[..., tokens].tolist()
+                for (place, begun), found in zip(chunk, scores, strict=True):
+                    behind = [dict(zip(tokens, at, strict=True)) for at in found]
+                    of_paths[place] |= tables[place].read(begun, behind)
         chances = {place: table.chances(of_paths[place]) for place, table in tables.items()}
         return {
             place: self._label_reply(jobs[place], found)

@@ -128,31 +128,29 @@ class DecoderBackend(WritingModel):
 
     @cached_property
     def _pads(self) -> bool:
-        """Whether prompts of other lengths may be generated together: padding in front of them changes no reply.
+        """Whether prompts of other lengths may be computed together: padding in front of them changes no reply.
 
-        It would where a model keeps anything else than keys and values, or counts positions in a way of its own, and
-        with `longrope`, whose positions change for all rows that are computed with a long one.
+        It would where a model keeps anything else than keys and values, or counts positions in a way of its own (those
+        like RoBERTa), and with `longrope`, whose positions change for all rows that are computed with a long one.
         """
+        if any(hasattr(part, "create_position_ids_from_input_ids") for part in self.network.modules()):
+            return False
         rope = getattr(self.network.config.get_text_config(), "rope_parameters", None) or {}
         stateful = getattr(self.network, "_is_stateful", False)
         return "position_ids" in self._parameters and not stateful and rope.get("rope_type") != "longrope"
 
-    def _together(self, jobs: Sequence[WritingJob], places: Sequence[int]) -> list[Sequence[int]]:
-        if self._pads:
-            return [places]
-        alike = itertools.groupby(places, key=lambda place: len(jobs[place].ids))  # a batch is sorted by length
-        return [list(members) for _, members in alike]
+    def _alike(self, ids: Tokens) -> int:
+        return 0 if self._pads else len(ids)
 
     def _shown(self, jobs: Sequence[WritingJob]) -> None:
         """Nothing: prompts are no part of their own."""
 
-    def _row(self, job: WritingJob, begun: Tokens) -> Tokens:
-        return (*job.ids, *begun)
-
-    def _logits(self, shown: None, places: Sequence[int], rows: Sequence[Tokens], last: int) -> Any:
-        ids, mask = padded(rows, self.device, left=True)
-        kept = {"logits_to_keep": last} if "logits_to_keep" in self._parameters else {}
-        return self.network(input_ids=ids, attention_mask=mask, use_cache=False, **kept).logits
+    def _logits(self, shown: None, jobs: Sequence[WritingJob], rows: Sequence[tuple[int, Tokens]], last: int) -> Any:
+        ids, mask = padded([(*jobs[place].ids, *begun) for place, begun in rows], self.device, left=True)
+        more: dict[str, Any] = {"logits_to_keep": last} if "logits_to_keep" in self._parameters else {}
+        if self._pads:
+            more["position_ids"] = (mask.cumsum(-1) - 1).clamp(min=0)
+        return self.network(input_ids=ids, attention_mask=mask, use_cache=False, **more).logits
 
     def _generation(self, shown: None, jobs: Sequence[WritingJob], places: Sequence[int]) -> dict[str, Any]:
         ids, mask = padded([jobs[place].ids for place in places], self.device, left=True)
@@ -257,13 +255,11 @@ class Seq2SeqBackend(WritingModel):
         encoded, mask = (part[list(places)] for part in shown)
         return {"encoder_outputs": BaseModelOutput(last_hidden_state=encoded), "attention_mask": mask}
 
-    def _row(self, job: WritingJob, begun: Tokens) -> Tokens:
-        return (self._start, *begun)
-
-    def _logits(self, shown: Any, places: Sequence[int], rows: Sequence[Tokens], last: int) -> Any:
+    def _logits(self, shown: Any, jobs: Sequence[WritingJob], rows: Sequence[tuple[int, Tokens]], last: int) -> Any:
         import torch
 
-        ids = torch.tensor(rows, device=self.device)
+        ids = torch.tensor([(self._start, *begun) for _, begun in rows], device=self.device)
+        places = [place for place, _ in rows]
         return self.network(**self._of_jobs(shown, places), decoder_input_ids=ids, use_cache=False).logits
 
     def _generation(self, shown: Any, jobs: Sequence[WritingJob], places: Sequence[int]) -> dict[str, Any]:

@@ -370,10 +370,10 @@ class Job:
 class Batches(HuggingFaceModel):
     """What the kinds of models have in common, with functions in the place of a network."""
 
-    look_ahead, batch_tokens, context_tokens = 100, 1000, None
+    look_ahead, context_tokens = 100, None
 
     def __init__(self, execute: Callable[[Sequence[Job]], list[Reply]], prepare: Callable[[Request], Job] = Job):
-        self.execute, self.prepare, self.released = execute, prepare, 0
+        self.execute, self.prepare, self.released, self.batch_tokens = execute, prepare, 0, 1000
 
     def _prepare(self, request: Request) -> Job:
         return self.prepare(request)
@@ -409,6 +409,10 @@ def test_a_batch_without_memory_is_halved_and_poison_stays_alone() -> None:
     assert {name: reply.text for name, reply in found.items()} == {str(n): str(n) for n in range(16) if n not in (5, 9)}
     assert max(sizes) == 15
     assert model.released
+    # What did not fit is not tried again.
+    sizes.clear()
+    assert len(list(model.complete(requests[:8]))) == 8
+    assert max(sizes) <= 4
 
 
 def test_a_lost_device_stops_the_run() -> None:
