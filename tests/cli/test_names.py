@@ -112,7 +112,7 @@ def test_an_order_that_precision_decides_is_said_by_checks(capsys: pytest.Captur
     # c and z are tied, two of four.
     board = score("q.txt", ["near.run", "other.run"], "nDCG@4", checks=True)
     assert board.checks is not None
-    tied = "1 of 2 runs have tied scores inside the cutoff; most has near (50.0 %)"
+    tied = "1 of 2 runs has tied scores inside the cutoff; most has near (50.0 %)"
     assert tied in [note.text for note in checked(board.checks)]
 
 
