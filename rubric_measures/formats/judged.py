@@ -43,7 +43,7 @@ from rubric_measures.records.models import (
     write_graded,
 )
 from rubric_measures.types.entities import RubricItem, TestBank
-from rubric_measures.types.scales import ASSIGNED, CONTRADICTED, Scale
+from rubric_measures.types.scales import ASSIGNED, Scale
 
 FAILED = "failed"
 _LABEL = attrgetter("label")
@@ -204,19 +204,12 @@ class Toolkit(NamedTuple):
     is_whole: bool = False
 
 
-NUGGETIZER = Toolkit(
-    "nuggetizer", "nuggets.assign", {"not_support": 0, "partial_support": 1, "support": 2}, ASSIGNED,
-    AssignmentLine, "nuggets", "assignment", "nuggets", ("text", "importance", "facet_text", "source"),
-)  # fmt: skip
-RAGDOLL = Toolkit(
-    "ragdoll", "criteria.verdicts", {"not_satisfied": 0, "partially_satisfied": 1, "satisfied": 2}, ASSIGNED,
-    GradedAnswer, "criteria", "verdict", "ragdoll:rubric",
-    ("text", "facet_text", "tier", "weight", "source_nugget"), True,
-)  # fmt: skip
-DRAGUN = Toolkit(
-    "dragun", "dragun.assess", {"none": 0, "partial": 1, "supports": 2, "contradicts": CONTRADICTED},
-    Scale(CONTRADICTED, 2, 2, 1), AssessedReport, "short answers", "", "", ("text", "item_id"),
-)  # fmt: skip
+_LINES = {"nuggetizer": AssignmentLine, "ragdoll": GradedAnswer, "dragun": AssessedReport}
+_SAID = {name: {**table(f"toolkit {name}"), "name": name, "type": lines} for name, lines in _LINES.items()}
+# Without a scale of its own, a toolkit has that of assigned nuggets.
+NUGGETIZER, RAGDOLL, DRAGUN = (
+    Toolkit(**{**said, "scale": Scale(*said["scale"]) if "scale" in said else ASSIGNED}) for said in _SAID.values()
+)
 
 
 def toolkit_of(lines: Sequence[JudgedAnswer]) -> Toolkit:

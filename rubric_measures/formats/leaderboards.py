@@ -31,7 +31,7 @@ from rubric_measures.base.files import (
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active, inert
 from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, is_number, say_left_out
-from rubric_measures.formats.specs import QUERY_IDS, RUN_IDS, number
+from rubric_measures.formats.specs import RUN_IDS, number, table
 from rubric_measures.formats.tables import PARQUET, Rows, cells_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
 from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
@@ -41,22 +41,9 @@ from rubric_measures.types.scales import LARGEST_SCORE
 ALL = "all"
 
 # The columns of the long forms; the value comes last, but in `ranking`.
-COLUMNS: Mapping[Form, tuple[str, ...]] = {
-    "ir_measures": ("run", "topic", "measure", "value"),
-    "tot": ("run", "measure", "topic", "value"),
-    "rag4reports": ("topic", "run", "measure", "value"),
-    "trec_eval": ("measure", "topic", "value"),
-    "query": ("topic", "measure", "value"),
-    "ranking": ("topic", "Q0", "run", "rank", "value", "measure"),
-    "scores": ("run", "value"),
-}
+COLUMNS: Mapping[Form, tuple[str, ...]] = table("leaderboard columns")  # type: ignore[assignment]
 # What files call the columns of long forms.
-_TITLES: Mapping[str, str] = {
-    **dict.fromkeys(RUN_IDS, "run"),
-    **dict.fromkeys(("topic", "query", *QUERY_IDS), "topic"),
-    **dict.fromkeys(("measure", "metric"), "measure"),
-    **dict.fromkeys(("value", "score"), "value"),
-}
+_TITLES = {title: kind for kind, titles in table("leaderboard titles").items() for title in titles}
 # `runid` begins a row of trec_eval.
 _RUN_HEADERS = {*RUN_IDS, "method"} - {"runid"}
 _TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
