@@ -218,7 +218,8 @@ def read_kept(path: str | os.PathLike[str], forms: tuple[str, ...], problem: str
     """The name of a JSON file of ours and all that it says; `problem` is what is wrong with one of another format."""
     name = path_name(path)
     text = read_text(name)
-    content = parse_json(text, path=name)
+    # A table of ours, say, is no damaged JSON.
+    content = parse_json(text, path=name) if text.lstrip().startswith("{") else None
     if not isinstance(content, dict) or content.get("format") not in forms:
         raise FormatError(problem, path=name)
     refuse_twice(text, name)
@@ -231,7 +232,7 @@ def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any
     Raises:
         FormatError: it is no such file, or contradicts itself.
     """
-    name, content = read_kept(path, (BOARD_FORMAT,), "is no leaderboard as JSON; write one with `Board.save`")
+    name, content = read_kept(path, (BOARD_FORMAT,), "is no leaderboard as JSON; write one with the output form json")
     kept = typed(KeptBoard, content, name)
     runs = {run.run_id: run.measures for run in kept.runs}
     measures = typed(list[str], kept.settings.get("measures", kept.measures), name)

@@ -117,6 +117,11 @@ def test_each_thing_takes_its_own_options(made: Path, capsys: Captured) -> None:
             assert named in err.partition("; leave the rest out (")[2] or more == (made, made)
     for file in (board, source / "graded.jsonl", source / "bank.jsonl"):
         assert "is read here, and would be replaced" in call(capsys, "check", board, *inputs(source), "-o", file)[2]
+    table = source / "table.tsv"
+    call(capsys, "compare", board, "--format", "tsv", "-o", table)
+    assert call(capsys, "check", table, board)[2].endswith(
+        ": is no leaderboard as JSON; write one with the output form json\n"
+    )
     for file, what in ((board, "a board"), (compared, "a conclusion")):
         assert f"{what} is checked as `{usages[what][1]}`" in call(capsys, "check", file)[2]
     assert "nothing is packed; name the folder to make (--pack)" in call(
