@@ -178,10 +178,7 @@ class Board(Leaderboard, frozen=True):
 
     Attributes: see `Leaderboard`: `measures`, `values` (run -> measure -> query -> value), `cells` (run -> measure ->
     mean, standard error, coverage), `best` (measure -> best possible mean, with its values by query), `signature`, ….
-    `content` is all that the file of a loaded board says.
     """
-
-    content: Mapping[str, Any] = {}
 
     def compare(
         self,
@@ -304,8 +301,7 @@ def load_board(source: File | Board) -> Board:
     from rubric_measures.boards.kept import read_board
 
     with file_path(source) as path:
-        board, content = read_board(path)
-    return Board(**asdict(board), content=content)
+        return read_board(path, Board)
 
 
 def score(

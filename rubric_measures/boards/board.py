@@ -84,6 +84,7 @@ class Leaderboard(Struct, frozen=True):
         inexact: where grades were asked only as far as some measures need them, the measures by which a run's score
             hangs on grades that were never asked, or failed: then its bounds alone are known. None where all were
             asked.
+        content: of a board that was read, all that its file says.
         wrapped: which measures read labels that grades imply.
     """
 
@@ -99,6 +100,7 @@ class Leaderboard(Struct, frozen=True):
     checks: LeaderboardChecks | None = None
     asked: AskedBoard = AskedBoard()
     inexact: Sequence[str] | None = None
+    content: Mapping[str, Any] = {}
     wrapped: Sequence[Note] = ()
 
     @property
@@ -134,9 +136,8 @@ class Leaderboard(Struct, frozen=True):
     @property
     def is_complete(self) -> bool:
         """Whether every value could be scored and no grade that was needed failed."""
-        return all(
-            cell.failed == 0 and cell.mean is not None for row in self.cells.values() for cell in row.values()
-        ) and not any(None in queries.values() for row in self.values.values() for queries in row.values())
+        cells = [cell for row in self.cells.values() for cell in row.values()]
+        return all(one.failed == 0 and one.mean is not None and None not in one.per_query.values() for one in cells)
 
     @property
     def on_failed(self) -> OnFailed | None:
@@ -169,7 +170,7 @@ class Leaderboard(Struct, frozen=True):
                 `markdown` or `trec_eval` (lines run, measure, query, value).
             places: decimal places; -1 prints all digits.
         """
-        return render(self, form, places)
+        return "".join(tables.render(board_report(self, places), form))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the board as JSON, as the command `leaderboard` does; `load_board` reads it."""
@@ -462,14 +463,3 @@ def board_report(board: Leaderboard, places: int = 4) -> Report:
         lambda: board_content(board, places),
         lambda: _scores(board, places),
     )
-
-
-def render(board: Leaderboard, output_format: str = "tsv", places: int = 4) -> str:
-    """The leaderboard as text, best run first.
-
-    Args:
-        board: the leaderboard.
-        output_format: one of `rubric_measures.base.tables.FORMS`.
-        places: decimal places; -1 prints all digits.
-    """
-    return "".join(tables.render(board_report(board, places), output_format))

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ir_measures.measures.base import Measure
 from msgspec import Struct
@@ -35,6 +35,8 @@ from rubric_measures.types.entities import (
     Signature,
     canonical_json,
 )
+
+_Board = TypeVar("_Board", bound=Leaderboard)
 
 
 @dataclass(frozen=True)
@@ -226,8 +228,8 @@ def read_kept(path: str | os.PathLike[str], forms: tuple[str, ...], problem: str
     return name, content
 
 
-def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any]]:
-    """Reads a board that was written as JSON, and all that the file says.
+def read_board(path: str | os.PathLike[str], kind: type[_Board]) -> _Board:
+    """Reads a board that was written as JSON; its `content` is all that the file says.
 
     Raises:
         FormatError: it is no such file, or contradicts itself.
@@ -247,7 +249,7 @@ def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any
         raise FormatError(str(error), path=name) from None
     if len(runs) < len(kept.runs) or any(list(row) != kept.measures for row in runs.values()):
         raise FormatError("has a run twice, or one without a measure of the board", path=name)
-    board = Leaderboard(
+    return kind(
         kept.measures,
         runs,
         Signature(dict(kept.settings)),
@@ -257,8 +259,8 @@ def read_board(path: str | os.PathLike[str]) -> tuple[Leaderboard, dict[str, Any
         checks=kept.checks,
         asked=kept.asked or AskedBoard(),
         inexact=None if kept.exact is None else [one for one in kept.measures if one not in kept.exact],
-    )  # fmt: skip
-    return board, content
+        content=content,
+    )
 
 
 # How many queries a line names.

@@ -15,7 +15,7 @@ import rubric_measures
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.api import evaluate
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.boards.board import Leaderboard, render
+from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.scoring import collect_cells, score_records, score_run_files, score_runs
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
@@ -156,7 +156,7 @@ def test_a_query_whose_grades_all_failed_is_left_out_and_makes_the_board_incompl
     failures = Failures(0.5, 1, 0.5, None, (0.5, 1.0))
     assert board.cells["s"][str(COVER)] == Cell(1.0, None, 1, 0.5, 1, failures, per_query={"q1": None, "q2": 1.0})
     assert not board.is_complete
-    assert "q1" not in render(board, "trec_eval")
+    assert "q1" not in board.render("trec_eval")
     zero = score_records(read_records(path), [COVER], on_failed="zero")
     assert zero.values["s"] == {str(COVER): {"q1": 0.0, "q2": 1.0}}
     assert str(zero.signature) != str(board.signature)
@@ -215,13 +215,13 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(tmp_path: P
     assert board.is_complete
     said = f"the best possible score is not known by {weighted}: "
     assert [note.text[: len(said)] for note in board.findings] == [said]
-    assert f"best possible: {cover} 1.0000 (all graded passages together)\n" in render(board, "text")
-    (tmp_path / "board.json").write_text(render(board, "json"), encoding="utf-8")
+    assert f"best possible: {cover} 1.0000 (all graded passages together)\n" in board.render("text")
+    (tmp_path / "board.json").write_text(board.render("json"), encoding="utf-8")
     table = read_leaderboard(tmp_path / "board.json")
     assert (table.column(cover), table.measures) == ({"s": 1.0}, (cover, weighted))
     assert [row[1:4] for row in table.best] == [(cover, "q", 1.0), (cover, "all", 1.0)]
     board = score_records(read_records(graded, bank), [WeightedCover])
-    assert not board.best and "best" not in json.loads(render(board, "json"))
+    assert not board.best and "best" not in json.loads(board.render("json"))
 
 
 def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -229,7 +229,7 @@ def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, capl
     values = {"my run": {str(measure): {"q 1": 0.5, "q2": 1.0}}}
     board = Leaderboard([str(measure)], collect_cells(values), Signature({}))
     name = "RubricQrels(measure='P(rel=4)%20@1')"
-    assert render(board, "trec_eval", 1) == (
+    assert board.render("trec_eval", 1) == (
         f"my%20run\t{name}\tq%201\t0.5\nmy%20run\t{name}\tq2\t1.0\nmy%20run\t{name}\tall\t0.8\n"
     )
     assert [record.getMessage() for record in caplog.records] == [
