@@ -763,7 +763,9 @@ def plot_scatter(
     # Equal means stay equal: later decimals hold only the order of summation.
     x_runs: FloatArray = np.round(np.asarray(np.nanmean(x, axis=0)), 12)
     y_runs: FloatArray = np.round(np.asarray(np.nanmean(y, axis=0)), 12)
-    place = _worth_naming(x_runs, y_runs)
+    # All, or of many those whose ranks on the two sides differ most.
+    moved = np.argsort(-np.abs(ranks(x_runs) - ranks(y_runs)), kind="stable")
+    place = sorted(moved[: _NAMED if len(known) > _MANY_NAMES else None].tolist())
     tall = max(3.2, _NAME_HEIGHT * len(place))
     beside = 1.0 + _NAME_WIDTH * max(len(known[index]) for index in place)
     figure, (axes,) = figure_of(4.2 + beside, tall + 1.2)
@@ -794,14 +796,6 @@ def plot_scatter(
     name_axes(axes, f"{names[0]}\n{counted(len(known), 'run')}{over}: {', '.join(taus)}{few}", names[1], beside)
     name_points(axes, x_runs[place], y_runs[place], [known[index] for index in place], tall)
     return finished(figure)
-
-
-def _worth_naming(x: FloatArray, y: FloatArray) -> list[int]:
-    """All runs, or of many those whose ranks on the two sides differ most."""
-    if len(x) <= _MANY_NAMES:
-        return list(range(len(x)))
-    moved = np.abs(ranks(x) - ranks(y))
-    return [int(place) for place in np.argsort(-moved, kind="stable")[:_NAMED]]
 
 
 def plot_tournament(

@@ -47,7 +47,7 @@ ROUNDING = 1e-10
 # Bootstrap means are compared with each other (ranks, ties); later decimals hold only the order of summation.
 _DECIMALS = 12
 # With fewer queries differences of bootstrapped statistics are found too often (benchmarks/README.md).
-FEW_QUERIES = 50
+FEW_QUERIES = 25
 FEWEST_QUERIES = 6
 # With fewer queries BCa intervals of means are too narrow (benchmarks/README.md).
 _ENOUGH_FOR_BCA = 25
@@ -336,19 +336,22 @@ class Drawn:
     def apart(self) -> FloatArray:
         """p-values of the differences of all pairs of the statistics, adjusted for their number: (k, k).
 
-        With d the difference of two statistics, d* that of a round and s the standard deviation of d*:
-        p = (1 + rounds in which the largest |d* − d| / s of all pairs is at least |d| / s) / (rounds + 1). Judges of
-        the same queries are correlated, and the largest of each round knows that, which Holm's correction does not.
+        With d the difference of two statistics, d* that of a round, s the standard deviation of d* and n units:
+        p = (1 + rounds in which the largest |d* − d| / s of all pairs is at least z) / (rounds + 1). z is the normal
+        quantile of |d| / s √((n − 1) / n) by Student's t with n − 1 degrees: of few units s itself is not known well.
+        Judges of the same queries are correlated, and the largest of each round knows that, which Holm's correction
+        does not.
         The diagonal is 1, and so is p of two that are equal in every round. A statistic that is undefined has NaN;
         rounds in which one is undefined are left out. Of fewer than six queries nothing is told apart: with all signs
         alike, chance alone has p = 1/16 or more, and rounds that draw one query again and again know no chance at all.
 
-        With 25 queries equal judges are told apart in 14 % of samples at a nominal 5 %, from 50 on in 5 %
-        (benchmarks/README.md).
+        How often equal judges and agents are told apart is in benchmarks/README.md.
 
         Source: Romano and Wolf, Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing (JASA 2005),
         the single-step form.
         """
+        from scipy.special import ndtri, stdtr
+
         known = np.flatnonzero(np.isfinite(self.estimates))
         result = np.full((len(self.estimates), len(self.estimates)), np.nan)
         np.fill_diagonal(result, 1.0)
@@ -370,6 +373,7 @@ class Drawn:
             distance = np.abs(theta[place] - theta[place + 1 :])
             fixed = np.where(distance > ROUNDING, np.inf, 0.0)
             size[place, place + 1 :] = np.where(varies, distance / np.where(varies, spread, 1.0), fixed)
+        size = -ndtri(stdtr(self.units - 1, -size * np.sqrt(1.0 - 1.0 / self.units)))
         hits = len(drawn) - np.searchsorted(np.sort(largest), size * (1.0 - ROUNDING))
         upper = np.triu((hits + 1.0) / (len(drawn) + 1.0), 1)
         result[np.ix_(known, known)] = upper + upper.T + np.eye(len(known))
@@ -382,7 +386,7 @@ def few_queries(queries: int) -> str:
         return ""
     if queries < FEWEST_QUERIES:
         return f"only {counted(queries, 'query')}: so few tell nothing apart"
-    known = "by κ, five equal judges on 25 queries: 14 % instead of 5 %"
+    known = "by κ, five equal judges on 10 queries: 7 % instead of 5 %"
     return f"only {counted(queries, 'query')}: what is equal may be told apart too often ({known})"
 
 

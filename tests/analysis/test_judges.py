@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from rubric_measures.analysis.agreement import gwet_ac1
 from rubric_measures.analysis.label_sources import Judge, compare_sources, judge_board
@@ -86,7 +87,8 @@ def test_simultaneous_p_values() -> None:
     # The first two are equal in every round; both differ from the third by one standard deviation. By definition:
     gaps = drawn[:, 0] - drawn[:, 2]
     reach = np.abs(gaps + 0.02) / gaps.std(ddof=1)
-    expected = (1 + (reach >= 0.02 / gaps.std(ddof=1)).sum()) / 501
+    tail = stats.t.sf(0.02 / gaps.std(ddof=1) * np.sqrt(499 / 500), 499)
+    expected = (1 + (reach >= stats.norm.isf(tail)).sum()) / 501
     assert (found[0, 1], found[0, 2], found[1, 2]) == (1.0, pytest.approx(expected), pytest.approx(expected))
     assert (np.diag(found) == 1).all() and (found == found.T).all()
     far = np.stack([drawn[:, 0], drawn[:, 2] + 0.38, shared], axis=1)
