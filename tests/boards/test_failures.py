@@ -120,10 +120,10 @@ def test_notes_grow_with_the_share(
 def test_neighbours_that_failures_could_turn(error: float | None, bounds: object, turns: bool) -> None:
     of_both = bounds if isinstance(bounds, tuple) else (None, None)
     cells = {
-        run: {"m": Cell(mean, 0.0, 9, 1.0, 1, Failures(0.1, 0, 0.0, error, limits))}
+        run: {"m": Cell(mean, 0.0, 9, 1.0, 1, Failures(0.1, 0, 0.0, error, limits), per_query={})}
         for run, mean, limits in zip("ab", (0.5, 0.4), of_both, strict=True)
     }
-    assert turning_neighbours(Leaderboard(["m"], {}, cells, Signature({})), "m") == [("a", "b")] * turns
+    assert turning_neighbours(Leaderboard(["m"], cells, Signature({})), "m") == [("a", "b")] * turns
 
 
 def test_from_a_fifth_on_somebody_must_ask_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
