@@ -395,8 +395,8 @@ def _p_value(base: str, x: FloatArray, y: FloatArray) -> float | None:
     return p if np.isfinite(p) else None
 
 
-# Where less of the variance of means is of the runs, symmetric intervals cover less than 85 %: 1 − 1.5 / runs, and 0.96
-# at most (benchmarks/README.md).
+# Where less of the variance of means is of the runs, symmetric intervals cover less than 85 %: 1 − 1.5 / runs, 0.7 at
+# least and 0.96 at most (benchmarks/README.md).
 _LEAST_RELIABILITY, _LOST_RELIABILITY = 0.96, 1.5
 # So many draws of the true means; τ of each is known to about 0.005.
 _MOST_DRAWS = 2000
@@ -542,8 +542,8 @@ def correlate_over_queries(
     The official side is either a score of each run (then only the other is resampled), or a table of queries × runs
     (then both are resampled with the same queries). A run's score is its mean over the drawn queries. A top-k variant
     keeps the runs that are in the official top k of the full data. The interval is a symmetric one; `Drawn.intervals`
-    says why it is not BCa. There is none where the reliability of the means of a side is below 1 − 1.5 / runs, or 0.96
-    if that is less: there it covers less than 85 % at a nominal 95 %.
+    says why it is not BCa. There is none where the reliability of the means of a side is below 1 − 1.5 / runs (0.7 at
+    least, 0.96 at most): there it covers less than 85 % at a nominal 95 %.
 
     Args:
         official: (runs,) or (queries, runs), higher is better; NaN in a table is a missing score.
@@ -576,7 +576,7 @@ def _is_noise(table: FloatArray) -> bool:
     if min(table.shape) < 2 or np.isnan(table).any():
         return False
     reliability = variance_components(table).reliability
-    least = min(_LEAST_RELIABILITY, 1.0 - _LOST_RELIABILITY / table.shape[1])
+    least = min(_LEAST_RELIABILITY, 1.0 - _LOST_RELIABILITY / max(5, table.shape[1]))
     return reliability is not None and reliability < least
 
 

@@ -590,8 +590,8 @@ class BankStability(NamedTuple):
 def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> BankStability:
     """Half banks against each other, and the leaderboard against those of new queries × new items.
 
-    In each round the items of every query are cut in two random halves (of odd numbers the larger one is on either
-    side in turn). For the other figures queries are drawn with replacement, and of each query its items.
+    In each round the items of every query are cut in two random halves (a query of one item is in one of them). For the
+    other figures queries are drawn with replacement, and of each query its items.
 
     Args:
         coverage: which items each run covers.
@@ -603,6 +603,7 @@ def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> Bank
     """
     full = mean_scores(coverage.table())
     of_queries = bootstrap_counts(len(coverage.items), rounds, seed)
+    turned = half_counts(2 * len(coverage.items), rounds, seed)[0] > 0
     draws = [
         (half_counts(len(items), rounds, seed + place)[0], bootstrap_counts(len(items), rounds, seed + place))
         for place, items in enumerate(coverage.items.values(), 1)
@@ -611,7 +612,7 @@ def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> Bank
     for number in range(rounds):
         tables: list[list[FloatArray]] = [[], [], []]
         for place, (name, (half, drawn)) in enumerate(zip(coverage.items, draws, strict=True)):
-            is_first = (half[number] > 0) ^ bool((number + place) % 2)
+            is_first = (half[number] > 0) ^ turned[number, place]
             again = np.repeat(np.arange(len(is_first)), drawn[number].astype(np.intp))
             for table, kept in zip(tables, (is_first, ~is_first, again), strict=True):
                 table.append(coverage.query_scores(name, kept))
