@@ -21,7 +21,6 @@ from msgspec import Struct, structs
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name, paused_collector, run_of_file
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.corpora.collections import by_query, texts_of
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables, judged, queries, reports, support, trec
 from rubric_measures.formats.base import PathName, say_left_out
@@ -234,25 +233,27 @@ def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryP
     if options.wanted.model or options.wanted.prompt:
         rows = chosen_grades(rows, options.name, options.wanted, options.bank)
     rows = [row if row.grader else row._replace(grader=options.grader) for row in rows]
-    texts, _ = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
+    texts, _ = _passage_texts(rows, options)
     return grade_tables.records_of_rows(
         rows, options.name, texts=texts, kind=_kind_of(options.bank), scale=options.wanted.scale
     )
 
 
-def _docs(options: Options) -> Any:
+def _passage_texts(rows: Iterable[GradeRow | Qrel], options: Options) -> tuple[dict[str, str], Mapping[str, str]]:
+    """What `texts_of` finds of the documents of rows in the collection."""
     if options.collection is None:
         raise InputError("records need the texts of their passages; name a collection", settings=("collection",))
-    from rubric_measures.corpora.collections import load_collection
+    # ir_datasets takes longer to import than most files to convert.
+    from rubric_measures.corpora.collections import load_collection, texts_of
 
     collection = load_collection(options.collection)
     if not collection.has_docs():
         raise InputError(f"{collection.source}: has no documents")
-    return collection.docs_store()
+    return texts_of(collection.docs_store(), sorted({row.doc_id for row in rows}))
 
 
 def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
-    texts, names = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
+    texts, names = _passage_texts(rows, options)
     queries = trec.spaced_ids(options.bank.items) if options.bank is not None else {}
     items = trec.spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
     named = [
@@ -596,6 +597,8 @@ def convert_files(
     if len(paths) == 1:
         options = replace(options, name=path_name(paths[0]))
         if sources == ["records"] and not (runs or qrels or "-" in (*paths, output)):
+            from rubric_measures.corpora.collections import by_query
+
             with naming(*paths), paused_collector():
                 by_query(paths[0], lambda groups: written(bridged(groups, "records", target.kind, options)))
                 return
