@@ -197,6 +197,7 @@ def _sources(
         if _content(sources[0]) == "grades" and bank is None:
             return _judges_of(sources[0], wanted, second, items)
         if not _is_records(sources[0]) or sources[0] == "-":
+            load(sources[0])  # what is no source at all says so
             text = "agreement needs two sources, one graded-records file with judgments, or a table of several judges"
             raise InputError(f"{_called(sources[0])}{text}")
         sources.append(f"{_JUDGMENTS}{os.fspath(sources[0])}")  # type: ignore[arg-type]

@@ -199,21 +199,15 @@ class Leaderboard(Struct, frozen=True):
         """
         from rubric_measures.base.plugins import require
 
-        make = require("pandas", "pandas").DataFrame
+        make, order = require("pandas", "pandas").DataFrame, self.ranking()
         frame: pandas.DataFrame
         if per_query:
-            rows = [
-                (run, query_id, measure, value)
-                for run in self.ranking()
-                for measure in self.measures
-                for query_id, value in self.cells[run][measure].per_query.items()
-            ]
-            frame = make(rows, columns=["run", "query_id", "measure", "value"])
-            return frame.astype({"value": "float64"})
-        order = self.ranking()
-        columns = {measure: [self.cells[run][measure].mean for run in order] for measure in self.measures}
-        frame = make(columns, index=order, dtype="float64")
-        frame.index.name = "run"
+            of = [(run, measure, self.cells[run][measure].per_query) for run in order for measure in self.measures]
+            rows = [(run, query_id, measure, value) for run, measure, one in of for query_id, value in one.items()]
+            frame = make(rows, columns=["run", "query_id", "measure", "value"]).astype({"value": "float64"})
+        else:
+            columns = {measure: [self.cells[run][measure].mean for run in order] for measure in self.measures}
+            frame = make(columns, index=order, dtype="float64").rename_axis("run")
         return frame
 
     @property

@@ -607,10 +607,8 @@ def load(
     """
     if isinstance(source, Grades) and grader is None and bank is None and on_failed is None:
         return source
-    known_bank = None if bank is None else load_bank(bank)
-    wanted = None if grader is None else grader_of(grader)
-    scale = None if wanted is None else wanted.scale
-    counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale}
+    known_bank, wanted = bank_of(bank), grader_of(grader)
+    counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": wanted and wanted.scale}
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
     if not isinstance(source, str | os.PathLike):
@@ -656,20 +654,24 @@ def load(
         return AnswerGrades(path, known_bank, on_failed, content)
     if content == "grades":
         return _of_table(path, path, known_bank, wanted, counted)
-    refuse_choice(path, wanted, ("scale",))
+    grades: Any = None
     if content == "judgments":
         try:
-            return read_grades(path, known_bank, **counted)
+            grades = read_grades(path, known_bank, **counted)
         except FormatError as error:
             if error.line != 1:
                 raise
             told = _named(error, path)
             head = head_of(path) if path != "-" and told is error else None
-            if head is not None and not head.is_json and len(cells_of(head.line)) > 1:
+            if head is not None and (
+                head.object.keys() & {*QUERY_IDS} if head.is_json else len(cells_of(head.line)) > 1
+            ):
                 # A table whose columns are called otherwise, and nothing with blanks.
                 GRADES.read(path)
             raise _refused(told, "holds no grades", _SCORED) from None
-    return build_grades(judgments, known_bank, **counted)
+    # What a file is comes first, then what cannot be chosen of it.
+    refuse_choice(path, wanted, ("scale",))
+    return build_grades(judgments, known_bank, **counted) if grades is None else grades
 
 
 def is_table(rows: object) -> bool:

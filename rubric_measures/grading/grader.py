@@ -372,12 +372,14 @@ def _refuse_without_items(style: Style, bank: TestBank) -> None:
         return
     name, kinds = style.prompt.prompt_class, style.item_kinds
     if not any(item.kind in kinds for item in bank):
-        raise InputError(f"prompt {name} grades {' or '.join(kinds)}s; the test bank has none", settings=("bank",))
+        there = " and ".join(f"{kind}s" for kind in sorted({item.kind for item in bank}))
+        but = f", but {there}; leave the prompt out for one that fits" if there else ""
+        text = f"prompt {name} grades {' or '.join(kinds)}s; the test bank has none{but}"
+        raise InputError(text, settings=("prompt", "bank"))
     if style.prompt.parser == "aspects":
         aspects = ", ".join(style.prompt.labels)
-        raise InputError(
-            f"prompt {name} grades the items {aspects}; the test bank has none of them", settings=("bank",)
-        )
+        text = f"prompt {name} grades the items {aspects}; the test bank has none of them"
+        raise InputError(text, settings=("bank",))
     raise InputError(f"prompt {name} needs gold answers; the test bank has none", settings=("bank",))
 
 

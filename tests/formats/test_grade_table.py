@@ -411,3 +411,18 @@ def test_a_grader_that_no_table_has_is_no_choice(tmp_path: Path, capsys: pytest.
     # One table has it: the other is what it is held to.
     for one in (ada, plain):
         assert main(["agreement", str(one), str(gpt), "--grader", "gpt"]) == 0
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("more", [["leaderboard", "-m", "NuggetA"], ["agreement", "--items"]])
+def test_a_table_with_other_names_is_said_to_lack_them_whoever_is_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str, more: list[str]
+) -> None:
+    """A table of a judge's labels as its own program wrote it."""
+    row, table = {"question_id": "q1", "answer_id": "a", "score": 1, "annotator": "gpt"}, tmp_path / f"own.{ending}"
+    lines = {"csv": f"{','.join(row)}\n{','.join(map(str, row.values()))}\n", "jsonl": f"{json.dumps(row)}\n"}
+    table.write_text(lines[ending], encoding="utf-8")
+    command, *others = more
+    assert main([command, str(table), *others, "--grader", "gpt"]) == 2
+    said = capsys.readouterr().err
+    assert f"{table}:1: " in said and "doc_id or docno" in said and "answer_id" in said

@@ -403,7 +403,12 @@ def test_unknown_fields_and_other_grades_survive() -> None:
     [
         (LexicalBackend(), [RATING], "question", "only the prompt LexicalCoverage"),
         (ScriptedBackend([rule("1")]), ["LexicalCoverage"], "question", "only for the lexical grader"),
-        (ScriptedBackend([rule("1")]), ["NuggetSelfRatedPrompt"], "question", "the test bank has none"),
+        (
+            ScriptedBackend([rule("1")]),
+            ["NuggetSelfRatedPrompt"],
+            "question",
+            "the test bank has none, but questions; leave the prompt out",
+        ),
         (ScriptedBackend([rule("1")]), [WORDS], "question", "needs gold answers"),
         (ScriptedBackend([rule("1")]), ["nuggets.create"], "nugget", "does not grade passages"),
         (ScriptedBackend([rule("1")]), ["ragelo.answer_pairwise"], "nugget", "does not grade passages"),
