@@ -14,11 +14,13 @@ def interval(estimate, replicates, left_out, level=0.95, method="bca", **more) -
     return result
 
 
-def test_bca_is_scipys_given_the_same_replicates() -> None:
+@pytest.mark.parametrize("has_ties", [False, True])
+def test_bca_is_scipys_given_the_same_replicates(has_ties: bool) -> None:
     # The oldest scipy that we allow calls `rng` otherwise.
     pytest.importorskip("scipy", minversion="1.15")
     generator = np.random.default_rng(0)
-    sample = generator.exponential(size=30)
+    # Of ones and zeros many replicates are what the data say; half of them count as below it.
+    sample = np.repeat([0.0, 1.0], [20, 10]) if has_ties else generator.exponential(size=30)
     theirs = stats.bootstrap(
         (sample,), np.mean, n_resamples=4000, method="BCa", rng=np.random.default_rng(1), vectorized=True
     )

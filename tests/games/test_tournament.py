@@ -224,3 +224,12 @@ def test_wrong_games_are_one_line(name: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         rate_games(games)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("queries", [2, 3, 5])
+def test_a_few_queries_tell_no_agents_apart(queries: int) -> None:
+    """Every sample of two queries of one order has that order: that is no proof."""
+    games = [Preference(f"q{number}", "a", "b", "a") for number in range(queries)]
+    result = rate_games(games)
+    assert [set(group) for group in result.groups] == [{"a", "b"}]
+    assert f"only {queries} queries: so few tell nothing apart" in "\n".join(result.notes)

@@ -192,6 +192,16 @@ def test_calls_under_way_are_kept_when_the_input_turns_out_wrong(window: int) ->
         assert (len(cache), len(echo.seen)) == (60, 60)
 
 
+def test_a_backend_that_answers_twice_is_paid_once() -> None:
+    class Twice(Echo):
+        def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+            return (answer for answer in super().complete(requests) for _ in range(2))
+
+    stats = RunStats()
+    results = dict(LocalRunner(Twice(), max_cost=100, price=flat(2)).run(((text, once(text)) for text in "abc"), stats))
+    assert (results, stats.calls, stats.cost) == ({text: text for text in "abc"}, 3, 6)
+
+
 def test_a_backend_that_forgets_requests_is_found_out() -> None:
     class Forgetful(Echo):
         def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
