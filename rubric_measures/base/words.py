@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
-
-import snowballstemmer
+from functools import cache, lru_cache
+from typing import Any
 
 # What closes a quotation or bracket belongs to the sentence that ends before it.
 _CLOSING = "\"'”’)\\]»」』】》〉）"
@@ -70,13 +69,20 @@ _STOPWORDS_TEXT = """
     """
 STOPWORDS = frozenset(_STOPWORDS_TEXT.split())
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
-_STEMMER = snowballstemmer.stemmer("english")
+
+
+@cache
+def _stemmer() -> Any:
+    # To import all its languages takes longer than to score most boards.
+    from snowballstemmer import stemmer
+
+    return stemmer("english")
 
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """The Snowball (English) stem of a lower-case word; numbers and words of other scripts stay as they are."""
-    return str(_STEMMER.stemWord(word))
+    return str(_stemmer().stemWord(word))
 
 
 @lru_cache(maxsize=1 << 16)

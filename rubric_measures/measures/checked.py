@@ -221,12 +221,8 @@ def level_of(query: CheckedQuery) -> int:
         InputError: the scale is not known.
     """
     # Where nothing is graded, nothing is covered at any level.
-    return covering_level(query.scale if is_graded(query) or query.scale else ANY_LEVEL)
-
-
-def is_graded(query: CheckedQuery) -> bool:
-    """Whether a passage of the query has a grade."""
-    return any(passage.best is not None for passage in query.passages)
+    is_graded = any(passage.best is not None for passage in query.passages)
+    return covering_level(query.scale if is_graded or query.scale else ANY_LEVEL)
 
 
 def uncovered_passages(query: CheckedQuery, min_judgment: int = 1) -> list[UncoveredPassage]:

@@ -37,10 +37,8 @@ def rankings_of(run: Any) -> dict[str, Sequence[str]]:
         of_query, name = scored.setdefault(str(query_id), {}), str(doc_id)
         try:
             problem = "the score is NaN" if isnan(score) else ""
-        except TypeError:
+        except (TypeError, OverflowError):
             problem = f"the score is {score!r:.60}, no number; give a float"
-        except OverflowError:
-            problem = "the score is too large for a float"
         if problem or name in of_query:
             raise InputError(f"query {str(query_id)!r}, document {name!r}: {problem or 'it stands twice in the run'}")
         of_query[name] = score
