@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rubric_measures.corpora.loading import *
     from rubric_measures.corpora.pooling import pool as pool
     from rubric_measures.corpora.run_checks import check_run as check_run
-    from rubric_measures.grading.generating import *
+    from rubric_measures.grading.generation import *
     from rubric_measures.grading.grade import *
     from rubric_measures.pages.board_page import write_report as write_report
     from rubric_measures.verification.graders import Calibration as Calibration
@@ -41,7 +41,7 @@ else:
         "corpora.loading": "load load_bank",
         "corpora.pooling": "pool",
         "corpora.run_checks": "check_run",
-        "grading.generating": "generate",
+        "grading.generation": "generate",
         "grading.grade": "grade grade_support regrade",
         "pages.board_page": "write_report",
         "verification.graders": "Calibration calibrate",

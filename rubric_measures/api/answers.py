@@ -20,9 +20,7 @@ from rubric_measures.analysis.boards import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS,
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, tell
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.boards.kept import read_gates
-from rubric_measures.corpora.loading import Bank, File, load, load_bank
-from rubric_measures.corpora.pooling import pooled
-from rubric_measures.corpora.questions import (
+from rubric_measures.corpora.answers import (
     Questions,
     answer_tables_of,
     answers_with_citations,
@@ -30,6 +28,8 @@ from rubric_measures.corpora.questions import (
     in_runs,
     runs_in,
 )
+from rubric_measures.corpora.loading import Bank, File, load, load_bank
+from rubric_measures.corpora.pooling import pooled
 from rubric_measures.formats.answers import AnswerTable
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import runs_of_records

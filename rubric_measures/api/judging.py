@@ -125,11 +125,11 @@ def tournament(
     if model is None:
         _check_agents(by_assessors, played)
     else:
+        from rubric_measures.corpora.loading import refuse_unused
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.formats.plain import GAMES
         from rubric_measures.grading.asking import Trial
         from rubric_measures.grading.generation import Caller
-        from rubric_measures.grading.grade import refuse_unused
         from rubric_measures.grading.pairwise import (
             IDENTICAL,
             Game,

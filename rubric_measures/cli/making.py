@@ -282,7 +282,7 @@ def example(*, run_command: Callable[..., int], folder: str = "example-output", 
 
 
 @command(
-    generate="rubric_measures.grading.generating:generate",
+    generate="rubric_measures.grading.generation:generate",
     files={"queries": "[QUERIES]"}, fields={"asking": REPLIES, "calls": CALLS},
 )  # fmt: skip
 def generate(generate: Call, *, output: str = "-") -> int:

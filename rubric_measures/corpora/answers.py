@@ -1,18 +1,28 @@
-"""Generated answers: cut into passages at sentence ends, or whole; what is empty, missing or too long is counted."""
+"""Generated answers: cut into passages at sentence ends, or whole; what is empty, missing or too long is counted.
+
+What was asked and answered: rows of tables of answers, brought together by query and run; what they cite.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from itertools import combinations, count
+from pathlib import Path
+from typing import Any, NamedTuple
 from unicodedata import category
 
-from rubric_measures.base.errors import InputError, counted, warn
+from rubric_measures.base.errors import FormatError, InputError, counted, tell, warn
 from rubric_measures.base.words import sentence_ends
+from rubric_measures.corpora.loading import are_rows, file_path, is_file
+from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
 from rubric_measures.formats.queries import Limit, length_of, limit_for
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.reports import Answer, answer_doc_id
+from rubric_measures.types.entities import TestBank
 
 # Scripts without blanks: of Han and kana two characters count as a word, of Thai, Lao, Tibetan, Burmese and Khmer five
 # (with the vowels and tones that belong to the last).
@@ -196,3 +206,203 @@ def check_answers(
             f"{len(too_long)} answers of {runs} runs are longer than allowed (run {run_id} {said}); they are kept whole"
         )
         warn(text)
+
+
+def answer_tables_of(
+    answers: Any, columns: Mapping[str, str] | None = None, systems: Sequence[str] = ()
+) -> list[AnswerTable]:
+    """The tables, of which each row says its run: where it said none, that is what the table is called."""
+    if isinstance(answers, Mapping) and not are_rows(answers):
+        return [in_runs(_table(one, columns, systems), {"": str(name)}) for name, one in answers.items()]
+    several = isinstance(answers, list | tuple) and answers and all(_is_source(one) for one in answers)
+    tables = [_table(one, columns, systems) for one in (answers if several else [answers])]
+    stems = [table.stem for table in tables]
+    if len(set(stems)) < len(stems):
+        # Two files of one name are told apart by their folders.
+        stems = [str(Path(table.name).with_suffix("")) for table in tables]
+    if len(set(stems)) < len(stems):
+        raise InputError("one table is given twice; name each once, or give them names", settings=("answers",))
+    said = [{row.run_id for row in table.rows} for table in tables]
+    clash = any(one & other for one, other in combinations(said, 2))
+    named = []
+    for table, stem, runs in zip(tables, stems, said, strict=True):
+        longer = {run: f"{stem}/{run}" for run in runs} if clash and len(runs) > 1 else {}
+        alone = dict.fromkeys(runs, stem) if clash and len(runs) == 1 else {}
+        named.append(in_runs(table, {"": stem, **longer, **alone}))
+    return named
+
+
+def in_runs(table: AnswerTable, names: Mapping[str, str]) -> AnswerTable:
+    """The table with other names of runs, of run -> name."""
+    rows = (row._replace(run_id=names.get(row.run_id, row.run_id)) for row in table.rows)
+    return dataclasses.replace(table, rows=tuple(rows))
+
+
+def _is_source(one: object) -> bool:
+    return is_file(one) or hasattr(one, "columns") or hasattr(one, "to_pandas")
+
+
+def _table(source: Any, columns: Mapping[str, str] | None, systems: Sequence[str]) -> AnswerTable:
+    if is_file(source):
+        with file_path(source) as path:
+            return read_answer_table(path, columns, systems)
+    # Data sets of Hugging Face, tables of pyarrow.
+    return read_answer_table(source.to_pandas() if hasattr(source, "to_pandas") else source, columns, systems)
+
+
+def runs_in(tables: Sequence[AnswerTable]) -> list[str]:
+    """The runs of tables, in their order."""
+    return list(dict.fromkeys(row.run_id for table in tables for row in table.rows))
+
+
+@dataclass
+class Questions:
+    """What was asked and answered.
+
+    Attributes:
+        texts: query id -> question, in the order of the tables.
+        answers: (query id, run) -> (place of its row, row).
+        references: query id -> the reference answer, in one text or several.
+    """
+
+    texts: dict[str, str] = field(default_factory=dict)
+    answers: dict[tuple[str, str], tuple[str, AnswerRow]] = field(default_factory=dict)
+    references: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[str]:
+        """The runs, in the order of the tables."""
+        return list(dict.fromkeys(run_id for _, run_id in self.answers))
+
+
+def asked_in(tables: Sequence[AnswerTable], bank: TestBank | None) -> Questions:
+    """Brings together what the tables say of each question.
+
+    Raises:
+        FormatError: a query has two ids or an id two queries, a run answers a query twice, or a query has
+            two references.
+    """
+    asked = Questions()
+    ids = _query_ids(tables, bank)
+    for table in tables:
+        _note_table(table)
+        for row in table.rows:
+            query_id = ids[row.query_id, row.query]
+            asked.texts.setdefault(query_id, row.query)
+            where, first = asked.answers.setdefault((query_id, row.run_id), (f"{table.name}:{row.line}", row))
+            if first is not row:
+                problem = f"{row.run_id} answers {short(row.query)} a second time (before: {where}); keep one, or name "
+                raise FormatError(
+                    f"{problem}a column that tells runs apart", path=table.name, line=row.line, settings=("columns",)
+                )
+            if row.reference and asked.references.setdefault(query_id, row.reference) != row.reference:
+                problem = f"{short(row.query)} has another reference answer in a row above; keep one"
+                raise FormatError(problem, path=table.name, line=row.line, field=table.columns["reference"])
+    return asked
+
+
+def short(text: str) -> str:
+    """A text in one quoted line of at most 50 characters."""
+    text = " ".join(text.split())
+    return repr(text if len(text) <= 50 else f"{text[:49]}…")
+
+
+def _note_table(table: AnswerTable) -> None:
+    read = ", ".join(f"{role}={column}" for role, column in table.columns.items())
+    left = f"; not read: {', '.join(table.unused[:8])}{', …' if len(table.unused) > 8 else ''}" if table.unused else ""
+    tell(f"{table.name}: {counted(len(table.rows), 'answer')} ({read}{left})")
+
+
+def _query_ids(tables: Sequence[AnswerTable], bank: TestBank | None) -> dict[tuple[str, str], str]:
+    """(id, question) as they stand in rows -> query id.
+
+    Ids of a column `id` may be those of rows. They are taken for those of questions only where each question has one,
+    and each id one question; else questions are told apart by their texts.
+    """
+    has_ids = all("id" in table.columns and all(row.query_id for row in table.rows) for table in tables)
+    problem = next(_two_ids(tables), None) if has_ids else None
+    if problem is not None:
+        if any(table.columns["id"].lower() != "id" for table in tables):
+            raise problem
+        tell("the column id names rows; queries are told apart by their texts", settings=("columns",))
+        has_ids = False
+    of_text: dict[str, str] = {}
+    for query_id, text in ({} if bank is None else bank.query_texts).items():
+        of_text.setdefault(_same(text), query_id)
+    known = set() if bank is None else set(bank.items)
+    pairs = dict.fromkeys((row.query_id, row.query) for table in tables for row in table.rows)
+    width = max(2, len(str(len({_same(query) for _, query in pairs}))))
+    free = (name for number in count(1) if (name := f"q{number:0{width}}") not in known)
+    found = {}
+    for said, query in pairs:
+        text = _same(query)
+        if has_ids and (said in known or text not in of_text):
+            found[said, query] = said
+        else:
+            found[said, query] = of_text[text] = of_text.get(text) or next(free)
+    return found
+
+
+def _two_ids(tables: Sequence[AnswerTable]) -> Iterator[FormatError]:
+    """What is wrong with ids: a question has two, or one is of two questions."""
+    texts: dict[str, str] = {}
+    given: dict[str, str] = {}
+    for table in tables:
+        for row in table.rows:
+            known, question = texts.setdefault(row.query, row.query_id), given.setdefault(row.query_id, row.query)
+            said = f"id {row.query_id} is of {short(question)} and of {short(row.query)}"
+            said = said if known == row.query_id else f"{short(row.query)} has the ids {known} and {row.query_id}"
+            if known != row.query_id or question != row.query:
+                problem = f"{said}; an id is that of a query, one for all runs"
+                yield FormatError(problem, path=table.name, line=row.line, settings=("columns",))
+
+
+def _same(text: str) -> str:
+    """A question as questions are compared: blanks count as one."""
+    return " ".join(text.split())
+
+
+_SETTINGS = ("measures", "columns")
+_MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+# A mark behind the stop is of the sentence that ends there.
+_BEHIND = re.compile(rf"([.!?…。]+)((?:{_MARK.pattern})+)")
+
+
+def answers_with_citations(asked: Questions) -> list[Answer]:
+    """The answers in sentences, with the contexts that each cites: `[1]` is the first one of its row.
+
+    A number that no context has is left out and counted.
+
+    Raises:
+        InputError: no row has contexts, or no answer cites one.
+    """
+    if not any(row.contexts for _, row in asked.answers.values()):
+        text = "there are no retrieved contexts that answers could cite; name their column"
+        raise InputError(text, settings=_SETTINGS)
+    answers = []
+    lost: list[str] = []
+    for (query_id, run_id), (where, row) in asked.answers.items():
+        contexts = [(f"context/{answer_doc_id(text)}", text) for text in row.contexts]
+        sentences: list[str] = []
+        citations: list[tuple[str, ...]] = []
+        for sentence in _sentences(row.answer):
+            numbers = [int(number) for mark in _MARK.findall(sentence) for number in re.findall(r"\d+", mark)]
+            text = _MARK.sub("", sentence).strip()
+            lost += [f"[{number}] at {where}" for number in numbers if not 0 < number <= len(contexts)]
+            if text:
+                sentences.append(text)
+                cited = (contexts[number - 1][0] for number in numbers if 0 < number <= len(contexts))
+                citations.append(tuple(dict.fromkeys(cited)))
+        said = (" ".join(sentences), tuple(sentences), tuple(citations))
+        answers.append(Answer(query_id, run_id, *said, tuple(dict(contexts).items())))
+    if not any(cited for answer in answers for cited in answer.citations):
+        raise InputError("no answer cites a context of its row; write [1] for the first one", settings=_SETTINGS)
+    warn("%d citations of no context left out (such as %s)", len(lost), next(iter(lost), ""))
+    return answers
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences, with their marks before the stop."""
+    text = _BEHIND.sub(lambda found: f"{found[2]}{found[1]}", text)
+    ends = list(sentence_ends(text))
+    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import inspect
 import io
 import math
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -900,3 +901,21 @@ def passages_of(passages: Passages | Rows, needs: str = "") -> PassageRecords:
     if are_rows(passages):
         return PassageRecords(read_as_records(passages, needs))
     return passages if isinstance(passages, PassageRecords) else PassageRecords(passages)
+
+
+def refuse_unused(function: Callable[..., Any], given: Mapping[str, Any], unused: Iterable[str], *why: str) -> None:
+    """Refuses arguments that are given and that this call does not use, as they would be ignored in silence.
+
+    Args:
+        function: what is called.
+        given: its arguments.
+        unused: those that have no effect beside the others.
+        why: arguments that would give them one.
+
+    Raises:
+        InputError: one of them is given, and is not what it is by default.
+    """
+    usual = {name: one.default for name, one in inspect.signature(function).parameters.items()}
+    named = [name for name in dict.fromkeys(unused) if is_given(given[name])]
+    if ignored := [name for name in named if usual[name] is None or given[name] != usual[name]]:
+        raise InputError(f"{', '.join(ignored)} would have no effect here; leave it out", settings=(*ignored, *why))

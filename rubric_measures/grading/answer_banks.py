@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rubric_measures.base.errors import InputError, counted, tell
+from rubric_measures.corpora.answers import Questions, short
 from rubric_measures.corpora.loading import Bank, bank_of
-from rubric_measures.corpora.questions import Questions, short
 from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.grading.grader import Estimate, GradingPlan
 from rubric_measures.models.settings import Calls
 from rubric_measures.types.entities import TestBank
 
 if TYPE_CHECKING:
-    from rubric_measures.grading.generating import CallPlan
+    from rubric_measures.grading.generation import CallPlan
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
 
@@ -69,7 +69,7 @@ def made_bank(
     if source == "sentences":
         made = reference_sentences(references, missing)
     else:
-        from rubric_measures.grading.generating import generate
+        from rubric_measures.grading.generation import generate
         from rubric_measures.records.models import GradedPassage, QueryPassages
 
         how: Any = {"target": "questions"}

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -29,11 +28,11 @@ from rubric_measures.corpora.loading import (
     file_beside,
     file_path,
     grader_of,
-    is_given,
     listed,
     passages_of,
     query_texts_of,
     read_runs,
+    refuse_unused,
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats import detect_format
@@ -57,24 +56,6 @@ if TYPE_CHECKING:
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
-
-
-def refuse_unused(function: Callable[..., Any], given: Mapping[str, Any], unused: Iterable[str], *why: str) -> None:
-    """Refuses arguments that are given and that this call does not use, as they would be ignored in silence.
-
-    Args:
-        function: what is called.
-        given: its arguments.
-        unused: those that have no effect beside the others.
-        why: arguments that would give them one.
-
-    Raises:
-        InputError: one of them is given, and is not what it is by default.
-    """
-    usual = {name: one.default for name, one in inspect.signature(function).parameters.items()}
-    named = [name for name in dict.fromkeys(unused) if is_given(given[name])]
-    if ignored := [name for name in named if usual[name] is None or given[name] != usual[name]]:
-        raise InputError(f"{', '.join(ignored)} would have no effect here; leave it out", settings=(*ignored, *why))
 
 
 def grade(
