@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 
 from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError
 from rubric_measures.base.plugins import require
-from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.base import Reply, ReplyStatus, Request
 from rubric_measures.types.scales import Message
 
 # Some templates print today's date (strftime_now, date_string); a reply may not depend on the day it was asked for.
@@ -319,7 +319,7 @@ class HuggingFaceModel(abc.ABC):
         batch_tokens: int | None = None,
         look_ahead: int = 512,
     ) -> None:
-        self.source = source
+        self.source, self.model = source, source.model
         self.device = choose_device(device)
         self.dtype = choose_dtype(dtype, self.device)
         self.batch_tokens = int(batch_tokens or {"cpu": 4096, "mps": 32768}.get(self.device, 131072))
@@ -330,11 +330,6 @@ class HuggingFaceModel(abc.ABC):
         self._lock = threading.RLock()
         self._tokenizer: Any = None
         self._network: Any = None
-
-    @property
-    def model(self) -> str:
-        """`hf:NAME@REVISION`, or `hf:PATH`."""
-        return self.source.model
 
     @property
     def options(self) -> Mapping[str, object]:
@@ -487,18 +482,14 @@ class HuggingFaceModel(abc.ABC):
         return min((int(size) for size in found if size and 0 < size < _UNLIMITED), default=None)
 
     def check_options(self, request: Request) -> None:
-        """Refuses generation options that would be ignored, and settings other than those that replies are made with.
+        """Refuses generation options that would be ignored.
 
         Raises:
-            BackendError: the request has an option that this backend does not know, or another one's settings.
+            BackendError: the request has an option that this backend does not know.
         """
-        own = self.options
-        if unknown := sorted(set(request.options) - set(own) - GENERATION_OPTIONS):
+        if unknown := sorted(set(request.options) - set(self.options) - GENERATION_OPTIONS):
             known = ", ".join(sorted(GENERATION_OPTIONS))
             raise BackendError(f"{self.model}: unknown generation option {', '.join(unknown)} (known: {known})")
-        for name, value in own.items():
-            if (asked := request.options.get(name, value)) != value:
-                raise BackendError(f"{self.model}: {name} is {value!r} here, the request says {asked!r}")
 
     def release_memory(self) -> None:
         """Gives memory back to the device after a batch that was too large."""
@@ -551,14 +542,6 @@ class WritingJob:
     def tokens(self) -> int:
         """How many tokens the prompt has."""
         return len(self.ids)
-
-
-@dataclass(frozen=True)
-class Written:
-    """A reply as tokens, without the end token; `ended` says whether the model ended it itself."""
-
-    tokens: Tokens
-    ended: bool
 
 
 @dataclass(frozen=True)
@@ -764,7 +747,7 @@ class WritingModel(HuggingFaceModel):
 
         draws = [_draw_function(jobs[place].request) for place in places]
         ends = frozenset(self._ends)
-        written: dict[int, Written] = {}
+        written: dict[int, Reply] = {}
         arguments = self._generation(shown, jobs, places)
         first = arguments["input_ids"].shape[1] if "input_ids" in arguments else 1
 
@@ -780,12 +763,13 @@ class WritingModel(HuggingFaceModel):
             for place, found in zip(places, ids[:, first:].tolist(), strict=True):
                 if place in written:
                     continue
-                if found[-1] in ends:
-                    written[place] = Written(tuple(found[:-1]), True)
-                elif self._is_over(jobs[place], found):
-                    written[place] = Written(tuple(found), True)
-                elif len(found) >= jobs[place].limit:
-                    written[place] = Written(tuple(found), False)
+                job, is_end = jobs[place], found[-1] in ends
+                is_whole = is_end or self._is_over(job, found)
+                if is_whole or len(found) >= job.limit:
+                    status: ReplyStatus = "ok" if is_whole else "truncated"
+                    reason = "" if is_whole else f"the reply was cut after {len(found)} tokens"
+                    text = self._text(found[:-1] if is_end else found).strip()
+                    written[place] = Reply(text, status, reason, len(job.ids), len(found), {"mode": "generate"})
             return torch.tensor([place in written for place in places], device=ids.device)
 
         longest = max(jobs[place].limit for place in places)
@@ -793,10 +777,7 @@ class WritingModel(HuggingFaceModel):
         self.network.generate(
             **arguments, generation_config=config, logits_processor=[drawn], stopping_criteria=[is_over]
         )
-        return {
-            place: written_reply(self._text(written[place].tokens).strip(), written[place], len(jobs[place].ids))
-            for place in places
-        }
+        return written
 
 
 def _draw_function(request: Request) -> Callable[[Any], int] | None:
@@ -830,12 +811,3 @@ def token_limit(request: Request) -> int:
     if limit < 1:
         raise InputError(f"max_tokens is {limit}; expected 1 or more")
     return limit
-
-
-def written_reply(text: str, written: Written, prompt_tokens: int) -> Reply:
-    """The reply of generation; without an end before the limit it is `truncated`."""
-    count = len(written.tokens) + written.ended
-    if written.ended:
-        return Reply(text, prompt_tokens=prompt_tokens, completion_tokens=count, raw={"mode": "generate"})
-    reason = f"the reply was cut after {count} tokens"
-    return Reply(text, "truncated", reason, prompt_tokens, count, {"mode": "generate"})

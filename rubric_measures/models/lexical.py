@@ -109,20 +109,9 @@ class LexicalBackend:
     embedded = True
     reads_prompts = _PROMPTS[:2]
 
-    @property
-    def model(self) -> str:
-        """`lexical:1`; the number changes when a grade would."""
-        return "lexical:1"
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """None."""
-        return {}
-
-    @property
-    def context_tokens(self) -> int | None:
-        """Unlimited."""
-        return None
+    model = "lexical:1"  # the number changes when a grade would
+    options: Mapping[str, object] = {}
+    context_tokens: int | None = None
 
     def count_tokens(self, text: str) -> int:
         """Zero: nothing is shown to a model."""
@@ -237,6 +226,7 @@ class ScriptedBackend:
     """
 
     deterministic = True
+    options: Mapping[str, object] = {}
 
     def __init__(self, rules: Sequence[ScriptedRule], name: str = "table", context: int | None = None) -> None:
         self._by_key = {rule.key: rule for rule in rules if rule.key}
@@ -249,9 +239,8 @@ class ScriptedBackend:
                 if self._by_messages.setdefault(place, rule).reply != rule.reply:
                     self._disputed.add(place)
         self._others = tuple(rule for rule in rules if not rule.key and not rule.messages_hash)
-        self._context = context
-        digest = content_hash([rule.identity for rule in rules])[:12]
-        self._model = f"scripted:{name}#{digest}"
+        self.context_tokens = context
+        self.model = f"scripted:{name}#{content_hash([rule.identity for rule in rules])[:12]}"
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], **options: Any) -> ScriptedBackend:
@@ -271,21 +260,6 @@ class ScriptedBackend:
             raise FormatError("holds no replies", path=name)
         options.setdefault("name", Path(name).name)
         return cls(rules, **options)
-
-    @property
-    def model(self) -> str:
-        """`scripted:NAME#HASH`, the hash being that of the table."""
-        return self._model
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """None."""
-        return {}
-
-    @property
-    def context_tokens(self) -> int | None:
-        """As the table was given it."""
-        return self._context
 
     def count_tokens(self, text: str) -> int:
         """Whitespace-separated words."""

@@ -13,7 +13,6 @@ import itertools
 import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -80,23 +79,19 @@ class OpenAICompatible:
         self._given = _endpoint(base_url) if base_url else ""
         self._settings = EndpointSettings(**settings)
         self._known = Known(self._settings.thinking_tokens)
+        # What was given: endpoints have no common way to say it.
+        self.context_tokens = self._settings.context_tokens
+        self.in_batches = self._settings.batch is not None
+        # `openai:NAME`, or `openai:NAME@endpoint:ENDPOINT_NAME`; of LiteLLM with `litellm:` in front.
+        endpoint = self._settings.endpoint_name
+        self.model = f"{self._kind}:{name}{endpoint and f'{ENDPOINT_MARK}{endpoint}'}"
+        self.options: Mapping[str, object] = {"api": self._settings.api, "structured": self._settings.structured}
 
     def _require(self) -> None:
         client = require("openai", "openai")
         require("aiohttp", "openai")
         if int(client.__version__.partition(".")[0]) < _OLDEST_CLIENT:
             raise BackendError(f"openai {client.__version__} is too old; pip install -U 'openai[aiohttp]>=3'")
-
-    @property
-    def model(self) -> str:
-        """`openai:NAME`, or `openai:NAME@endpoint:ENDPOINT_NAME`; of LiteLLM with `litellm:` in front."""
-        name = self._settings.endpoint_name
-        return f"{self._kind}:{self._name}{name and f'{ENDPOINT_MARK}{name}'}"
-
-    @property
-    def in_batches(self) -> bool:
-        """Whether requests are sent as files, and answered within a day."""
-        return self._settings.batch is not None
 
     @property
     def settings_here(self) -> Mapping[str, object]:
@@ -113,16 +108,6 @@ class OpenAICompatible:
             raise InputError(
                 f"the cache does not have all replies, and OPENAI_BASE_URL names no endpoint: {error}"
             ) from None
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """The kind of API and of constraint, as they were given."""
-        return MappingProxyType({"api": self._settings.api, "structured": self._settings.structured})
-
-    @property
-    def context_tokens(self) -> int | None:
-        """What was given; endpoints have no common way to say it."""
-        return self._settings.context_tokens
 
     def count_tokens(self, text: str) -> int:
         """An estimate: a token for four characters, for two of other alphabets, for one of scripts without spaces."""

@@ -23,11 +23,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
-from rubric_measures.base.errors import FormatError, GradingError, InputError, RejectedError, counted, tell, warn
+import msgspec
+
+from rubric_measures.base.errors import GradingError, InputError, RejectedError, counted, tell, warn
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_text import check_keys, parse_json
+from rubric_measures.base.json_text import check_keys, parse_json, typed
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, Tally, llm_name
 from rubric_measures.models.replies import ReplyCache, Spent, Taken, new_owner
 
@@ -587,6 +589,8 @@ class RunState(Generic[K, T]):
         self.exhausted = True
 
 
+# A whole number of 400 digits is below infinity, and none that can be computed with.
+_Sum = Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
 # The most tokens that a chat template puts around a message.
 _FRAME = 16
 
@@ -601,9 +605,9 @@ class Price:
         cached_input: of tokens shown that the endpoint had in its own cache; None: they cost what the others do.
     """
 
-    input: float
-    output: float
-    cached_input: float | None = None
+    input: _Sum
+    output: _Sum
+    cached_input: _Sum | None = None
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
         """The cost of so many tokens.
@@ -652,19 +656,7 @@ def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
     text = read_text(path)
     table = parse_json(text, path=name)
     check_keys(text, path=name)
-    if not isinstance(table, dict):
-        raise FormatError('expected an object {"model": {"input": …, "output": …}}', path=name)
-    return {model: _price(entry, name, model) for model, entry in table.items()}
-
-
-def _price(entry: Any, path: str, model: str) -> Price:
-    fields = entry if isinstance(entry, dict) else {}
-    values: list[Any] = [fields.get("input"), fields.get("output"), fields.get("cached_input", fields.get("input"))]
-    # A whole number of 400 digits is below infinity, and none that can be computed with.
-    if not all(type(value) in (int, float) and 0 <= value <= sys.float_info.max for value in values):
-        problem = f"expected the prices input and output (and cached_input), numbers from 0 to {sys.float_info.max:.0e}"
-        raise FormatError(problem, path=path, field=model)
-    return Price(float(values[0]), float(values[1]), float(values[2]) if "cached_input" in fields else None)
+    return typed(dict[str, Price], table, name)
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:

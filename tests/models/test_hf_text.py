@@ -24,21 +24,15 @@ THOUGHT = "<|channel|>analysis<|message|>I would rate it 3.<|end|>"
 def test_replies_in_channels(folder: Path) -> None:
     # Without the marks it would read "analysis… rate it 3.assistantfinal4".
     from rubric_measures.models import make_backend
-    from rubric_measures.models.hf import Written, written_reply
     from tests import hf_models
 
     backend: Any = make_backend(f"hf:{hf_models.save_llama(folder)}")
     marks = ["<|channel|>", "<|message|>", "<|start|>"]
     backend.tokenizer.add_special_tokens({"additional_special_tokens": marks}, replace_extra_special_tokens=False)
-    job = prepared(backend, "Which?")
-    thought = tuple(backend.encode(THOUGHT))
-    answer = tuple(backend.encode("<|start|>assistant<|channel|>final<|message|>4"))
-    whole = Written(thought + answer, True)
-    reply = written_reply(backend._text(whole.tokens), whole, len(job.ids))
-    assert (clean_reply(reply.text), reply.status) == ("4", "ok")
-    assert "rate it 3" in reply.text
-    cut = written_reply(backend._text(thought), Written(thought, False), len(job.ids))
-    assert (clean_reply(cut.text), cut.status) == ("", "truncated")
+    thought = backend._text(backend.encode(THOUGHT))
+    whole = backend._text(backend.encode(f"{THOUGHT}<|start|>assistant<|channel|>final<|message|>4"))
+    assert "rate it 3" in whole
+    assert (clean_reply(whole), clean_reply(thought)) == ("4", "")
 
 
 @pytest.fixture
