@@ -427,14 +427,15 @@ class ExtractiveBackend(HuggingFaceModel):
         width = ids.shape[1]
         # near[s, e]: a span from s to e goes forward and is short enough
         near = torch.ones((width, width), dtype=torch.bool, device=self.device).triu().tril(_LONGEST_ANSWER - 1)
+        allowed = near & allowed[:, :, None] & allowed[:, None, :]
+        score = (starts[:, :, None] + ends[:, None, :]).masked_fill(~allowed, float("-inf"))
+        nulls = (starts + ends)[range(len(windows)), [window.null for window in windows]]
         bests = []
-        for row, window in enumerate(windows):
-            score = starts[row][:, None] + ends[row][None, :]
-            score = score.masked_fill(~(near & allowed[row][:, None] & allowed[row][None, :]), float("-inf"))
-            value, place = score.flatten().max(0)
-            first, last = window.spans[int(place) // width], window.spans[int(place) % width]
-            null = float(starts[row, window.null] + ends[row, window.null])
-            bests.append((float(value), null, (first[0], last[1]) if first and last else (0, 0)))
+        # What is wanted of all windows comes from the device at once.
+        found = (one.tolist() for one in (*score.flatten(1).max(1), nulls))
+        for window, value, place, null in zip(windows, *found, strict=True):
+            first, last = window.spans[place // width], window.spans[place % width]
+            bests.append((value, null, (first[0], last[1]) if first and last else (0, 0)))
         return bests
 
     def _reply(self, job: _WindowJob, bests: Sequence[_Best]) -> Reply:
