@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubric_measures.analysis.agreement import gwet_ac1
+from rubric_measures.analysis.agreement import gwet_ac1, rates_columns
 from rubric_measures.analysis.label_sources import Judge, compare_sources, judge_board
 from rubric_measures.analysis.resampling import Drawn, Draws
 from rubric_measures.base.errors import InputError
@@ -72,6 +72,12 @@ def test_ac1_by_hand() -> None:
     table = np.array([[[1.0, 1, 0], [0, 1, 0], [0, 0, 1]]])
     assert gwet_ac1(table)[0] == pytest.approx(0.627907, abs=1e-6)
     assert np.isnan(gwet_ac1(np.array([[[3.0]]]))[0])
+
+
+def test_rates_by_hand() -> None:
+    # 3 positives found and 1 missed, 2 false alarms, 4 that are none.
+    found = rates_columns(np.array([[[3.0, 1.0], [2.0, 4.0]]]))
+    assert [found[name].tolist() for name in ("tpr", "tnr", "f1")] == [[3 / 4], [4 / 6], [6 / 9]]
 
 
 def test_simultaneous_p_values() -> None:
