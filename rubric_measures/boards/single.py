@@ -136,7 +136,7 @@ def evaluate(
         content = content_of(held) if isinstance(held, str) else "judgments" if is_judged else "records"
         called = held if isinstance(held, str) else "the source"
         is_ours = provider in (None, RubricProvider.NAME)
-        is_graded = content in ("records", *JUDGED, "support", "added") or (content == "grades" and is_ours)
+        is_graded = content in ("records", *JUDGED, "support labels", "added") or (content == "grades" and is_ours)
         if is_graded and not is_ours:
             raise _no_judgments(called, asked, provider)
         over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)

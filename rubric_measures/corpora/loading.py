@@ -35,7 +35,7 @@ from rubric_measures.formats.grade_tables import (
     read_as_records,
     runs_of_rows,
 )
-from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS
+from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, check_on_failed
@@ -364,8 +364,8 @@ def content_of(path: str) -> str:
     """What a file holds that can be scored; a name that is no file is an id of ir_datasets.
 
     Returns:
-        `records`, one of `JUDGED`, `support`, `argue judgments`, `grades` (a table of grades or labels), `judgments`,
-        `dataset`, or `added`: a format of another package.
+        `records`, one of `JUDGED`, `support labels`, `argue judgments`, `grades` (a table of grades or labels),
+        `judgments`, `dataset`, or `added`: a format of another package.
     """
     if path != "-" and not Path(path).exists():
         return "dataset"
@@ -373,19 +373,12 @@ def content_of(path: str) -> str:
         return "records"
     if is_grade_table(path):
         return "grades"
-    # Judgments end with a number, and neither JSON nor the names of columns do: what tells these takes long to import.
+    # Judgments end with a number, and neither JSON nor the names of columns do.
     if path != "-" and not (head := head_of(path)).line.rstrip()[-1:].isdigit():
-        from rubric_measures.formats.judged import ASSESSMENTS, ASSIGNMENTS, GRADED
-
-        kinds: dict[str, Any] = {"assignments": ASSIGNMENTS, "graded answers": GRADED, "assessments": ASSESSMENTS}
-        for content, spec in kinds.items():
-            if spec.recognise(head):
-                return content
-        # The module of these two takes longer to import than most boards to score.
-        if {"report", "judgments"} <= head.object.keys():
-            return "argue judgments"
-        if {"sentences", "run_id"} <= head.object.keys():
-            return "support"
+        for name in ("assignments", "ragdoll:graded", "dragun:assessments", "argue", "support-labels"):
+            said = table(name)
+            if head.tells(said["told"]) or {*said["told"]} <= {*cells_of(head.line)}:
+                return str(said["kind"])
     return "judgments" if added_format(path) is None else "added"
 
 
@@ -641,7 +634,7 @@ def load(
         return RecordGrades(path, known_bank, wanted, on_failed, path)
     if content == "argue judgments":
         raise InputError(f"{path}: holds judgments of reports, no grades; `argue` computes their measures")
-    if content == "support":
+    if content == "support labels":
         from rubric_measures.formats.support import read_support_labels, records_of_support_labels
 
         with naming(path):

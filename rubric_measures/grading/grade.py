@@ -536,7 +536,7 @@ def _support_read(path: str) -> list[Any]:
     content = content_of(path)
     if content == "records":
         return load_graded(path)
-    if content == "support":
+    if content == "support labels":
         with naming(path):
             return records_of_support_labels(read_support_labels(path))
     return list(read_answers(path, keep_lost=True))
