@@ -480,6 +480,8 @@ class Asker:
         # Another draw of a reply that is always the same would only cost.
         fixed = embedded or (getattr(backend, "deterministic", False) and not self.options.get("temperature"))
         self._retries = 0 if fixed else settings.retries
+        # How often one question is put to the model at most, as long as its replies cannot be read.
+        self.draws = 1 + self._retries
         # Is told what each reply said, where somebody looks whether any can be read.
         self.told: Callable[[ReadReply], None] | None = None
 
@@ -507,11 +509,6 @@ class Asker:
                 settings=("explain",),
             )
         _refuse_other_forms(prompt, settings, "explain")
-
-    @property
-    def draws(self) -> int:
-        """How often one question is put to the model at most, as long as its replies cannot be read."""
-        return 1 + self._retries
 
     def max_tokens(self, count: int | None = None) -> int:
         """The longest reply that is asked for."""
@@ -812,6 +809,7 @@ class Showing:
         prompt: the prompt.
         shows_query: whether the text of the query is shown.
         shows_documents: whether documents are shown beside an answer.
+        per_call: how many items a call shows at most, each with its place; None where it is about one, or a passage.
     """
 
     def __init__(self, prompt: Prompt, settings: Asking) -> None:
@@ -823,16 +821,12 @@ class Showing:
         self._asked_together = (
             prompt_of_several(prompt, bool(settings.explain)) if settings.are_together(prompt) else None
         )
+        is_one = prompt.parser != "label_list" and self._asked_together is None
+        self.per_call = None if is_one else settings.shown(prompt)
         self._settings = settings
         self._open_fields = [name for name in prompt.fields if name in _ITEM_FIELDS]
         # A passage is shown with each of its items, and its chunks with each replicate.
         self.frame = functools.lru_cache(maxsize=8)(self._make_frame)
-
-    @property
-    def per_call(self) -> int | None:
-        """How many items a call shows at most, each with its place; None where it is about one, or about a passage."""
-        is_one = self.prompt.parser != "label_list" and self._asked_together is None
-        return None if is_one else self._settings.shown(self.prompt)
 
     def batches(self, items: Sequence[RubricItem]) -> list[tuple[RubricItem, ...]]:
         """The items of a passage that are worked on together: all, or as many as a call shows."""
