@@ -54,8 +54,7 @@ from rubric_measures.base.errors import InputError, counted, tell
 from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Reported, Table, columns, declared, plain
 from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.findings import Note, say
-from rubric_measures.measures.labels import JudgedPassage, Key, LabelSource
-from rubric_measures.types.scales import refuse_unreachable
+from rubric_measures.types.scales import Scale, refuse_unreachable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,6 +63,42 @@ if TYPE_CHECKING:
 _RATES = ("kappa", "tpr", "tnr", "f1")
 # The level of the groups.
 _ALPHA = 0.05
+
+
+# (query_id, doc_id), or (query_id, doc_id, item_id).
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPassage:
+    """One passage with the grades of its items and its judgments.
+
+    Attributes:
+        grades: one grade an item, any order.
+        judgments: the relevance labels that assessors gave it; a passage may have several.
+    """
+
+    grades: tuple[float, ...]
+    judgments: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """One grader's labels.
+
+    Attributes:
+        name: the grader, as it is printed.
+        labels: (query_id, doc_id) -> relevance, or (query_id, doc_id, item_id) -> grade.
+        scale: the scale that the labels are on, where it is known.
+        failed: query_id -> how many grades failed, and how many there are with them; None where nobody knows.
+        instead: whose grades a table has, where a grader was chosen and it is another.
+    """
+
+    name: str
+    labels: Mapping[Key, float]
+    scale: Scale | None = None
+    failed: Mapping[str, tuple[int, int]] | None = None
+    instead: str = ""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from ir_measures.measures.base import Measure
 from scipy.stats import kendalltau, rankdata
 
 from rubric_measures.analysis import calibration
-from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources
+from rubric_measures.analysis.label_sources import LabelSource, SourceAgreement, compare_sources
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
@@ -48,7 +48,6 @@ from rubric_measures.measures.grade_sets import (
     is_blind_set,
 )
 from rubric_measures.measures.grades import Grades, QueryGrades
-from rubric_measures.measures.labels import LabelSource
 from rubric_measures.measures.loading import select_query
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.records import models

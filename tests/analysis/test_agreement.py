@@ -10,10 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.analysis.agreement import agreement, alpha_intervals, binary_agreement, bland_altman
-from rubric_measures.analysis.label_sources import compare_sources
+from rubric_measures.analysis.label_sources import LabelSource, compare_sources
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
-from rubric_measures.measures.labels import LabelSource
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rubric_measures.analysis.agreement import gwet_ac1, rates_columns
-from rubric_measures.analysis.label_sources import Judge, compare_sources, judge_board
+from rubric_measures.analysis.label_sources import Judge, LabelSource, compare_sources, judge_board
 from rubric_measures.analysis.resampling import Drawn, Draws
 from rubric_measures.base.errors import InputError
-from rubric_measures.measures.labels import LabelSource
 
 
 def made(judges: int = 3, queries: int = 12, seed: int = 0):

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.analysis.label_sources import agreement_table, table_layouts, workbench_tables
+from rubric_measures.analysis.label_sources import JudgedPassage, agreement_table, table_layouts, workbench_tables
 from rubric_measures.base.errors import InputError
-from rubric_measures.measures.labels import JudgedPassage
 
 GOLDEN = (
     Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"
