@@ -20,6 +20,7 @@ SMALLEST: dict[str, tuple[str, Mapping[str, Any]]] = {
     "conclusions": ("--repeats 2", {}),
     "conformance": ("", {"CHECKS": {}, "LEFT": {}}),
     "failed_grades": ("--rounds 1", {"RUNS": 3, "QUERIES": 4, "PASSAGES": 25, "ITEMS": 3}),
+    "gpu": ("llama --size tiny --folder DIR --passages 1 --words 5", {"ITEMS": 2}),
     "grading": ("DIR --repeats 1", {"QUERIES": 1, "PASSAGES": 2, "ITEMS": 2}),
     "http": ("--calls 4 --rounds 1 --limited-calls 4 --memory-calls 20", {}),
     "hugging_face": ("--only dtypes", {}),
