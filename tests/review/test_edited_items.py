@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
-from rubric_measures.analysis.calibration import AuditPlan
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.measures.grade_sets import Grader
@@ -296,14 +295,6 @@ def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) 
     for _ in range(5):
         store.undo("ada")
     assert listed(review, order) == first
-
-
-def test_an_audit_sample_is_filled_up_from_the_items_that_count(review: Review) -> None:
-    review.plan = AuditPlan([], 3, items=2)
-    assert len(listed(review, "audit")) == 6
-    review.store.edit_all("ada", [("item_merge", {"keys": ["q1/a", "q1/b"], "text": "both?"}, {"q1/a": 0, "q1/b": 0})])
-    # Two items are left on three passages.
-    assert listed(review, "audit") == ["q1/c"] * 3 + ["q1/d"] * 3
 
 
 def test_screens_have_the_words_of_now(review: Review) -> None:

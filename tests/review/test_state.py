@@ -110,15 +110,6 @@ def texts(store: ReviewStore, query_id: str = "q1") -> list[str]:
     return [state.item.text for state in live_items(store.snapshot(), query_id)]
 
 
-def test_another_grader_can_be_chosen_and_assessors_in_the_file_are_not_reviewed(folder: Path) -> None:
-    other = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl", Grader(model="other"))
-    assert other.grade(A).grade == 1 and len(other.cells) == 2
-    records = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 0}, llm="human:ada"), grade_set({"q1/a": 3})])]]]
-    write_lines(folder / "assessors.jsonl", records)
-    found = load_material(folder / "assessors.jsonl", folder / "bank.jsonl")
-    assert found.grade(A).grade == 3 and found.grader.startswith("model ")
-
-
 @pytest.mark.parametrize("wrong", [-1, 6])
 def test_grades_outside_of_the_scale_and_hasty_decisions_are_refused(store: ReviewStore, wrong: int) -> None:
     with pytest.raises(InputError, match="0 to 5"):
