@@ -350,9 +350,9 @@ def test_what_is_there_stays_and_nothing_is_done_twice() -> None:
 class Flaky(ScriptedBackend):
     """A scripted model whose table changes behind its name, as an endpoint that recovers."""
 
-    @property
-    def model(self) -> str:
-        return "scripted:flaky"
+    def __init__(self, rules: list[ScriptedRule]) -> None:
+        super().__init__(rules)
+        self.model = "scripted:flaky"
 
 
 def test_regrading_completes_a_set_and_touches_no_grade() -> None:
