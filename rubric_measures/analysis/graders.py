@@ -190,10 +190,8 @@ def agreement_tables(
     from rubric_measures.analysis.label_sources import workbench_tables
 
     if not _is_records(source):
-        raise InputError(
-            f"{_called(source)}tables of labels against judgments are of one graded-records file",
-            settings=("min_judgment",),
-        )
+        text = f"{_called(source)}tables of labels against judgments are of one graded-records file"
+        raise InputError(text, settings=("min_judgment",))
     passages = passages_of_records(source, bank_of(bank), Grader.parse(grader))
     unjudged = sum(not passage.judgments for passage in passages)
     ungraded = sum(not passage.grades for passage in passages)

@@ -601,7 +601,8 @@ def load(
     """
     if isinstance(source, Grades) and grader is None and bank is None and on_failed is None:
         return source
-    known_bank, wanted = bank_of(bank), grader_of(grader)
+    known_bank = None if bank is None else load_bank(bank)
+    wanted = None if grader is None else grader_of(grader)
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": wanted and wanted.scale}
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
