@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rubric_measures.grading.asking import ReadReply, best_answer, combine_grades, combine_replicates
+from rubric_measures.base.errors import GradingError
+from rubric_measures.grading.asking import ReadReply, Trial, best_answer, combine_grades, combine_replicates
 
 LOST = ReadReply(None, "unparsed", "hm", "no rating")
 
@@ -40,3 +41,10 @@ def test_replicates_need_a_majority_of_grades() -> None:
     one_of_two = combine_replicates("i", [rated(4), LOST], "median", {})
     assert (one_of_two.grade, one_of_two.status) == (None, "unparsed")
     assert "1 of 2 replicates" in one_of_two.note
+
+
+def test_the_last_of_the_replies_that_are_tried_ends_a_run() -> None:
+    trial = Trial(2)
+    trial.note(LOST)
+    with pytest.raises(GradingError, match="none of the first 2 replies can be read: no rating"):
+        trial.note(LOST)

@@ -246,6 +246,14 @@ def test_more_runs_levels_and_depth_ask_only_for_what_is_new() -> None:
     assert scores(board(world, whole, "alpha_nDCG(rel=4)@5")) == scores(board(world, full, "alpha_nDCG(rel=4)@5"))
 
 
+def test_a_grade_at_the_level_settles_its_item() -> None:
+    world = World(3, queries=1, passages=2, items=1, runs=0)
+    first, second = world.docs["q0"]
+    world.rankings = {"one": {"q0": [first, second]}}
+    world.grades = {(first, "q0i0"): 4, (second, "q0i0"): 0}
+    assert grade(world, world.groups(), COVER)[1] == 1
+
+
 def test_records_and_manifest_say_what_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = World(5)
     passages, bank = world.write(tmp_path)
