@@ -20,7 +20,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.records.models import load_graded
 from rubric_measures.review import screens
-from rubric_measures.review.app import parse_assignments
+from rubric_measures.review.app import parse_assignments, render_markdown
 from rubric_measures.review.queues import QueueChoice, load_material
 from rubric_measures.review.screens import Asked
 from rubric_measures.review.session import (
@@ -275,10 +275,17 @@ def test_of_three_writers_killed_twelve_times_no_grade_is_lost_that_was_acknowle
     assert (int(count) > 100, lost.strip()) == (True, "[]"), done.stderr
 
 
+def test_markup_in_guidelines_stays_text() -> None:
+    shown = render_markdown("<b>Bold</b> and **strong**")
+    assert shown == "<p>&lt;b&gt;Bold&lt;/b&gt; and <strong>strong</strong></p>\n"
+
+
 def test_assignments_are_read_and_restrict_every_queue(tmp_path: Path) -> None:
     # Ids may have hyphens.
-    given = parse_assignments(["ada=q-1-q-2", "ada=z"], ["q-1", "q-2", "q-10", "z"])
-    assert given == {"ada": ("q-1", "q-2", "z")}
+    queries = ["q-1", "q-2", "q-10", "z"]
+    assert parse_assignments(["ada=q-1-q-2", "ada=z-z"], queries) == {"ada": ("q-1", "q-2", "z")}
+    with pytest.raises(InputError, match="q-1 stands before q-2 in the bank"):
+        parse_assignments(["ada=q-2-q-1"], queries)
     graded, bank = make_files(tmp_path)
     review = open_review(graded, bank, tmp_path / "state.sqlite")
     with closing(review.store):
