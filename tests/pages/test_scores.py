@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rubric_measures.analysis import plots as scores
 
 
@@ -10,6 +12,7 @@ def drawn(figure):
 
 
 def test_ranks_against_ranks_name_what_moves() -> None:
+    pytest.importorskip("matplotlib")
     official = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
     # Official ranks 1 to 4; the other leaderboard has b and c tied at 2.5, d first and a last.
     figure = scores.plot_ranks(official, {"x": {"d": 30, "b": 20, "c": 20, "a": 10}, "y": {"a": 2, "b": 1}}, "nDCG", 9)

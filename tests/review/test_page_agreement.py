@@ -276,6 +276,7 @@ def test_of_three_writers_killed_twelve_times_no_grade_is_lost_that_was_acknowle
 
 
 def test_markup_in_guidelines_stays_text() -> None:
+    pytest.importorskip("markdown_it")
     shown = render_markdown("<b>Bold</b> and **strong**")
     assert shown == "<p>&lt;b&gt;Bold&lt;/b&gt; and <strong>strong</strong></p>\n"
 
