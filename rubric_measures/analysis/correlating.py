@@ -15,7 +15,7 @@ from msgspec import Struct, to_builtins
 
 from rubric_measures.analysis.correlation import Coefficient, NoiseFreeTau, QueryTau
 from rubric_measures.analysis.leaderboards import AnyScores, Scores, best_cells, name_of_scores, read_scores
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, few_queries
 from rubric_measures.base.errors import InputError, counted, naming
 from rubric_measures.base.tables import (
     Cell,
@@ -512,8 +512,10 @@ def _boards(
     if units:
         notes.append(f"intervals of coefficients: {'; '.join(drawn[unit] for unit in sorted(units))}")
     if own:
+        first = found[0].coefficients[0]
+        few = few_queries(first.interval.units) if first.interval is not None and first.resampled == "query" else ""
         text = f"group: what shares a letter cannot be told apart by {coefficients[0]}; "
-        notes.append(f"{text}all see the same resampled queries")
+        notes.append("; ".join(filter(None, (f"{text}all see the same resampled queries", few))))
     return declared([(place, *row) for place, row in enumerate(results)], cells, places, notes=notes)
 
 

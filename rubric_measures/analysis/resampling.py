@@ -550,7 +550,8 @@ def paired_family(
     different = adjusted < alpha
     known = enough & np.isfinite(critical) if correction == "max-t" else varies | different
     known &= tested
-    low, high = (np.where(known, means + way * critical * errors, np.nan) for way in (-1.0, 1.0))
+    reach = np.where(known, critical, np.nan) * errors
+    low, high = means - reach, means + reach
     return Family(means, errors, sizes, t, p, adjusted, low, high, different, critical)
 
 

@@ -168,7 +168,7 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
         names = expected[1].removesuffix(" | null").replace("int | float", "float").split(" | ")
         what = f"expected {' or '.join(_KINDS.get(name, name) for name in names)}{expected[2]}"
     elif "enum" in what:
-        what = f"expected one of {', '.join(choices)}"
+        what = f"expected one of {', '.join(choices)}" if choices else "expected another of the words of this field"
     return field.removeprefix("."), f"{what}; found {shown(value)}"
 
 

@@ -27,14 +27,7 @@ from rubric_measures.base.tables import Report, Reported, Table, columns, in_lin
 from rubric_measures.boards.board import BELOW, ROUNDED, Leaderboard
 from rubric_measures.measures.grades import check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures
-from rubric_measures.types.entities import (
-    BOARD_FORMAT,
-    AskedBoard,
-    BoardInputs,
-    KeptBoard,
-    Signature,
-    canonical_json,
-)
+from rubric_measures.types.entities import BOARD_FORMAT, AskedBoard, BoardInputs, KeptBoard, Signature, canonical_json
 
 _Board = TypeVar("_Board", bound=Leaderboard)
 
@@ -176,16 +169,17 @@ def unread(content: Mapping[str, Any]) -> dict[str, Standing]:
 
 
 def _is_same(old: Any, new: Any, slack: float) -> bool:
-    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (old, new))
+    # What no float holds is compared as it is written.
+    numbers = all(isinstance(one, int | float) and type(one) is not bool and abs(one) < 1e300 for one in (old, new))
     # The order of a sum may differ from machine to machine.
     return abs(old - new) <= max(slack, 1e-9 * abs(new)) if numbers else type(old) is type(new) and old == new
 
 
 def _half_a_digit(content: Mapping[str, Any]) -> float:
-    """How far a number may be off by rounding to the places that the file has."""
+    """How far a number may be off by rounding to the places that the file has; fewer than two prove nothing."""
     numbers = (old for path, old, _ in _leaves(content, content) if ROUNDED.intersection(path))
-    places = max((len(repr(one).partition(".")[2]) for one in numbers if isinstance(one, float)), default=0)
-    return float(0.5 * 10.0**-places) + 1e-12
+    places = max((len(repr(one).partition(".")[2]) for one in numbers if isinstance(one, float)), default=2)
+    return float(0.5 * 10.0 ** -max(places, 2)) + 1e-12
 
 
 def _difference(path: Sequence[str], old: Any, new: Any) -> str:
@@ -370,6 +364,13 @@ BUNDLE: Literal["rubric_measures bundle 1"] = "rubric_measures bundle 1"
 MANIFEST, BOARD = "bundle.json", "board.json"
 
 
+class _Loaded(Struct, forbid_unknown_fields=True):
+    """Whose grades of a bundle count, and how failed ones do where its board does not say it."""
+
+    grader: str | None = None
+    on_failed: str | float | None = None
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """What a bundle says of its files."""
 
@@ -432,6 +433,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise FormatError(f"is no bundle, which is a folder with a file {MANIFEST}", path=path_name(folder))
     name, content = read_kept(folder / MANIFEST, (BUNDLE,), "is of another version")
     manifest = typed(Manifest, content, name)
+    typed(_Loaded, manifest.load, name)
     for one in (*manifest.files, *manifest.named):
         path = PurePosixPath(one)
         if path.is_absolute() or ".." in path.parts or "\\" in one:

@@ -194,9 +194,14 @@ def test_what_makes_no_bundle(made: Path, capsys: Captured) -> None:
     assert not [path for path in source.iterdir() if path.name.startswith((".no-", "no-"))]
     assert "bundle.json" in call(capsys, "check", source)[2]
     manifest = json.loads((made / "bundle.json").read_text())
-    manifest["runs"] = ["../bm25.run"]
-    (made / "bundle.json").write_text(json.dumps(manifest))
-    assert "outside of the folder" in call(capsys, "check", made)[2]
+    for field, value, said in (
+        ("load", {"bank": "b"}, "unknown field"),
+        ("load", {"grader": 5}, "grader"),
+        ("runs", ["../bm25.run"], "outside of the folder"),
+    ):
+        (made / "bundle.json").write_text(json.dumps({**manifest, field: value}))
+        status, _, err = call(capsys, "check", made)
+        assert (status, len(err.splitlines())) == (2, 1) and said in err, err
 
 
 def test_two_bundles_are_compared(made: Path, capsys: Captured) -> None:

@@ -190,6 +190,12 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
     grades = rubric_measures.load(folder / "graded.jsonl", bank=folder / "bank.jsonl")
     proof = api.check_board(path, grades, runs)
     assert not proof.differences and set(proof.values.values()) == {"proved", "claimed"}
+    # Whole numbers say too little, and one of 400 digits is no version.
+    whole = json.loads(path.read_text(encoding="utf-8"), parse_float=lambda text: float(round(float(text))))
+    huge = {**honest, "settings": {**honest["settings"], "version": 10**400}}
+    for forged in (whole, huge):
+        (folder / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
+        assert api.check_board(folder / "forged.json", grades, runs).differences
     # The names of these stand for any other of their kind.
     named = {"measures", "per_query", "grades", "runs", "means", "best", "comparisons"}
     found: dict[tuple[object, ...], tuple[Any, ...]] = {}
