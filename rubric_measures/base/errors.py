@@ -93,18 +93,18 @@ _NOUNS = (
     "scales scores sentences sets sources tasks texts tokens topics values verdicts warnings weights words"
 )
 _BEFORE = "after|all|and|are|for|has|have|holds|in|of|on|only|than|their|to"
-_ONE = re.compile(
+_ONE = (
     rf"((?:^|[:;,(] ?|\b(?:{_BEFORE}) )1 (?:(?!of|has|is|was|no|in|to)[a-z]+ )?)({_NOUNS.replace(' ', '|')})"
     r"\b(?![-./]\w)"
 )
 # What is said of one thing, up to what is said of another; what stands in brackets is of no matter.
-_CLAUSE = re.compile(
+_CLAUSE = (
     r"(?:^|(?<=[:;,] )|(?<=\()|(?<=their )|(?<=for ))1 (?:of \d+ )?[a-z]"
     r"(?:\([^()]*\)|(?!, (?:so|as|or|which) )[^;:()])*"
 )
 _VERBS = "belong|come|count|cover|differ|hold|name|need|point|read|repeat|score|share|stand|wait"
-_VERB = re.compile(rf"\([^()]*\)|(?<!not )(?<!they )(?<!s that )\b(are|were|have|do|their|(?<!1 )(?:{_VERBS}))\b")
-_THEY = re.compile(rf"\([^()]*\)|\bthey (are|were|have|do|can|may|{_VERBS})\b")
+_VERB = rf"\([^()]*\)|(?<!not )(?<!they )(?<!s that )\b(are|were|have|do|their|(?<!1 )(?:{_VERBS}))\b"
+_THEY = rf"\([^()]*\)|\bthey (are|were|have|do|can|may|{_VERBS})\b"
 _OF_ONE = {"are": "is", "were": "was", "have": "has", "do": "does", "their": "its", "can": "can", "may": "may"}
 
 
@@ -123,9 +123,12 @@ def in_number(text: str) -> str:
         told = found[1] and _OF_ONE.get(found[1], f"{found[1]}s")
         return found[0].replace(found[1], told).replace("they ", "it ") if told else found[0]
 
-    text = _ONE.sub(lambda found: found[1] + re.sub("ies$", "ys", found[2])[:-1], text)
-    said = _CLAUSE.sub(lambda found: _VERB.sub(verb, found[0]), text)
-    return _THEY.sub(verb, said) if _CLAUSE.search(text) else text
+    # Patterns are compiled where they are first needed: few messages count one thing.
+    if "1 " not in text:
+        return text
+    text = re.sub(_ONE, lambda found: found[1] + re.sub("ies$", "ys", found[2])[:-1], text)
+    said = re.sub(_CLAUSE, lambda found: re.sub(_VERB, verb, found[0]), text)
+    return re.sub(_THEY, verb, said) if re.search(_CLAUSE, text) else text
 
 
 def _say_in_number(record: logging.LogRecord) -> bool:

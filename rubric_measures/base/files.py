@@ -267,6 +267,24 @@ def decode_text(data: bytes, name: str) -> str:
 _FULL = [getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)]
 
 
+# The head of a table, outside of texts of several lines; `["name".defaults]` goes on with its table.
+_TOML_HEAD = r"'''.*?'''|\"\"\".*?\"\"\"|^\[(\"?)([^\"\n]+?)\1(?:\.defaults)?\]$"
+
+
+def toml_tables(*paths: Path) -> dict[str, str]:
+    """Name of a table -> its lines of TOML files of this package.
+
+    To parse one table takes no time, and to parse all as long as to score a small file.
+    """
+    tables: dict[str, str] = {}
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        heads = [found for found in re.finditer(_TOML_HEAD, text, re.DOTALL | re.MULTILINE) if found[2]]
+        for found, end in zip(heads, [*(later.start() for later in heads[1:]), len(text)], strict=True):
+            tables[found[2]] = tables.get(found[2], "") + text[found.start() : end]
+    return tables
+
+
 @contextlib.contextmanager
 def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     """Opens `path` for writing text (UTF-8); the file appears under its name only when the block ends without an error.

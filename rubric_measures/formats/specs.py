@@ -22,7 +22,7 @@ from msgspec.json import format as formatted
 from msgspec.structs import force_setattr
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, warn
-from rubric_measures.base.files import atomic_writer, path_name, paused_collector
+from rubric_measures.base.files import atomic_writer, path_name, paused_collector, toml_tables
 from rubric_measures.base.json_text import check_utf8, decoded, json_texts, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import Format, Head, Kind, PathName, given, is_number, say_left_out, write_lines
@@ -49,17 +49,11 @@ _SHOWN = 12
 # The sets of columns that are known at once.
 _MOST = 1000
 
-# The head of a table.
-_HEAD = re.compile(r'^\["?([^"\]\n]+)"?\]$', re.MULTILINE)
-
 
 @cache
 def tables() -> Mapping[str, str]:
-    """Name -> its lines of `formats.toml`: to read one takes no time, and to read all as long as a small file."""
-    whole = Path(__file__).with_name("formats.toml").read_text(encoding="utf-8")
-    heads = list(_HEAD.finditer(whole))
-    ends = [*(one.start() for one in heads[1:]), len(whole)]
-    return {one[1]: whole[one.start() : end] for one, end in zip(heads, ends, strict=True)}
+    """Name -> its lines of `formats.toml`."""
+    return toml_tables(Path(__file__).with_name("formats.toml"))
 
 
 def table(name: str) -> dict[str, Any]:

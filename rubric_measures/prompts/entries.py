@@ -23,29 +23,18 @@ from rubric_measures.base.errors import (
     UnknownNameError,
     users_pattern,
 )
-from rubric_measures.base.files import check_readable_twice, path_name, read_text
+from rubric_measures.base.files import check_readable_twice, path_name, read_text, toml_tables
 from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
 from rubric_measures.types.scales import CONTRADICTED, HELD, Scale, scale_problems
 
 FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _FILES = ("published.toml", "own.toml", "programs.toml")
-# The head of a table, outside of texts of several lines; `["name".defaults]` goes on with a prompt.
-_HEAD = re.compile(r"'''.*?'''|\"\"\".*?\"\"\"|^\[(\"?)([^\"\n]+?)\1(?:\.defaults)?\]$", re.DOTALL | re.MULTILINE)
 
 
 @cache
 def _tables() -> Mapping[str, str]:
-    """Name -> its lines of the files, of all prompts of this package.
-
-    A leaderboard needs the scale of one prompt: to read all of them would take as long as to score a small file.
-    """
-    tables: dict[str, str] = {}
-    for file in _FILES:
-        text = Path(__file__).with_name(file).read_text(encoding="utf-8")
-        heads = [found for found in _HEAD.finditer(text) if found[2]]
-        for found, end in zip(heads, [*(later.start() for later in heads[1:]), len(text)], strict=True):
-            tables[found[2]] = tables.get(found[2], "") + text[found.start() : end]
-    return tables
+    """Name -> its lines of the files, of all prompts of this package; a leaderboard needs the scale of one prompt."""
+    return toml_tables(*map(Path(__file__).with_name, _FILES))
 
 
 @cache
