@@ -36,7 +36,7 @@ else:
         "analysis.graders": "Combined agreement agreement_tables combine",
         "api.answers": "EvaluatedAnswers evaluate_answers",
         "api.files": "argue check_board check_bundle check_conclusions convert write_qrels",
-        "api.judging": "check_tournament run_canaries tournament",
+        "api.judging": "check_tournament tournament verify",
         "boards.single": "evaluate",
         "corpora.loading": "load load_bank",
         "corpora.pooling": "pool",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,16 +17,27 @@ from msgspec import Struct
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.base.json_text import typed
-from rubric_measures.corpora.loading import File, file_beside, file_path, grader_of, is_given, listed, query_texts_of
+from rubric_measures.corpora.loading import (
+    Bank,
+    File,
+    bank_of,
+    file_beside,
+    file_path,
+    grader_of,
+    is_given,
+    listed,
+    query_texts_of,
+)
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.grading.asking import Asking
 from rubric_measures.grading.grade import grade
 from rubric_measures.models.settings import Calls, given_of, note_limit
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import BOARD_FORMAT, Preference, TestBank
+from rubric_measures.verification import ReportName
 
 if TYPE_CHECKING:
+    from rubric_measures.base.tables import Report
     from rubric_measures.boards.kept import Proof
     from rubric_measures.formats.reports import Answer
     from rubric_measures.games.tournaments import Tournament
@@ -34,7 +46,9 @@ if TYPE_CHECKING:
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
-    from rubric_measures.verification.sections import Section
+    from rubric_measures.pages.frame import ReviewAddress
+    from rubric_measures.records.models import GradedFile
+    from rubric_measures.verification.sections import ReportSettings, Section
 
 _File = str | os.PathLike[str]
 Games: TypeAlias = File | Preference | Iterable[File | Preference]
@@ -338,70 +352,131 @@ def _saved(save: _File | None) -> list[Preference]:
 
 
 @dataclass(frozen=True)
-class CanaryRun:
-    """What the canary suite found.
+class Verified:
+    """A report with which assessors check grades and banks; it is computed while it is written, once.
 
     Attributes:
-        sections: the report; none of a dry run.
-        is_complete: every case has a grade.
-        plan: of a dry run, the calls that it would need.
+        source: the records.
+        bank: the test bank, where it is known.
+        settings: which report, about which grades.
+        asked: what the canary suite found.
+        is_complete: every grade that was asked for is there.
+        plan: of a dry run, the calls that it would need; there is no report then.
     """
 
-    sections: tuple[Section, ...] = ()
+    source: GradedFile
+    bank: TestBank | None
+    settings: ReportSettings
+    asked: Sequence[Section] = ()
     is_complete: bool = True
     plan: GradingPlan | None = None
 
+    def report(self) -> Report:
+        """The tables, as they come."""
+        from rubric_measures.verification.sections import report_sections, sections_report
 
-def run_canaries(
-    groups: Iterable[QueryPassages],
-    bank: TestBank,
+        return sections_report(itertools.chain(self.asked, report_sections(self.source, self.bank, self.settings)))
+
+    def save(self, path: str, review: ReviewAddress | None = None) -> None:
+        """Writes pages for a browser: one, and where that is not enough whole queries in files beside it.
+
+        Args:
+            path: the first page; `-` is standard output.
+            review: where single grades can be reviewed.
+
+        Raises:
+            InputError: a file cannot be written, or there is more than standard output can take.
+        """
+        from rubric_measures.verification.html import write_html
+        from rubric_measures.verification.sections import report_parts
+
+        parts = itertools.chain(self.asked, report_parts(self.source, self.bank, self.settings))
+        title = f"Verification of {Path(self.source.name).name}"
+        files = write_html(path, parts, self.settings, title, review, self.bank)
+        if len(files) > 1:
+            tell("%s and %d pages of details beside it", files[0], len(files) - 1)
+
+
+def verify(
+    report: ReportName,
+    graded: _File,
     *,
-    model: str | Backend,
+    bank: Bank | None = None,
+    grader: str | Grader | None = None,
+    runs: Sequence[_File] = (),
+    min_judgment: int | None = None,
+    queries: Sequence[str] | None = None,
+    model: str | Backend | None = None,
     prompt: Sequence[str] = (),
     dry_run: bool = False,
-    source: str = "",
     asking: Asking = Asking(),
     calls: Calls = Calls(),
     progress: Progress = None,
-) -> CanaryRun:
-    """Builds the canaries of passages, grades them and reports.
+) -> Verified:
+    """A report with which assessors check grades and banks.
+
+    The report `canary` makes cases of the passages that cover nothing, lets a grader grade them, and says how often it
+    was fooled.
 
     Args:
-        groups: passages by query, to make cases of.
-        bank: the items.
-        model: see `grade`.
-        prompt: see `grade`.
-        dry_run: make no call; `plan` of the result says what would be called.
-        source: where the passages are from, for errors.
-        asking: how prompts are put to the model and its replies are read.
-        calls: where the model is called, and what it may cost.
+        report: one of `REPORTS`.
+        graded: graded records, or a table of grades.
+        bank: the test bank.
+        grader: whose grades are looked at; see `load`.
+        runs: item statistics, bank: these TREC runs make the leaderboard (default: the rankings in GRADED).
+        min_judgment: the least judgment that is relevant (default 1).
+        queries: only these queries.
+        model: canary: who is asked; see `grade`.
+        prompt: canary: its prompt; may be repeated.
+        dry_run: canary: say what would be called and what it would cost; report nothing.
+        asking: canary: how prompts are put to the model and its replies are read.
+        calls: canary: where the model is called, and what it may cost.
         progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
 
     Raises:
-        InputError: a setting is wrong, or no case can be made.
+        InputError: a setting is wrong or would have no effect, or no case can be made.
+        UnknownNameError: there is no such report.
         GradingError: the model cannot be used.
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
+    from rubric_measures.corpora.overwriting import keep_cache
+    from rubric_measures.formats.grade_tables import read_as_records
     from rubric_measures.grading.grader import default_prompts
+    from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.verification.graders import build_canaries, canary_report
-    from rubric_measures.verification.sections import canary_sections
+    from rubric_measures.verification.sections import ReportSettings, canary_sections, chosen_queries
 
-    names = tuple(prompt) or default_prompts(model if isinstance(model, str) else model.model, bank)
+    is_canary = report == "canary"
+    if not is_canary:
+        asked_for = {"model": model, "prompt": prompt, "dry_run": dry_run, **given_of(asking), **given_of(calls)}
+        if ignored := sorted(name for name, value in asked_for.items() if is_given(value)):
+            text = f"{', '.join(ignored)} would have no effect in the report {report}, as only canary asks a grader"
+            raise InputError(f"{text}; leave it out", settings=ignored)
+    settings = ReportSettings(report, Grader.parse(grader), queries, runs, min_judgment)
+    keep_cache(calls.cache, graded, bank, *runs, calls.prices)
+    known = bank_of(bank)
+    source = read_as_records(graded, "the canary suite" if is_canary else "")
+    if not is_canary:
+        return Verified(source, known, settings)
+    if model is None or known is None:
+        raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
+    names = tuple(prompt) or default_prompts(model if isinstance(model, str) else model.model, known)
     prompts = [load_prompt(name) for name in names]
     if of_pairs := [one.prompt_class for one in prompts if one.target == "support"]:
         text = f"prompt {of_pairs[0]} judges sentences by what they cite, and the suite makes passages for items"
         raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
     scales = [scale for one in prompts if (scale := one.grade_scale) is not None]
     highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
-    built = build_canaries(list(groups), bank, source, highest=[*highest] or ["5"])
+    groups = list(chosen_queries(source, settings, source.name))
+    built = build_canaries(groups, known, source.name, highest=[*highest] or ["5"])
     # An empty passage is one of the cases: what the model makes of it is to be seen.
     asking = dataclasses.replace(asking, empty_texts="ask")
-    graded = grade(
-        built, bank, model=model, prompt=prompt, asking=asking, calls=calls, dry_run=dry_run, progress=progress
+    made = grade(
+        built, known, model=model, prompt=prompt, asking=asking, calls=calls, dry_run=dry_run, progress=progress
     )
-    if graded.plan is not None:
-        return CanaryRun(plan=graded.plan)
-    report = canary_report(graded)
-    failed = sum(count.failed for count in report.counts.values())
+    if made.plan is not None:
+        return Verified(source, known, settings, plan=made.plan)
+    found = canary_report(made)
+    failed = sum(count.failed for count in found.counts.values())
     warn("%d canary grades failed: they count neither way", failed)
-    return CanaryRun(tuple(canary_sections(report)), not failed)
+    return Verified(source, known, settings, tuple(canary_sections(found)), not failed)

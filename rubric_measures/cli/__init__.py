@@ -32,10 +32,10 @@ __all__ = ["COMMANDS", "Interruptible", "guarded", "main", "run_command"]
 
 # Module -> its commands, in the order of the help. Modules load when a command is asked for, so that --help is instant.
 _MODULES = {
-    "making": "example answers pool generate grade cache combine",
+    "making": "example answers pool generate grade combine",
     "scoring": "leaderboard evaluate qrels convert",
     "concluding": "check compare correlate agreement calibrate power tournament",
-    "looking": "verify review list",
+    "looking": "verify review cache list",
 }
 COMMANDS = {name: f"rubric_measures.cli.{module}" for module, names in _MODULES.items() for name in names.split()}
 

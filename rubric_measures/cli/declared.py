@@ -352,7 +352,7 @@ class Command(NamedTuple):
         return found
 
     def _keep_files(self, given: Mapping[str, Any]) -> None:
-        from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
+        from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 
         # What a function of the library writes, it looks after: grades may be added to a file in its place.
         handed = {one.name for target in self.calls.values() for one in parameters(target)}
@@ -365,6 +365,7 @@ class Command(NamedTuple):
         for path in written.values():
             keep_inputs(path, *read)
         keep_apart(**written)
+        keep_cache(given.get("cache"), *written.values())
 
 
 def command(

@@ -1,4 +1,6 @@
-"""Commands for people: list, review, verify.
+"""Commands for people: cache, list, review, verify.
+
+`cache`: what a reply cache holds and what was paid for it; export, merge, prune.
 
 `list`: what there is of prompts, measures, formats or models, plug-ins included, a line each.
 
@@ -10,27 +12,71 @@
 from __future__ import annotations
 
 import gc
-import inspect
-import itertools
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rubric_measures.base.errors import InputError, UnknownNameError, escaped, tell, warn
+from rubric_measures.base.errors import InputError, escaped, tell, warn
 from rubric_measures.base.files import paused_collector
-from rubric_measures.base.tables import Cell, Column, Report, Table
+from rubric_measures.base.tables import Report
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, PrintedPage, refuse, review_of
-from rubric_measures.corpora.overwriting import keep_cache
-from rubric_measures.verification import ReportName
 
 if TYPE_CHECKING:
-    from rubric_measures.prompts.library import Prompt
+    from rubric_measures.corpora.loading import Bank
     from rubric_measures.review.session import Review
-    from rubric_measures.verification.sections import Section
+
+
+@command(files={"action": "ACTION", "cache": "CACHE", "others": "[OTHER…]"})
+def cache(
+    *,
+    action: Literal["size", "export", "merge", "prune"],
+    cache: str | os.PathLike[str],
+    others: Sequence[str] = (),
+    model: str | None = None,
+    status: Literal["truncated", "refused"] | None = None,
+    output: str = "-",
+) -> int:
+    """look into a reply cache: size, export, merge, prune
+
+    examples:
+      rubric_measures cache size graded.jsonl.gz.cache.sqlite
+      rubric_measures cache export replies.sqlite -o replies.jsonl      (replay with --model scripted:replies.jsonl)
+      rubric_measures cache merge all.sqlite worker1.sqlite worker2.sqlite
+      rubric_measures cache prune replies.sqlite --model hf:google/flan-t5-large@main
+
+    Args:
+        action: what to do.
+        cache: the cache file.
+        others: merge: the caches whose replies are taken over.
+        model: export, prune: only the replies of this model (as `size` prints it).
+        status: prune: only replies that were cut, or refusals (of --model, else of all).
+        output: export: where the replies go (default: standard output).
+    """
+    from rubric_measures.models.replies import ReplyCache
+
+    used: Mapping[str, Sequence[str]] = {"export": ("model", "output"), "prune": ("model", "status")}
+    given = {"model": model, "status": status, "output": output != "-"}
+    refuse((name for name, value in given.items() if value and name not in used.get(action, ())), f"in cache {action}")
+    if (action == "merge") is not bool(others):
+        wanted = "needs the target and at least one other cache" if action == "merge" else "takes one cache"
+        raise InputError(f"cache {action} {wanted}")
+    if action == "prune" and not (model or status):
+        raise InputError("cache prune needs --model or --status; to have none left, delete the file")
+    with ReplyCache(cache, read_only=action in ("size", "export")) as opened:
+        if action == "merge":
+            opened.merge(others)
+        elif action == "size":
+            sys.stdout.write(opened.described())
+        elif action == "export":
+            opened.export(output, model)
+        else:
+            opened.prune(model=model, status=status or "")
+    return 0
 
 
 @command(files={"kind": "KIND", "name": "[NAME]"}, fields={"printed": ("format",)})
@@ -50,104 +96,25 @@ def list_(
         kind: what to list.
         name: of prompts and measures: show this one alone, with all there is to say.
     """
-    if name is not None:
-        if kind not in _ONE:
-            raise InputError(f"{name}: of {kind} there is only the list; leave the name out")
-        if printed.format is not None:
-            raise InputError(f"{name}: what is said of one is text; the list has other forms", settings=("format",))
-        printed.write(_ONE[kind](name))
-        return 0
-    headers, rows = _ALL[kind]
-    printed.write(Report([Table([Column(header, is_left=True) for header in headers.split(", ")], [*rows()])]))
+    from rubric_measures import formats, models
+    from rubric_measures.measures import measure
+    from rubric_measures.prompts import library
+
+    tables = {
+        "prompts": library.prompt_table, "measures": measure.measure_table, "formats": formats.format_table,
+        "models": models.model_table,
+    }  # fmt: skip
+    ones = {"prompts": library.described, "measures": measure.described}
+    if name is None:
+        printed.write(Report([tables[kind]()]))
+    elif kind not in ones:
+        raise InputError(f"{name}: of {kind} there is only the list; leave the name out")
+    elif printed.format is not None:
+        raise InputError(f"{name}: what is said of one is text; the list has other forms", settings=("format",))
+    else:
+        # Escaped line by line, since it may be a plug-in's.
+        printed.write("".join(f"{escaped(line)}\n" for line in ones[kind](name).splitlines()))
     return 0
-
-
-def _first_line(thing: object) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
-
-
-def _prompts() -> Iterable[list[Cell]]:
-    from rubric_measures.prompts.entries import prompt_names
-    from rubric_measures.prompts.library import load_prompt
-
-    return (_prompt_row(name, load_prompt(name)) for name in sorted(prompt_names()))
-
-
-def _prompt_row(name: str, prompt: Prompt) -> list[Cell]:
-    return [name, prompt.target, prompt.task, str(prompt.grade_scale or "-"), prompt.citation]
-
-
-def _prompt(name: str) -> str:
-    from rubric_measures.prompts.library import load_prompt
-
-    prompt = load_prompt(name)
-    parts = [("system", prompt.system), ("user", prompt.text)]
-    if prompt.format == "json":
-        parts = [("fields of the message, as JSON", ", ".join(prompt.json_fields))]
-    # As it is sent; escaped line by line, since a prompt may be a plug-in's.
-    shown = [f"[{head}]\n{text.strip(chr(10))}\n" for head, text in parts if text]
-    row = _prompt_row(name, prompt)[1:4]
-    head = " ".join(f"{key}={value}" for key, value in zip(("target", "task", "scale"), row, strict=True))
-    return "".join(
-        f"{escaped(line)}\n" for line in f"{name}: {head}\n{prompt.citation}\n\n{''.join(shown)}".split("\n")
-    )
-
-
-def _registered() -> dict[str, object]:
-    from ir_measures import measures
-
-    from rubric_measures import RubricMeasure
-
-    return {name: one for name, one in measures.registry.items() if isinstance(one, RubricMeasure)}
-
-
-def _measures() -> Iterable[list[Cell]]:
-    for name, one in _registered().items():
-        parameters = getattr(one, "SUPPORTED_PARAMS", {})
-        shown = ", ".join(parameter for parameter in parameters if parameter != "cutoff")
-        yield [f"{name}@k" if "cutoff" in parameters else name, shown, _first_line(one)]
-
-
-def _measure(name: str) -> str:
-    known = _registered()
-    if name.removesuffix("@k") not in known:
-        raise UnknownNameError("measure", name, known)
-    return f"{name}\n\n{inspect.getdoc(known[name.removesuffix('@k')])}\n"
-
-
-def _formats() -> Iterable[list[Cell]]:
-    from rubric_measures.formats import FORMATS
-
-    for name, one in sorted(FORMATS.items()):
-        ways = ["yes" if way else "-" for way in (one.read, one.write, one.recognise)]
-        yield [name, *ways, one.description]
-
-
-# Kind of model -> the extra that it needs, and what stands behind the colon.
-_OF_KIND = {
-    "lexical": ("", "-", "words of the item in the passage: a floor, offline"),
-    "scripted": ("FILE", "-", "replies from a file: teaching, tests, replays"),
-    "hf": ("NAME", "hf", "a model of the Hugging Face hub, or a folder of one, on this machine"),
-    "openai": ("NAME", "openai", "any endpoint that speaks OpenAI's protocol (--base-url)"),
-    "litellm": ("PROVIDER/NAME", "litellm", "Anthropic, Gemini, Bedrock, … by the library LiteLLM"),
-}
-
-
-def _models() -> Iterable[list[Cell]]:
-    from rubric_measures.models import BACKENDS
-
-    for kind in BACKENDS:
-        name, *said = _OF_KIND[kind] if kind in _OF_KIND else ("NAME", "plug-in", _first_line(BACKENDS[kind]))
-        yield [f"{kind}:{name}" if name else kind, *said]
-
-
-_ALL: dict[str, tuple[str, Callable[[], Iterable[list[Cell]]]]] = {
-    "prompts": ("prompt, target, task, scale, source", _prompts),
-    "measures": ("measure, parameters, what it is", _measures),
-    "formats": ("format, read, written, recognised, what it is", _formats),
-    "models": ("model, extra, what it is", _models),
-}
-_ONE: dict[str, Callable[[str], str]] = {"prompts": _prompt, "measures": _measure}
 
 
 @command(
@@ -224,21 +191,16 @@ def _grading(more: str, passages: str, bank: str) -> str:
 
 
 @command(
-    canaries="rubric_measures.api.judging:run_canaries",
-    files={"report": "REPORT", "graded": "GRADED"}, without=("groups", "source"),
+    verify="rubric_measures.api.judging:verify",
+    files={"report": "REPORT", "graded": "GRADED"},
     fields={"asking": (), "calls": CALLS, "printed": ("output", "format")},
 )  # fmt: skip
 def verify(
-    canaries: Call,
+    verify: Call,
     *,
-    report: ReportName,
-    graded: str | os.PathLike[str],
-    bank: str | os.PathLike[str] | None = None,
+    graded: str,
+    bank: Bank | None = None,
     grader: str | None = None,
-    runs: Sequence[str | os.PathLike[str]] = (),
-    min_judgment: int | None = None,
-    queries: Sequence[str] | None = None,
-    model: str | None = None,
     printed: PrintedPage = PrintedPage(),
 ) -> int:
     """reports with which assessors check grades and banks
@@ -275,45 +237,11 @@ def verify(
         prompt: canary: its prompt; may be repeated.
         dry_run: canary: say what would be called and what it would cost; report nothing.
     """
-    from rubric_measures.api import load_bank
-    from rubric_measures.formats.grade_tables import read_as_records
-    from rubric_measures.measures.grade_sets import Grader
-    from rubric_measures.models.settings import given_of
-    from rubric_measures.verification.html import write_html
-    from rubric_measures.verification.sections import (
-        ReportSettings,
-        chosen_queries,
-        report_parts,
-        report_sections,
-        sections_report,
-    )
-
-    is_canary, calls = report == "canary", canaries.keywords.get("calls")
-    given = {*canaries.keywords, *(given_of(calls) if calls else ()), *(["model"] if model else [])}
-    given -= {"calls", "progress"}
-    refuse(() if is_canary else given, f"in the report {report}, as only canary asks a grader")
-    settings = ReportSettings(report, Grader.parse(grader), queries, runs, min_judgment)
-    known = None if bank is None else load_bank(bank)
-    if calls is not None:
-        keep_cache(calls.cache, printed.output, graded, bank, *runs, calls.prices)
-    review = review_of(str(graded), bank, grader)
-    asked: tuple[Section, ...] = ()
-    is_complete = True
-    source = read_as_records(graded, "the canary suite" if is_canary else "")
-    if is_canary:
-        if model is None or known is None:
-            raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
-        groups = list(chosen_queries(source, settings, str(graded)))
-        found = canaries(groups, known, model=model, source=str(graded))
-        if found.plan is not None:
-            print(found.plan)
-            return 0
-        asked, is_complete = found.sections, found.is_complete
-    if printed.form == "html":
-        parts = itertools.chain(asked, report_parts(source, known, settings))
-        files = write_html(printed.output, parts, settings, f"Verification of {Path(graded).name}", review, known)
-        if len(files) > 1:
-            tell("%s and %d pages of details beside it", files[0], len(files) - 1)
+    made = verify(graded=graded, bank=bank, grader=grader)
+    if made.plan is not None:
+        print(made.plan)
+    elif printed.form == "html":
+        made.save(printed.output, review_of(graded, bank, grader))
     else:
-        printed.write(sections_report(itertools.chain(asked, report_sections(source, known, settings))))
-    return 0 if is_complete else 1
+        printed.write(made.report())
+    return 0 if made.is_complete else 1

@@ -1,8 +1,6 @@
-"""Commands that make grades: answers, cache, combine, example, generate, grade, pool.
+"""Commands that make grades: answers, combine, example, generate, grade, pool.
 
 `answers`: a table of answers to grades, scores and a report that says which facts are missing.
-
-`cache`: what a reply cache holds and what was paid for it; export, merge, prune.
 
 `combine`: the grades of several graders as those of a panel, with what that gains.
 
@@ -18,7 +16,6 @@ The command `generate`: queries -> test bank; queries and documents -> nuggets; 
 from __future__ import annotations
 
 import logging
-import os
 import shlex
 import shutil
 import sys
@@ -27,15 +24,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted
-from rubric_measures.base.tables import Column, Report, Table, TableForm, columns, render
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.tables import Report, Table, TableForm, columns, render
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, refuse, review_over
-from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
     from rubric_measures.grading.grader import GradedRecords
-    from rubric_measures.models.replies import ReplyCache
 
 
 @command(
@@ -109,79 +104,6 @@ def answers(
     return 3 if worse else status
 
 
-@command(files={"action": "ACTION", "cache": "CACHE", "others": "[OTHER…]"})
-def cache(
-    *,
-    action: Literal["size", "export", "merge", "prune"],
-    cache: str | os.PathLike[str],
-    others: Sequence[str] = (),
-    model: str | None = None,
-    status: Literal["truncated", "refused"] | None = None,
-    output: str = "-",
-) -> int:
-    """look into a reply cache: size, export, merge, prune
-
-    examples:
-      rubric_measures cache size graded.jsonl.gz.cache.sqlite
-      rubric_measures cache export replies.sqlite -o replies.jsonl      (replay with --model scripted:replies.jsonl)
-      rubric_measures cache merge all.sqlite worker1.sqlite worker2.sqlite
-      rubric_measures cache prune replies.sqlite --model hf:google/flan-t5-large@main
-
-    Args:
-        action: what to do.
-        cache: the cache file.
-        others: merge: the caches whose replies are taken over.
-        model: export, prune: only the replies of this model (as `size` prints it).
-        status: prune: only replies that were cut, or refusals (of --model, else of all).
-        output: export: where the replies go (default: standard output).
-    """
-    from rubric_measures.models.replies import ReplyCache
-
-    log = logging.getLogger("rubric_measures")
-    if others and action != "merge":
-        raise InputError(f"cache {action} takes one cache")
-    given = {"model": model, "status": status, "output": output != "-"}
-    refuse((name for name, value in given.items() if value and name not in _USED_BY[action]), f"in cache {action}")
-    if action == "merge" and not others:
-        raise InputError("cache merge needs the target and at least one other cache")
-    if action == "prune" and not (model or status):
-        raise InputError("cache prune needs --model or --status; to have none left, delete the file")
-    keep_cache(cache, output)
-    with ReplyCache(cache, read_only=action in ("size", "export")) as opened:
-        # What is not there is refused: nothing would be done for it, and nobody would know why.
-        if model is not None and model not in (known := [count.model for count in opened.counts()]):
-            raise UnknownNameError("model", model, known, hint=f"(in {opened.path})")
-        if action == "merge":
-            log.info("%s added, %d in %s", counted(opened.merge(others), "reply"), len(opened), cache)
-        elif action == "size":
-            _print_size(opened)
-        elif action == "export":
-            log.info("%s exported", counted(opened.export(output, model), "reply"))
-        else:
-            cut = sum(count.truncated for count in opened.counts())
-            removed = opened.prune(model=model, status=status or "")
-            cut -= sum(count.truncated for count in opened.counts())
-            of_them = f" ({cut} of them truncated)" if cut else ""
-            log.info("%s deleted%s, %d left", counted(removed, "reply"), of_them, len(opened))
-    return 0
-
-
-# Action of `cache` -> the options that it looks at.
-_USED_BY = {"size": (), "merge": (), "export": ("model", "output"), "prune": ("model", "status")}
-
-
-def _print_size(cache: ReplyCache) -> None:
-    names = ["model", "replies", "truncated", "prompt_tokens", "completion_tokens", "characters"]
-    sys.stdout.writelines(render(Report([Table(columns(names), cache.counts())]), "tsv"))
-    print("file bytes", cache.file_bytes(), sep="\t")
-    if rows := cache.ledger():
-        print()
-        heads = columns(["day", "model", "calls", "failed", "prompt_tokens", "completion_tokens"])
-        paid = [[getattr(row, head.header) for head in heads] + [row.cost] for row in rows]
-        table = Table([*heads, Column("cost", places=6)], paid)
-        sys.stdout.writelines(render(Report([table]), "tsv"))
-
-
 @command(combine="rubric_measures.analysis.graders:combine", files={"passages": "GRADED"}, without=("name",))
 def combine(combine: Call, *, format: TableForm = "text") -> int:
     """grades of several graders as those of one
@@ -208,25 +130,9 @@ def combine(combine: Call, *, format: TableForm = "text") -> int:
 
 
 def _steps(source: Path, folder: Path) -> list[list[str]]:
-    passages, graded = str(folder / "passages.jsonl.gz"), str(folder / "graded.jsonl.gz")
-    answers = sorted(str(path) for path in (source / "answers").glob("*.jsonl"))
-    support = str(folder / "support.jsonl.gz")
-    questions, nuggets = str(source / "questions.jsonl"), str(source / "nuggets.jsonl")
-    cache = ["--cache", str(folder / "replies.sqlite")]
-    by_rubric = ["RubricCover(rel=4)@5", "nRubricCover(rel=4)@5", 'RubricQrels(measure="nDCG@5")']
-    by_nugget = [f"Nugget{letter}(rel=4,partial_rel=3)" for letter in "VWA"]
-    return [
-        ["pool", "--collection", str(source), "-o", passages],
-        ["grade", passages, "--bank", questions, "--model", "lexical", *cache, "-o", graded],
-        ["grade", graded, "--bank", nuggets, "--model", "lexical", *cache, "-o", graded],
-        ["qrels", graded, "--bank", questions, "-o", str(folder / "rubric.qrels")],
-        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "--format", "text"],
-        ["leaderboard", graded, "--bank", nuggets, "-m", *by_nugget, "--format", "text"],
-        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric,
-         "-o", str(folder / "leaderboard.tsv"), "--report", str(folder / "report.html")],
-        ["grade", "--support", *answers, "--collection", str(source), "--model", "lexical", *cache, "-o", support],
-        ["leaderboard", support, "--format", "text"],
-    ]  # fmt: skip
+    names = {"source": shlex.quote(str(source)), "folder": shlex.quote(str(folder))}
+    lines = Path(__file__).with_name("example.txt").read_text(encoding="utf-8").splitlines()
+    return [shlex.split(line.format_map(names)) for line in lines]
 
 
 def _copied(source: Path, target: Path) -> Path:

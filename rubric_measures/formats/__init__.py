@@ -11,6 +11,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import shown
 from rubric_measures.base.plugins import PlugIn, Registry, usable
+from rubric_measures.base.tables import Column, Table
 from rubric_measures.formats.base import KINDS, Format, Head, PathName, head_of
 from rubric_measures.formats.specs import KNOWN_NAMES, RecordLines, Spec, meant, places
 from rubric_measures.formats.tables import cells_of
@@ -84,3 +85,13 @@ def _by_recognition() -> Iterator[tuple[str, Format]]:
             yield name, FORMATS[name]
     yield from usable(FORMATS.added(), _checked)
     yield _LAST, FORMATS[_LAST]
+
+
+def format_table() -> Table:
+    """The formats, a row each."""
+    heads = [Column(name, is_left=True) for name in ("format", "read", "written", "recognised", "what it is")]
+    ways = {name: (one.read, one.write, one.recognise) for name, one in sorted(FORMATS.items())}
+    return Table(
+        heads,
+        [[name, *("yes" if way else "-" for way in has), FORMATS[name].description] for name, has in ways.items()],
+    )

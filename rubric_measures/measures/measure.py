@@ -8,6 +8,7 @@ and of the programs behind ir_measures, this file says what they cannot do, and 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import os
 import re
@@ -863,3 +864,32 @@ def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None =
             raise MeasureError(f"{min(written - {twice})} is {twice} on the scale of these grades; ask for one of them")
         raise MeasureError(f"measure {twice} is asked for twice")
     return names
+
+
+def _ours() -> dict[str, Any]:
+    return {name: one for name, one in ir_measures.measures.registry.items() if isinstance(one, RubricMeasure)}
+
+
+def measure_table() -> Any:
+    """The measures of this package and of plug-ins, a row each."""
+    from rubric_measures.base.tables import Table, columns
+
+    rows = []
+    for name, one in _ours().items():
+        parameters = getattr(one, "SUPPORTED_PARAMS", {})
+        shown = ", ".join(parameter for parameter in parameters if parameter != "cutoff")
+        said = (inspect.getdoc(one) or "").partition("\n")[0]
+        rows.append([f"{name}@k" if "cutoff" in parameters else name, shown, said])
+    return Table(columns(["measure", "parameters", "what it is"], left=3), rows)
+
+
+def described(name: str) -> str:
+    """What a measure is, with its formula and source.
+
+    Raises:
+        UnknownNameError: there is no such measure of this package.
+    """
+    known = _ours()
+    if name.removesuffix("@k") not in known:
+        raise UnknownNameError("measure", name, known)
+    return f"{name}\n\n{inspect.getdoc(known[name.removesuffix('@k')])}\n"

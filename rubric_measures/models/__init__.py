@@ -8,6 +8,7 @@ from typing import Any
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.plugins import PlugIn, Registry
+from rubric_measures.base.tables import Table, columns
 from rubric_measures.models.base import Backend, Reply, ReplyStatus, Request, check_options
 from rubric_measures.types.scales import Message
 
@@ -35,6 +36,14 @@ BACKENDS: Registry[Callable[..., Backend]] = Registry(
     },
     _checked,
 )
+# Kind -> what stands behind the colon, the extra that it needs, and what it is.
+_SAID = {
+    "lexical": ("", "-", "words of the item in the passage: a floor, offline"),
+    "scripted": (":FILE", "-", "replies from a file: teaching, tests, replays"),
+    "hf": (":NAME", "hf", "a model of the Hugging Face hub, or a folder of one, on this machine"),
+    "openai": (":NAME", "openai", "any endpoint that speaks OpenAI's protocol (--base-url)"),
+    "litellm": (":PROVIDER/NAME", "litellm", "Anthropic, Gemini, Bedrock, … by the library LiteLLM"),
+}
 _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -68,3 +77,12 @@ def make_backend(spec: str, **options: Any) -> Backend:
     except TypeError as error:
         raise InputError(f"model {spec!r}: {error}") from None
     return make(*given, **options)
+
+
+def model_table() -> Table:
+    """The kinds of models, a row each."""
+    rows = []
+    for kind in BACKENDS:
+        name, *said = _SAID.get(kind) or (":NAME", "plug-in", (inspect.getdoc(BACKENDS[kind]) or "").partition("\n")[0])
+        rows.append([f"{kind}{name}", *said])
+    return Table(columns(["model", "extra", "what it is"], left=3), rows)

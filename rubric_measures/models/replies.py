@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from rubric_measures.base.errors import FormatError, InputError, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import Reply, Request
@@ -608,8 +608,29 @@ class ReplyCache:
         paths = [Path(self.path + suffix) for suffix in ("", "-wal")]
         return sum(path.stat().st_size for path in paths if path.is_file())
 
+    def described(self) -> str:
+        """What it holds, and what was paid for it by day and model: lines of cells with tabs between them."""
+        from rubric_measures.base.tables import Column, Report, Table, columns, render
+
+        held = Table(columns(ModelCount._fields), self.counts())
+        lines = [*render(Report([held]), "tsv"), f"file bytes\t{self.file_bytes()}\n"]
+        if rows := self.ledger():
+            paid = Table([*columns(LedgerRow._fields[:-1]), Column("cost", places=6)], rows)
+            lines += ["\n", *render(Report([paid]), "tsv")]
+        return "".join(lines)
+
+    def _refuse_unknown(self, model: str | None) -> None:
+        # Nothing would be done for it, and nobody would know why.
+        if model is not None and model not in (known := [count.model for count in self.counts()]):
+            raise UnknownNameError("model", model, known, hint=f"(in {self.path})")
+
     def export(self, path: str | os.PathLike[str], model: str | None = None) -> int:
-        """Writes the replies as JSON lines that the `scripted` backend replays; returns how many."""
+        """Writes the replies as JSON lines that the `scripted` backend replays; returns how many.
+
+        Raises:
+            UnknownNameError: there are none of the model.
+        """
+        self._refuse_unknown(model)
         written = 0
         with atomic_writer(path) as stream:
             for entry in self.entries(model):
@@ -621,6 +642,7 @@ class ReplyCache:
                     raise self._damaged(bytes.fromhex(entry.key)) from None
                 stream.write(line + "\n")
                 written += 1
+        tell(f"{counted(written, 'reply')} exported")
         return written
 
     def merge(self, others: Iterable[str | os.PathLike[str]]) -> int:
@@ -643,6 +665,7 @@ class ReplyCache:
                         row = hashes[0], entry.model, "", not reply.is_answer, *numbers, hashes[1], entry.replicate
                         self._connection.execute(_ADD, (*row, encoded(reply)))
                         added += 1
+        tell(f"{counted(added, 'reply')} added, {len(self)} in {self.path}")
         return added
 
     def prune(self, *, model: str | None = None, status: str = "") -> int:
@@ -650,7 +673,12 @@ class ReplyCache:
 
         With a `status` (`truncated` or `refused`), of the model's (of all, where none is named) only those that have
         it; with neither none. What they cost stays known.
+
+        Raises:
+            UnknownNameError: there are none of the model.
         """
+        self._refuse_unknown(model)
+        cut = sum(count.truncated for count in self.counts())
         which = f"(?1 IS NOT NULL OR ?2 != '') AND rowid IN (SELECT row FROM {_READABLE} WHERE ifnull(?1 = model, 1) "
         which += "AND (?2 = '' OR json_extract(reply, '$.status') = ?2))"
         with self._using:
@@ -658,6 +686,9 @@ class ReplyCache:
                 text = f"UPDATE calls SET reply = NULL WHERE {which}"
                 removed = self._connection.execute(text, (model, status)).rowcount
             self._connection.execute("VACUUM")
+        cut -= sum(count.truncated for count in self.counts())
+        of_them = f" ({cut} of them truncated)" if cut else ""
+        tell(f"{counted(removed, 'reply')} deleted{of_them}, {len(self)} left")
         return removed
 
 

@@ -16,6 +16,7 @@ from json.encoder import encode_basestring as _quoted
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.tables import Table, columns
 from rubric_measures.prompts.entries import FIELD, entry_of, entry_scale, prompt_names, read_entry
 from rubric_measures.types.entities import content_hash
 from rubric_measures.types.scales import Message, QuotedMessage, Scale
@@ -564,3 +565,27 @@ def _made(name: str, entry: Mapping[str, Any]) -> Prompt:
     if "fields" in given:
         given["json_fields"] = given.pop("fields")
     return Prompt(**{"text": "", **given, "prompt_class": name})
+
+
+def prompt_table() -> Table:
+    """All prompts, a row each."""
+    rows = []
+    for name in sorted(prompt_names()):
+        one = load_prompt(name)
+        rows.append([name, one.target, one.task, str(one.grade_scale or "-"), one.citation])
+    return Table(columns(["prompt", "target", "task", "scale", "source"], left=5), rows)
+
+
+def described(name: str) -> str:
+    """A prompt as it is sent, with what it is for.
+
+    Raises:
+        UnknownNameError: there is no such prompt.
+    """
+    one = load_prompt(name)
+    parts = {"system": one.system, "user": one.text}
+    if one.format == "json":
+        parts = {"fields of the message, as JSON": ", ".join(one.json_fields)}
+    shown = "".join(f"[{head}]\n{text.strip(chr(10))}\n" for head, text in parts.items() if text)
+    head = f"{name}: target={one.target} task={one.task} scale={one.grade_scale or '-'}"
+    return f"{head}\n{one.citation}\n\n{shown}"

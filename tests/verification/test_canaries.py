@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures import Asking
-from rubric_measures.api import run_canaries
+from rubric_measures.api import verify
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
@@ -75,8 +75,8 @@ def test_the_cases(files: tuple[Path, Path]) -> None:
 
 def test_a_model_of_ones_own_is_asked_as_was_said(files: tuple[Path, Path]) -> None:
     backend, asking = FunctionBackend(lambda request: "0"), Asking(option={"top_p": 0.5})
-    found = run_canaries(load_graded(files[0]), load_bank(files[1]), model=backend, asking=asking)
-    assert found.is_complete and found.sections
+    found = verify("canary", files[0], bank=files[1], model=backend, asking=asking)
+    assert found.is_complete and found.report()
     assert backend.seen and {request.options["top_p"] for request in backend.seen} == {0.5}
 
 
