@@ -9,6 +9,7 @@ python -m benchmarks.conclusions --repeats 10 tau    fewer simulations
 from __future__ import annotations
 
 import argparse
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,28 +104,34 @@ def letters(simulations: int) -> None:
 
 
 def ratings(simulations: int) -> None:
-    """How often the intervals of a tournament hold the true ratings of its five agents."""
-    print(f"\nRatings of five agents, nominal 95 %, {simulations} simulations, 300 rounds, all pairs in both orders\n")
-    print("| queries | worst agent | middle agent | best agent | mean width |\n|---|---|---|---|---|")
+    """How often all intervals of differences hold at once, and what intervals for comparing agents show."""
+    print(f"\nDifferences of ratings, nominal 95 %, {simulations} simulations, 300 rounds, all pairs in both orders\n")
+    print("| agents | queries | all differences held | pairs told apart | of these, intervals do not overlap | "
+          "not told apart and no overlap |\n|---|---|---|---|---|---|")  # fmt: skip
     generator = np.random.default_rng(7)
     settings = TournamentSettings(draws=Draws(300), elo=EloSettings(replays=1))
-    strengths = np.linspace(-0.6, 0.6, 5)
-    truth = 1000 + 400 / np.log(10) * strengths
-    chances = 1 / (1 + np.exp(strengths - strengths[:, None]))
-    for queries in (10, 25, 50):
-        ends = []
+    for agents, queries in ((5, 10), (5, 25), (5, 50), (10, 50), (18, 12)):
+        strengths = np.linspace(-0.8, 0.8, agents)
+        truth = {f"a{place:02}": 400 / np.log(10) * value for place, value in enumerate(strengths)}
+        chances = 1 / (1 + np.exp(strengths - strengths[:, None]))
+        held, counts = 0, np.zeros((2, 2))
         for _ in range(simulations):
-            won = generator.random((queries, 5, 5)) < chances
             games = [
-                Preference(f"q{query:03}", f"a{one}", f"a{other}", "a" if table[one, other] else "b", "graded")
-                for query, table in enumerate(won) for one in range(5) for other in range(5) if one != other
+                Preference(f"q{query:03}", one, other, "a" if won else "b", "graded")
+                for query, table in enumerate(generator.random((queries, agents, agents)) < chances)
+                for (one, other), won in zip(product(truth, repeat=2), table.ravel(), strict=True) if one != other
             ]  # fmt: skip
-            found = sorted(rate_games(games, settings).ratings, key=lambda one: one.agent)
-            ends.append([(-np.inf if one.low is None else one.low, one.high or np.inf) for one in found])
-        low, high = np.array(ends).transpose(2, 0, 1)
-        held = ((low <= truth) & (truth <= high)).mean(axis=0)
-        shares = " | ".join(f"{held[place]:.3f}" for place in (0, 2, 4))
-        print(f"| {queries} | {shares} | {np.median(high - low):.0f} |", flush=True)
+            found = rate_games(games, settings)
+            ends = {one.agent: (one.low or -np.inf, one.high or np.inf) for one in found.ratings}
+            hits = []
+            for pair in found.differences:
+                low, high = pair.low or -np.inf, pair.high or np.inf
+                hits.append(low <= truth[pair.first] - truth[pair.second] <= high)
+                counts[int(low > 0), int(ends[pair.second][1] < ends[pair.first][0])] += 1
+            held += all(hits)
+        apart = counts[1].sum()
+        shares = f"{held / simulations:.3f} | {apart / counts.sum():.2f} | {counts[1, 1] / apart:.2f}"
+        print(f"| {agents} | {queries} | {shares} | {counts[0, 1]:.0f} |", flush=True)
 
 
 def kappas(simulations: int) -> None:

@@ -24,7 +24,7 @@ from rubric_measures.analysis.label_sources import AgreementCell, JudgeRow
 from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, Pick
 from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.boards.kept import Manifest, Standing
-from rubric_measures.games.tournaments import Rating, Tournament, WinTable
+from rubric_measures.games.tournaments import Tournament
 from rubric_measures.types import entities
 
 FOLDER = Path(__file__).parent / "schemas"
@@ -62,18 +62,6 @@ RESULT: Fields = {
     "significant_pairs": fields(LeaderboardCorrelation)["pairs"],
     "coefficients": list[COEFFICIENT],  # type: ignore[valid-type]
 }
-RATING: Fields = {**fields(Rating, "low", "high", "groups"), "interval": tuple[Number, Number]}
-POSITIONS: Fields = {
-    **dict.fromkeys(("pairs", "consistent", "decided", "first"), int),
-    **dict.fromkeys(("consistency_rate", "first_rate"), Number),
-}
-GAMES: Fields = {
-    "ratings": list[record("rating", RATING, Rating)],  # type: ignore[misc]
-    "matrix": WinTable,
-    "position_bias": record("position_bias", POSITIONS),
-    **{name: fields(Tournament)[name] for name in
-       ("groups", "separate", "games", "queries", "undecided", "by_assessors", "both_bad", "notes")},
-}  # fmt: skip
 DESIGN: Fields = {
     **fields(Design, "components"),
     "components": record("components", {**fields(Components), "reliability": Number}, Components),
@@ -154,7 +142,7 @@ FILES: dict[str, Any] = {
         "runs": list[record("calibrated", fields(Calibrated), Calibrated)],  # type: ignore[misc]
     },
     "leaderboard": entities.KeptBoard,
-    "tournament": {"format": Literal[entities.BOARD_FORMAT], "tournament": record("games", GAMES, Tournament)},
+    "tournament": {"format": Literal[entities.BOARD_FORMAT], "tournament": record("games", fields(Tournament, "win_rates", "signature"), Tournament)},
     "verify": {
         "rows": list[record("row", {  # type: ignore[misc]
             "report": str, "title": str, "reasons": [dict[str, str]]

@@ -61,8 +61,6 @@ if TYPE_CHECKING:
 
 
 _RATES = ("kappa", "tpr", "tnr", "f1")
-# The level of the groups.
-_ALPHA = 0.05
 
 
 # (query_id, doc_id), or (query_id, doc_id, item_id).
@@ -172,7 +170,7 @@ def judge_board(
     """All judges against the truth, each on the documents that both label.
 
     All judges see the same resampled queries: those in which one of them shares a document with the truth. Groups are
-    of `Drawn.apart` of κ at 0.05.
+    of `Drawn.apart` of κ.
 
     Args:
         truth: the labels that judges are held to.
@@ -195,8 +193,8 @@ def judge_board(
     found.sort(key=lambda one: (-_kappa(one[0]), one[0].name))
     rows = [row for row, _ in found]
     kappas, drawn = np.array([_kappa(row) for row in rows]), np.stack([one for _, one in found], axis=1)
-    p_values = Drawn(kappas, drawn, drawn[:0], len(names), draws).apart()
-    groups = groups_of_equals(kappas.tolist(), p_values < _ALPHA) if len(drawn) else []
+    apart = Drawn(kappas, drawn, drawn[:0], len(names), draws).apart()
+    groups = groups_of_equals(kappas.tolist(), apart) if len(drawn) else []
     together = tuple(tuple(rows[place].name for place in group) for group in groups)
     return JudgeBoard(truth, ends, tuple(rows), together)
 

@@ -143,8 +143,6 @@ DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "ma
 
 # A file's means, printed with four decimals, may differ from the means of its per-query scores by rounding alone.
 _PRINTED = 2e-4
-# The level of groups of boards.
-_ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -370,13 +368,13 @@ def equal_boards(
 ) -> tuple[tuple[int, ...], ...] | None:
     """Leaderboards of judges that a coefficient with the official one cannot tell apart.
 
-    All see the same resampled queries. Groups are of `Drawn.apart` of the coefficient at 0.05.
+    All see the same resampled queries. Groups are of `Drawn.apart` of the coefficient.
 
     Args:
         official: the official scores, which are resampled, too, where they are of the same queries.
         others: scores that judges give; those by query are needed.
         coefficient: what tells them apart, such as `kendall`.
-        draws: rounds (0 for no groups) and seed.
+        draws: rounds (0 for no groups), seed and level.
 
     Returns:
         places in `others` of two or more each, best group first; None where nobody knows: the runs or the queries of
@@ -396,7 +394,7 @@ def equal_boards(
     sign = -1.0 if parse_coefficient(coefficient)[0] == "max_rank_drop" else 1.0
     if not len(drawn.replicates) or np.isnan(drawn.estimates).any():
         return None
-    return tuple(groups_of_equals((sign * drawn.estimates).tolist(), drawn.apart() < _ALPHA))
+    return tuple(groups_of_equals((sign * drawn.estimates).tolist(), drawn.apart()))
 
 
 @dataclass(frozen=True)

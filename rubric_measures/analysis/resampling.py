@@ -333,50 +333,56 @@ class Drawn:
         shares: FloatArray = ndtr(bias + (bias + tails) / (1.0 - skew * (bias + tails)))
         return shares
 
-    def apart(self) -> FloatArray:
-        """p-values of the differences of all pairs of the statistics, adjusted for their number: (k, k).
+    def apart(self) -> NDArray[np.bool_]:
+        """Which two of the statistics differ: where `reaches` does not span their difference, (k, k)."""
+        with np.errstate(invalid="ignore"):
+            differ: NDArray[np.bool_] = np.abs(self.estimates[:, None] - self.estimates) > self.reaches()
+        return differ
 
-        With d the difference of two statistics, d* that of a round, s the standard deviation of d* and n units:
-        p = (1 + rounds in which the largest |d* − d| / s of all pairs is at least z) / (rounds + 1). z is the normal
-        quantile of |d| / s √((n − 1) / n) by Student's t with n − 1 degrees: of few units s itself is not known well.
+    def reaches(self) -> FloatArray:
+        """Half the intervals of the differences of all pairs, which hold all true ones at once at the level: (k, k).
+
+        With d* the difference of two statistics in a round, d that of the data, s the standard deviation of d* and n
+        units: c s √(n / (n − 1)). c is the level-quantile of the largest |d* − d| / s of all pairs in a round, taken
+        from the normal distribution to Student's t with n − 1 degrees: of few units s itself is not known well.
         Judges of the same queries are correlated, and the largest of each round knows that, which Holm's correction
         does not.
-        The diagonal is 1, and so is p of two that are equal in every round. A statistic that is undefined has NaN;
-        rounds in which one is undefined are left out. Of fewer than six queries nothing is told apart: with all signs
-        alike, chance alone has p = 1/16 or more, and rounds that draw one query again and again know no chance at all.
+        It is 0 of two that differ by the same in every round, NaN of a statistic that is undefined, and infinite with
+        fewer than six queries or too few rounds. With all signs alike, chance alone has p = 1/16 or more of five
+        queries, and rounds that draw one query again and again know no chance at all. Rounds in which a statistic is
+        undefined are left out.
 
         How often equal judges and agents are told apart is in benchmarks/README.md.
 
         Source: Romano and Wolf, Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing (JASA 2005),
         the single-step form.
         """
-        from scipy.special import ndtri, stdtr
+        from scipy.special import ndtr, stdtrit
 
         known = np.flatnonzero(np.isfinite(self.estimates))
         result = np.full((len(self.estimates), len(self.estimates)), np.nan)
-        np.fill_diagonal(result, 1.0)
         theta, drawn = self.estimates[known], self.replicates[:, known]
         drawn = drawn[~np.isnan(drawn).any(axis=1)]
-        if self.units < FEWEST_QUERIES:
-            result[np.ix_(known, known)] = 1.0
-        if self.units < FEWEST_QUERIES or len(known) < 2 or not len(drawn):
+        result[np.ix_(known, known)] = np.inf
+        np.fill_diagonal(result, 0.0)
+        # How many rounds may be as far out, so that p, of which the data are one more round, is below 1 − level.
+        allowed = int(np.ceil((1.0 - self.draws.level) * (len(drawn) + 1) - ROUNDING)) - 2
+        if self.units < FEWEST_QUERIES or allowed < 0:
             return result
         centred = drawn - theta
         largest = np.zeros(len(drawn))
-        size = np.zeros((len(known), len(known)))
+        spreads = np.zeros((len(known), len(known)))
         for place in range(len(known) - 1):
             gaps = centred[:, place, None] - centred[:, place + 1 :]
-            spread = gaps.std(axis=0, ddof=1) if len(gaps) > 1 else np.zeros(gaps.shape[1])
+            spread = gaps.std(axis=0, ddof=1)
             # A difference that is the same in every round is no chance, however small it is.
-            varies = spread > ROUNDING
-            np.maximum(largest, (np.abs(gaps) / np.where(varies, spread, np.inf)).max(axis=1), out=largest)
-            distance = np.abs(theta[place] - theta[place + 1 :])
-            fixed = np.where(distance > ROUNDING, np.inf, 0.0)
-            size[place, place + 1 :] = np.where(varies, distance / np.where(varies, spread, 1.0), fixed)
-        size = -ndtri(stdtr(self.units - 1, -size * np.sqrt(1.0 - 1.0 / self.units)))
-        hits = len(drawn) - np.searchsorted(np.sort(largest), size * (1.0 - ROUNDING))
-        upper = np.triu((hits + 1.0) / (len(drawn) + 1.0), 1)
-        result[np.ix_(known, known)] = upper + upper.T + np.eye(len(known))
+            spreads[place, place + 1 :] = np.where(spread > ROUNDING, spread, 0.0)
+            sizes = np.abs(gaps) / np.where(spread > ROUNDING, spread, np.inf)
+            np.maximum(largest, sizes.max(axis=1), out=largest)
+        limit = np.sort(largest)[-1 - allowed] * (1.0 + ROUNDING)
+        limit = -stdtrit(self.units - 1, ndtr(-limit)) / np.sqrt(1.0 - 1.0 / self.units)
+        # Where runs are equal in every round, they differ by rounding.
+        result[np.ix_(known, known)] = np.maximum(limit * (spreads + spreads.T), ROUNDING)
         return result
 
 

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import itertools
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,7 +208,7 @@ def tournament(
 class _OfFile(Struct):
     """What of the settings of a tournament's file its arguments follow from."""
 
-    bootstrap: str
+    draws: Draws
     prior: float
     elo: dict[str, Any]
 
@@ -231,13 +230,9 @@ def check_tournament(path: _File, games: Games, *, assessor_games: Games = ()) -
 
     name, content = read_kept(path, (BOARD_FORMAT,), "is no tournament as JSON")
     said = typed(_OfFile, content.get("settings"), name)
-    drawn = re.fullmatch(r"queries,(\d+),seed (\d+),level (0\.\d+),percentile", said.bootstrap)
-    if drawn is None:
-        raise FormatError(f"says no draws: {said.bootstrap!r:.60}", path=name, field="bootstrap")
-    draws = Draws(int(drawn[1]), int(drawn[2]), float(drawn[3]))
-    elos = {name: dataclasses.asdict(dataclasses.replace(one, seed=draws.seed)) for name, one in COMPATS.items()}
+    elos = {name: dataclasses.asdict(dataclasses.replace(one, seed=said.draws.seed)) for name, one in COMPATS.items()}
     compat: Any = next((name for name, elo in elos.items() if elo == said.elo), None if said.prior else "ragdoll")
-    made = tournament(games, assessor_games=assessor_games, draws=draws, compat=compat)
+    made = tournament(games, assessor_games=assessor_games, draws=said.draws, compat=compat)
     now: Any = made.report(-1).content
     return held(content, now(), made.signature, ("version",))
 

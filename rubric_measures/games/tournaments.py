@@ -15,6 +15,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.resampling import (
+    FEWEST_QUERIES,
+    ROUNDING,
     USUAL_DRAWS,
     Drawn,
     Draws,
@@ -161,27 +164,19 @@ class PositionBias:
     Attributes:
         pairs: pairs of answers that one grader judged in both orders.
         consistent: of these, pairs with the same verdict in both orders (the same winner, or two ties of any kind).
+        consistency_rate: their share, 0 to 1; a grader without bias and noise has 1. None without pairs.
         decided: games with a winner.
         first: of these, games that the answer shown first won.
+        first_rate: their share, 0 to 1; ½ without bias. None without decided games. Only where every pair is judged in
+            both orders does it tell the bias apart from the strength of the answers.
     """
 
     pairs: int
     consistent: int
+    consistency_rate: float | None
     decided: int
     first: int
-
-    @property
-    def consistency_rate(self) -> float | None:
-        """Share of consistent pairs, 0 to 1; a grader without bias and noise has 1. None without pairs."""
-        return self.consistent / self.pairs if self.pairs else None
-
-    @property
-    def first_rate(self) -> float | None:
-        """Share of decided games won by the answer shown first, 0 to 1; ½ without bias. None without decided games.
-
-        Only where every pair is judged in both orders does it tell the bias apart from the strength of the answers.
-        """
-        return self.first / self.decided if self.decided else None
+    first_rate: float | None
 
 
 def position_bias(preferences: Iterable[Preference]) -> PositionBias:
@@ -196,13 +191,15 @@ def position_bias(preferences: Iterable[Preference]) -> PositionBias:
             verdicts[game.query_id, game.agent_a, game.agent_b, game.grader] = kind
     turned = {"a": "b", "b": "a", "tie": "tie"}
     pairs = consistent = 0
-    for (query_id, first, second, grader), verdict in verdicts.items():
-        other = verdicts.get((query_id, second, first, grader))
-        if first < second and other is not None:
+    for (query_id, one, second, grader), verdict in verdicts.items():
+        other = verdicts.get((query_id, second, one, grader))
+        if one < second and other is not None:
             pairs += 1
             consistent += other == turned[verdict]
     counts = Counter(verdicts.values())
-    return PositionBias(pairs, consistent, counts["a"] + counts["b"], counts["a"])
+    decided, first = counts["a"] + counts["b"], counts["a"]
+    rates = [part / whole if whole else None for part, whole in ((consistent, pairs), (first, decided))]
+    return PositionBias(pairs, consistent, rates[0], decided, first, rates[1])
 
 
 @dataclass(frozen=True)
@@ -431,23 +428,18 @@ def drawn_strengths(games: Games, strengths: FloatArray, prior: float, draws: Dr
     return Resample(len(points), draws).draw(fitted)
 
 
-def components(points: FloatArray) -> tuple[list[list[int]], list[list[int]]]:
-    """The agents that can be compared at all, and those whose distance the games fix.
-
-    First the groups that games connect, in whichever way: agents of different groups never met, not even through
-    others. Second the groups in which each agent took points from each other one, directly or through others, best
-    first: between such groups, one never took a point from the other, and only a prior holds them together.
-    """
-    met = (points + points.T) > 0
-    return _strong_pieces(met), _strong_pieces(points > 0)
-
-
-def _strong_pieces(edges: NDArray[np.bool_]) -> list[list[int]]:
-    """Strongly connected groups of places; a group that reaches another one stands before it."""
+def _reached(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which places a path leads to from each."""
     size = len(edges)
     reach = edges | np.eye(size, dtype=bool)
     for _ in range(max(1, size.bit_length())):
         reach = (reach.astype(np.float64) @ reach.astype(np.float64)) > 0
+    return reach
+
+
+def _strong_pieces(edges: NDArray[np.bool_]) -> list[list[int]]:
+    """Strongly connected groups of places; a group that reaches another one stands before it."""
+    reach = _reached(edges)
     both = reach & reach.T
     pieces = {tuple(int(place) for place in np.flatnonzero(row)) for row in both}
     # Who reaches more stands further up.
@@ -482,9 +474,11 @@ class Rating:
     Attributes:
         agent: the agent.
         rating: its Bradley–Terry strength as 1000 + 400 / ln 10 · θ; the mean over all agents is 1000.
-        low: lower end of the bootstrap interval; None where nothing bounds it from below (it, or the group it is
-            connected with, took no point from some agents that took points from it), or with too few queries.
-        high: upper end; None where nothing bounds it from above, or with too few queries.
+        low: lower end of the interval for comparing agents: of two that do not overlap the agents are told apart; None
+            where nothing bounds it from below (it, or the group it is connected with, took no point from some agents
+            that took points from it), and without intervals: with fewer than six queries, too few rounds, or a rating
+            that is the same in every round.
+        high: upper end; None where nothing bounds it from above, or without intervals.
         standard_error: standard deviation of the bootstrap ratings; None without intervals.
         elo: its mean Elo rating over all replays.
         order_noise: the standard deviation of the final Elo ratings over the replays; no uncertainty.
@@ -514,6 +508,26 @@ class Rating:
         return self.wins + self.ties + self.losses
 
 
+@dataclass(frozen=True)
+class RatingDifference:
+    """What the games say about two agents.
+
+    Attributes:
+        first: the agent that is rated higher.
+        second: the other.
+        difference: how much higher.
+        low: lower end of its interval; all intervals of a tournament hold the true differences at once. It is above 0
+            exactly where the two share no letter. None where nothing bounds it, or without intervals.
+        high: upper end; None likewise.
+    """
+
+    first: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+
+
 @dataclass(frozen=True, repr=False)
 class Tournament(Reported):
     """The result of a tournament.
@@ -521,11 +535,11 @@ class Tournament(Reported):
     Attributes:
         ratings: one an agent, best first; equal ones by name. Agents that cannot be compared (`separate`) are ranked
             apart, one group after the other.
-        groups: agents of which no two can be told apart, see `groups_of_equals`, as judges are: by `Drawn.apart`, which
-            corrects for the number of pairs, and by a difference that the prior alone makes. Groups overlap, but never
-            hold agents that cannot be compared. Empty without intervals.
-        table: who beat whom, in the order of the ratings.
-        bias: what the order of the answers did.
+        groups: agents of which no two can be told apart, see `groups_of_equals`: 0 is in the interval of their
+            difference, or the prior alone makes it. Groups overlap, but never hold agents that cannot be compared.
+        differences: one a pair of agents that can be compared.
+        matrix: who beat whom, in the order of the ratings.
+        position_bias: what the order of the answers did.
         notes: what must be known beside the numbers, one line each.
         separate: groups of agents that never met, not even through others; one group when all can be compared.
         games: the number of decided games.
@@ -539,8 +553,9 @@ class Tournament(Reported):
 
     ratings: tuple[Rating, ...]
     groups: tuple[tuple[str, ...], ...]
-    table: WinTable
-    bias: PositionBias
+    differences: tuple[RatingDifference, ...]
+    matrix: WinTable
+    position_bias: PositionBias
     notes: tuple[str, ...]
     separate: tuple[tuple[str, ...], ...]
     games: int
@@ -569,7 +584,8 @@ class Tournament(Reported):
             places: decimal places of ratings; rates have two more. -1 prints all digits.
         """
         board = self.leaderboard()
-        content = lambda: {**board_content(board, places), "tournament": _content(self)}  # noqa: E731
+        said = {name: value for name, value in vars(self).items() if name not in ("win_rates", "signature")}
+        content = lambda: {**board_content(board, places), "tournament": plain(said)}  # noqa: E731
         return board_report(board, places)._replace(tables=_tables(self, places), content=content)
 
     def log_notes(self) -> None:
@@ -607,7 +623,7 @@ class Tournament(Reported):
         if len(self.separate) > 1:
             note += f"; {len(self.separate)} groups of agents never met: their ratings are not on one scale"
         ratings = {one.agent: one.rating for one in self.ratings}
-        return save_figures([plot_tournament(ratings, known, self.groups, self.table.rates, note)], path)
+        return save_figures([plot_tournament(ratings, known, self.groups, self.matrix.rates, note)], path)
 
     def leaderboard(self) -> Leaderboard:
         """The ratings as a leaderboard: `BradleyTerry` (with standard error), `Elo`, and `WinRate` with its queries.
@@ -639,7 +655,9 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings =
     listed = list(preferences)
     games = gather_games(listed)
     total = games.points().sum(axis=0)
-    separate, pieces = components(total)
+    # Agents that games connect, if through others; and those that took points from each other, if through others, best
+    # first: between such groups one never took a point from the other, and only a prior holds them together.
+    separate, pieces = _strong_pieces((total + total.T) > 0), _strong_pieces(total > 0)
     strengths = fit_strengths(total, settings.prior)
     spread = _spread(games, strengths, settings)
     elo, noise = elo_ratings(games, settings.elo)
@@ -647,18 +665,16 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings =
     order = [place for piece in ranked for place in piece]
     groups: list[tuple[int, ...]] = []
     for piece in ranked:
-        apart = np.ones((len(piece), len(piece))) if spread is None else spread.apart[np.ix_(piece, piece)]
-        found = groups_of_equals([-float(at) for at in range(len(piece))], apart)
+        found = groups_of_equals([-float(at) for at in range(len(piece))], spread.apart[np.ix_(piece, piece)])
         groups += [tuple(piece[at] for at in group) for group in found]
     wins, ties = games.outcomes()
-    open_below, open_above = _open_ends(total, pieces)
     ratings = [
         Rating(
             games.agents[place],
             _MIDDLE + _SCALE * float(strengths[place]),
-            _MIDDLE + _SCALE * float(spread.low[place]) if spread and place not in open_below else None,
-            _MIDDLE + _SCALE * float(spread.high[place]) if spread and place not in open_above else None,
-            _SCALE * float(spread.error[place]) if spread else None,
+            _scaled(spread.low[place], _MIDDLE),
+            _scaled(spread.high[place], _MIDDLE),
+            _scaled(spread.error[place]),
             float(elo[place]),
             float(noise[place]),
             int(wins[place].sum()),
@@ -670,9 +686,15 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings =
         for place in order
     ]
     names = games.agents
+    differences = tuple(
+        RatingDifference(names[first], names[second], *(_scaled(one[first, second]) for one in spread.differences))  # type: ignore[arg-type]
+        for piece in ranked
+        for first, second in combinations(piece, 2)
+    )
     return Tournament(
         tuple(ratings),
         tuple(tuple(names[place] for place in group) for group in groups),
+        differences,
         win_table(games, [names[place] for place in order]),
         position_bias(listed),
         tuple(_notes(games, separate, pieces, settings, spread)),
@@ -687,43 +709,63 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings =
     )
 
 
+def _scaled(value: float, middle: float = 0.0) -> float | None:
+    return None if math.isnan(value) else middle + _SCALE * float(value)
+
+
 class _Spread(NamedTuple):
-    """What the bootstrap says: ends and standard error of each strength, which pairs differ, samples left out."""
+    """What the bootstrap says, in the unit of strengths; NaN is what it does not.
+
+    Attributes:
+        low: lower ends of the agents' intervals for comparing.
+        high: upper ends.
+        error: standard errors.
+        differences: of all pairs, with the lower and the upper ends of their intervals.
+        apart: which pairs are told apart.
+        left_out: samples; None without intervals.
+    """
 
     low: FloatArray
     high: FloatArray
     error: FloatArray
+    differences: tuple[FloatArray, FloatArray, FloatArray]
     apart: NDArray[np.bool_]
-    left_out: int
+    left_out: int | None
 
 
-def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -> _Spread | None:
-    """Percentile intervals; None where there are too few queries or samples."""
+def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -> _Spread:
+    """Half of an agent's interval is λ times its standard error, with the least λ that makes those of any two agents
+    together as long as half the interval of their difference (`Drawn.reaches`) or longer. So two agents whose intervals
+    do not overlap are told apart.
+
+    Source: Hochberg, Weiss and Hart, On Graphical Procedures for Multiple Comparisons (JASA 1982).
+    """
     found = drawn_strengths(games, strengths, settings.prior, settings.draws)
-    drawn = found.replicates[~np.isnan(found.replicates).any(axis=1)]
-    if len(drawn) < 2:
-        return None
-    level = settings.draws.level
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    # Two agents that only tied differ by what the prior does to each: a distance that a prior twice as strong would
-    # double is none that games have shown.
-    moved = fit_strengths(games.points().sum(axis=0), 2 * settings.prior, strengths) - strengths
-    distance, by_prior = (np.abs(one[:, None] - one) for one in (strengths, moved))
-    apart = (found.apart() < 1.0 - level) & (distance > 2 * by_prior + 1e-9)
-    return _Spread(low, high, drawn.std(axis=0, ddof=1), apart, settings.draws.rounds - len(drawn))
-
-
-def _open_ends(total: FloatArray, pieces: list[list[int]]) -> tuple[set[int], set[int]]:
-    """The agents that nothing bounds from below, and from above: points flow between two pieces one way only."""
-    below: set[int] = set()
-    above: set[int] = set()
-    for piece in pieces:
-        others = [place for place in range(len(total)) if place not in piece]
-        if total[others][:, piece].sum() > 0:
-            below.update(piece)
-        if total[piece][:, others].sum() > 0:
-            above.update(piece)
-    return below, above
+    total = games.points().sum(axis=0)
+    # Who took points from whom, directly or through others.
+    won = _reached(total > 0)
+    gaps = strengths[:, None] - strengths
+    reach, error, left_out = found.reaches(), np.full(len(total), np.nan), None
+    if np.isfinite(reach).all():
+        # Two agents that only tied differ by what the prior does to each: a distance that a prior twice as strong would
+        # double is none that games have shown; nor is one of two that no points lead between.
+        moved = fit_strengths(total, 2 * settings.prior, strengths) - strengths
+        is_shown = (np.abs(gaps) > 2 * np.abs(moved[:, None] - moved) + 1e-9) & (won | won.T)
+        reach = np.where(is_shown, reach, np.maximum(reach, np.abs(gaps)))
+        drawn = found.replicates[~np.isnan(found.replicates).any(axis=1)]
+        error, left_out = drawn.std(axis=0, ddof=1), settings.draws.rounds - len(drawn)
+        # What is the same in every round says nothing of chance.
+        error[error <= ROUNDING] = np.nan
+    else:
+        reach = np.full(reach.shape, np.nan)
+    both = error[:, None] + error
+    met = _reached((total + total.T) > 0) & ~np.isnan(both)
+    half = error * (reach[met] / both[met]).max(initial=0.0)
+    # An end is open where points flow one way only.
+    low = np.where((won.T & ~won).any(axis=1), np.nan, strengths - half)
+    high = np.where((won & ~won.T).any(axis=1), np.nan, strengths + half)
+    ends = np.where(won, gaps - reach, np.nan), np.where(won.T, gaps + reach, np.nan)
+    return _Spread(low, high, error, (gaps, *ends), np.abs(gaps) > reach, left_out)
 
 
 def _win_rates(games: Games) -> dict[str, dict[str, float]]:
@@ -744,7 +786,7 @@ def _notes(
     separate: list[list[int]],
     pieces: list[list[int]],
     settings: TournamentSettings,
-    spread: _Spread | None,
+    spread: _Spread,
 ) -> list[str]:
     def named(groups: list[list[int]]) -> str:
         return " | ".join(", ".join(games.agents[place] for place in group) for group in groups)
@@ -767,11 +809,13 @@ def _notes(
         names = [games.agents[place] for (place,) in alone if sums[place] == 0 and won[place] + lost[place] > 0]
         if names:
             notes.append(f"{', '.join(names)} {what}: the rating is as far out as the prior lets it be")
-    if len(games.query_ids) < 2:
-        notes.append("no intervals: the games are about one query, and a bootstrap over queries needs two or more")
-    elif said := few_queries(len(games.query_ids)):
+    queries, rounds = len(games.query_ids), settings.draws.rounds
+    said = few_queries(queries)
+    if spread.left_out is None:
+        said = f"no intervals: {said if queries < FEWEST_QUERIES else counted(rounds, 'round') + ' tell nothing apart'}"
+    if said:
         notes.append(said)
-    if spread and spread.left_out:
+    if spread.left_out:
         notes.append(
             f"{spread.left_out} of {settings.draws.rounds} bootstrap samples left out: without a prior they have no "
             "strengths"
@@ -797,7 +841,7 @@ def _signature(games: Games, listed: Sequence[Preference], settings: TournamentS
             "model": "BradleyTerry",
             "ties": "half",
             "prior": settings.prior,
-            "bootstrap": f"queries,{draws.rounds},seed {draws.seed},level {draws.level:g},percentile",
+            "draws": dataclasses.asdict(draws),
             "elo": dataclasses.asdict(settings.elo),
         }
     )
@@ -814,7 +858,7 @@ def _interval(rating: Rating, places: int) -> str | None:
 def _tables(tournament: Tournament, places: int) -> Iterator[Table]:
     yield _ratings(tournament, places)
     more = places + 2 if places >= 0 else places
-    table = tournament.table
+    table = tournament.matrix
     rows: list[list[Cell]] = [
         [agent, *rates, mean] for agent, rates, mean in zip(table.agents, table.rates, table.averages, strict=True)
     ]
@@ -840,7 +884,7 @@ def _ratings(tournament: Tournament, places: int) -> Table:
 
 def _outcomes(tournament: Tournament) -> Table:
     """Games won, tied and lost by the row against the column, and in all."""
-    table = tournament.table
+    table = tournament.matrix
     rows: list[list[Cell]] = []
     for row, one in enumerate(tournament.ratings):
         cells: list[Cell] = []
@@ -852,30 +896,14 @@ def _outcomes(tournament: Tournament) -> Table:
 
 
 def _output_notes(tournament: Tournament, places: int) -> list[str]:
-    bias = tournament.bias
+    bias = tournament.position_bias
     played = f"{counted(tournament.games, 'game')} about {counted(tournament.queries, 'query')}"
     both = f"{number(bias.consistency_rate, places)} of {counted(bias.pairs, 'pair')} judged in both orders agree"
     first = f"the first answer won {number(bias.first_rate, places)} of {counted(bias.decided, 'game')} with a winner"
     order = [text for text, count in ((both, bias.pairs), (first, bias.decided)) if count]
+    has_intervals = any(one.standard_error is not None for one in tournament.ratings)
     return [
         f"{played}; agents that share a letter cannot be told apart",
+        *(["intervals are for comparing agents: where two do not overlap, the agents are told apart"] * has_intervals),
         *(["order of answers: " + "; ".join(order)] if order else []),
     ]
-
-
-def _content(tournament: Tournament) -> dict[str, object]:
-    rates = ("pairs", "consistent", "consistency_rate", "decided", "first", "first_rate")
-    ratings = []
-    for one in tournament.ratings:
-        said = {name: value for name, value in vars(one).items() if name not in ("low", "high", "groups")}
-        ratings.append({"agent": one.agent, "rating": one.rating, "interval": [one.low, one.high]} | said)
-    content = {
-        "ratings": ratings,
-        "groups": tournament.groups,
-        "separate": tournament.separate,
-        "matrix": tournament.table,
-        "position_bias": {name: getattr(tournament.bias, name) for name in rates},
-    }
-    names = ("games", "queries", "undecided", "by_assessors", "both_bad", "notes")
-    content |= {name: getattr(tournament, name) for name in names}
-    return {name: plain(value) for name, value in content.items()}

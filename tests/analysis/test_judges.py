@@ -79,26 +79,25 @@ def test_rates_by_hand() -> None:
     assert [found[name].tolist() for name in ("tpr", "tnr", "f1")] == [[3 / 4], [4 / 6], [6 / 9]]
 
 
-def test_simultaneous_p_values() -> None:
+def test_simultaneous_intervals_of_differences() -> None:
     generator = np.random.default_rng(1)
     shared = generator.normal(0, 0.1, 500)
     drawn = np.stack([0.5 + shared, 0.5 + shared, 0.52 + shared + generator.normal(0, 0.02, 500)], axis=1)
     estimates = np.array([0.5, 0.5, 0.52])
 
-    def p_values(estimates, drawn):
-        return Drawn(estimates, drawn, drawn[:0], 500, Draws()).apart()
-
-    found = p_values(estimates, drawn)
+    one = Drawn(estimates, drawn, drawn[:0], 500, Draws())
+    found = one.reaches()
     # The first two are equal in every round; both differ from the third by one standard deviation. By definition:
     gaps = drawn[:, 0] - drawn[:, 2]
-    reach = np.abs(gaps + 0.02) / gaps.std(ddof=1)
-    tail = stats.t.sf(0.02 / gaps.std(ddof=1) * np.sqrt(499 / 500), 499)
-    expected = (1 + (reach >= stats.norm.isf(tail)).sum()) / 501
-    assert (found[0, 1], found[0, 2], found[1, 2]) == (1.0, pytest.approx(expected), pytest.approx(expected))
-    assert (np.diag(found) == 1).all() and (found == found.T).all()
+    sizes = np.abs(gaps + 0.02) / gaps.std(ddof=1)
+    # Of 501 with the data less than 5 % are as large: 25, so 24 rounds.
+    limit = np.sort(sizes)[-25]
+    expected = stats.t.isf(stats.norm.sf(limit), 499) * gaps.std(ddof=1) * np.sqrt(500 / 499)
+    assert found[0] == pytest.approx([0.0, 0.0, expected], abs=1e-9) and (found == found.T).all()
+    assert not one.apart().any()
     far = np.stack([drawn[:, 0], drawn[:, 2] + 0.38, shared], axis=1)
-    apart = p_values(np.array([0.5, 0.9, np.nan]), far)
-    assert apart[0, 1] == pytest.approx(1 / 501) and np.isnan(apart[0, 2])
+    apart = Drawn(np.array([0.5, 0.9, np.nan]), far, far[:0], 500, Draws()).apart()
+    assert apart.tolist() == [[False, True, False], [True, False, False], [False, False, False]]
 
 
 def test_judges_are_ranked_and_grouped() -> None:

@@ -45,7 +45,11 @@ def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert [line.split()[0] for line in out.splitlines()[1:4]] == ["y", "x", "z"]
     assert "the first answer won 1.000 of 60 games with a winner" in out
     assert "0.000 of 36 pairs judged in both orders agree" in out
-    assert "[" in out and "[" not in run(capsys, games, "--rounds", 0)[1]
+    # A rating that every query gives alike has no interval, rather than one of no width.
+    assert "intervals are" not in out and "…" not in out
+    GAMES.write(games, CYCLE[:-1])
+    assert "intervals are for comparing agents" in (out := run(capsys, games, "--rounds", 50)[1]) and "[" in out
+    assert "[" not in run(capsys, games, "--rounds", 0)[1]
     # Of one game nothing was judged in both orders.
     GAMES.write(games, CYCLE[:1])
     out = run(capsys, games)[1]
@@ -139,7 +143,7 @@ def test_failed_games_are_said_and_played_again(tmp_path: Path, capsys: pytest.C
     status, out, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))
     assert status == 1
     assert "14 games without a verdict count for nobody: 14 unparsed" in err
-    assert "no intervals: the games are about one query" in err
+    assert "no intervals: only 1 query: so few tell nothing apart" in err
     assert "thorough" in out
     replies.write_text('{"contains": "why do leaves change colour", "reply": "[[A]]"}\n{"reply": "[[C]]"}\n')
     status, _, err = run(capsys, *play(tmp_path, "concise", "thorough", more=more))

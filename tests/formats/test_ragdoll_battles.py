@@ -165,7 +165,7 @@ def test_the_toolkits_own_leaderboard_and_pairs() -> None:
     assert [one.rating for one in result.ratings] == pytest.approx(
         [float(row["arena_score"]) for row in rows], abs=6e-4
     )
-    table = result.table
+    table = result.matrix
     for row in csv.DictReader((folder / "expected.pairwise.csv").read_text().splitlines()):
         a, b = (table.agents.index(row[name]) for name in ("run_a", "run_b"))
         wins, ties, losses = table.wins[a][b], table.ties[a][b], table.wins[b][a]
