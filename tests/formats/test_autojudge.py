@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats.banks import (
     NUGGET_BANK,
     NUGGET_LISTS,
-    bank_entries,
     bank_of_entries,
     load_bank,
-    read_rows,
     written_rows,
 )
 from rubric_measures.types.entities import RubricItem, TestBank, bank_hash
@@ -74,22 +71,6 @@ def test_banks_make_a_test_bank(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert bank.query_texts == {"q1": "Ports"}
     assert "1 importance other than vital and okay ('high' 1) is none" in caplog.text
     assert "1 question needs all of its answers" in caplog.text
-
-
-def test_a_test_bank_is_the_same_in_both_forms(tmp_path: Path) -> None:
-    questions = [
-        RubricItem("i1", "q", "Where?", "question", None, ("Here",), "okay"),
-        RubricItem("i2", "q", "Why?", "question", weight=-2.0),
-    ]
-    bank = TestBank.from_items([*questions, RubricItem("c1", "q", "Big.", "nugget")], {"q": "Ports"})
-    assert bank_of_entries(read_rows(written_rows(bank, "nugget-bank"), "nugget-bank")) == bank
-    with pytest.raises(InputError, match="'c1' is a nugget, and this form has questions only"):
-        written_rows(bank, "nugget-lists")
-    only = TestBank.from_items(questions)
-    NUGGET_LISTS.write(tmp_path / "lists", bank_entries(only))
-    assert bank_of_entries(NUGGET_LISTS.read(tmp_path / "lists")) == only
-    with pytest.raises(InputError, match="two items have the same text"):
-        written_rows(TestBank.from_items([RubricItem("a", "q", "W?"), RubricItem("b", "q", "W?")]), "nugget-bank")
 
 
 def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(

@@ -55,19 +55,6 @@ def test_bank_of_a_file_with_facets(tmp_path: Path) -> None:
     assert (dict(bank.query_texts), dict(bank.facet_texts)) == ({"q1": "skin"}, {("q1", "T"): "Layers"})
 
 
-def test_entries_of_a_bank_with_facets(tmp_path: Path) -> None:
-    bank = load_bank(write_lines(tmp_path / "b.jsonl", *LINES))
-    write_bank(tmp_path / "c.jsonl", bank_entries(bank, test_collection="mine", info={"by": "ada"}))
-    written = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
-    assert [(line["query_id"], line.get("facet_id"), line.get("facet_text")) for line in written] == [
-        ("q1", None, None),
-        ("q1", "T", "Layers"),
-        ("q/2 é", None, None),
-    ]
-    assert all(line["test_collection"] == "mine" and line["info"] == {"by": "ada"} for line in written)
-    assert load_bank(tmp_path / "c.jsonl") == bank
-
-
 def test_edited_banks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     line = {
         "query_id": 5,
@@ -104,26 +91,5 @@ def test_the_sections_of_a_page(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert caplog.messages == []
 
 
-def test_texts_that_differ_by_facet(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    parts = [_section("a", "why do leaves fall", None), _section("b", "when do leaves fall", None)]
-    bank = load_bank(write_lines(tmp_path / "b.jsonl", *parts))
-    assert bank.query_texts == {}
-    assert bank.facet_texts == {("p", "a"): "why do leaves fall", ("p", "b"): "when do leaves fall"}
-    assert caplog.messages[0].endswith(
-        "1 query (such as p) has a text for each facet and none of its own, which prompts that show the query need"
-    )
-    # A line of the query itself says its text.
-    own = {"query_id": "p", "query_text": "leaves", "items": []}
-    assert load_bank(write_lines(tmp_path / "b.jsonl", *parts, own)).query_texts == {"p": "leaves"}
-    same = [_section("a", "AC / DC", None), _section("b", "AC / DC", None)]
-    assert load_bank(write_lines(tmp_path / "b.jsonl", *same)).query_texts == {"p": "AC / DC"}
-
-
 def test_facets_without_ids_are_called_by_their_words() -> None:
     assert facet_ids([" A b? ", None, "a B!", "", "A b?", "???"]) == {"A b?": "a-b", "a B!": "a-b-2", "???": "facet"}
-
-
-def test_two_titles_of_a_query(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    bank = load_bank(write_lines(tmp_path / "b.jsonl", LINES[0], {**LINES[0], "query_text": "hair", "items": []}))
-    assert bank.query_texts == {"q1": "skin"}
-    assert [line for line in caplog.messages if line.endswith("1 query (such as q1) has two texts; the first is kept")]

@@ -48,15 +48,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_assessments_are_grades_of_answers(files: Path) -> None:
-    assert detect_format("assessed.csv") == "dragun:assessments"
-    [query] = rubric_measures.load("assessed.csv").queries.values()
-    assert matrices.cells(query) == {
-        "one": {"t1/na-1": 2, "t1/na-2": 1, "t1/na-3": -2, "t1/na-4": 0},
-        "two": {"t1/na-1": 0, "t1/na-2": 0, "t1/na-3": 2, "t1/na-4": -2},
-    }
-
-
 def test_the_scores_of_the_track_need_no_script(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert detect_format("rubrics.json") == "dragun:rubrics"
     assert main(["leaderboard", "assessed.csv", "--bank", "rubrics.json", "--no-overall", "--format", "json"]) == 0

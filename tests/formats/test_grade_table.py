@@ -228,18 +228,6 @@ def test_a_run_is_evaluated_against_a_table(tmp_path: Path, capsys: pytest.Captu
     assert len(set(said)) == 1 and "0.6309" in said[0]
 
 
-def test_a_table_with_runs_is_a_leaderboard_to_correlate(tmp_path: Path) -> None:
-    write_lines(tmp_path / "records.jsonl", RECORDS)
-    records, table = str(tmp_path / "records.jsonl"), str(tmp_path / "grades.csv")
-    assert main(["convert", records, "-o", table]) == 0
-    official, asked = {"one": 2.0, "two": 1.0}, "RubricCover@1"
-    boards = [rubric_measures.score(rubric_measures.load(one), measures=asked) for one in (records, table)]
-    assert boards[0].values == boards[1].values
-    found = [rubric_measures.correlate(official, one, measures=asked, draws=Draws(0)) for one in (boards[0], table)]
-    assert found[0].results[0][1].coefficients == found[1].results[0][1].coefficients
-    assert found[1].results[0][0] == table
-
-
 def test_a_grader_is_held_to_a_sheet_of_grades(tmp_path: Path) -> None:
     write_lines(tmp_path / "records.jsonl", RECORDS)
     rows = [("q1", "d1", "q1/a", 3, "ada"), ("q1", "d1", "q1/a", 5, "bob"), ("q1", "d2", "q1/b", 5, "ada")]
@@ -251,21 +239,6 @@ def test_a_grader_is_held_to_a_sheet_of_grades(tmp_path: Path) -> None:
     assert (found.bias[0].anchors, found.bias[0].mean) == (2, 0.5)
     found = rubric_measures.calibrate(tmp_path / "records.jsonl", **anchors, against="bob")
     assert (found.bias[0].anchors, found.bias[0].mean) == (1, -1.0)
-
-
-def test_labels_of_a_table_become_judgments_and_grades_records(tmp_path: Path) -> None:
-    write_lines(tmp_path / "records.jsonl", RECORDS)
-    (tmp_path / "labels.csv").write_text("qid,docid,rel\nq1,d1,2\nq1,d2,\n", encoding="utf-8")
-    output = tmp_path / "judged.jsonl"
-    records, labels = str(tmp_path / "records.jsonl"), str(tmp_path / "labels.csv")
-    assert main(["convert", records, "--add-qrels", labels, "-o", str(output)]) == 0
-    (tmp_path / "docs.jsonl").write_text('{"doc_id": "d1", "text": "One."}\n', encoding="utf-8")
-    (tmp_path / "grades.csv").write_text("qid,docid,item_id,grade,judge\nq1,d1,a,2,ada\n", encoding="utf-8")
-    more = ["-c", str(tmp_path / "docs.jsonl"), "--grader", "scale=0-3:2"]
-    assert main(["convert", str(tmp_path / "grades.csv"), "--to", "records", *more, "-o", str(output)]) == 0
-    assert rubric_measures.load(output, grader="ada").queries["q1"].grades.tolist() == [[2.0]]
-    pooled = rubric_measures.pool(judgments=labels, judged=True, collection=str(tmp_path / "docs.jsonl"))
-    assert [passage.doc_id for passage in pooled[0].passages] == ["d1"]
 
 
 def test_ranks_are_missed_only_where_no_other_runs_are_given(tmp_path: Path) -> None:
@@ -351,16 +324,6 @@ def test_what_needs_texts_refuses_a_table(
     assert f"{table}: {problem}, with the collection that has them" in capsys.readouterr().err
 
 
-def test_a_query_that_the_bank_lacks_is_at_no_line_of_a_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table, bank = str(tmp_path / "two.csv"), str(tmp_path / "bank.csv")
-    Path(table).write_text(TWO_JUDGES, encoding="utf-8")
-    Path(bank).write_text("query_id,item_id,text\nq2,a,What?\n", encoding="utf-8")
-    assert main(["verify", "grid", table, "--bank", bank, "--grader", "model=llama,scale=0-5:4"]) == 2
-    assert f"{table}: unknown query 'q1'" in capsys.readouterr().err
-
-
 def test_a_table_of_several_judges_becomes_records_with_all_that_it_says(tmp_path: Path) -> None:
     table, output = tmp_path / "two.csv", tmp_path / "records.jsonl"
     table.write_text(TWO_JUDGES, encoding="utf-8")
@@ -385,18 +348,6 @@ def test_a_table_of_several_judges_becomes_records_with_all_that_it_says(tmp_pat
     assert sorted(said) == sorted([*row[1:4], *row[4:]] for row in csv.reader(TWO_JUDGES.splitlines()[1:]))
     (tmp_path / "docs.jsonl").write_text('{"id": "d1", "text": "One."}\n')
     assert main([*arguments, "-o", str(output)]) == 2
-
-
-def test_texts_are_said_to_be_left_out_where_a_file_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    table = tmp_path / "labels.csv"
-    table.write_text("query_id,doc_id,label,reason\nq1,d1,2,Yes.\nq1,d2,0,No.\n", encoding="utf-8")
-    (tmp_path / "docs.tsv").write_text("d1\tOne.\nd2\tTwo.\n")
-    rubric_measures.pool(judgments=str(table), judged=True, collection=str(tmp_path / "docs.tsv"))
-    assert caplog.messages == []
-    assert main(["convert", str(table), "--to", "item-qrels", "-o", str(tmp_path / "qrels")]) == 2
-    assert "csv cannot become item-qrels; `qrels` writes grades as item-qrels" in capsys.readouterr().err
 
 
 def test_a_grader_that_no_table_has_is_no_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

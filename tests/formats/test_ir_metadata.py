@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.errors import FormatError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_run
 
@@ -44,12 +43,3 @@ def test_a_run_with_comments_is_the_run_without(folder: Path, capsys: pytest.Cap
             assert main([run if word == "RUN" else word for word in command]) == 0
             outputs.append(capsys.readouterr())
         assert outputs[0] == outputs[1]
-
-
-def test_comments_elsewhere_are_no_lines_of_a_run(folder: Path) -> None:
-    Path("late.run").write_text(LINES + HEADER)
-    with pytest.raises(FormatError, match=r"late\.run:3: has 2 columns"):
-        read_run("late.run")
-    Path("after.run").write_text(HEADER + "# more\n" + LINES)
-    with pytest.raises(FormatError, match=r"after\.run:12: has 2 columns"):
-        read_run("after.run")

@@ -210,12 +210,6 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
         write_leaderboard(tmp_path / "c", TABLE, "widest")  # type: ignore[arg-type]
 
 
-def test_repeated_lines_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        assert len(read_leaderboard(_write(tmp_path, "r1 all V 1\nr1 all V 1.0\n")).rows) == 1
-    assert "1 line repeats" in caplog.text
-
-
 def test_real_files() -> None:
     data = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
     if not (data / "kiddie").is_dir():

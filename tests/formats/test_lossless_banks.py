@@ -10,7 +10,6 @@ import pytest
 
 import rubric_measures
 from rubric_measures.cli import main
-from tests.shared_data import shared_data
 
 RUBRICS = {
     "qid": "683a58c9", "domain": "STEM", "conceptual_breadth": "Moderate", "logical_nesting": "Intermediate",
@@ -70,13 +69,6 @@ def test_criteria_keep_their_order_and_what_is_said_of_the_query(
     assert rubric_measures.load_bank(tmp_path / "0.jsonl") == rubric_measures.load_bank(path)
 
 
-@pytest.mark.parametrize("other", ["nuggets", "nugget-bank"])
-def test_a_bank_keeps_its_collection(tmp_path: Path, other: str) -> None:
-    again = through(write(tmp_path / "bank.jsonl", BANK), other, "bank")
-    assert (again["test_collection"], again["info"]) == ("dl20", {"gpt_model": "m"})
-    assert [item["nugget_text"] for item in again["items"]] == ["It is an organ.", "It is thin."]
-
-
 def test_a_table_says_what_it_leaves_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "100%.jsonl", BANK | {"agreed %": "87"})
     assert main(["convert", str(path), "-o", str(tmp_path / "bank.csv")]) == 0
@@ -122,13 +114,3 @@ def test_importances_are_written_back_as_they_were(
     assert (said in capsys.readouterr().err) == (len(ways) > 1)
     bank = rubric_measures.load_bank(path)
     assert [item.importance for item in bank] == [None, "vital", None, None, None, None]
-
-
-def test_importances_of_real_assignments_go_through_a_bank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = shared_data("conformance") / "nuggetizer.odd-assignments.jsonl"
-    (tmp_path / path.name).write_bytes(path.read_bytes())
-    nuggets = through(tmp_path / path.name, "nuggets")
-    wanted = json.loads(path.read_text().splitlines()[0])["nuggets"][:4]
-    # Of two with one text the first counts.
-    assert nuggets["nuggets"] == [{"text": one["text"], "importance": one["importance"]} for one in wanted]
-    assert "importances other than vital and okay" in capsys.readouterr().err

@@ -116,12 +116,6 @@ def test_what_lacks_a_column_is_told_which(tmp_path: Path, text: str, said: str)
     assert said in str(caught.value)
 
 
-def test_a_table_whose_queries_come_again_is_a_bank(tmp_path: Path) -> None:
-    (tmp_path / "bank.csv").write_text("query_id,text\nq1,Who?\nq1,When?\n")
-    assert main(["convert", str(tmp_path / "bank.csv"), "--to", "bank", "-o", str(tmp_path / "b.jsonl")]) == 0
-    assert len(rubric_measures.load_bank(tmp_path / "b.jsonl").items["q1"]) == 2
-
-
 def test_tables_of_windows_and_spreadsheets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "q.csv").write_bytes("Query ID;Text\r\nq1;Café?\r\n".encode("cp1252"))
     assert main(["convert", str(tmp_path / "q.csv"), "--to", "queries", "-o", str(tmp_path / "q.json")]) == 0
@@ -136,13 +130,6 @@ def test_tables_of_windows_and_spreadsheets(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "q.xlsx").write_bytes(b"PK\x03\x04 and more")
     assert main(["convert", str(tmp_path / "q.xlsx"), "--to", "queries", "-o", str(tmp_path / "x.json")]) == 2
     assert "save it as CSV" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("columns", ["query_id,question_id,text", "query_id,nugget_id,text"])
-def test_ids_of_items_stay_whatever_their_column_is_called(tmp_path: Path, columns: str) -> None:
-    (tmp_path / "bank.csv").write_text(f"{columns}\nq1,q1/a,Why?\nq1,q1/b,How?\n")
-    found = rubric_measures.load_bank(tmp_path / "bank.csv")
-    assert {item.item_id: item.text for item in found} == {"q1/a": "Why?", "q1/b": "How?"}
 
 
 @pytest.mark.parametrize("text", ["question_text", "question", "nugget_text"])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from rubric_measures.api.judging import _games
 from rubric_measures.formats import plain
 from rubric_measures.types.entities import Preference
@@ -22,12 +20,3 @@ def test_verdicts_of_assessors_are_marked(tmp_path: Path) -> None:
     plain.GAMES.write(tmp_path / "g.jsonl", GAMES)
     marked = [game.grader for game in _games([tmp_path / "g.jsonl"], assessors=True)[str(tmp_path / "g.jsonl")]]
     assert marked == ["human:openai:judge", "human:anonymous", "human:openai:judge", "human:ada"]
-
-
-def test_missing_fields_have_defaults_and_unknown_ones_are_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "g.jsonl"
-    path.write_text('{"query_id": 1, "agent_a": "x", "agent_b": "y", "verdict": null, "seconds": 3}\n')
-    assert plain.GAMES.read(path) == [Preference("1", "x", "y", None, "unparsed")]
-    assert caplog.messages == [f"{path}: 1 further column left out: seconds"]

@@ -136,15 +136,6 @@ def test_facets(tmp_path: Path, form: str, facets: str) -> None:
     assert (found.texts, found.facets) == ({"tqa2:L_2": "skin"}, {("tqa2:L_2", "T1"): "Layers"})
 
 
-def test_repetitions_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    text = '{"qid": 1, "query": "a"}\n{"qid": 2, "query": "b"}\n{"qid": "1", "query": "a"}\n'
-    with caplog.at_level(logging.WARNING, "rubric_measures"):
-        assert read_queries(put(tmp_path, text)) == {"1": "a", "2": "b"}
-    assert [message.partition(": ")[2] for message in caplog.messages] == [
-        "1 of the queries repeats an earlier one; each is kept once",
-    ]
-
-
 CAR = {
     "tqa2:L_0002": {"text": "earth science", "facets": {"f1": "heading one", "f/2": "heading two"}},
     "tqa2:L_0003": "plain",

@@ -14,7 +14,6 @@ import rubric_measures
 from rubric_measures import Draws
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.plain import BATTLES, GAMES, RAGELO_GAMES
 from rubric_measures.types.entities import Preference
@@ -42,24 +41,6 @@ def battles(tmp_path: Path) -> Path:
     lines = [battle(f"q{number}", verdict) for number, verdict in enumerate(VERDICTS)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
-
-
-def test_battles_are_games_with_both_kinds_of_tie(battles: Path) -> None:
-    assert detect_format(battles) == "ragdoll:battles"
-    games = BATTLES.read(battles)
-    assert [game.verdict for game in games] == ["a", "a", "b", "tie", "both_bad", None]
-    assert games[0][1:3] == ("y", "x") and games[0].grader == "openai:judge"
-    # A reply that holds more than the verdict is none, and no tie.
-    assert games[5][4:] == ("unparsed", "A is longer, so [[A]].", "openai:judge", "no verdict")
-
-
-def test_battles_are_no_queries_and_no_grades(
-    battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["convert", str(battles), "--to", "queries", "-o", str(tmp_path / "q.json")]) == 2
-    assert "ragdoll:battles cannot become queries; it can become: games, ragdoll:battles" in capsys.readouterr().err
-    assert main(["leaderboard", str(battles)]) == 2
-    assert "holds no grades (its format is ragdoll:battles); accepted" in capsys.readouterr().err
 
 
 def test_convert_keeps_both_ties_and_says_what_it_loses(

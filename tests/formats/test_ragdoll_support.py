@@ -13,7 +13,6 @@ from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.support import read_support_labels
 from tests.example_records import write_lines as write
-from tests.shared_data import shared_data
 
 # The sentences of the one answer, and what each cites; the last one cites nothing.
 SENTENCES = [("Ada wrote it.", ["d1", "d2"]), ("It was 1843.", ["d3"]), ("So it is.", ["d1"]), ("Thanks.", [])]
@@ -104,41 +103,3 @@ def test_judgments_alone_are_no_answers_and_no_queries(files: Path, capsys: pyte
     said = "holds no grades (its format is ragdoll:support, which can be converted to records, support-labels, csv "
     said += "with the answers that they are about)"
     assert f"tasks.jsonl:1: {said}; accepted" in capsys.readouterr().err
-
-
-def test_what_the_toolkit_leaves_after_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = shared_data("conformance") / "ragdoll-support.resumed.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    last = {row["task_id"]: row for row in rows}
-    # The statements are the answers.
-    sentences: dict[tuple[str, str], dict[int, tuple[str, list[str]]]] = {}
-    for row in last.values():
-        said = row["metadata"]
-        of = sentences.setdefault((said["run_id"], said["topic_id"]), {})
-        of.setdefault(said["sentence_index"], (row["statement"], []))[1].append(said["docid"])
-    answers = [
-        {
-            "run_id": run, "qid": topic, "query": "?", "answer_text": "…",
-            "answer": [
-                dict(zip(("text", "citations"), of.get(place, ("Bare.", [])), strict=True))
-                for place in range(max(of) + 1)
-            ],
-        }
-        for (run, topic), of in sentences.items()
-    ]  # fmt: skip
-    write(tmp_path / "answers.jsonl", answers)
-    labels = tmp_path / "labels.jsonl"
-    command = ["convert", str(path), "--answers", str(tmp_path / "answers.jsonl"), "--to", "support-labels"]
-    assert main([*command, "-o", str(labels)]) == 0
-    said = f"{len(rows) - len(last)} of the support judgments were replaced"
-    assert said in capsys.readouterr().err
-    found = {
-        (answer.run_id, answer.query_id, place, one.reference): one.support
-        for answer in read_support_labels(labels)
-        for place, sentence in enumerate(answer.sentences)
-        for one in sentence.citations
-    }
-    for row in last.values():
-        at = row["metadata"]
-        label = {"FS": "2", "PS": "1", "NS": "0", None: "-1"}[row["support_label"]]
-        assert found[at["run_id"], at["topic_id"], at["sentence_index"], at["docid"]] == label

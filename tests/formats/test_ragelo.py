@@ -8,7 +8,6 @@ import pytest
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.cli import main
-from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.plain import (
     RAGELO_DOCUMENTS,
@@ -31,30 +30,6 @@ def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
         Preference("1", "x", "y", "a", answer="long [[A]]"),
         Preference("1", "y", "x", None, "unparsed", "none"),
     ]
-
-
-def test_further_columns_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = write(tmp_path / "q.csv", "qid,lang,query\n1,en,What?\n")
-    assert RAGELO_QUERIES.read(path).texts == {"1": "What?"}
-    assert caplog.messages == [f"{path}: 1 further column left out: lang"]
-
-
-def test_what_has_no_place_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    games = [Preference("1", "x", "y", "a", grader="human:ada"), Preference("1", "y", "x", None, "failed", note="?")]
-    RAGELO_GAMES.write(tmp_path / "g.csv", games)
-    assert len(caplog.messages) == 1 and "grader of 1 row, note of 1 row, status of 1 row" in caplog.messages[0]
-    assert [game.verdict for game in RAGELO_GAMES.read(tmp_path / "g.csv")] == ["a", None]
-
-
-@pytest.mark.parametrize(
-    ("header", "name"),
-    [
-        ("agent, score", "leaderboard"),
-        ("qid,agent,answer,extra", "ragelo:answers"),
-    ],
-)
-def test_kinds_are_told_by_their_header(header: str, name: str, tmp_path: Path) -> None:
-    assert detect_format(write(tmp_path / "x.csv", f"{header}\n1,2,3,4\n")) == name
 
 
 @pytest.mark.parametrize("content", [b"a\rb\rc\n", b"\x8f\rqid\x00,\xff\r\n", b"x" * 200_000])

@@ -49,12 +49,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_results_are_empty_before_the_first_game(files: Path) -> None:
-    Path("mine_results.jsonl").write_text("")
-    assert main(["convert", "mine.json", "--to", "queries", "-o", "q.json"]) == 0
-    assert main(["convert", "mine.json", "--to", "games", "-o", "games.jsonl"]) == 2
-
-
 def test_what_an_experiment_holds(files: Path) -> None:
     assert detect_format("mine.json") == "ragelo:experiment"
     assert main(["convert", "mine.json", "--to", "queries", "-o", "q.json"]) == 0

@@ -11,8 +11,6 @@ from rubric_measures.formats.answers import ANSWERS, read_answers
 from rubric_measures.formats.reports import (
     Answer,
     answer_doc_id,
-    answer_of_report,
-    report_of_answer,
 )
 
 RAG = {
@@ -69,16 +67,3 @@ def test_plain_lines_and_tables_are_answers_too(tmp_path: Path) -> None:
         assert read_answers(tmp_path / name) == expected
     with pytest.raises(InputError, match="no answers to write"):
         ANSWERS.write(tmp_path / "none.jsonl", [])
-
-
-def test_a_cut_table_is_asked_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "answers.tsv").write_text("q1\tr\tSome te")
-    assert read_answers(tmp_path / "answers.tsv") == [Answer("q1", "r", "Some te")]
-    assert "answers.tsv: the last line has no line end; is the file complete?" in caplog.text
-
-
-def test_an_answer_makes_a_report_of_itself() -> None:
-    answer = Answer("1", "r", "A. B.", ("A.", "B."), (("d1",), ()))
-    assert answer_of_report(report_of_answer(answer)) == answer
-    assert answer_of_report(report_of_answer(Answer("1", "r", "A."))) == Answer("1", "r", "A.", ("A.",), ((),))
-    assert answer_of_report(report_of_answer(Answer("1", "r", ""))) == Answer("1", "r", "")

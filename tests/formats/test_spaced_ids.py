@@ -130,25 +130,6 @@ def test_pooling_finds_documents_queries_and_judgments(folder: Path, capsys: pyt
     assert found[0] == found[1] and any(judged for group in found[0] for _, judged in group)
 
 
-def test_agreement_of_qrels_and_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = []
-    for where in (folder, folder / "plain"):
-        with_collection(where)
-        printed(where, capsys, "qrels", "graded.jsonl.gz", "-o", str(where / "labels.qrels"))
-        printed(where, capsys, "qrels", "graded.jsonl.gz", "--per", "item", "-o", str(where / "items.qrels"))
-        tables = [
-            printed(where, capsys, "agreement", *sources, "--format", "tsv")
-            for sources in (
-                ("assessors.qrels", "graded.jsonl.gz"),
-                ("graded.jsonl.gz", "assessors.qrels"),
-                ("labels.qrels", "assessors.qrels"),
-                ("items.qrels", "graded.jsonl.gz", "--items"),
-            )
-        ]
-        expected.append(tables)
-    assert expected[0] == expected[1]
-
-
 def test_every_space_that_is_written_is_read() -> None:
     spaces = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()]
     assert [spaced_form(written_id(f"a{space}b")) for space in spaces] == [f"a{space}b" for space in spaces]

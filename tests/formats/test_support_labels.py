@@ -11,43 +11,8 @@ import rubric_measures
 from rubric_measures import Draws
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.conversion import convert_files
-from rubric_measures.formats import detect_format
-from rubric_measures.formats.support import SupportAnswer, read_support_labels, records_of_support_labels
-from tests.support_data import LABELS, line, write
-
-
-def _said(answer: SupportAnswer) -> tuple[object, ...]:
-    """What an answer says, however its file writes the names of numbers."""
-    sentences = [
-        (one.sentence_id, one.text, one.citations, one.verification_worthy, one.combined) for one in answer.sentences
-    ]
-    return *answer.key, sentences
-
-
-@pytest.mark.parametrize("style", ["Id", "ID"])
-def test_labels_come_back_from_records_as_they_went_in(tmp_path: Path, style: str) -> None:
-    joined = ("-1", "2", "1", "-1", "-1", "0") if style == "Id" else ()
-    path = write(
-        tmp_path / "labels.jsonl", line("one", style=style, joined=joined), line("two", labels=(), style=style)
-    )
-    assert detect_format(path) == "support-labels"
-    convert_files([path], tmp_path / "records.jsonl", to="records")
-    convert_files([tmp_path / "records.jsonl"], tmp_path / "back.jsonl", to="support-labels")
-    before, after = read_support_labels(path), read_support_labels(tmp_path / "back.jsonl")
-    assert list(map(_said, after)) == list(map(_said, before))
-    assert [[one.support for one in sentence.citations] for sentence in after[0].sentences] == list(LABELS)
-
-
-def test_a_repeated_sentence_id_is_counted_and_each_sentence_counts(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    twice = line("one", labels=(["2"], ["0"]))
-    twice["sentences"][1]["sentenceId"] = 0
-    twice["sentences"][1]["citations"][0]["reference"] = "d0.0"
-    path = write(tmp_path / "labels.jsonl", twice)
-    board = rubric_measures.score(path, measures="SupportPrecision", overall=False, notes=False)
-    assert board.cells["one"]["SupportPrecision"].mean == pytest.approx(0.5)
-    assert "1 sentence stands twice in its answer; each counts" in caplog.text
+from rubric_measures.formats.support import read_support_labels, records_of_support_labels
+from tests.support_data import line, write
 
 
 def test_a_text_that_is_nan_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError, MissingExtraError
 from rubric_measures.formats import tables
 from rubric_measures.formats.answers import read_answer_table
-from rubric_measures.formats.base import head_of
-from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import QUERIES
 from rubric_measures.formats.specs import Field, Spec, number, text
 from rubric_measures.formats.tables import rows_of
@@ -33,15 +30,6 @@ def test_two_columns_of_one_name_are_refused(content: str, tmp_path: Path) -> No
     line = 3 if content.startswith("\n") else 1
     with pytest.raises(FormatError, match=rf"t:{line}: the header names answer twice; keep one$"):
         read_answer_table(tmp_path / "t")
-
-
-@pytest.mark.parametrize(
-    ("rows", "found"),
-    [([{None: "q"}], "None"), ([{"query_id": "1", 5: "q"}], "5"), ([{("a", "b"): "q"}], "('a', 'b')")],
-)
-def test_names_of_columns_are_texts(rows: list[dict[Any, str]], found: str) -> None:
-    with pytest.raises(InputError, match=rf"^the queries: .* that are texts; found {re.escape(found)}$"):
-        QUERIES.read(rows)
 
 
 def test_names_of_columns_of_frames_are_texts_and_each_comes_once() -> None:
@@ -89,9 +77,3 @@ def test_parquet_without_its_extra_says_so(monkeypatch: pytest.MonkeyPatch, tmp_
     (tmp_path / "bank").write_bytes(b"PAR1 and more")
     with pytest.raises(MissingExtraError):
         rubric_measures.load_bank(tmp_path / "bank")
-
-
-def test_ranked_questions_with_a_header_are_told(tmp_path: Path) -> None:
-    names = ["topic_id", "team_id", "run_id", "run_question_rank", "question"]
-    (tmp_path / "run").write_text("\t".join(names) + "\nt1\tx\ta\t1\tWhy?\n")
-    assert QUESTION_RUNS.recognise(head_of(tmp_path / "run"))

@@ -63,6 +63,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("run", RUN + "q1 Q0 a b 2 0 s\n", ":2: has 7 columns; expected 6"),
     ("run", "q1 Q0 a 1 1\nq1 Q0 b 2 0 s\n", ":2: has 6 columns; expected 5"),
     ("run", "q1 0 a 1\n", ":1: has 4 columns; expected 6"),
+    # Comments of ir_metadata stand at the top.
+    ("run", RUN + "# ir_metadata.start\n", ":2: has 2 columns"),
     ("run", RUN + "q1 Q0 b 2 1 s\n\nq1 Q0 a 3 0 s\n", ":4: document 'a' of query 'q1' is already in line 1"),
     # Twelve tokens in two lines, but seven and five of them.
     ("run", "q1 Q0 a 1 1 s q1\nQ0 b 2 0 s\n", ":1: has 7 columns"),
