@@ -24,7 +24,7 @@ from rubric_measures.analysis.correlation import (
     kendall_batch,
     noise_free_tau,
 )
-from rubric_measures.analysis.label_sources import Judge, judge_board
+from rubric_measures.analysis.label_sources import LabelSource, judge_board
 from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
 from rubric_measures.analysis.resampling import CORRECTIONS, Draws, mean_intervals, paired_family
 from rubric_measures.games.tournaments import EloSettings, TournamentSettings, rate_games
@@ -142,7 +142,7 @@ def kappas(simulations: int) -> None:
         skills, held = [0.3, 0.6, 0.8], np.zeros(3)
         for seed in range(simulations):
             truth, *judges = [
-                Judge(str(place), {(f"q{q:03}", str(i)): label for q, row in enumerate(source)
+                LabelSource(str(place), {(f"q{q:03}", str(i)): label for q, row in enumerate(source)
                                    for i, label in enumerate(row)})
                 for place, source in enumerate(labels(np.random.default_rng(seed), queries, 20, skills))
             ]  # fmt: skip

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from rubric_measures.analysis.correlation import kendall_batch
-from rubric_measures.analysis.label_sources import Judge, judge_board
+from rubric_measures.analysis.label_sources import LabelSource, judge_board
 from rubric_measures.analysis.leaderboards import RunScores, equal_boards
 from rubric_measures.analysis.resampling import Draws
 
@@ -64,7 +64,7 @@ def groups(simulations: int) -> None:
             for seed in range(simulations):
                 sources = labels(np.random.default_rng(seed), queries, 20, skills)
                 judges = [
-                    Judge(str(place), {(f"q{q:03}", str(i)): label for q, row in enumerate(source)
+                    LabelSource(str(place), {(f"q{q:03}", str(i)): label for q, row in enumerate(source)
                                        for i, label in enumerate(row)})
                     for place, source in enumerate(sources)
                 ]  # fmt: skip

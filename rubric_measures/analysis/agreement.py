@@ -181,23 +181,19 @@ def column_intervals(
     return dict(zip(names, drawn.intervals(), strict=True)), replicates
 
 
-def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int] | None = None) -> NDArray[np.int_]:
-    """Counts of label pairs: row i, column j is how often `a` says labels[i] and `b` says labels[j].
+def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int]) -> FloatArray:
+    """Counts of label pairs, one table: row i, column j is how often `a` says labels[i] and `b` says labels[j].
 
     Args:
         a: whole-number labels.
         b: the other source's, same documents in the same order.
-        labels: the scale, ascending, with all labels that occur; by default these.
+        labels: the scale, ascending, with all labels that occur.
 
-    >>> confusion([0, 1, 1], [0, 0, 1]).tolist()
-    [[1, 0], [1, 1]]
+    >>> confusion([0, 1, 1], [0, 0, 1], [0, 1]).tolist()
+    [[[1.0, 0.0], [1.0, 1.0]]]
     """
-    left, right = np.asarray(a), np.asarray(b)
-    scale = np.unique(np.concatenate([left, right])) if labels is None else np.asarray(labels, dtype=np.int_)
-    table = np.zeros((len(scale), len(scale)), dtype=np.int_)
-    rows, columns = np.searchsorted(scale, left), np.searchsorted(scale, right)
-    np.add.at(table, (rows, columns), 1)
-    return table
+    left, right = np.asarray(a, dtype=np.int_), np.asarray(b, dtype=np.int_)
+    return query_tables(left, right, [""] * len(left), [""], labels)
 
 
 def kappa_of_confusion(
@@ -257,15 +253,6 @@ class BinaryAgreement:
         return (self.both + self.neither) / (self.both + self.only_a + self.only_b + self.neither)
 
 
-def binary_kappa(both: int, only_a: int, only_b: int, neither: int) -> float | None:
-    """Cohen's κ of a two-by-two table, None where it is undefined.
-
-    >>> round(binary_kappa(601, 1284, 29, 8880), 4)
-    0.4279
-    """
-    return kappa_of_confusion([[both, only_a], [only_b, neither]])
-
-
 def binary_agreement(a: ArrayLike, b: ArrayLike, cutoff_a: int, cutoff_b: int) -> BinaryAgreement:
     """Counts and κ of `a ≥ cutoff_a` against `b ≥ cutoff_b`.
 
@@ -273,8 +260,9 @@ def binary_agreement(a: ArrayLike, b: ArrayLike, cutoff_a: int, cutoff_b: int) -
     0.4
     """
     x, y = np.asarray(a) >= cutoff_a, np.asarray(b) >= cutoff_b
-    cells = int((x & y).sum()), int((x & ~y).sum()), int((~x & y).sum()), int((~x & ~y).sum())
-    return BinaryAgreement(cutoff_a, cutoff_b, *cells, binary_kappa(*cells))
+    table = confusion(~x, ~y, [0, 1])[0].astype(int)
+    both, only_a, only_b, neither = table.ravel().tolist()
+    return BinaryAgreement(cutoff_a, cutoff_b, both, only_a, only_b, neither, kappa_of_confusion(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,13 +443,13 @@ def agreement(a: ArrayLike, b: ArrayLike) -> Agreement:
     left, right = np.asarray(a, dtype=np.int_), np.asarray(b, dtype=np.int_)
     labels = np.unique(np.concatenate([left, right])).tolist()
     table = confusion(left, right, labels)
-    found = label_columns(table[None].astype(np.float64), np.array(labels, dtype=np.float64))
+    found = label_columns(table, np.array(labels, dtype=np.float64))
     values = {name: None if np.isnan(column[0]) else float(column[0]) for name, column in found.items()}
     kappa, quadratic, nominal, ordinal = (
         values[name] for name in ("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal")
     )
     means, limits = (float((left == right).mean()), float((left - right).mean())), bland_altman(left, right)
-    counts = tuple(map(tuple, table.tolist()))
+    counts = tuple(map(tuple, table[0].astype(int).tolist()))
     return Agreement(len(left), tuple(labels), counts, *means, kappa, quadratic, nominal, ordinal, limits)
 
 
@@ -585,7 +573,8 @@ def panel_report(
     judged = _judged(gathered, [*everybody, outcomes])
     names = [*gathered.names, name]
     reached = [
-        Reached(one, _kappa_with(labels, judged[-1], cutoff)) for one, labels in zip(names, judged, strict=False)
+        Reached(one, binary_agreement(labels, judged[-1], *cutoff).kappa)
+        for one, labels in zip(names, judged, strict=False)
     ]
     grades = [one.grade is not None for found in outcomes.values() for one in found.values()]
     return PanelReport(
@@ -632,7 +621,7 @@ def _panels_kappa(a: Sequence[float], b: Sequence[float], quadratic: bool = Fals
     if not a or not all(type(grade) is int for grade in (*a, *b)):
         return None
     labels: list[Any] = sorted({*a, *b})
-    return kappa_of_confusion(confusion(a, b, labels), labels, quadratic=quadratic)
+    return kappa_of_confusion(confusion(a, b, labels)[0], labels, quadratic=quadratic)
 
 
 def _judged(gathered: Gathered, everybody: Sequence[Outcomes]) -> list[list[float]]:
@@ -647,12 +636,3 @@ def _judged(gathered: Gathered, everybody: Sequence[Outcomes]) -> list[list[floa
     ]
     keys = [key for key in gathered.judgments if all(key in of_one for of_one in labels)]
     return [[of_one[key] for key in keys] for of_one in [*labels, gathered.judgments]]
-
-
-def _kappa_with(labels: Sequence[float], judged: Sequence[float], cutoff: tuple[int, int]) -> float | None:
-    if not judged:
-        return None
-    ours, theirs = (
-        [int(label >= least) for label in side] for side, least in zip((labels, judged), cutoff, strict=True)
-    )
-    return binary_agreement(ours, theirs, 1, 1).kappa

@@ -13,8 +13,24 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct, to_builtins
 
+from rubric_measures.analysis.boards import score
 from rubric_measures.analysis.correlation import Coefficient, NoiseFreeTau, QueryTau
-from rubric_measures.analysis.leaderboards import AnyScores, Scores, best_cells, name_of_scores, read_scores
+from rubric_measures.analysis.leaderboards import (
+    DEFAULT_COEFFICIENTS,
+    AnyScores,
+    GridCell,
+    LeaderboardCorrelation,
+    Pick,
+    RunScores,
+    Scores,
+    best_cells,
+    correlate_grid,
+    correlate_leaderboards,
+    equal_boards,
+    name_of_scores,
+    pick_of_grid,
+    read_scores,
+)
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, few_queries
 from rubric_measures.base.errors import InputError, counted, naming
 from rubric_measures.base.tables import (
@@ -42,7 +58,6 @@ from rubric_measures.corpora.loading import (
     content_of,
     grader_of,
     load,
-    rankings_for,
     refuse_choice,
 )
 from rubric_measures.formats.grade_tables import GRADES
@@ -60,7 +75,6 @@ from rubric_measures.measures.measure import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
     from rubric_measures.formats.base import Form
     from rubric_measures.measures.grade_sets import Grader
 
@@ -152,8 +166,6 @@ class Correlations(Reported):
 
     def pick(self) -> Pick:
         """By how much the best cell of the grid flatters: picked on half of the queries, looked at on the other."""
-        from rubric_measures.analysis.leaderboards import pick_of_grid
-
         return pick_of_grid(self.official, self.grid, self.coefficients[0], seed=self.asked.draws.seed)
 
     @property
@@ -321,13 +333,6 @@ def correlate(
             measure has none of its own.
         UnknownNameError: there is no such column or coefficient.
     """
-    from rubric_measures.analysis.leaderboards import (
-        DEFAULT_COEFFICIENTS,
-        correlate_grid,
-        correlate_leaderboards,
-        equal_boards,
-    )
-
     chosen = grader_of(grader)
     given = (measures, official_measure, coefficients, form, official_ranks, compat)
     about = AskedCorrelation(*given, draws, on_failed, None if chosen is None else str(chosen))
@@ -410,11 +415,7 @@ def _scored(known: Grades, name: str, measures: Sequence[str] | None) -> Leaderb
     if not isinstance(known, TableGrades):
         text = "is a table of grades that says no runs; give it to score with run files, or a leaderboard"
         raise InputError(f"{name}: {text}")
-    from rubric_measures.boards.scoring import score_runs
-
-    asked = parse_measures(measures or ("nDCG@10" if are_labels(known) else "RubricCover@20"))
-    runs = ((run.run_id, rankings_for(run, known)) for run in known.runs)
-    return score_runs(known, runs, asked if are_labels(known) else rubric_measures_of(asked))
+    return score(known, measures=measures or ("nDCG@10" if are_labels(known) else "RubricCover@20"), notes=False)
 
 
 def _alone(board: Scores, side: AnyScores, wanted: Sequence[str] | None) -> tuple[AnyScores, Sequence[str]]:

@@ -327,11 +327,20 @@ def parse_coefficient(text: str) -> tuple[str, int | None]:
     return base, int(tail) if at else None
 
 
-def _two_arrays(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _sides(official: ArrayLike, scores: ArrayLike, name: str) -> tuple[FloatArray, FloatArray, str]:
+    """Both sides for the runs that a coefficient is about, those of the official top k for `@k`, and its base.
+
+    Args:
+        official: (runs,) or (queries, runs).
+        scores: (runs,), (queries, runs) or (queries, runs, measures).
+        name: the coefficient.
+    """
+    base, k = parse_coefficient(name)
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    if not ((np.abs(x) <= LARGEST_SCORE).all() and (np.abs(y) <= LARGEST_SCORE).all()):
-        raise InputError("a correlation needs finite scores (at most 1e100); leave out runs without a score")
-    return x, y
+    if k is not None and x.size:
+        chosen = top_k(x if x.ndim == 1 else weighted_means(np.ones((1, len(x))), x)[0], k)
+        x, y = x[..., chosen], np.take(y, chosen, axis=min(y.ndim - 1, 1))
+    return x, y, base
 
 
 def undefined_reason(base: str, x: FloatArray, y: FloatArray) -> str:
@@ -369,11 +378,9 @@ def correlate(official: ArrayLike, scores: ArrayLike, name: str, *, test: bool =
     >>> correlate([3, 2, 1], [1, 1, 1], "kendall").reason
     'all runs are tied in the second leaderboard'
     """
-    base, k = parse_coefficient(name)
-    x, y = _two_arrays(official, scores)
-    if k is not None and len(x):
-        chosen = top_k(x, k)
-        x, y = x[chosen], y[chosen]
+    x, y, base = _sides(official, scores, name)
+    if not ((np.abs(x) <= LARGEST_SCORE).all() and (np.abs(y) <= LARGEST_SCORE).all()):
+        raise InputError("a correlation needs finite scores (at most 1e100); leave out runs without a score")
     reason = undefined_reason(base, x, y)
     if reason:
         return Coefficient(name, None, len(x), reason=reason)
@@ -554,11 +561,7 @@ def correlate_over_queries(
     Raises:
         InputError: a run has no score at all.
     """
-    x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    base, k = parse_coefficient(name)
-    if k is not None and x.size:
-        chosen = top_k(x if x.ndim == 1 else weighted_means(np.ones((1, len(x))), x)[0], k)
-        x, table = x[..., chosen], table[:, chosen]
+    x, table, base = _sides(official, scores, name)
     (point,), drawn = drawn_over_queries(x, table[:, :, None], base, draws)
     point = replace(point, name=name)
     if draws.rounds == 0:
@@ -617,13 +620,9 @@ def drawn_over_queries(
     Raises:
         InputError: a run has no score at all.
     """
-    base, k = parse_coefficient(name)
-    x, table, ones = np.asarray(official, dtype=np.float64), scores, np.ones((1, len(scores)))
+    x, table, base = _sides(official, scores, name)
+    ones = np.ones((1, len(table)))
     x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
-    if k is not None and len(x_mean):
-        chosen = top_k(x_mean, k)
-        x, x_mean, table = x[..., chosen], x_mean[chosen], table[:, chosen]
-
     means = weighted_means(ones, table.reshape(len(table), -1))[0].reshape(table.shape[1:])
     points = [replace(correlate(x_mean, means[:, measure], base), name=name) for measure in range(table.shape[2])]
     return points, Resample(len(table), draws).draw(means_correlated(x, table, base))
@@ -645,14 +644,10 @@ def correlate_over_runs(
         name: the coefficient.
         draws: rounds (0 for no interval), seed and level.
     """
-    base, k = parse_coefficient(name)
-    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    point = replace(correlate(x, y, name), resampled="run")
+    point = replace(correlate(official, scores, name), resampled="run")
     if draws.rounds == 0:
         return point
-    if k is not None and point.value is not None:
-        chosen = top_k(x, k)
-        x, y = x[chosen], y[chosen]
+    x, y, base = _sides(official, scores, name)
     runs = len(x)
     few = f"{counted(runs, 'run')} only; an interval needs three" if runs < 3 else ""
     if reason := point.reason or _NO_COPIES.get(base, few):

@@ -5,20 +5,32 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from ir_measures import Qrel
 from msgspec import structs
 
+from rubric_measures.analysis.agreement import PanelReport, panel_report
+from rubric_measures.analysis.boards import score
 from rubric_measures.analysis.label_sources import (
+    AgreementTable,
     JudgedPassage,
     Key,
     LabelSource,
     SourceAgreement,
     compare_sources,
     whole_answers,
+    workbench_tables,
+)
+from rubric_measures.analysis.leaderboards import (
+    LeaderboardCorrelation,
+    RunScores,
+    correlate_leaderboards,
+    scores_of_board,
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, naming, tell, warn
@@ -39,13 +51,14 @@ from rubric_measures.corpora.loading import (
     is_table,
     load,
     passages_of,
-    rankings_for,
     refuse_choice,
     run_list,
     run_of,
 )
+from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.formats.trec import read_qrels
+from rubric_measures.measures.combining import gather, outcomes_of, panel_rule, with_grades
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import (
     ADJUDICATION,
@@ -58,18 +71,10 @@ from rubric_measures.measures.grade_sets import (
 )
 from rubric_measures.measures.grades import BANK_DOC, LABEL_ITEMS, Grades
 from rubric_measures.measures.loading import collect_grades, load_records, select_queries
-from rubric_measures.measures.measure import parse_measures
 from rubric_measures.measures.qrels import build_grades, grades_of_table
-from rubric_measures.records.models import GradeSetKey, load_graded
+from rubric_measures.records.models import GradeSetKey, QueryPassages, load_graded
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import SELF_RATING, Scale, covering_level
-
-if TYPE_CHECKING:
-    from rubric_measures.analysis.agreement import PanelReport
-    from rubric_measures.analysis.label_sources import AgreementTable
-    from rubric_measures.analysis.leaderboards import RunScores
-    from rubric_measures.records.models import QueryPassages
-
 
 _JUDGMENTS = "judgments:"
 # τ, τ_AP, ρ and the largest rank drop.
@@ -143,20 +148,14 @@ def agreement(
 
 def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws: Draws) -> SourceAgreement:
     """The agreement with the leaderboards that the judges' labels make of runs, against the truth's."""
-    from ir_measures import Qrel
 
-    from rubric_measures.analysis.label_sources import Judge
-    from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, correlate_leaderboards, scores_of_board
-    from rubric_measures.boards.scoring import score_runs
-
-    def scored(judge: Judge) -> RunScores:
-        grades = load([Qrel(key[0], key[1], int(label)) for key, label in judge.labels.items()])
-        ranked = ((run.run_id, rankings_for(run, grades)) for run in read)
+    def scored(judge: LabelSource) -> RunScores:
+        rows = [Qrel(key[0], key[1], int(label)) for key, label in judge.labels.items()]
         with naming(judge.name):
-            board = score_runs(grades, ranked, parse_measures(measure), overall=False)
+            board = score(rows, read, measure, overall=False, notes=False)
         return scores_of_board(board, board.measures[0])
 
-    def compared(judge: Judge) -> LeaderboardCorrelation:
+    def compared(judge: LabelSource) -> LeaderboardCorrelation:
         return correlate_leaderboards(truth, scored(judge), _COEFFICIENTS, draws, details=False)
 
     # Each run is read once for all judges.
@@ -187,8 +186,6 @@ def agreement_tables(
     Raises:
         InputError: the source is no file of graded records, or no grade set passes the choice.
     """
-    from rubric_measures.analysis.label_sources import workbench_tables
-
     if not _is_records(source):
         text = f"{_called(source)}tables of labels against judgments are of one graded-records file"
         raise InputError(text, settings=("min_judgment",))
@@ -299,23 +296,18 @@ def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, 
         if items:
             raise InputError("judgments have no items; compare labels", settings=("items",))
         return judgments_of_records(source.removeprefix(_JUDGMENTS))
-    if is_file(source):
-        with file_path(source) as path:
-            if content_of(path) == "records":
-                return labels_of_records(path, bank, wanted, items)
-            if content_of(path) == "judgments":
-                return labels_of_qrels(path, wanted.scale, items)
-            if content_of(path) == "grades":
-                return labels_of_table(path, "", wanted, items)
-            grades = load(path)
-            grades.queries  # noqa: B018 - read while the copy of an open file is there
-    elif is_table(source):
-        return labels_of_table(source, name, wanted, items)
-    else:
-        grades = load(source)
-    if isinstance(grades, RecordGrades):
-        name = grades.name
-    return labels_of(grades, name, items)
+    # Read while the copy of an open file is there.
+    held: Any
+    with file_path(source) if is_file(source) else nullcontext(source) as held:
+        content = content_of(held) if is_file(source) else _content(source)
+        if content == "records":
+            return labels_of_records(held, bank, wanted, items)
+        if content == "judgments":
+            return labels_of_qrels(held, wanted.scale, items)
+        if content == "grades":
+            return labels_of_table(held, "" if is_file(source) else name, wanted, items)
+        grades = load(held)
+        return labels_of(grades, grades.name if isinstance(grades, RecordGrades) else name, items)
 
 
 class Combined(PassageRecords):
@@ -371,10 +363,6 @@ def combine(
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
     """
-    from rubric_measures.analysis.agreement import panel_report
-    from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.measures.combining import gather, outcomes_of, panel_rule, with_grades
-
     members = [Grader.parse(one) for one in ([grader] if isinstance(grader, str | Grader) else grader)]
     if len(members) < 2:
         text = "a panel has two members or more; name each"
@@ -397,8 +385,6 @@ def combine(
 
 def _rule_of_others(by: str, members: int, place: int) -> Any:
     """The rule of a panel without the member at a place."""
-    from rubric_measures.measures.combining import panel_rule
-
     others = [other for other in range(members) if other != place]
     # A mean is seldom equal to a grade.
     of_others = panel_rule("median" if by == "mean" else by)

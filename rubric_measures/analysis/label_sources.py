@@ -27,10 +27,10 @@ from rubric_measures.analysis.agreement import (
     agreement,
     alpha_intervals,
     binary_agreement,
-    binary_kappa,
     binary_tables,
     column_intervals,
     joint_scale,
+    kappa_of_confusion,
     label_columns,
     label_histogram,
     query_spread,
@@ -100,29 +100,13 @@ class LabelSource:
 
 
 @dataclass(frozen=True)
-class Judge:
-    """One judge.
-
-    Attributes:
-        name: as it is printed.
-        labels: (query_id, doc_id, …) -> label.
-        failed: query_id -> grades that failed, and all; None where nobody knows.
-        outside: how many of its labels are, or were, outside the truth's scale.
-    """
-
-    name: str
-    labels: Mapping[tuple[str, ...], float]
-    failed: Mapping[str, tuple[int, int]] | None = None
-    outside: int = 0
-
-
-@dataclass(frozen=True)
 class JudgeRow:
     """One judge against the truth.
 
     Attributes:
         judge: the judge, labels included.
         documents: how many documents both label.
+        outside: how many of its labels are outside the truth's scale.
         statistics: name -> value with its interval over queries: `kappa`, `quadratic_kappa`, `alpha_nominal`,
             `alpha_ordinal`, `ac1`, `exact_match`, `bias` (mean of judge − truth) and, where it is
             known, `failed` (the share of the judge's grades that failed).
@@ -130,8 +114,9 @@ class JudgeRow:
         leaderboard: the leaderboard that its labels make of runs, against the truth's; None without runs.
     """
 
-    judge: Judge
+    judge: LabelSource
     documents: int
+    outside: int
     statistics: Mapping[str, Interval]
     cutoffs: Mapping[tuple[int, int], Mapping[str, Interval]]
     leaderboard: LeaderboardCorrelation | None = None
@@ -140,11 +125,6 @@ class JudgeRow:
     def name(self) -> str:
         """The judge's name."""
         return self.judge.name
-
-    @property
-    def outside(self) -> int:
-        """How many labels are outside the truth's scale, or were before they were brought to its nearest end."""
-        return self.judge.outside
 
 
 @dataclass(frozen=True)
@@ -158,14 +138,18 @@ class JudgeBoard:
         groups: groups of judges whose κ cannot be told apart, best first; empty without rounds.
     """
 
-    truth: Judge
+    truth: LabelSource
     scale: tuple[int, int]
     rows: tuple[JudgeRow, ...]
     groups: tuple[tuple[str, ...], ...]
 
 
 def judge_board(
-    truth: Judge, judges: Sequence[Judge], ends: tuple[int, int], cutoffs: Sequence[tuple[int, int]], draws: Draws
+    truth: LabelSource,
+    judges: Sequence[LabelSource],
+    ends: tuple[int, int],
+    cutoffs: Sequence[tuple[int, int]],
+    draws: Draws,
 ) -> JudgeBoard:
     """All judges against the truth, each on the documents that both label.
 
@@ -206,8 +190,8 @@ def _kappa(row: JudgeRow) -> float:
 
 
 def _row(
-    truth: Judge,
-    judge: Judge,
+    truth: LabelSource,
+    judge: LabelSource,
     keys: Sequence[Key],
     names: Sequence[str],
     ends: tuple[int, int],
@@ -225,7 +209,8 @@ def _row(
             lost[:, None, :], lambda tables: {"failed": ratio(tables[:, 0, 0], tables[:, 0, 1])}, engine
         )
         intervals |= shares
-    return JudgeRow(judge, len(keys), intervals, at), drawn
+    outside = sum(not ends[0] <= label <= ends[1] for label in judge.labels.values())
+    return JudgeRow(judge, len(keys), outside, intervals, at), drawn
 
 
 def _statistics(
@@ -414,7 +399,6 @@ def compare_sources(
     sources = _comparable(sources, cutoffs)
     ends = _source_ends(sources[truth], scale)
     _refuse_many(sources[truth].name if scale is None else "the scale", ends)
-    outside = [sum(not ends[0] <= label <= ends[1] for label in source.labels.values()) for source in sources]
     first, second = sources[0].labels, sources[1].labels
     common = sorted(first.keys() & second.keys())
     a, b = (np.array([labels[key] for key in common], dtype=np.int_) for labels in (first, second))
@@ -427,13 +411,9 @@ def compare_sources(
     names = sorted(set(queries))
     intervals, by_cutoff, _ = _statistics(a, b, queries, names, ends, cutoffs, Resample(len(names), draws))
     del intervals["bias"]
+    pairs = [pair if truth == 0 else pair[::-1] for pair in cutoffs]
     asked = [{key[0] for key in source.labels} for source in sources]
     others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
-    judges = [
-        Judge(source.name, source.labels, source.failed, count)
-        for place, (source, count) in enumerate(zip(sources, outside, strict=True))
-        if place != truth
-    ]
     return SourceAgreement(
         tuple(source.name for source in sources),
         tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
@@ -445,13 +425,7 @@ def compare_sources(
         tuple(label_histogram(source.labels.values(), labels) for source in sources),
         tuple(sorted({*labels, *used})),
         alpha_intervals(ratings, [key[0] for key in every], draws),
-        judge_board(
-            Judge(sources[truth].name, sources[truth].labels),
-            judges,
-            ends,
-            [pair if truth == 0 else pair[::-1] for pair in cutoffs],
-            draws,
-        ),
+        judge_board(sources[truth], [*sources[:truth], *sources[truth + 1 :]], ends, pairs, draws),
         {source.name: sorted(queries) for source, queries in zip(sources, others, strict=True) if queries},
     )
 
@@ -549,16 +523,10 @@ def _judge(row: JudgeRow, board: JudgeBoard) -> dict[str, object]:
 
 
 def _leaderboard(found: LeaderboardCorrelation) -> dict[str, object]:
-    return {
-        "measure": found.name,
-        "runs": found.runs,
-        "coefficients": [
-            {name: getattr(one, name) for name in ("name", "value", "reason")} | {"interval": one.interval}
-            for one in found.coefficients
-        ],
-        "worst_run": found.worst_run,
-        "worst_drop": found.worst_drop,
-    }
+    names = ("name", "value", "reason", "interval")
+    each = [{name: getattr(one, name) for name in names} for one in found.coefficients]
+    said = {"measure": found.name, "runs": found.runs, "coefficients": each}
+    return {**said, "worst_run": found.worst_run, "worst_drop": found.worst_drop}
 
 
 def _group(row: JudgeRow, board: JudgeBoard) -> str:
@@ -805,7 +773,7 @@ def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_
     def cell(label: tuple[int, ...], judgment: tuple[int, ...]) -> AgreementCell:
         found = Counter((value in label, not judged.isdisjoint(judgment)) for value, judged in labelled)
         both, only_label, only_judgment, neither = (found[one, two] for one in (True, False) for two in (True, False))
-        kappa = binary_kappa(both, only_label, only_judgment, neither)
+        kappa = kappa_of_confusion([[both, only_label], [only_judgment, neither]])
         return AgreementCell(label, judgment, both, only_label, only_judgment, neither, kappa)
 
     rows = tuple(tuple(cell(label, judgment) for judgment in layout.judgments) for label in layout.labels)

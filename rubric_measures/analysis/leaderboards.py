@@ -58,7 +58,7 @@ from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.programs import score_workbench
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.corpora.loading import File, RecordGrades, Rows, are_rows, file_path
-from rubric_measures.formats.leaderboards import LeaderboardTable
+from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
 from rubric_measures.measures.findings import Note, of_queries
 from rubric_measures.measures.grade_sets import (
     Grader,
@@ -785,8 +785,6 @@ def read_scores(
         ranks: whether the numbers are ranks, 1 best; None where the name of the column tells.
         known: tells columns of a file that does not.
     """
-    from rubric_measures.formats.leaderboards import read_leaderboard
-
     called = f"the {kind} " if kind else "the "
     if isinstance(scores, Mapping) and not are_rows(scores):
         given = _given_scores(kind or "scores", scores)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rubric_measures.analysis.agreement import gwet_ac1, rates_columns
-from rubric_measures.analysis.label_sources import Judge, LabelSource, compare_sources, judge_board
+from rubric_measures.analysis.label_sources import LabelSource, compare_sources, judge_board
 from rubric_measures.analysis.resampling import Drawn, Draws
 from rubric_measures.base.errors import InputError
 
@@ -34,8 +34,8 @@ def test_statistics_are_those_of_other_packages(labels) -> None:
     package = pytest.importorskip("krippendorff")
     keys = [("q", str(place)) for place in range(len(labels))]
     truth, said = ([pair[side] for pair in labels] for side in (0, 1))
-    judge = Judge("judge", dict(zip(keys, said, strict=True)))
-    (row,) = judge_board(Judge("truth", dict(zip(keys, truth, strict=True))), [judge], (0, 3), [], Draws(0)).rows
+    judge = LabelSource("judge", dict(zip(keys, said, strict=True)))
+    (row,) = judge_board(LabelSource("truth", dict(zip(keys, truth, strict=True))), [judge], (0, 3), [], Draws(0)).rows
     values = {name: interval.estimate for name, interval in row.statistics.items()}
     assert row.documents == len(labels)
     assert values["exact_match"] == pytest.approx(metrics.accuracy_score(truth, said))
