@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.base.errors import BackendError, DeviceLostError
+from rubric_measures.base.errors import BackendError
 from rubric_measures.models.base import Backend, Reply, Request
 
 _NEVER = 600.0  # seconds after which a test has failed anyway
@@ -26,9 +26,7 @@ class Diary:
         folder: where `calls` and the marks of the tests lie.
         gate: wait before a prompt with this text until the folder has a file `open`; `waiting` is a sign of it.
         raises: break down over a prompt with this text.
-        kills: kill the process over a prompt with this text, every time.
-        kills_once: the same, but only the first time of all.
-        loses: lose the device over a prompt with this text, every time.
+        kills_once: kill the process over a prompt with this text, but only the first time of all.
         ends: say that nothing can work any more over a prompt with this text.
         mentions: a note about a prompt with this text, not a warning.
         hopeless: say that nothing can work.
@@ -37,9 +35,7 @@ class Diary:
     folder: Path
     gate: str = ""
     raises: str = ""
-    kills: str = ""
     kills_once: str = ""
-    loses: str = ""
     ends: str = ""
     mentions: str = ""
     hopeless: bool = False
@@ -71,10 +67,6 @@ class Diary:
                 raise BackendError("the model is gone")
             if self.raises and self.raises in text:
                 raise ValueError("poison")
-            if self.kills and self.kills in text:
-                os.kill(os.getpid(), signal.SIGKILL)
-            if self.loses and self.loses in text:
-                raise DeviceLostError("the device is lost: an assertion failed")
             if self.kills_once and self.kills_once in text and _first(self.folder / "killed"):
                 os.kill(os.getpid(), signal.SIGKILL)
             yield (

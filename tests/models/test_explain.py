@@ -44,15 +44,6 @@ def test_a_grade_comes_with_its_reason(tmp_path: Path, name: str, grade: int, re
     assert "The reason comes first; the grade is one of 0, 1, 2, 3, 4, 5." in asked
 
 
-def test_reasons_are_refused_where_no_single_grade_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
-    command = ["grade", passages, "--bank", bank, "--model", "lexical", "--explain", "-o", str(tmp_path / "o.jsonl")]
-    assert main(command) == 2
-    assert "asks for no single grade" in capsys.readouterr().err
-
-
 def test_reasons_are_shown_where_grades_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?", "Who rules?")
     out, page = tmp_path / "out.jsonl", tmp_path / "page.html"

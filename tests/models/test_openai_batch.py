@@ -13,7 +13,6 @@ from rubric_measures.base.errors import FormatError
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.openai import OpenAICompatible
 from rubric_measures.models.running import Job, LocalRunner, Price, RunStats
-from rubric_measures.models.wire import request_body
 from rubric_measures.types.scales import Message
 from tests.fault_server import Running, running
 
@@ -37,18 +36,6 @@ def requests(texts: list[str], model: str = "openai:m") -> list[Request]:
 
 def texts_of(answered: Iterator[tuple[Request, Reply]]) -> dict[str, str | None]:
     return {request.messages[0].content: reply.text for request, reply in answered}
-
-
-def test_every_request_is_answered_once(server: Running, tmp_path: Path) -> None:
-    state = tmp_path / "batches.json"
-    asked = [*requests([f"id={number}" for number in range(50)]), *requests(["id=7"])]
-    answered = list(batching(server, state).complete(iter(asked)))
-    assert sorted(one.messages[0].content for one, _ in answered) == sorted(one.messages[0].content for one in asked)
-    assert {reply.text for _, reply in answered} == {f"echo {number}" for number in range(50)}
-    assert {reply.prompt_tokens for _, reply in answered} == {11}
-    # Nothing is left to fetch; the equal request was sent once.
-    assert not state.exists()
-    assert set(server.stats()["answers"].values()) == {1}
 
 
 def test_failures_are_records(server: Running, tmp_path: Path) -> None:
@@ -76,26 +63,6 @@ def test_a_batch_learns_what_the_model_does_not_take(tmp_path: Path, caplog: pyt
                 len(list(backend.complete([Request("openai:warm", (Message("user", "id=9"),), asked[0].options)]))) == 1
             )
             assert len(list(client.batches.list())) == 4
-    assert not (tmp_path / "b").exists()
-
-
-def test_a_batch_of_a_killed_run_that_was_refused_is_sent_again(tmp_path: Path) -> None:
-    asked = requests(["id=1", "id=2"], "openai:warm")
-    lines = [
-        {"custom_id": one.key, "method": "POST", "url": "/v1/chat/completions", "body": request_body(one, "warm")}
-        for one in asked
-    ]
-    with running(batch_polls=1) as server, openai.OpenAI(api_key="k", base_url=server.url) as client:
-        content = "\n".join(map(json.dumps, lines)).encode()
-        file = client.files.create(file=("r.jsonl", content), purpose="batch").id
-        made = client.batches.create(input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h")
-        entry = {"file": file, "batch": made.id, "url": server.url, "model": "warm"}
-        (tmp_path / "b").write_text(json.dumps({"batches": [entry]}))
-        assert texts_of(batching(server, tmp_path / "b", "warm").complete(asked)) == {
-            "id=1": "echo 1",
-            "id=2": "echo 2",
-        }
-        assert len(list(client.batches.list())) == 2
     assert not (tmp_path / "b").exists()
 
 
@@ -135,17 +102,6 @@ def test_batches_of_other_models_stay(server: Running, tmp_path: Path) -> None:
     state.write_text(json.dumps({"batches": [other]}))
     assert texts_of(batching(server, state).complete(requests(["id=1"]))) == {"id=1": "echo 1"}
     assert json.loads(state.read_text()) == {"batches": [other]}
-
-
-def test_many_requests_are_several_batches(server: Running, tmp_path: Path) -> None:
-    from rubric_measures.models.batches import BatchRun
-    from rubric_measures.models.wire import Endpoint
-
-    with openai.OpenAI(api_key="k", base_url=server.url) as client:
-        run = BatchRun(Endpoint("m", server.url), client, tmp_path / "b", poll=0.01, most_requests=7)
-        answered = texts_of(run.complete(requests([f"id={number}" for number in range(20)])))
-        assert answered == {f"id={number}": f"echo {number}" for number in range(20)}
-        assert len(list(client.batches.list())) == 3
 
 
 def test_a_limit_on_the_cost_sizes_the_first_batch(server: Running, tmp_path: Path) -> None:

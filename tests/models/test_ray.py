@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import logging
 import os
@@ -190,32 +189,6 @@ def test_answers_are_checked_by_a_model_behind_an_endpoint_as_locally(
     assert "3 of 9 are not graded: 3 unparsed" in said
 
 
-def test_an_actor_has_the_gpu_of_a_node(cluster: Any, folder: Path) -> None:
-    node = cluster.add_node(num_cpus=1, num_gpus=1, object_store_memory=100 << 20)
-    try:
-        wait_until(lambda: ray.cluster_resources().get("GPU", 0) == 1)
-        runner = dataclasses.replace(diary(folder), settings=RaySettings(gpus_per_actor=1, batch_size=2))
-        _, report = graded(runner, make_groups(1, 5), make_bank(1, 2))
-    finally:
-        cluster.remove_node(node)
-    assert statuses(report) == {"graded": 10}
-
-
-def test_what_is_cached_never_reaches_an_actor(cluster: Any, folder: Path) -> None:
-    groups, bank = make_groups(2, 4), make_bank(2, 3)
-    with ReplyCache(":memory:") as cache:
-        graded(diary(folder, cache, actors=1), groups[:1], bank)
-        before = calls(folder)
-        assert len(before) == len(set(before)) == 4 * 3
-        _, report = graded(diary(folder, cache, actors=1), groups, bank)
-        assert (report.run.calls, report.run.cached) == (12, 12)
-        assert len({key for _, key in calls(folder)}) == len(calls(folder)) == 24
-        # All of it cached: no actor is made, so it does not matter that none could be.
-        _, report = graded(diary(folder, cache, hopeless=True), groups, bank)
-        assert (report.run.calls, report.run.cached) == (0, 24)
-    assert len(calls(folder)) == 24
-
-
 def _open_when(folder: Path, true: Callable[[], bool], then: Callable[[], Any] = lambda: None) -> Any:
     """A thread that opens the diary's gate as soon as something is true."""
 
@@ -262,26 +235,6 @@ def test_a_poisoned_input_fails_its_own_grades(cluster: Any, folder: Path, caplo
         "processes of actors died over this passage (ValueError: poison)"
     }
     assert report.run.failed == 3
-
-
-# The first of all, and the last. `loses` is how a GPU gives up: by an error that leaves it unusable.
-@pytest.mark.parametrize(("kills", "loses"), [((1, 4), (0, 0))])
-def test_inputs_that_kill_processes_fail_their_own_grades(
-    cluster: Any, folder: Path, kills: tuple[int, int], loses: tuple[int, int]
-) -> None:
-    groups, bank = make_groups(2, 5), make_bank(2, 2)
-    poison = {name: groups[query].passages[at].text for name, (query, at) in (("kills", kills), ("loses", loses))}
-    with ReplyCache(":memory:") as cache:
-        mine, report = graded(diary(folder, cache, actors=1, batch=3, **poison), groups, bank)
-        assert statuses(report) == {"graded": 16, "failed": 4}
-        for (query, at), more in ((kills, ""), (loses, " (the device is lost: an assertion failed)")):
-            [entry] = mine[query]["passages"][at]["exam_grades"]
-            assert set(entry["llm_response_errors"].values()) == {f"processes of actors died over this passage{more}"}
-        assert len(cache) == 16
-        # What failed is not kept: the next run, of whichever runner, asks for it again.
-        _, report = graded(LocalRunner(Diary(folder), cache), groups, bank)
-    assert statuses(report) == {"graded": 20}
-    assert report.run.calls == 4
 
 
 def test_a_node_that_leaves_shrinks_the_pool(cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -412,33 +365,6 @@ def test_a_killed_driver_loses_only_blocks_in_flight(cluster: Any, folder: Path,
     assert statuses(report) == {"graded": 12}
 
 
-def descendants(process: int) -> dict[int, str]:
-    """The processes that a process has started, and those that these have, with their commands."""
-    parents, names = {}, {}
-    for folder in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError):
-            state = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            parents[int(folder.name)] = int(state[1]) if state[0] != "Z" else 0
-            names[int(folder.name)] = (folder / "cmdline").read_text(encoding="utf-8", errors="replace")
-    found = {process}
-    while more := {one for one, parent in parents.items() if parent in found} - found:
-        found |= more
-    return {one: names[one] for one in found - {process}}
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Ray ends with its starter only on Linux")
-def test_a_ray_of_its_own_ends_with_a_killed_driver(folder: Path, tmp_path: Path) -> None:
-    arguments, out = command(tmp_path)
-    with start(folder, {"gate": " 2."}, arguments) as process:
-        until_only_the_gate_is_open(process, folder, Path(f"{out}.cache.sqlite"))
-        # Ray's agents wait a minute for the rest of Ray before they end, too.
-        started = {one for one, name in descendants(process.pid).items() if "Agent" not in name}
-        assert {int(actor) for actor, _ in calls(folder)} <= started
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    wait_until(lambda: not any(running(one) for one in started))
-
-
 def running(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
@@ -462,22 +388,6 @@ def test_ctrl_c_keeps_the_blocks_in_flight_and_stops(folder: Path, tmp_path: Pat
     assert f"warning: {kept + 4} calls of this run are in the cache: run again to continue\n" in errors
     assert (errors.count("\n"), printed) == (2, "")
     assert stored(cache) == len(calls(folder)) == kept + 4
-    assert not out.exists()
-
-
-def test_a_second_ctrl_c_drops_the_block_in_flight(cluster: Any, folder: Path, tmp_path: Path) -> None:
-    arguments, out = command(tmp_path, "--ray-address", cluster.address)
-    cache = Path(f"{out}.cache.sqlite")
-    with start(folder, {"gate": " 2."}, arguments) as process:
-        kept = until_only_the_gate_is_open(process, folder, cache)
-        process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        assert "Ctrl-C again" in process.stderr.readline()
-        process.send_signal(signal.SIGINT)
-        printed, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
-    assert f"warning: {kept} calls of this run are in the cache" in errors
-    assert (errors.count("\n"), printed) == (2, "")
     assert not out.exists()
 
 

@@ -43,13 +43,6 @@ def test_the_first_line_whose_conditions_all_hold_answers(tmp_path: Path) -> Non
     assert ask(backend, "nothing").status == "failed"
 
 
-def test_the_model_is_named_by_the_content_of_the_table(tmp_path: Path) -> None:
-    first = table(tmp_path / "t.jsonl", {"reply": "5"}).model
-    second = table(tmp_path / "t.jsonl", {"reply": "4"}).model
-    assert first != second
-    assert first.startswith("scripted:t.jsonl#")
-
-
 def test_messages_with_several_replies_have_none(tmp_path: Path) -> None:
     """Two models, or two temperatures, in one cache: whichever reply came first is not the reply."""
     with ReplyCache(tmp_path / "c.sqlite") as cache:

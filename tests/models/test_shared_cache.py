@@ -69,18 +69,6 @@ def test_two_processes_pay_each_call_once(tmp_path: Path) -> None:
         assert [entry.reply.text for entry in cache.entries()] == ["4"] * 240
 
 
-def test_two_processes_hold_one_limit_together(tmp_path: Path) -> None:
-    command = [*inputs(tmp_path, 120), "--cache", str(tmp_path / "c.sqlite"), "--max-calls", "150"]
-    with running(replies=tmp_path / "replies.jsonl", delay=0.02) as server:
-        asked = [*command, "--base-url", server.url, "--model-option", "concurrency=4"]
-        both = [process(asked, "-o", str(tmp_path / f"{name}.jsonl")) for name in "ab"]
-        notes = [one.communicate(timeout=120)[1] for one in both]
-        assert [one.returncode for one in both] == [1, 1], notes
-        assert server.stats()["calls"] == 150
-    with ReplyCache(tmp_path / "c.sqlite") as cache:
-        assert (len(cache), sum(row.calls for row in cache.ledger())) == (150, 150)
-
-
 AHEAD = 16  # calls that are handed to an endpoint of eight at a time, at most
 
 

@@ -30,21 +30,6 @@ def test_another_replicate_draws_with_another_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "field", "value"),
-    [
-        ("choice", "structured_outputs", {"choice": ["0", "1"]}),
-        ("guided_choice", "guided_choice", ["0", "1"]),
-        ("choice+logprobs", "top_logprobs", 20),
-        ("off+logprobs", "logprobs", True),
-    ],
-)
-def test_labels_constrain(mode: str, field: str, value: object) -> None:
-    assert request_body(request(("0", "1"), structured=mode), "m")[field] == value
-    # Without a closed list nothing is constrained.
-    assert field not in request_body(request((), structured=mode), "m")
-
-
-@pytest.mark.parametrize(
     ("finish", "expected"),
     [
         *((finish, "ok") for finish in ("stop", None)),
