@@ -327,9 +327,10 @@ def _bank_to_queries(entries: Sequence[Any], _: Options) -> queries.QueryFile:
     bank = banks.bank_of_entries(entries)
     if not bank.query_texts:
         raise InputError("the bank does not give the texts of its queries")
-    return queries.QueryFile(
-        bank.query_texts, {key: text for key, text in bank.facet_texts.items() if key[0] in bank.query_texts}
-    )
+    facets: dict[str, dict[str, dict[str, str]]] = {}
+    for (query_id, facet_id), text in bank.facet_texts.items():
+        facets.setdefault(query_id, {"facets": {}})["facets"][facet_id] = text
+    return queries.QueryFile(bank.query_texts, facets)
 
 
 def _records_to_judged(toolkit: judged.Toolkit) -> Bridge:

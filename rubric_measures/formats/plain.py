@@ -7,16 +7,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import convert
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import places_of_runs
-from rubric_measures.formats.queries import QueryFile
+from rubric_measures.formats.queries import QueryFile, said_of_queries
 from rubric_measures.formats.reports import Answer
-from rubric_measures.formats.specs import RecordLines, Row, Spec, spec, table
-from rubric_measures.records.models import GradedPassage, JsonRecord, PassageData, QueryPassages, RankingEntry
+from rubric_measures.formats.specs import Row, Spec, same, spec
+from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, RankingEntry
 from rubric_measures.types.entities import GradeStatus, Preference, make_run
 
 
@@ -73,10 +73,7 @@ def _question_runs(rows: Iterable[Row]) -> list[Answer]:
 RAGELO_QUERIES = spec(
     "ragelo:queries",
     into=lambda rows: QueryFile({row.said["query_id"]: row.said["text"] for row in rows}),
-    outof=lambda queries: (
-        {"query_id": one, "text": said, "further": queries.further.get(one), "facets": queries.facets_of(one)}
-        for one, said in queries.texts.items()
-    ),
+    outof=said_of_queries,
 )
 RAGELO_DOCUMENTS = spec(
     "ragelo:documents", into=_passages,
@@ -174,27 +171,6 @@ _RESULTS: Spec[list[Preference]] = spec(
 RAGELO_RESULTS = _RESULTS.format._replace(write=None)
 
 
-class _Retrieved(Struct):
-    text: str
-    retrieved_by: dict[str, float | None] = {}
-
-
-class _Said(Struct):
-    agent: str
-    text: str | None = None
-
-
-class _Asked(Struct):
-    query: str
-    retrieved_docs: dict[str, _Retrieved] = {}
-    answers: dict[str, _Said] = {}
-
-
-class _Saved(JsonRecord, frozen=True, kw_only=True):
-    queries: dict[str, _Asked]
-    experiment_name: str = ""
-
-
 class Experiment(NamedTuple):
     """What a file of an experiment of RAGElo holds; games are in the file of results beside it."""
 
@@ -204,9 +180,9 @@ class Experiment(NamedTuple):
     games: list[Preference]
 
 
-_EXPERIMENTS = RecordLines(
-    **table("ragelo:experiment"), type=_Saved,
-)  # fmt: skip
+_EXPERIMENTS: Spec[list[Row]] = spec(
+    "ragelo:experiment", {"scores": (lambda value: convert(value, dict[str, float | None]), same)}
+)
 
 
 def read_experiment(path: PathName) -> Experiment:
@@ -221,29 +197,24 @@ def read_experiment(path: PathName) -> Experiment:
     saved, *others = _EXPERIMENTS.read(path)
     if others:
         raise FormatError("holds several experiments; give each a file of its own", path=path_name(path))
+    queries: dict[str, str] = {}
     runs: dict[str, list[tuple[str, str, float]]] = {}
-    for query_id, asked in saved.queries.items():
-        for doc_id, one in asked.retrieved_docs.items():
-            for agent, score in one.retrieved_by.items():
-                runs.setdefault(agent, []).append((query_id, doc_id, 0.0 if score is None else score))
+    documents, answers = [], []
+    for _, asked, *_ in saved.said["queries"]:
+        query_id = asked["query_id"]
+        queries[query_id] = asked["text"]
+        for _, one, *_ in asked.get("documents", ()):
+            documents.append(Row(0, {**one, "query_id": query_id}, {}))
+            for agent, score in one.get("retrieved_by", {}).items():
+                runs.setdefault(agent, []).append((query_id, one["doc_id"], score or 0.0))
+        said = (one.said for one in asked.get("answers", ()) if one.said.get("text") is not None)
+        answers += [Answer(query_id, one["run_id"], one["text"]) for one in said]
     places = places_of_runs(make_run(agent, rows) for agent, rows in runs.items())
-    documents = [
-        Row(0, {"query_id": query_id, "doc_id": doc_id, "text": one.text}, {})
-        for query_id, asked in saved.queries.items()
-        for doc_id, one in asked.retrieved_docs.items()
-    ]
-    answers = [
-        Answer(query_id, agent, one.text)
-        for query_id, asked in saved.queries.items()
-        for agent, one in asked.answers.items()
-        if one.text is not None
-    ]
     beside = Path(path_name(path).removesuffix(".gz")).with_suffix("")
     results = beside.with_name(f"{beside.name}_results.jsonl")
     # Without games the program leaves that file empty.
     games = _RESULTS.read(results) if results.is_file() and results.stat().st_size else []
-    queries = QueryFile({query_id: asked.query for query_id, asked in saved.queries.items()})
-    return Experiment(queries, _passages(documents, places), answers, games)
+    return Experiment(QueryFile(queries), _passages(documents, places), answers, games)
 
 
-RAGELO_EXPERIMENT = _EXPERIMENTS.format._replace(read=read_experiment, write=None)
+RAGELO_EXPERIMENT = _EXPERIMENTS.format._replace(read=read_experiment)

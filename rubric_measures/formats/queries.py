@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import note_unfinished, path_name, peek_head, read_text
-from rubric_measures.formats.base import Head
+from rubric_measures.formats.base import Head, given
 from rubric_measures.formats.reports import Length, track_rules
 from rubric_measures.formats.specs import Inside, Row, fields_of, same, spec, table, whole
 from rubric_measures.formats.tables import Cells, Rows
@@ -36,26 +36,23 @@ class QueryFile:
 
     Attributes:
         texts: query id -> text, in file order.
-        facets: (query id, facet id) -> heading, in file order.
-        further: query id -> fields of its record that we do not know, kept as they are; and its limits.
-        further_of_facets: (query id, facet id) -> the same of a facet's record.
+        further: query id -> what else its record says, as it stands there.
     """
 
     texts: Mapping[str, str]
-    facets: Mapping[tuple[str, str], str] = field(default_factory=dict)
     further: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    further_of_facets: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
-    def facets_of(self, query_id: str) -> dict[str, str]:
-        """Facet id -> heading of one query."""
-        return {facet_id: said for (one, facet_id), said in self.facets.items() if one == query_id}
+    @cached_property
+    def facets(self) -> dict[str, dict[str, str]]:
+        """Query id -> facet id -> heading, of queries that have some."""
+        return {query_id: _headings(one["facets"]) for query_id, one in self.further.items() if one.get("facets")}
 
     @cached_property
     def limits(self) -> dict[str, Limit]:
         """Query id -> how long an answer may be, where the query says it: `limit` characters or `word_limit` words."""
         units: list[tuple[str, Length]] = [("word_limit", "words"), ("limit", "characters")]
         return {
-            query_id: Limit(said[name], unit)
+            query_id: Limit(whole(said[name]), unit)
             for name, unit in units
             for query_id, said in self.further.items()
             if said.get(name) is not None
@@ -63,29 +60,23 @@ class QueryFile:
 
 
 def join_queries(files: Iterable[QueryFile]) -> QueryFile:
-    """The queries of several files, with the facets and further fields of all.
+    """The queries of several files, with the further fields of all.
 
     Raises:
         InputError: two files contradict each other.
     """
     texts: dict[str, str] = {}
-    facets: dict[tuple[str, str], str] = {}
-    further: dict[Any, dict[str, Any]] = {}
-
-    def join(known: dict[Any, Any], found: Mapping[Any, Any], query_id: str, what: str) -> None:
-        for name, value in found.items():
-            if known.setdefault(name, value) != value:
-                raise InputError(f"query {query_id!r} has different {what.format(name)} in the files")
-
+    further: dict[str, dict[str, Any]] = {}
     for one in files:
-        for query_id, said in one.texts.items():
-            join(texts, {query_id: said}, query_id, "texts")
-            join(further.setdefault(query_id, {}), one.further.get(query_id, {}), query_id, "values of {}")
-        for key, heading in one.facets.items():
-            join(facets, {key: heading}, key[0], f"headings of facet {key[1]!r}")
-            join(further.setdefault(key, {}), one.further_of_facets.get(key, {}), key[0], "values of {}")
-    of_queries = {query_id: further[query_id] for query_id in texts if further[query_id]}
-    return QueryFile(texts, facets, of_queries, {key: further[key] for key in facets if further[key]})
+        for query_id, text in one.texts.items():
+            known = further.setdefault(query_id, {})
+            said = {"texts": (texts.setdefault(query_id, text), text)}
+            found = one.further.get(query_id, {}).items()
+            said |= {f"values of {name}": (known.setdefault(name, value), value) for name, value in found}
+            for what, (before, after) in said.items():
+                if before != after:
+                    raise InputError(f"query {query_id!r} has different {what} in the files")
+    return QueryFile(texts, {query_id: said for query_id, said in further.items() if said})
 
 
 def _most(value: Any) -> int:
@@ -97,8 +88,12 @@ def _most(value: Any) -> int:
 _FACETS = Inside({"": fields_of(table("facets")["fields"], {})})
 
 
-def _facets(value: Any) -> list[Row]:
-    """Facets of a list, or of an object id -> heading."""
+def _headings(value: Any) -> dict[str, str]:
+    """Facet id -> heading, of a list, or of an object that says just that.
+
+    Raises:
+        ValueError: it is neither, or a facet comes twice.
+    """
     if not isinstance(value, dict | list):
         raise ValueError("expected facets as {facet id: heading}")
     if isinstance(value, dict):
@@ -107,55 +102,42 @@ def _facets(value: Any) -> list[Row]:
     counts = Counter(row.said["facet_id"] for row in rows)
     if again := [one for one, count in counts.items() if count > 1]:
         raise ValueError(f"facet {again[0]!r} comes twice")
-    return rows
-
-
-def _written_facets(rows: list[Row]) -> Any:
-    if any(row.further for row in rows):
-        return _FACETS.written({**row.said, "further": row.further} for row in rows)
     return {row.said["facet_id"]: row.said["text"] for row in rows}
 
 
+def _facets(value: Any) -> Any:
+    """Facets as they stand there, which are right."""
+    _headings(value)
+    return value
+
+
 def _into(rows: list[Row]) -> QueryFile:
-    texts, facets, further, of_facets = {}, {}, {}, {}
+    texts, further = {}, {}
     for _, said, others, _ in rows:
-        query_id = said["query_id"]
-        texts[query_id] = said["text"]
-        if kept := {name: said[name] for name in _LIMITS if said[name] is not None} | others:
+        query_id, text, *_ = said.values()
+        texts[query_id] = text
+        if kept := given({to: one for to, one in said.items() if to not in ("query_id", "text")}) | others:
             further[query_id] = kept
-        for facet in said["facets"] or ():
-            key = (query_id, facet.said["facet_id"])
-            facets[key] = facet.said["text"]
-            if facet.further:
-                of_facets[key] = facet.further
-    return QueryFile(texts, facets, further, of_facets)
+    return QueryFile(texts, further)
 
 
-def _outof(queries: QueryFile) -> Iterator[dict[str, Any]]:
-    facets: dict[str, list[Row]] = {}
-    for (query_id, facet_id), said in queries.facets.items():
-        others = dict(queries.further_of_facets.get((query_id, facet_id), {}))
-        facets.setdefault(query_id, []).append(Row(0, {"facet_id": facet_id, "text": said}, others))
-    for query_id, said in queries.texts.items():
-        further = queries.further.get(query_id, {})
-        limits = {name: further.get(name) for name in _LIMITS}
-        yield {"query_id": query_id, "text": said, "facets": facets.get(query_id), **limits, "further": further}
-
-
-_LIMITS = ("limit", "word_limit")
+def said_of_queries(queries: QueryFile) -> Iterator[dict[str, Any]]:
+    """What a format says of each query."""
+    for query_id, text in queries.texts.items():
+        yield {"query_id": query_id, "text": text, "further": queries.further.get(query_id, {})}
 
 
 def _outof_topics(queries: QueryFile) -> Iterator[dict[str, Any]]:
     """Topics have a title in short, and the text that was read beside it where that was another field."""
-    for said in _outof(queries):
+    for said in said_of_queries(queries):
         title = said["further"].get("title")
         beside = {"text": title, "further": {**said["further"], "narrative": said["text"]}}
         yield said if title is None else said | beside
 
 
 _SPEC, _TOPICS = (
-    spec(name, {"facets": (_facets, _written_facets), "limit": (_most, same)}, into=_into, outof=outof)
-    for name, outof in (("queries", _outof), ("topics", _outof_topics))
+    spec(name, {"facets": (_facets, same), "limit": (_most, same)}, into=_into, outof=outof)
+    for name, outof in (("queries", said_of_queries), ("topics", _outof_topics))
 )
 write_queries = _SPEC.write
 

@@ -663,20 +663,18 @@ def read_bank_queries(source: Any, limit: int | None = None) -> list[BankQuery]:
         InputError: no such file and no such id, an id without queries, or a query without text.
         FormatError: the file is no query file.
     """
-    facets: dict[str, list[tuple[str, str]]] = {}
+    facets: Mapping[str, Mapping[str, str]] = {}
     if isinstance(source, str) and source != "-" and not Path(source).exists():
         texts: Mapping[str, str] = _dataset(source, "queries").query_texts
     else:
         found = read_query_file(source)
-        texts = found.texts
-        for (query_id, facet_id), text in found.facets.items():
-            facets.setdefault(query_id, []).append((facet_id, text))
+        texts, facets = found.texts, found.facets
     if blank := [query_id for query_id, text in texts.items() if not text.strip()]:
         raise InputError(f"query {blank[0]!r} has no text; there is nothing to ask about")
     return [
         BankQuery(query_id, texts[query_id], *facet)
         for query_id in itertools.islice(texts, limit)
-        for facet in facets.get(query_id, [()])
+        for facet in facets.get(query_id, {}).items() or [()]
     ]
 
 

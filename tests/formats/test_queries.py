@@ -98,7 +98,7 @@ def test_topics_of_trec(tmp_path: Path) -> None:
     assert found.texts == {"1": "coronavirus origin"}
     assert found.further["1"]["question"] == "what is the origin of COVID-19"
     found = read_query_file(put(tmp_path, WEB))
-    assert (found.texts, found.facets_of("151")) == ({"151": "403b"}, {"1": "What is it?", "2": "The forms <5500>."})
+    assert found.texts == {"151": "403b"} and found.facets["151"] == {"1": "What is it?", "2": "The forms <5500>."}
     assert read_queries(put(tmp_path, TRIALS)) == {"1": "Patient is a 45-year-old man."}
     for content in (SGML, COVID, WEB, TRIALS):
         assert detect_format(put(tmp_path, content)) == "queries"
@@ -133,7 +133,7 @@ def test_frames_and_mappings_are_queries() -> None:
 )
 def test_facets(tmp_path: Path, form: str, facets: str) -> None:
     found = read_query_file(put(tmp_path, form.format(facets)))
-    assert (found.texts, found.facets) == ({"tqa2:L_2": "skin"}, {("tqa2:L_2", "T1"): "Layers"})
+    assert (found.texts, found.facets) == ({"tqa2:L_2": "skin"}, {"tqa2:L_2": {"T1": "Layers"}})
 
 
 CAR = {
@@ -151,9 +151,8 @@ CAR = {
 def test_facets_and_unknown_fields_are_kept(tmp_path: Path, name: str) -> None:
     (tmp_path / "in.json").write_text(json.dumps(CAR))
     found = read_query_file(tmp_path / "in.json")
-    assert found.facets["tqa2:L_0002", "f/2"] == "heading two"
-    assert found.further == {"tqa2:L_0004": {"id": 7, "note": {"by": [{"who": "ann"}]}}}
-    assert found.further_of_facets == {("tqa2:L_0005", "f1"): {"level": 2}}
+    assert found.facets["tqa2:L_0002"]["f/2"] == "heading two"
+    assert found.further["tqa2:L_0004"] == {"id": 7, "note": {"by": [{"who": "ann"}]}}
     write_queries(tmp_path / name, found)
     assert read_query_file(tmp_path / name) == found
     # What is written once is written the same again.
@@ -173,16 +172,10 @@ def test_a_table_says_what_it_cannot_hold(tmp_path: Path, caplog: pytest.LogCapt
 
 
 def test_queries_of_several_files_are_joined() -> None:
-    one = QueryFile({"q": "a"}, {("q", "f"): "x"}, {"q": {"n": 1}})
-    other = QueryFile({"q": "a", "r": "b"}, {("q", "g"): "y"}, {"q": {"m": 2}}, {("q", "g"): {"k": 0}})
+    one = QueryFile({"q": "a"}, {"q": {"n": 1, "facets": {"f": "x"}}})
+    other = QueryFile({"q": "a", "r": "b"}, {"q": {"m": 2}})
     joined = join_queries([one, other])
-    assert joined == QueryFile(
-        {"q": "a", "r": "b"}, {("q", "f"): "x", ("q", "g"): "y"}, {"q": {"n": 1, "m": 2}}, {("q", "g"): {"k": 0}}
-    )
-    for wrong, what in (
-        (QueryFile({"q": "b"}), "texts"),
-        (QueryFile({"q": "a"}, {("q", "f"): "z"}), "headings of facet 'f'"),
-        (QueryFile({"q": "a"}, {}, {"q": {"n": 2}}), "values of n"),
-    ):
+    assert joined == QueryFile({"q": "a", "r": "b"}, {"q": {"n": 1, "facets": {"f": "x"}, "m": 2}})
+    for wrong, what in ((QueryFile({"q": "b"}), "texts"), (QueryFile({"q": "a"}, {"q": {"n": 2}}), "values of n")):
         with pytest.raises(InputError, match=f"query 'q' has different {what} in the files"):
             join_queries([one, wrong])
