@@ -108,7 +108,7 @@ class BadItem(NamedTuple):
     Attributes:
         query_id: the query.
         item_id: the item.
-        item_text: the question or nugget; empty where no bank was given.
+        item: the question or nugget; empty where no bank was given.
         spurious: passages judged not relevant that cover the item.
         relevant: passages judged relevant that cover it.
         covering: all passages that cover it, unjudged ones too.
@@ -116,7 +116,7 @@ class BadItem(NamedTuple):
 
     query_id: str
     item_id: str
-    item_text: str
+    item: str
     spurious: int
     relevant: int
     covering: int

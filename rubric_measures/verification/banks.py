@@ -29,9 +29,10 @@ from rubric_measures.analysis.comparing import LeftOut, left_out
 from rubric_measures.analysis.correlation import correlate
 from rubric_measures.analysis.resampling import FloatArray, adjust, bootstrap_counts, half_counts, weighted_means
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
+from rubric_measures.base.tables import Undefined
+from rubric_measures.corpora.loading import rankings_for, read_runs
 from rubric_measures.measures.findings import of_queries, say
-from rubric_measures.measures.grades import NONE, QueryGrades
+from rubric_measures.measures.grades import NONE, Grades, QueryGrades
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.measures.measure import parse_measures
 from rubric_measures.types.entities import RubricItem
@@ -130,7 +131,7 @@ def run_coverage(queries: Iterable[RecordQuery], cutoff: int = 20) -> RunCoverag
     return found
 
 
-def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> list[RecordQuery]:
+def ranked_by_files(queries: Sequence[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> list[RecordQuery]:
     """The same grades with the first 20 places of TREC run files in the place of the rankings inside the records.
 
     Passages that the records do not grade cover nothing. Counted in notes, at the end: queries of the runs that the
@@ -144,34 +145,21 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
         InputError: two runs have one name, or no run ranks any of the queries.
         FormatError: a file is no run.
     """
-    tags: list[str] = []
-    places: list[dict[str, Sequence[str]]] = []
-    for path in paths:
-        run = read_run(path)
-        tags.append(run.run_id)
-        places.append({query_id: ranking.doc_ids[:20] for query_id, ranking in run.rankings.items()})
-    names = distinct_run_names(tags, paths)
-    known: set[str] = set()
-    shown = ungraded = 0
-    found: list[RecordQuery] = []
-    for query in queries:
-        known.add(written_id(query.query_id))
-        query_id = written_id(query.query_id)
-        rankings = {
-            name: as_known(of_run[query_id], query.grades.docs)
-            for name, of_run in zip(names, places, strict=True)
-            if query_id in of_run
-        }
-        for doc_ids in rankings.values():
-            shown += len(doc_ids)
-            ungraded += sum(doc_id not in query.grades.docs for doc_id in doc_ids)
-        found.append(replace(query, rankings=rankings))
-    idle = [name for name, of_run in zip(names, places, strict=True) if known.isdisjoint(of_run)]
-    if len(idle) == len(names):
-        raise InputError(f"none of the {len(names)} runs ranks a query of the records")
+    known = Grades({query.query_id: query.grades for query in queries})
+    ranked = {run.run_id: rankings_for(run, known) for run in read_runs(list(paths))}
+    strangers = {name: of_run.keys() - known.queries.keys() for name, of_run in ranked.items()}
+    idle = [name for name, of_run in ranked.items() if len(strangers[name]) == len(of_run)]
+    if len(idle) == len(ranked):
+        raise InputError(f"none of the {len(ranked)} runs ranks a query of the records")
     warn("runs that rank none of the queries are left out (%d): %s", len(idle), ", ".join(idle[:3]))
-    say(of_queries(names, {name: of_run.keys() - known for name, of_run in zip(names, places, strict=True)}, {}))
-    warn("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
+    say(of_queries(list(ranked), strangers, {}))
+    found = [
+        replace(query, rankings={name: of[query.query_id][:20] for name, of in ranked.items() if query.query_id in of})
+        for query in queries
+    ]
+    shown = [doc_id in query.grades.docs for query in found for top in query.rankings.values() for doc_id in top]
+    text = "%d of %d passages in the first 20 places have no grades: they cover nothing"
+    warn(text, len(shown) - sum(shown), len(shown))
     return found
 
 
@@ -231,16 +219,7 @@ def _shuffled(size: int, seed: str) -> NDArray[np.int_]:
     return np.array(places, dtype=np.int_)
 
 
-class Discrimination(NamedTuple):
-    """A point-biserial correlation, or why there is none.
-
-    Attributes:
-        value: in [−1, 1]; None where it is undefined.
-        reason: why value is None; empty otherwise.
-    """
-
-    value: float | None
-    reason: str = ""
+_UNRANKED = Undefined("no run ranks the query")
 
 
 class ItemStatistics(NamedTuple):
@@ -249,7 +228,7 @@ class ItemStatistics(NamedTuple):
     Attributes:
         query_id: the query.
         item_id: the item.
-        item_text: the question or nugget; empty where no bank was given.
+        item: the question or nugget; empty where no bank was given.
         graded: passages with a grade of the item.
         failed: passages where grading the item failed.
         covering: graded passages that cover it.
@@ -257,15 +236,15 @@ class ItemStatistics(NamedTuple):
         relevant_covering: of these, those that cover it.
         other: graded passages that assessors judged not relevant.
         other_covering: of these, those that cover it.
-        by_judgment: correlation of covering the item with the judgment, over judged and graded passages.
-        by_run: correlation of a run covering the item with the run's score over all other items.
-        always: `never` or `always` covered, `not graded`, or empty.
-        flips: pairs of runs that change order when the item is left out; None where there is no leaderboard.
+        r_judgment: correlation of covering the item with the judgment, over judged and graded passages.
+        r_leaderboard: correlation of a run covering the item with the run's score over all other items.
+        covered: `never` or `always` covered, `not graded`, or None.
+        flips: pairs of runs that change order when the item is left out.
     """
 
     query_id: str
     item_id: str
-    item_text: str
+    item: str
     graded: int
     failed: int
     covering: int
@@ -273,20 +252,20 @@ class ItemStatistics(NamedTuple):
     relevant_covering: int
     other: int
     other_covering: int
-    by_judgment: Discrimination
-    by_run: Discrimination
-    always: str
-    flips: int | None
+    r_judgment: float | Undefined
+    r_leaderboard: float | Undefined
+    covered: str | None
+    flips: int | Undefined
 
     @property
-    def relevant_share(self) -> float | None:
-        """Coverage by relevant passages, 0 to 1; None where no relevant passage is graded."""
-        return self.relevant_covering / self.relevant if self.relevant else None
+    def by_relevant(self) -> float | Undefined:
+        """Coverage by relevant passages, 0 to 1."""
+        return self.relevant_covering / self.relevant if self.relevant else Undefined("no relevant passage")
 
     @property
-    def other_share(self) -> float | None:
-        """Coverage by passages judged not relevant, 0 to 1; None where none is graded."""
-        return self.other_covering / self.other if self.other else None
+    def by_not_relevant(self) -> float | Undefined:
+        """Coverage by passages judged not relevant, 0 to 1."""
+        return self.other_covering / self.other if self.other else Undefined("no passage judged not relevant")
 
 
 class DuplicateItems(NamedTuple):
@@ -342,7 +321,7 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemRe
     full = mean_scores(table)
     influences = [influence_of(row.query_id, row.item_id, coverage, table, full) for row in rows]
     return ItemReport(
-        [row._replace(by_run=r, flips=flips) for row, (r, flips) in zip(rows, influences, strict=True)],
+        [row._replace(r_leaderboard=r, flips=flips) for row, (r, flips) in zip(rows, influences, strict=True)],
         duplicate_items([query.grades.items for query in queries]),
         coverage,
         [one.query_id for one in queries],
@@ -352,7 +331,7 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemRe
 
 
 def _item_statistics_counts(query: RecordQuery, min_judgment: int) -> Iterator[ItemStatistics]:
-    """The rows of one query, without `by_run` and `flips`, which need the whole leaderboard."""
+    """The rows of one query, without `r_leaderboard` and `flips`, which need the whole leaderboard."""
     grades = query.grades
     hits, valid = grades.grades >= grades.level(), grades.valid
     failed = np.zeros_like(valid) if grades.failed is None else grades.failed
@@ -368,12 +347,11 @@ def _item_statistics_counts(query: RecordQuery, min_judgment: int) -> Iterator[I
             query.query_id, item.item_id, item.text, graded, int(failed[:, place].sum()), covering,
             int(relevant.sum()), int(hit[relevant].sum()), int((~relevant).sum()), int(hit[~relevant].sum()),
             point_biserial(hit.tolist(), judgment, "judged passages"),
-            Discrimination(None, "no run ranks the query"),
-            "not graded" if not graded else {0: "never", graded: "always"}.get(covering, ""), None,
+            _UNRANKED, "not graded" if not graded else {0: "never", graded: "always"}.get(covering), _UNRANKED,
         )  # fmt: skip
 
 
-def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, what: str) -> Discrimination:
+def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, what: str) -> float | Undefined:
     """Pearson's r of a yes/no variable with a number: positive where those who hit have the higher values.
 
     Undefined, with the reason, for fewer than two cases, and where a side does not vary.
@@ -383,20 +361,20 @@ def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, w
         values: judgments or scores, same order.
         what: what the cases are, for the reason.
 
-    >>> point_biserial([True, True, False], [3, 1, 0], "passages").value.__round__(4)
+    >>> point_biserial([True, True, False], [3, 1, 0], "passages").__round__(4)
     0.7559
     """
     if len(hits) < 2:
-        return Discrimination(None, f"{len(hits)} {what}")
+        return Undefined(f"{len(hits)} {what}")
     if all(hits) or not any(hits):
-        return Discrimination(None, f"{'all' if hits[0] else 'no'} {what} cover it")
+        return Undefined(f"{'all' if hits[0] else 'no'} {what} cover it")
     value = correlate([float(hit) for hit in hits], [float(value) for value in values], "pearson", test=False).value
-    return Discrimination(value, "" if value is not None else f"all {what} have the same value")
+    return Undefined(f"all {what} have the same value") if value is None else value
 
 
 def influence_of(
     query_id: str, item_id: str, coverage: RunCoverage, table: FloatArray, full: FloatArray
-) -> tuple[Discrimination, int | None]:
+) -> tuple[float | Undefined, int | Undefined]:
     """Discrimination of one item against the leaderboard without it, and the pairs of runs that it flips.
 
     Args:
@@ -407,7 +385,7 @@ def influence_of(
         full: its `mean_scores`.
     """
     if item_id not in coverage.items.get(query_id, ()):
-        return Discrimination(None, "no run ranks the query"), None
+        return _UNRANKED, Undefined("fewer than two runs")
     column = coverage.items[query_id].index(item_id)
     kept = np.arange(len(coverage.items[query_id])) != column
     changed = table.copy()
@@ -416,7 +394,7 @@ def influence_of(
     both = ~np.isnan(full) & ~np.isnan(scores)
     usable = ~np.isnan(scores) & coverage.known(query_id)[:, column]
     hits = coverage.covered[query_id][usable, column].tolist()
-    flips = _flips(full[both], scores[both]) if both.sum() > 1 else None
+    flips = _flips(full[both], scores[both]) if both.sum() > 1 else Undefined("fewer than two runs")
     return point_biserial(hits, scores[usable], "runs"), flips
 
 
@@ -537,19 +515,7 @@ def redundant_pairs(query: RecordQuery) -> list[RedundantPair]:
     return found
 
 
-class Against(NamedTuple):
-    """An item that ranks runs against the rest of the bank.
-
-    Attributes:
-        row: its statistics; `by_run` is negative.
-        p: one-sided, corrected for the number of items (Benjamini and Hochberg).
-    """
-
-    row: ItemStatistics
-    p: float
-
-
-def items_against(rows: Sequence[ItemStatistics], runs: int) -> list[Against]:
+def items_against(rows: Sequence[ItemStatistics], runs: int) -> list[tuple[ItemStatistics, float]]:
     """Items that the worse runs cover and the better ones do not, beyond chance.
 
     r of covering the item with the score over all other items is tested by t = r √((n − 2) / (1 − r²)), one-sided.
@@ -557,15 +523,18 @@ def items_against(rows: Sequence[ItemStatistics], runs: int) -> list[Against]:
     Args:
         rows: the statistics of all items.
         runs: n, how many runs there are.
+
+    Returns:
+        these items, with p corrected for the number of items (Benjamini and Hochberg).
     """
     from scipy.special import stdtr
 
     if runs < 3:
         return []
-    known = [(row, row.by_run.value) for row in rows if row.by_run.value is not None]
+    known = [(row, r) for row in rows if isinstance(r := row.r_leaderboard, float)]
     raw = [float(stdtr(runs - 2, r * math.sqrt((runs - 2) / max(1.0 - r * r, 1e-12)))) for _, r in known]
     adjusted = adjust(raw, "bh").tolist()
-    return [Against(row, p) for (row, _), p in zip(known, adjusted, strict=True) if p < ALPHA]
+    return [(row, p) for (row, _), p in zip(known, adjusted, strict=True) if p < ALPHA]
 
 
 class BankStability(NamedTuple):

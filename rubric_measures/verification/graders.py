@@ -25,7 +25,7 @@ from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, counted, tell, warn
-from rubric_measures.base.tables import Report, Reported
+from rubric_measures.base.tables import Report, Reported, Undefined
 from rubric_measures.corpora.loading import Bank, File, Rows, bank_of, file_path
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
@@ -99,18 +99,16 @@ class GraderPair(NamedTuple):
         second: the other one.
         common: (passage, item) pairs that both graded.
         equal: how many of them have equal grades.
-        distance: the mean absolute difference of the grades; None where nothing is common.
-        kappa: Cohen's κ, unweighted; None where it is undefined.
-        reason: why distance or kappa is None; empty otherwise.
+        distance: the mean absolute difference of the grades.
+        kappa: Cohen's κ, unweighted.
     """
 
     first: GradeSetKey
     second: GradeSetKey
     common: int
     equal: int
-    distance: float | None
-    kappa: float | None
-    reason: str = ""
+    distance: float | Undefined
+    kappa: float | Undefined
 
 
 class Disagreement(NamedTuple):
@@ -248,15 +246,15 @@ def _pair(
     common = sum(counts.values())
     equal = sum(count for (one, other), count in counts.items() if one == other)
     if not common:
-        return GraderPair(first, second, 0, 0, None, None, "nothing in common")
+        return GraderPair(first, second, 0, 0, *[Undefined("nothing in common")] * 2)
     ends = [scale[:2] if (scale := graders[one].scale) else None for one in (first, second)]
     if ends[0] != ends[1]:
         said = [f"{one[0]} to {one[1]}" if one else "not known" for one in ends]
-        return GraderPair(first, second, common, equal, None, None, f"scales {said[0]} and {said[1]}")
+        return GraderPair(first, second, common, equal, *[Undefined(f"scales {said[0]} and {said[1]}")] * 2)
     distance = sum(abs(one - other) * count for (one, other), count in counts.items()) / common
     given = sorted({grade for pair in counts for grade in pair})
     kappa = kappa_of_confusion([[counts.get((one, other), 0) for other in given] for one in given])
-    return GraderPair(first, second, common, equal, distance, kappa, "one grade only" if kappa is None else "")
+    return GraderPair(first, second, common, equal, distance, Undefined("one grade only") if kappa is None else kappa)
 
 
 ASSESSORS = "assessors"

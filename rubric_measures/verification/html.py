@@ -261,40 +261,38 @@ class _Blocks:
             level = level_of(query)
             self._totals["never"] += len(query.items)
             for row in bad_items(query, least):
+                given = [one for one in query.rows() if one.item_id == row.item_id]
                 if row.spurious:
                     doc_id = next(
                         one.doc_id
-                        for one in query.passages
+                        for one in given
                         if one.judgment is not None and one.judgment < least
-                        and (given := one.grades.get(row.item_id)) is not None
-                        and given.grade is not None and given.grade >= level
+                        and one.grade is not None and one.grade >= level
                     )  # fmt: skip
-                    cells: list[Cell] = [row.item_text, query_id, row.spurious, row.relevant, doc_id, row.item_id]
-                    self._add("spurious", (row.spurious - row.relevant, row.spurious), cells)
+                    key = (row.spurious - row.relevant, row.spurious)
+                    self._add("spurious", key, row._asdict(), doc_id=doc_id)
                 elif not row.covering:
-                    graded = sum(row.item_id in one.grades for one in query.passages)
-                    cells = [row.item_text, query_id, graded, place.first.get(row.item_id), row.item_id]
-                    self._add("never", (graded,), cells)
+                    first = place.first.get(row.item_id)
+                    self._add("never", (len(given),), row._asdict(), passages_graded=len(given), doc_id=first)
         missed = uncovered_passages(query, least) if "uncovered-passages" in parts else []
         for one in missed:
-            self._add("uncovered", (one.judgment,), [one.text, query_id, one.judgment, one.best_grade, one.doc_id])
+            self._add("uncovered", (one.judgment,), one._asdict())
         judgments = [one.judgment for one in query.passages if one.judgment is not None]
         self._totals["uncovered"] += sum(judgment >= least for judgment in judgments)
         covers = None if query.scale is None else query.scale.covers
         for grade in query.rows() if "grading" in parts else ():
             self._totals["doubtful"] += 1
             if grade.grade is None:
-                why, key = grade.status, 3.0
+                why, doubt = grade.status, 3.0
             elif grade.confidence is not None and grade.confidence < 0.5:
-                why, key = f"confidence {grade.confidence:.2f}", 2.0 - grade.confidence
+                why, doubt = f"confidence {grade.confidence:.2f}", 2.0 - grade.confidence
             elif covers is None or query.scale is None or grade.grade < covers:
                 continue
             elif grade.judgment is not None and grade.judgment < least:
-                why, key = "covers, and the passage is judged not relevant", grade.grade / (query.scale.highest or 1)
+                why, doubt = "covers, and the passage is judged not relevant", grade.grade / (query.scale.highest or 1)
             else:
                 continue
-            cells = [grade.item_text, grade.text, query_id, grade.grade, why, grade.doc_id, grade.item_id]
-            self._add("doubtful", (key,), cells)
+            self._add("doubtful", (doubt,), grade._asdict(), item=grade.item_text, why=why)
         missing: list[Cell] = [len(missed)] if "uncovered-passages" in parts else []
         self._counts.append([query_id, len(query.passages), len(query.items), *missing])
 
@@ -303,8 +301,9 @@ class _Blocks:
         found: str = self._blocks.names.get(kind) or readable(kind)
         return found
 
-    def _add(self, kind: str, key: tuple[float, ...], cells: list[Cell]) -> None:
-        self._found.setdefault(kind, []).append((key, cells))
+    def _add(self, kind: str, key: tuple[float, ...], row: Mapping[str, Any], **more: Any) -> None:
+        said = {**row, **more}
+        self._found.setdefault(kind, []).append((key, [said[name] for name in _LISTS[kind][1]]))
 
     def look_at(self, sections: Sequence[Section]) -> None:
         """Makes the lists of the first page, when all parts are known."""
@@ -327,9 +326,8 @@ class _Blocks:
             pair = [r if isinstance(r := said[name], float) else None for name in _CORRELATIONS]
             worst = min((r for r in pair if r is not None), default=0.0)
             if worst < 0:
-                place = self._places.get(said["query_id"], _NOWHERE)
-                cells: list[Cell] = [said["item"], said["query_id"], *pair, place.first.get(said["item_id"])]
-                self._add("against", (-worst,), [*cells, said["item_id"]])
+                first = self._places.get(said["query_id"], _NOWHERE).first.get(said["item_id"])
+                self._add("against", (-worst,), said, doc_id=first, **dict(zip(_CORRELATIONS, pair, strict=True)))
 
     def start(self, tables: Sequence[_Placed]) -> str:
         """Three numbers, what to look at, and where the tables are."""

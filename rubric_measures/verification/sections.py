@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -55,7 +55,6 @@ from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, confidence_of, grade_by
 from rubric_measures.verification import REPORTS
 from rubric_measures.verification.banks import (
-    Against,
     ItemReport,
     ItemStatistics,
     RedundantPair,
@@ -97,12 +96,9 @@ class Section:
     scale: Scale | None = None
 
 
-def _of_fields(
-    query: CheckedQuery, kind: str, title: str, columns: Sequence[str], rows: Iterable[object], **about: str
-) -> Section:
-    """A table of rows whose fields are called as its columns are."""
-    cells = [[getattr(row, name) for name in columns] for row in rows]
-    return Section(kind, title, columns, cells, about={"query_id": query.query_id, **about}, scale=query.scale)
+def _of_fields(kind: str, title: str, columns: Sequence[str], rows: Iterable[object], **more: Any) -> Section:
+    """A table of rows whose attributes are called as its columns are."""
+    return Section(kind, title, columns, [[getattr(row, name) for name in columns] for row in rows], **more)
 
 
 def _name(item_id: str, text: str) -> str:
@@ -120,7 +116,8 @@ def grading_sections(query: CheckedQuery, by_uncertainty: bool = False) -> Itera
     columns = ["grade", *sure, "status", "judgment", "doc_id", *reason, "answer", "text"]
     for item_id, rows in grades_by_item(query, by_uncertainty).items():
         title = f"{query.query_id}: {_name(item_id, query.items[item_id])}"
-        yield _of_fields(query, "grading", title, columns, rows, item_id=item_id)
+        about = {"query_id": query.query_id, "item_id": item_id}
+        yield _of_fields("grading", title, columns, rows, about=about, scale=query.scale)
 
 
 def grid_section(query: CheckedQuery) -> Section:
@@ -146,21 +143,17 @@ def uncovered_section(query: CheckedQuery, min_judgment: int) -> Section:
     """Passages judged relevant that no item covers."""
     level = level_of(query)
     title = f"{query.query_id}: passages judged {min_judgment} or better, no item graded {level} or better"
-    rows = uncovered_passages(query, min_judgment)
-    return _of_fields(query, "uncovered", title, ["judgment", "best_grade", "doc_id", "text"], rows)
+    rows, about = uncovered_passages(query, min_judgment), {"query_id": query.query_id}
+    columns = ["judgment", "best_grade", "doc_id", "text"]
+    return _of_fields("uncovered", title, columns, rows, about=about, scale=query.scale)
 
 
 def bad_item_section(query: CheckedQuery, min_judgment: int) -> Section:
     """Items covered by passages that assessors judged not relevant, most first."""
     level = level_of(query)
-    rows = bad_items(query, min_judgment)
-    return Section(
-        "bad-items",
-        f"{query.query_id}: items graded {level} or better in passages judged below {min_judgment}",
-        ["spurious", "relevant", "covering", "item_id", "item"],
-        [[row.spurious, row.relevant, row.covering, row.item_id, row.item_text] for row in rows],
-        about={"query_id": query.query_id},
-    )
+    title = f"{query.query_id}: items graded {level} or better in passages judged below {min_judgment}"
+    columns, about = ["spurious", "relevant", "covering", "item_id", "item"], {"query_id": query.query_id}
+    return _of_fields("bad-items", title, columns, bad_items(query, min_judgment), about=about)
 
 
 def sections_report(sections: Iterable[Section]) -> Report:
@@ -189,21 +182,12 @@ def item_sections(report: ItemReport, min_judgment: int) -> Iterator[Section]:
     """Item statistics, and near-duplicate items."""
     runs = len(report.coverage.runs)
     covered = "" if report.level is None else f" from grade {report.level}"
-    yield Section(
+    yield _of_fields(
         "items",
         f"Items: covered{covered}, relevant from judgment {min_judgment}, {counted(runs, 'run')}",
         ["query_id", "graded", "failed", "covering", "by_relevant", "by_not_relevant", "r_judgment", "r_leaderboard",
          "covered", "flips", "item_id", "item"],
-        [
-            [
-                row.query_id, row.graded, row.failed, row.covering,
-                _said(row.relevant_share, "no relevant passage"),
-                _said(row.other_share, "no passage judged not relevant"),
-                _said(*row.by_judgment), _said(*row.by_run), row.always or None,
-                _said(row.flips, "fewer than two runs"), row.item_id, row.item_text,
-            ]
-            for row in report.statistics
-        ],
+        report.statistics,
     )  # fmt: skip
     yield Section(
         "duplicate-items",
@@ -258,14 +242,8 @@ def grader_sections(report: GraderReport) -> Iterator[Section]:
         "grader-agreement",
         "Agreement of every two graders on what both graded",
         ["first", "second", "common", "equal", "mean_distance", "kappa"],
-        [
-            [
-                options[row.first], options[row.second], row.common, row.equal, _said(row.distance, row.reason),
-                _said(row.kappa, row.reason),
-            ]
-            for row in report.pairs
-        ],
-    )  # fmt: skip
+        [[options[row.first], options[row.second], *row[2:]] for row in report.pairs],
+    )
     yield Section(
         "disagreements",
         f"Largest disagreements between graders: {len(report.disagreements)} of {report.disagreed}",
@@ -331,18 +309,18 @@ def bank_sections(report: ItemReport, queries: Sequence[RecordQuery], suggest: b
     pairs = [pair for query in queries for pair in redundant_pairs(query)]
     pairs.sort(key=lambda one: (-one.kappa, one.query_id, one.first))
     yield _overview(report, ends, against, pairs)
-    text = {(row.query_id, row.item_id): row.item_text for row in report.statistics}
+    text = {(row.query_id, row.item_id): row.item for row in report.statistics}
     yield Section(
         "bank-ends",
         "Items that separate no runs: none covers them (floor), or all do (ceiling)",
         ["query_id", "end", "graded", "covering", "item_id", "item"],
-        [[row.query_id, end, row.graded, row.covering, row.item_id, row.item_text] for row, end in ends],
+        [[row.query_id, end, row.graded, row.covering, row.item_id, row.item] for row, end in ends],
     )
     yield Section(
         "bank-against",
         "Items that worse runs cover and better ones do not (r below 0 beyond chance, corrected for all items)",
         ["query_id", "r_leaderboard", "p", "item_id", "item"],
-        [[one.row.query_id, one.row.by_run.value, one.p, one.row.item_id, one.row.item_text] for one in against],
+        [[row.query_id, row.r_leaderboard, p, row.item_id, row.item] for row, p in against],
     )
     yield Section(
         "bank-pairs",
@@ -375,7 +353,7 @@ def _at_ends(report: ItemReport) -> list[tuple[ItemStatistics, str]]:
 def _overview(
     report: ItemReport,
     ends: Sequence[tuple[ItemStatistics, str]],
-    against: Sequence[Against],
+    against: Sequence[tuple[ItemStatistics, float]],
     pairs: Sequence[RedundantPair],
 ) -> Section:
     coverage = report.coverage
@@ -415,7 +393,7 @@ def _reusability(found: Sequence[LeftOut]) -> Section:
 def _suggestions(
     report: ItemReport,
     ends: Sequence[tuple[ItemStatistics, str]],
-    against: Sequence[Against],
+    against: Sequence[tuple[ItemStatistics, float]],
     pairs: Sequence[RedundantPair],
     text: Mapping[tuple[str, str], str],
 ) -> Section:
@@ -431,9 +409,9 @@ def _suggestions(
         if (one.query_id, one.first, one.second) not in merged:
             why = f"the same passages cover both (kappa {one.kappa:.2f})"
             advice.append(("merge", one.query_id, one.first, one.second, why))
-    for bad in against:
-        why = f"worse runs cover it, better ones do not (r {bad.row.by_run.value:.2f})"
-        advice.append(("reword or retire", bad.row.query_id, bad.row.item_id, "", why))
+    for row, _ in against:
+        why = f"worse runs cover it, better ones do not (r {row.r_leaderboard:.2f})"
+        advice.append(("reword or retire", row.query_id, row.item_id, "", why))
     for row, end in ends:
         if end == "ceiling":
             advice.append(("split", row.query_id, row.item_id, "", "all runs cover it: ask for more"))

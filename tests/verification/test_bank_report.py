@@ -10,10 +10,10 @@ import pytest
 
 import rubric_measures
 from rubric_measures.analysis.comparing import lost_by
+from rubric_measures.base.tables import Undefined
 from rubric_measures.cli import main
 from rubric_measures.measures.loading import RecordQuery, read_records
 from rubric_measures.verification.banks import (
-    Discrimination,
     ItemStatistics,
     RunCoverage,
     bank_halves,
@@ -51,15 +51,15 @@ def test_pairs_that_the_same_passages_cover(tmp_path: Path) -> None:
 
 
 def row(item_id: str, r: float | None) -> ItemStatistics:
-    nothing = Discrimination(None, "")
-    return ItemStatistics("q", item_id, "", 1, 0, 1, 0, 0, 0, 0, nothing, Discrimination(r), "", 0)
+    nothing = Undefined("")
+    return ItemStatistics("q", item_id, "", 1, 0, 1, 0, 0, 0, 0, nothing, nothing if r is None else r, None, 0)
 
 
 def test_items_against_the_rest() -> None:
     # r = -.8 of 12 runs: t = -.8 √(10 / .36) = -4.216, 10 degrees of freedom: one-sided p = .00089, three tests.
     found = items_against([row("bad", -0.8), row("good", 0.8), row("odd", -0.3), row("none", None)], 12)
-    assert [one.row.item_id for one in found] == ["bad"]
-    assert found[0].p == pytest.approx(3 * 0.00089, abs=1e-4)
+    assert [row.item_id for row, _ in found] == ["bad"]
+    assert found[0][1] == pytest.approx(3 * 0.00089, abs=1e-4)
     assert items_against([row("bad", -1.0)], 2) == []
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures.base.tables import Undefined
 from rubric_measures.cli import main
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records.models import GradeSetKey, load_graded
@@ -64,7 +65,7 @@ def test_ratings_and_verdicts_are_not_compared(tmp_path: Path) -> None:
     verdicts = {**grade_set({"q1/a": 1}, prompt="Verified"), "self_ratings": None}
     lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), verdicts])]]]
     report = grader_report(load_graded(write_lines(tmp_path / "graded.jsonl", lines)))
-    assert [pair[2:] for pair in report.pairs] == [(1, 0, None, None, "scales 0 to 5 and 0 to 1")]
+    assert [pair[2:] for pair in report.pairs] == [(1, 0, *[Undefined("scales 0 to 5 and 0 to 1")] * 2)]
     assert report.disagreements == ()
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rubric_measures.base.tables import Undefined
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import RecordQuery, read_records
-from rubric_measures.verification.banks import Discrimination, duplicate_items, item_report, mean_scores
+from rubric_measures.verification.banks import duplicate_items, item_report, mean_scores
 from tests.example_records import RECORDS, grade_set, passage, write_lines
 
 
@@ -27,18 +28,18 @@ def test_coverage_and_discrimination_by_hand(tmp_path: Path) -> None:
     rows = {row.item_id: row for row in item_report(queries).statistics}
     assert list(rows) == ["q1/a", "q1/b", "q1/c", "q2/a"]
     a, b, c, single = rows.values()
-    assert (a.graded, a.covering, a.relevant_share, a.other_share) == (2, 1, 1.0, 0.0)
-    assert (b.relevant_share, b.other_share) == (0.0, 1.0)
-    assert (single.relevant_share, single.other_share) == (1.0, None)
+    assert (a.graded, a.covering, a.by_relevant, a.by_not_relevant) == (2, 1, 1.0, 0.0)
+    assert (b.by_relevant, b.by_not_relevant) == (0.0, 1.0)
+    assert (single.by_relevant, single.by_not_relevant) == (1.0, Undefined("no passage judged not relevant"))
     # Two passages, (covers, judgment): a (1, 2) and (0, 0); b the reverse.
-    assert (a.by_judgment.value, b.by_judgment.value) == (pytest.approx(1.0), pytest.approx(-1.0))
-    assert c.by_judgment == Discrimination(None, "no judged passages cover it")
-    assert single.by_judgment == Discrimination(None, "1 judged passages")
+    assert (a.r_judgment, b.r_judgment) == (pytest.approx(1.0), pytest.approx(-1.0))
+    assert c.r_judgment == Undefined("no judged passages cover it")
+    assert single.r_judgment == Undefined("1 judged passages")
     # Without a: one has (1/2 + 1) / 2, two has (1/2 + 0) / 2; one covers a, two does not.
-    assert a.by_run.value == pytest.approx(1.0)
-    assert b.by_run == Discrimination(None, "all runs cover it")
-    assert c.by_run == Discrimination(None, "no runs cover it")
-    assert [row.always for row in rows.values()] == ["", "", "never", "always"]
+    assert a.r_leaderboard == pytest.approx(1.0)
+    assert b.r_leaderboard == Undefined("all runs cover it")
+    assert c.r_leaderboard == Undefined("no runs cover it")
+    assert [row.covered for row in rows.values()] == [None, None, "never", "always"]
     assert [row.flips for row in rows.values()] == [0, 0, 0, 0]
 
 
