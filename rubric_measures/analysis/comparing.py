@@ -40,6 +40,7 @@ from rubric_measures.base.tables import (
     in_lines,
     letters,
     plain,
+    ranged,
 )
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.scoring import is_summed
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from rubric_measures.formats.base import Form
 
 
+# How many measures the table of all has.
+_OVERVIEW = 7
 # The format of the JSON of comparisons.
 COMPARISONS = "rubric_measures compare 3"
 Powered = Mapping[str, Mapping[str, "PredictionPowered"]]
@@ -168,8 +171,10 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         """Logs what the tables leave out: queries that some run lacks, tests without a p-value."""
         for one in self.by_measure.values():
             for such in one.left_out[:1]:
-                text = "%d queries that some run lacks: left out of the means (such as %s), which are over %d; each "
-                warn(text + "test is over the queries that both runs have", len(one.left_out), such, len(one.queries))
+                least, run = min((len(values), run) for run, values in self.scores[one.measure].items() if values)
+                said = (one.measure, len(one.left_out), such, len(one.queries), run, least)
+                text = "%s: %d queries that some run lacks left out (such as %s): everything is over the other %d"
+                warn(text + "; %s has the fewest, %d", *said)
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
                 warn("no p-value of %d pairs: %s", count, reason or "so few queries or rounds decide nothing")
 
@@ -221,16 +226,15 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         return Marked(mean, "", bold=mean.value == max(comparison.means.values())), mark
 
     def _overview(self, places: int) -> Table:
-        """A row a run, best first by the first measure: its mean by each measure."""
+        """A row a run, best first by the first measure: its mean by each of the first measures, with its letters."""
         runs = dict.fromkeys(run for one in self.by_measure.values() for run in one.means)
-        heads = columns(["run"])
-        for one in self.by_measure.values():
-            heads += [Column(one.measure, places, is_ranged=True), Column(_mark_head(one))]
-        rows = [[run, *(cell for one in self.by_measure.values() for cell in self._standing(one, run))] for run in runs]
-        first = next(iter(self.by_measure.values()))
+        first, *_ = shown = list(self.by_measure.values())[:_OVERVIEW]
+        heads = [*columns(["run"]), *(Column(one.measure, places, is_left=True, is_ranged=True) for one in shown)]
+        rows = [[run, *(_with_letters(*self._standing(one, run), places) for one in shown)] for run in runs]
         what = "a letter in common: not told apart" if first.baseline is None else f"†: differs from {first.baseline}"
         title = f"means with {100 * first.tests.level:g} % intervals; {what}" if len(runs) > 1 else first.said()
-        return Table(heads, rows, title)
+        more = len(self.by_measure) - len(shown)
+        return Table(heads, rows, title, [f"{counted(more, 'more measure')} above, in TSV and in JSON"] * (more > 0))
 
     def _against(self, comparison: Comparison, places: int) -> Table:
         """Each run against the baseline, or else against the best run."""
@@ -260,7 +264,7 @@ def compare(
     assessor_scores: QueryScores | None = None,
     form: Form | None = None,
 ) -> Comparisons:
-    """Means with their intervals, and paired tests between runs over the queries that both have; `print` shows them.
+    """Means with their intervals, and paired tests of runs, over the queries that all have; `print` shows them.
 
     >>> import rubric_measures
     >>> ours, theirs = {"q1": 0.9, "q2": 0.6, "q3": 0.8}, {"q1": 0.5, "q2": 0.4, "q3": 0.2}
@@ -492,6 +496,12 @@ def power(
     designs = [design(values, measure, runs=run_count, power=power, tests=tests) for measure, values in found.items()]
     runs = run_count or max(one.components.run_count for one in designs)
     return Designs(designs, AskedDesign(runs, power, tests))
+
+
+def _with_letters(mean: Cell, mark: str, places: int) -> Cell:
+    if not isinstance(mean, Marked) or not isinstance(mean.value, Ranged) or mark in ("", "-"):
+        return mean
+    return mean._replace(value=f"{ranged(*mean.value, places)} {mark}")
 
 
 def _mark_head(comparison: Comparison) -> str:

@@ -29,7 +29,6 @@ from rubric_measures.analysis.resampling import (
     Tests,
     groups_of_equals,
     paired_family,
-    score_table,
 )
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.tables import number
@@ -170,7 +169,7 @@ class Outlook:
     needed: tuple[tuple[float, int | None], ...]
 
 
-def _outlook(family: Family, runs: float, queries: int) -> Outlook:
+def _outlook(family: Family, runs: float) -> Outlook:
     """How many queries separate how many of the pairs.
 
     The differences that are seen are too large on average, because noise spreads runs. So each is shrunk to what it is
@@ -182,7 +181,6 @@ def _outlook(family: Family, runs: float, queries: int) -> Outlook:
     Args:
         family: the tests.
         runs: the variance of the runs' true means.
-        queries: of the board.
     """
     from scipy.special import ndtr
 
@@ -190,10 +188,8 @@ def _outlook(family: Family, runs: float, queries: int) -> Outlook:
     expected: float | None = None
     needed: list[tuple[float, int | None]] = []
     if runs > 0 and varies.any():
-        means, errors, sizes, limits = (
-            one[varies] for one in (family.means, family.errors, family.sizes, family.critical)
-        )
-        spreads = errors * np.sqrt(sizes)
+        means, errors, limit = family.means[varies], family.errors[varies], family.critical
+        spreads = errors * np.sqrt(family.queries)
         prior = 2.0 * runs
         worth = prior / (prior + errors**2)
         # Runs that differ by a constant everywhere do so whatever the number of queries.
@@ -202,12 +198,12 @@ def _outlook(family: Family, runs: float, queries: int) -> Outlook:
         def share(n: int) -> float:
             centre = worth * np.abs(means) * np.sqrt(n) / spreads
             spread = np.sqrt(1.0 + prior * (1.0 - worth) * n / spreads**2)
-            found = ndtr((centre - limits) / spread) + ndtr((-centre - limits) / spread)
+            found = ndtr((centre - limit) / spread) + ndtr((-centre - limit) / spread)
             return (float(found.sum()) + constant) / pairs
 
-        expected = share(queries)
+        expected = share(family.queries)
         needed = [(wanted, least_queries(lambda n, wanted=wanted: share(n) >= wanted)) for wanted in _SHARES]  # type: ignore[misc]
-    return Outlook(_POWER, queries, pairs, float(family.different.mean()), expected, tuple(needed))
+    return Outlook(_POWER, family.queries, pairs, float(family.different.mean()), expected, tuple(needed))
 
 
 def _more_queries(family: Family, smallest: float | None) -> tuple[list[int | None], list[int | None]]:
@@ -217,7 +213,7 @@ def _more_queries(family: Family, smallest: float | None) -> tuple[list[int | No
     0 with that power where d √N / s ≥ c + z, and stays within δ where (δ − d) √N / s ≥ c + z. Where 2 w ≤ δ one of
     both is sure.
     """
-    spreads, sizes = family.errors * np.sqrt(family.sizes), family.sizes
+    spreads = family.errors * np.sqrt(family.queries)
     distance, wanted = np.abs(family.means), family.critical + _POWER_Z
     with np.errstate(divide="ignore", invalid="ignore"):
         queries = (wanted * spreads / distance) ** 2
@@ -227,15 +223,14 @@ def _more_queries(family: Family, smallest: float | None) -> tuple[list[int | No
             sure = (2.0 * family.critical * spreads / smallest) ** 2
             queries = np.fmin(np.fmin(queries, near), sure)
     return tuple(
-        [None if not one <= MOST_QUERIES else max(int(np.ceil(one)) - int(size), 1)
-         for one, size in zip(column, sizes, strict=True)]
+        [None if not one <= MOST_QUERIES else max(int(np.ceil(one)) - family.queries, 1) for one in column]
         for column in (queries, sure)
     )  # type: ignore[return-value]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """Two runs compared over the queries that both have.
+    """Two runs compared.
 
     Attributes:
         mean_difference: mean of first − second, in the measure's unit.
@@ -272,7 +267,7 @@ class Pair:
     Attributes:
         first: run id; in a comparison with a baseline the other run.
         second: run id; the baseline.
-        test: the paired test of first − second, over the queries that both have.
+        test: the paired test of first − second.
         p_adjusted: the p-value after correction; None where the test is undefined.
         significant: whether p_adjusted < alpha: the interval is on one side of 0.
         conclusion: `better` or `worse` where the interval is on one side of 0, `same` where it holds 0 and no
@@ -291,6 +286,11 @@ class Pair:
     more_queries: int | None = None
     at_most: int | None = None
 
+    def is_small(self, smallest: float | None) -> bool:
+        """Whether they are told apart, and differ by less than matters."""
+        ends = [abs(end) for end in (self.test.low, self.test.high) if end is not None]
+        return self.significant and bool(ends) and max(ends) < (smallest or 0.0)
+
     def said(self, smallest: float | None = None, places: int = 3, *, of_second: bool = False) -> str:
         """What the interval says of the first run against the second, in words; or of the second against the first."""
         low, high, mean, queries = self.test.low, self.test.high, self.test.mean_difference, self.test.queries
@@ -300,9 +300,8 @@ class Pair:
         near, far = sorted((abs(low), abs(high)))
         if self.conclusion in ("better", "worse"):
             word = "better" if (self.conclusion == "better") != of_second else "worse"
-            small = ", too little to matter" if smallest is not None and far < smallest else ""
             ends = dict.fromkeys(number(end, places) for end in (near, far))
-            return f"{word} by {' to '.join(ends)}{small}"
+            return f"{word} by {' to '.join(ends)}{', too little to matter' * self.is_small(smallest)}"
         if self.conclusion == "same":
             return f"they differ by at most {number(far, places)}"
         return (
@@ -317,8 +316,8 @@ class Comparison:
     Attributes:
         measure: the measure.
         baseline: the run that all others are compared with; None when all pairs are.
-        means: run -> mean over the queries that all runs have, best first.
-        queries: the queries that all runs have.
+        means: run -> mean, best first.
+        queries: the queries that all runs have: everything is over these.
         left_out: queries that some run lacks.
         pairs: the comparisons.
         groups: groups of runs that cannot be told apart, best first; empty with a baseline.
@@ -350,13 +349,16 @@ class Comparison:
     def _said(self) -> str:
         if self.baseline is not None:
             words = {"better": "better than", "worse": "worse than", "": "not told apart from"}
-            found = {
-                word: [pair.first for pair in self.pairs if word == pair.conclusion * pair.significant]
-                for word in words
+            found: dict[str, list[str]] = {
+                f"{what} {self.baseline}{little * ', by too little to matter'}": [
+                    pair.first
+                    for pair in self.pairs
+                    if (word, little) == (pair.conclusion * pair.significant, pair.is_small(self.tests.smallest))
+                ]
+                for word, what in words.items()
+                for little in (False, True)
             }
-            return "; ".join(
-                f"{what} {self.baseline}: {_named(found[word])}" for word, what in words.items() if found[word]
-            )
+            return "; ".join(f"{what}: {_named(runs)}" for what, runs in found.items() if runs)
         best = next(iter(self.means))
         if len(self.means) == 1:
             return f"{best} stands alone, and is compared with nothing"
@@ -364,9 +366,10 @@ class Comparison:
         tied = top if len(top) > 1 else []
         of_best = [pair for pair in self.pairs if pair.first == best]
         found = {
-            # Where runs lack queries, tests see queries that the means do not.
-            "better by the queries of both": [pair.second for pair in of_best if pair.conclusion == "worse"],
             f"not told apart from {best if tied else 'it'}": [pair.second for pair in of_best if not pair.significant],
+            "better, by too little to matter, than": [
+                pair.second for pair in of_best if pair.is_small(self.tests.smallest)
+            ],
         }
         if not any(found.values()):
             return f"{best} is better than {'all others' if len(of_best) > 1 else of_best[0].second}"
@@ -382,7 +385,7 @@ def _named(runs: Sequence[str]) -> str:
 def compare_runs(
     scores: Mapping[str, Mapping[str, float]], measure: str, *, baseline: str | None = None, tests: Tests = USUAL_TESTS
 ) -> Comparison:
-    """Paired comparisons of runs, each over the queries that both have; see `paired_family`. A run alone has no pairs.
+    """Paired comparisons of runs over the queries that all have; see `paired_family`. A run alone has no pairs.
 
     Args:
         scores: run -> query -> score.
@@ -400,18 +403,17 @@ def compare_runs(
     is_unit = all(0.0 <= score <= 1.0 for of_run in scores.values() for score in of_run.values())
     if tests.smallest is None and is_unit:
         tests = replace(tests, smallest=DEFAULT_SMALLEST)
-    every = {query for values in scores.values() for query in values}
-    queries = sorted(query for query in every if all(query in values for values in scores.values()))
+    every = set().union(*scores.values())
+    queries = sorted(every.intersection(*scores.values()))
     if not queries:
         raise InputError(f"{measure}: the runs have no query in common; compare runs over the same queries")
     # By id, so that draws do not depend on the order of the runs.
     runs = sorted(scores)
-    table, names = score_table([scores[run] for run in runs])
-    if not (np.abs(table[~np.isnan(table)]) <= LARGEST_SCORE).all():
+    table = np.array([[scores[run][query] for run in runs] for query in queries], dtype=np.float64)
+    if not (np.abs(table) <= LARGEST_SCORE).all():
         raise InputError("a paired test needs finite scores (at most 1e100); leave out queries that a run misses")
     place = {run: column for column, run in enumerate(runs)}
-    common = table[[name in set(queries) for name in names]]
-    means = dict(sorted(zip(runs, common.mean(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0])))
+    means = dict(sorted(zip(runs, table.mean(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0])))
     order = list(means)
     ids = combinations(order, 2) if baseline is None else ((run, baseline) for run in order if run != baseline)
     names_of = list(ids)
@@ -421,7 +423,7 @@ def compare_runs(
     ahead = None
     more: Sequence[Sequence[int | None]] = [[None] * len(names_of)] * 2
     if len(queries) >= _LEAST_FOR_OUTLOOK and names_of:
-        ahead = _outlook(family, variance_components(common).runs, len(queries))
+        ahead = _outlook(family, variance_components(table).runs)
         more = _more_queries(family, tests.smallest)
     pairs = tuple(_pairs(names_of, differences, family, tests.smallest, more, 1.0 if is_unit else np.inf))
     groups: list[tuple[int, ...]] = []
@@ -446,7 +448,7 @@ def _pairs(
     ends = np.maximum(family.low, -most), np.minimum(family.high, most)
     wins, losses = (differences > 0).sum(axis=0).tolist(), (differences < 0).sum(axis=0).tolist()
     for place, (first, second) in enumerate(names):
-        mean, queries = float(family.means[place]), int(family.sizes[place])
+        mean, queries = float(family.means[place]), family.queries
         low, high, t, p, adjusted = (
             None if np.isnan(column[place]) else float(column[place])
             for column in (*ends, family.t, family.p, family.adjusted)

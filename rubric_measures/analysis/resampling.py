@@ -467,7 +467,6 @@ class Family:
     Attributes:
         means: mean differences, in the measure's unit.
         errors: their standard errors, s / √n with n − 1 in s.
-        sizes: numbers of queries.
         t: paired t statistics; NaN where undefined (one query, or all differences are equal).
         p: two-sided p-values of the paired t-test, Student's t with n − 1 degrees; of a run that is better by the same
             on all n queries that of the sign flips, 2 / 2^n: only the data's own signs and their opposite reach the
@@ -478,18 +477,19 @@ class Family:
         high: upper ends.
         different: whether adjusted < alpha.
         critical: by how many standard errors a mean has to differ from 0.
+        queries: how many there are.
     """
 
     means: FloatArray
     errors: FloatArray
-    sizes: NDArray[np.int_]
     t: FloatArray
     p: FloatArray
     adjusted: FloatArray
     low: FloatArray
     high: FloatArray
     different: NDArray[np.bool_]
-    critical: FloatArray
+    critical: float
+    queries: int
 
 
 def paired_family(
@@ -503,15 +503,14 @@ def paired_family(
 
     `max-t`: the sign of each query is flipped, the same for all pairs, and p is how often the largest |t| of all pairs
     is at least the pair's. Intervals are mean ± c error, c the limit of that |t| for alpha: all hold the true
-    differences at once with probability 1 − alpha. Up to 13 queries all flips count, and p is exact. A pair of so few
-    queries that it can never differ takes no part and has p = 1, or its huge |t| by chance would hide all others.
+    differences at once with probability 1 − alpha. Up to 13 queries all flips count, and p is exact.
 
     The others are paired t-tests at a level that the correction gives: alpha for `none`, alpha (r or 1) / m for `bh`
     and alpha / (m − r) for `holm`, with r of m pairs different. Of `bh` the intervals of the different pairs miss the
     truth with an expected share of alpha at most; of `holm` they are those of its last step.
 
     Args:
-        differences: (queries, pairs), NaN where a query is missing.
+        differences: (queries, pairs).
         correction: for the number of pairs.
         alpha: the level of significance.
         rounds: of the sign flips, where there are more than 13 queries.
@@ -524,46 +523,38 @@ def paired_family(
     from scipy.special import stdtr, stdtrit
 
     table = np.asarray(differences, dtype=np.float64)
-    present = ~np.isnan(table)
-    sizes = present.sum(axis=0)
-    n = sizes.astype(np.float64)
-    filled = np.where(present, table, 0.0)
-    means = ratio(filled.sum(axis=0), n)
-    gaps = np.where(present, table - means, 0.0)
-    errors = np.sqrt(ratio((gaps**2).sum(axis=0), n * (n - 1.0)))
-    most = np.abs(filled).max(axis=0, initial=0.0)
-    varies = (sizes > 1) & (np.abs(gaps).max(axis=0, initial=0.0) > ROUNDING * most)
-    shifts = (sizes > 1) & ~varies & (most > 0)
+    n = len(table)
+    means = table.mean(axis=0)
+    gaps = table - means
+    freedom = max(n - 1, 1)
+    errors = np.sqrt((gaps**2).sum(axis=0) / (n * freedom))
+    most = np.abs(table).max(axis=0)
+    varies = (n > 1) & (np.abs(gaps).max(axis=0) > ROUNDING * most)
+    shifts = (n > 1) & ~varies & (most > 0)
     t = np.where(varies, means / np.where(varies, errors, 1.0), np.nan)
-    p = np.where(varies, 2.0 * stdtr(np.maximum(n - 1.0, 1.0), -np.abs(t)), np.where(shifts, 2.0 ** (1.0 - n), np.nan))
+    p = np.where(varies, 2.0 * stdtr(freedom, -np.abs(t)), np.where(shifts, 2.0 ** (1 - n), np.nan))
     tested = varies | shifts
-    # Fewer queries have no sign flips that are rare enough.
-    enough = 2.0 ** (1.0 - n) < alpha
     if correction == "max-t":
-        part = enough if enough.any() else np.full(len(n), True)
-        found = np.ones(len(n))
-        found[part], limit = _max_t(filled[:, part], present[:, part], alpha, rounds, seed)
+        found, critical = _max_t(table, alpha, rounds, seed)
         adjusted = np.where(tested, found, np.nan)
-        critical = np.full(len(n), limit)
         # Where runs differ by nearly the same everywhere the interval has the error that their t is cut to.
-        errors = np.fmax(errors, np.sqrt(_LEAST_REST * ratio((filled**2).sum(axis=0), n * (n - 1.0))))
+        errors = np.fmax(errors, np.sqrt(_LEAST_REST * (table**2).sum(axis=0) / (n * freedom)))
     else:
         adjusted = adjust(p, correction)
         decided, tests = int((adjusted < alpha).sum()), max(int(tested.sum()), 1)
         steps = {"holm": 1.0 / max(tests - decided, 1), "bh": max(decided, 1) / tests, "none": 1.0}
-        critical = stdtrit(np.maximum(n - 1.0, 1.0), 1.0 - alpha * steps[correction] / 2.0)
+        critical = float(stdtrit(freedom, 1.0 - alpha * steps[correction] / 2.0))
         errors = np.where(shifts, 0.0, errors)
     different = adjusted < alpha
-    known = enough & np.isfinite(critical) if correction == "max-t" else varies | different
-    known &= tested
-    reach = np.where(known, critical, np.nan) * errors
+    # Fewer queries have no sign flips that are rare enough.
+    is_known = 2.0 ** (1 - n) < alpha and np.isfinite(critical)
+    known = tested & (is_known if correction == "max-t" else varies | different)
+    reach = np.where(known, critical * errors, np.nan)
     low, high = means - reach, means + reach
-    return Family(means, errors, sizes, t, p, adjusted, low, high, different, critical)
+    return Family(means, errors, t, p, adjusted, low, high, different, critical, n)
 
 
-def _max_t(
-    differences: FloatArray, present: NDArray[np.bool_], alpha: float, rounds: int, seed: int
-) -> tuple[FloatArray, float]:
+def _max_t(differences: FloatArray, alpha: float, rounds: int, seed: int) -> tuple[FloatArray, float]:
     """p-values of all columns by the largest |t| of each sign flip, and the |t| that is needed for p < alpha."""
     queries, pairs = differences.shape
     is_exact = queries <= _EXACT_QUERIES
@@ -571,13 +562,12 @@ def _max_t(
         signs = 1.0 - 2.0 * ((np.arange(1 << queries)[:, None] >> np.arange(queries)) & 1)
     else:
         signs = 1.0 - 2.0 * seeded(seed).integers(0, 2, size=(rounds, queries))
-    sizes, squares = present.sum(axis=0), (differences**2).sum(axis=0)
-    sizes_or_one = np.maximum(sizes, 1)
+    squares = (differences**2).sum(axis=0)
     floor = np.where(squares > 0, _LEAST_REST * squares, np.inf)
 
     def square_t(sums: FloatArray) -> FloatArray:
-        parts = sums * sums / sizes_or_one
-        result: FloatArray = (sizes_or_one - 1.0) * parts / np.maximum(squares - parts, floor)
+        parts = sums * sums / queries
+        result: FloatArray = (queries - 1.0) * parts / np.maximum(squares - parts, floor)
         return result
 
     # Nobody flips the signs of no query.

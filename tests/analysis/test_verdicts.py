@@ -48,6 +48,22 @@ def test_scores_beyond_one_need_a_smallest_difference() -> None:
     assert compare_runs(inside, "m").tests.smallest == 0.02
 
 
+def test_what_is_better_by_too_little_is_said_so_in_the_first_line_too() -> None:
+    near = {query: score - 0.001 for query, score in board()["best"].items()}
+    found = compare_runs({**board(), "near": near}, "m", tests=Tests(smallest=0.02))
+    assert found.said() == "best has the highest mean; better, by too little to matter, than: near"
+    assert "worse by 0.0010, too little to matter" in str(Comparisons({"m": found}))
+    against = compare_runs({**board(), "near": near}, "m", baseline="near", tests=Tests(smallest=0.02))
+    assert against.said() == "better than near, by too little to matter: best; worse than near: far, like"
+
+
+def test_the_table_of_all_measures_has_eight_columns() -> None:
+    found = Comparisons({f"m{place}": compare_runs(board(), f"m{place}") for place in range(9)})
+    *_, overview = found.report().tables
+    assert len(overview.columns) == 8 and overview.notes == ["2 more measures above, in TSV and in JSON"]
+    assert [str(cell.value)[-2:] for cell in overview.rows[0][1:]] == [" a"] * 7
+
+
 def test_equal_runs_and_few_queries() -> None:
     same = {"a": {"q1": 0.5, "q2": 0.4}, "b": {"q1": 0.5, "q2": 0.4}}
     found = compare_runs(same, "m")

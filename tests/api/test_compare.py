@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rubric_measures
@@ -47,10 +48,19 @@ def test_the_wanted_runs_alone(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    found = rubric_measures.compare({"a": {"q1": 1.0, "q2": 0.5}, "b": {"q1": 0.25}}, tests=Tests(9))
+    """One rule for all numbers: they are over the queries that all runs have."""
+    drawn = np.random.default_rng(5).uniform(0.2, 0.9, (3, 40))
+    scores = {
+        run: {f"q{at:02}": float(one) for at, one in enumerate(row)} for run, row in zip("abc", drawn, strict=True)
+    }
+    scores["b"] = {query: value for query, value in scores["b"].items() if query > "q03"}
+    found = rubric_measures.compare(scores, tests=Tests(500))
     assert not found.is_complete
+    one = found["score"]
+    whole = {run: {query: values[query] for query in one.queries} for run, values in scores.items()}
+    assert rubric_measures.compare(whole, tests=Tests(500))["score"].pairs == one.pairs
+    assert {pair.test.queries for pair in one.pairs} == {36} and "36 queries told" in str(found)
     with caplog.at_level(logging.INFO, "rubric_measures"):
         found.log_notes()
-    assert any(
-        one.startswith("1 query that some run lacks: left out of the means (such as q2)") for one in caplog.messages
-    )
+    said = "score: 4 queries that some run lacks left out (such as q00): everything is over the other 36; b has the "
+    assert any(one.startswith(said) for one in caplog.messages)

@@ -438,7 +438,7 @@ def test_compare(boards, tmp_path, capsys) -> None:
     # A run alone has a mean with its interval.
     out = call(capsys, "compare", scores, "-m", "cover", "--runs", "a", "--format", "tsv")[1]
     header, row = [line.split("\t") for line in out.splitlines()]
-    assert header == ["run", "cover", "low:cover", "high:cover", "group"]
+    assert header == ["run", "cover", "low:cover", "high:cover"]
     assert float(row[2]) < float(row[1]) < float(row[3])
     for procedure in ("bh", "none"):
         assert call(capsys, "compare", scores, "-m", "nugget", "--correction", procedure, "--rounds", 99)[0] == 0
@@ -446,7 +446,7 @@ def test_compare(boards, tmp_path, capsys) -> None:
     less.write_text("".join(line + "\n" for line in scores.read_text().splitlines() if "a q3" not in line))
     status, _, err = call(capsys, "compare", less, "-m", "cover")
     assert status == 1
-    assert "1 query that some run lacks: left out of the means (such as q3), which are over 7; each test is" in err
+    assert "cover: 1 query that some run lacks left out (such as q3): everything is over the other 7; a has" in err
 
 
 def test_compare_refuses(boards, capsys) -> None:
