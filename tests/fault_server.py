@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import email.utils
 import json
 import random
 import re
@@ -106,30 +105,8 @@ class FaultServer:
         if self.down:
             writer.transport.abort()
             return False
-        if headers.get("authorization") == "Bearer wrong-key":
-            message = f"Incorrect API key provided: wrong-key ({headers['authorization']})."
-            self.send(writer, 401, error_body(message, "invalid_api_key"))
-            return True
-        if body["model"] not in MODELS:
-            self.send(writer, 404, error_body(f"The model {body['model']!r} does not exist", "model_not_found"))
-            return True
-        if 0 <= settings.accepts_for < self.calls:
-            self.send(writer, 403, error_body("Forbidden", "forbidden"))
-            return True
-        if 0 < settings.most_tokens < body.get("max_tokens", 0):
-            message = f"max_tokens is too large: {body['max_tokens']}. At most {settings.most_tokens} are supported."
-            self.send(writer, 400, error_body(message, "invalid_value"))
-            return True
-        if refused := self.not_taken(body):
-            self.send(writer, 400, refused)
-            return True
-        asked = body.get("max_completion_tokens") or body.get("max_tokens") or 0
-        if settings.context and 11 + asked > settings.context:
-            message = (
-                f"This model's maximum context length is {settings.context} tokens. However, you requested "
-                f"{11 + asked} tokens (11 in the messages, {asked} in the completion). Please reduce the length."
-            )
-            self.send(writer, 400, error_body(message, "context_length_exceeded"))
+        if refused := self.refused(body, headers.get("authorization", "")):
+            self.send(writer, *refused)
             return True
         if self.turned_away():
             self.rejected += 1
@@ -153,19 +130,26 @@ class FaultServer:
         self.send(writer, 200, reply)
         return True
 
-    def not_taken(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        """How a model refuses a field that it does not take."""
-        if body["model"] == "warm" and body.get("temperature") == 0:
-            message = (
-                "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is."
-            )
-            return error_body(message, "unsupported_value")
-        if self.settings.no_logprobs and "logprobs" in body:
-            return error_body("logprobs is not supported with this model", "unsupported_value")
-        if self.settings.renamed and "max_tokens" in body:
-            message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use '{}' instead."
-            return error_body(message.format("max_completion_tokens"), "unsupported_parameter")
-        return None
+    def refused(self, body: dict[str, Any], key: str = "") -> tuple[int, dict[str, Any]] | None:
+        """The status and the body of a call that is turned away: who asks, for what, and which field is not taken."""
+        of, asked = self.settings, body.get("max_completion_tokens") or body.get("max_tokens") or 0
+        longest, unknown = body.get("max_tokens", 0), "is not supported with this model."
+        rules = (
+            (key == "Bearer wrong-key", 401, f"Incorrect API key provided: wrong-key ({key}).", "invalid_api_key"),
+            (body["model"] not in MODELS, 404, f"The model {body['model']!r} does not exist", "model_not_found"),
+            (0 <= of.accepts_for < self.calls, 403, "Forbidden", "forbidden"),
+            (0 < of.most_tokens < longest, 400, f"max_tokens is too large: {longest}. At most {of.most_tokens} are "
+             "supported.", "invalid_value"),
+            (body["model"] == "warm" and body.get("temperature") == 0, 400, "Unsupported value: 'temperature' does not "
+             "support 0 with this model. Only the default (1) value is.", "unsupported_value"),
+            (of.no_logprobs and "logprobs" in body, 400, f"logprobs {unknown}", "unsupported_value"),
+            (of.renamed and "max_tokens" in body, 400, f"Unsupported parameter: 'max_tokens' {unknown} Use "
+             "'max_completion_tokens' instead.", "unsupported_parameter"),
+            (0 < of.context < 11 + asked, 400, f"This model's maximum context length is {of.context} tokens. However, "
+             f"you requested {11 + asked} tokens (11 in the messages, {asked} in the completion). Please reduce the "
+             "length.", "context_length_exceeded"),
+        )  # fmt: skip
+        return next(((status, error_body(text, code)) for holds, status, text, code in rules if holds), None)
 
     def count(self, text: str, reply: dict[str, Any]) -> None:
         """Counts words and marks as tokens, and those at the beginning that were shown before, by whole blocks."""
@@ -228,14 +212,11 @@ class FaultServer:
         kind, _, value = kind.partition(":")
         good = reply_body(body, "x", False)
         if kind == "429":
-            extra = f"Retry-After: {value}\r\n" if value else ""
-            if value == "date":
-                extra = f"Retry-After: {email.utils.formatdate(time.time() + 1, usegmt=True)}\r\n"
-            self.send(writer, 429, error_body("slow down", "rate_limit_exceeded"), extra)
+            wait = f"Retry-After: {value}\r\n" if value else ""
+            self.send(writer, 429, error_body("slow down", "rate_limit_exceeded"), wait)
         elif kind.isdigit():
             texts = {
                 "context": ("This model's maximum context length is 10 tokens.", "context_length_exceeded"),
-                "setting": ("temperature exceeds the maximum of 2", "invalid_value"),
                 "room": (
                     "'max_tokens' or 'max_completion_tokens' is too large: 64. This model's maximum context length is "
                     "4096 tokens and your request has 4050 input tokens (64 > 4096 - 4050).",
@@ -266,25 +247,16 @@ class FaultServer:
                 await writer.drain()
                 self.flooded += 1
             return False
-        elif kind == "garbage":
-            self.send(writer, 200, b"<html>no JSON \xff</html>")
-        elif kind == "list":
-            self.send(writer, 200, b"[1, 2]")
-        elif kind == "inner":
-            self.send(writer, 200, {"error": {"message": "upstream failed", "code": int(value)}})
-        elif kind == "empty":
-            self.send(writer, 200, {**good, "choices": []})
+        elif kind in ("garbage", "list", "inner", "empty"):
+            inner = {"error": {"message": "upstream failed", "code": int(value or 0)}}
+            bodies = {"garbage": b"<html>no JSON \xff</html>", "list": b"[1, 2]", "inner": inner}
+            self.send(writer, 200, bodies.get(kind, {**good, "choices": []}))
         else:
-            message: dict[str, Any] = {"role": "assistant", "content": None}
-            finish = "stop"
-            if kind == "refusal":
-                message["refusal"] = "I cannot help with that."
-            elif kind == "filtered":
-                finish = "content_filter"
-            elif kind == "length":
-                message["content"], finish = "4 because of", "length"
-            elif kind == "parts":
-                message["content"] = [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]
+            parts = [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]
+            content = {"length": "4 because of", "parts": parts}.get(kind)
+            message = {"role": "assistant", "content": content}
+            message |= {"refusal": "I cannot help with that."} if kind == "refusal" else {}
+            finish = {"filtered": "content_filter", "length": "length"}.get(kind, "stop")
             self.send(writer, 200, {**good, "choices": [{"index": 0, "message": message, "finish_reason": finish}]})
         return True
 
@@ -337,8 +309,8 @@ class FaultServer:
                 text = call["body"]["messages"][-1]["content"]
                 self.answers[text] += 1
                 row: dict[str, Any] = {"id": "r", "custom_id": call["custom_id"], "error": None}
-                if refused := self.not_taken(call["body"]):
-                    bad.append({**row, "response": {"status_code": 400, "body": refused}})
+                if refused := self.refused(call["body"]):
+                    bad.append({**row, "response": {"status_code": refused[0], "body": refused[1]}})
                 elif "faults=400" in text:
                     body = error_body("maximum context length", "context_length_exceeded")
                     bad.append({**row, "response": {"status_code": 400, "body": body}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rubric_measures.base.errors import GradingError
-from rubric_measures.grading.asking import ReadReply, Trial, best_answer, combine_grades, combine_replicates
+from rubric_measures.grading.asking import ReadReply, Trial, combine_grades, combine_replicates
 
 LOST = ReadReply(None, "unparsed", "hm", "no rating")
 
@@ -20,18 +20,6 @@ def rated(grade: int) -> ReadReply:
 )
 def test_median_and_majority(grades: list[int], median: int, majority: int) -> None:
     assert (combine_grades(grades, "median"), combine_grades(grades, "majority")) == (median, majority)
-
-
-def test_the_best_answer_counts_and_the_first_of_equal_ones() -> None:
-    first, second = ReadReply(4, "graded", "a"), ReadReply(4, "graded", "b")
-    assert best_answer([rated(1), first, second], 5) == first
-
-
-def test_a_chunk_without_a_grade_could_have_been_the_best() -> None:
-    assert best_answer([rated(3), LOST], 5).value is None
-    assert "1 of 2 chunks" in best_answer([rated(3), LOST], 5).note
-    assert best_answer([rated(5), LOST], 5).value == 5
-    assert best_answer([LOST], 5) is LOST
 
 
 def test_replicates_need_a_majority_of_grades() -> None:

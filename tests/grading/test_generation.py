@@ -66,20 +66,7 @@ def test_an_unreadable_reply_is_said_where_a_limit_forbids_another_draw() -> Non
 
 
 def test_duplicates_are_told_by_their_words() -> None:
-    texts = [
-        "What is tea?",
-        "what is  TEA",
-        "C++?",
-        "C#?",
-        "-5 °C",
-        "5 °C",
-        "well-known",
-        "well known",
-        "→",
-        "⇒",
-        "",
-        "?",
-    ]
+    texts = ("What is tea?", "what is  TEA", "C++?", "C#?", "-5 °C", "5 °C", "well-known", "well known", *"→⇒", "", "?")
     assert without_duplicates(texts) == ("What is tea?", "C++?", "C#?", "-5 °C", "5 °C", "well-known", "→", "⇒", "?")
 
 

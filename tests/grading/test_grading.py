@@ -59,21 +59,6 @@ def only_set(graded: GradedPassage) -> ItemGradeSet:
     return entry
 
 
-def test_the_lexical_grader_fills_a_grade_set() -> None:
-    graded = grade(LexicalBackend(), bank_of("Outer layer of the skin?", "What is money?"))
-    entry = only_set(graded)
-    assert grade_of_items(entry) == {"q/Outer layer of the skin?": 5, "q/What is money?": 0}
-    assert entry.correct_answered == ["q/Outer layer of the skin?"]
-    assert entry.wrong_answered == ["q/What is money?"]
-    assert entry.answers == [("q/Outer layer of the skin?", "5"), ("q/What is money?", "0")]
-    assert (entry.llm, entry.exam_ratio, entry.prompt_type) == ("lexical:1", 0.5, "question")
-    assert entry.prompt_info is not None
-    assert entry.prompt_info.prompt_class == "LexicalCoverage"
-    made = provenance_of(entry)
-    assert made["model"] == "lexical:1"
-    assert len(made["signature"]) == 12
-
-
 def test_every_status_is_a_record_and_no_number() -> None:
     backend = ScriptedBackend(
         [
@@ -333,20 +318,6 @@ def test_long_passages_are_graded_in_chunks_and_the_best_counts() -> None:
     assert (grade_of_items(refused), refused.item_status) == ({}, {"q/one?": "refused"})
 
 
-def test_what_is_there_stays_and_nothing_is_done_twice() -> None:
-    bank = bank_of("one?")
-    first = grade(ScriptedBackend([rule("4")], name="a"), bank, RATING)
-    before = first.raw
-    second = grade(ScriptedBackend([rule("2")], name="b"), bank, RATING, "Thomas", source=first)
-    assert first.raw == before
-    assert [entry.llm for entry in second.exam_grades or ()] == ["scripted:a", "scripted:b"]
-    assert (second.exam_grades or [])[0] == only_set(first)
-    report = GradingReport()
-    third = grade(ScriptedBackend([rule("2")], name="b"), bank, RATING, "Thomas", source=second, report=report)
-    assert third == second
-    assert (report.kept, report.run.calls) == (2, 0)
-
-
 class Flaky(ScriptedBackend):
     """A scripted model whose table changes behind its name, as an endpoint that recovers."""
 
@@ -389,13 +360,6 @@ def test_a_direct_label_that_was_cut_is_not_asked_again() -> None:
     assert again == first
     assert [(entry.label, entry.status) for entry in again.grades or ()] == [(1, "truncated")]
     assert (report.run.calls, report.kept) == (0, 1)
-
-
-def test_unknown_fields_and_other_grades_survive() -> None:
-    source = GradedPassage(paragraph_id="d", text="skin", mine=[1], grades=None)
-    graded = grade(LexicalBackend(), bank_of("one?"), source=source)
-    assert graded.as_json()["mine"] == [1]
-    assert graded.grades is None
 
 
 @pytest.mark.parametrize(

@@ -186,38 +186,6 @@ def test_split_merge_and_an_item_that_only_lost_a_comma(graded: Path, capsys: py
     assert lines(new)[1] == lines(folder / "graded.jsonl.gz")[1]
 
 
-@pytest.mark.parametrize("with_old", [True, False])
-def test_banks_that_assessors_edit_by_hand(graded: Path, capsys: pytest.CaptureFixture[str], with_old: bool) -> None:
-    folder = graded.parent
-    (folder / "old.jsonl").write_bytes((folder / "bank.jsonl").read_bytes())
-    changed = {"q1": {**ITEMS["q1"], "beta": "Where does the alpha layer flow?"}, "q2": ITEMS["q2"]}
-    write_lines(folder / "bank.jsonl", bank_lines(changed, beta=["north"]))
-    capsys.readouterr()
-    new = regrade(folder, *(["--old-bank", str(folder / "old.jsonl")] if with_old else []))
-    # Without the old bank nobody can know that the text under the id is another one.
-    said = "1 item graded anew; 2 grade sets amended" if with_old else "0 items graded anew; 0 grade sets amended"
-    assert said in capsys.readouterr().err
-    assert (lines(new) == lines(graded)) != with_old
-
-
-def test_a_stale_grade_does_not_come_back_when_grading_anew_fails(graded: Path) -> None:
-    folder = graded.parent
-    (folder / "model.jsonl").write_text(
-        '{"contains": ["changed"], "reply": "No idea."}\n{"contains": [""], "reply": "4"}\n'
-    )
-    model = ["--model", f"scripted:{folder / 'model.jsonl'}"]
-    command = ["grade", str(folder / "passages.jsonl"), "--bank", str(folder / "bank.jsonl"), *model]
-    assert main([*command, "-o", str(folder / "scripted.jsonl.gz")]) == 0
-    changed = {"q1": {**ITEMS["q1"], "beta": "What changed?"}, "q2": ITEMS["q2"]}
-    (folder / "old.jsonl").write_bytes((folder / "bank.jsonl").read_bytes())
-    write_lines(folder / "bank.jsonl", bank_lines(changed, beta=["north"]))
-    new = regrade(folder, *model, "--old-bank", str(folder / "old.jsonl"), source="scripted.jsonl.gz", code=1)
-    for (entry,) in sets(new):
-        assert grade_of_items(entry) == {"q1/alpha": 4, "q1/gamma": 4}
-        assert entry.item_status == {"q1/beta": "unparsed"} and entry.exam_ratio == 1.0
-        assert [rating.item_id for rating in entry.self_ratings or ()] == ["q1/alpha", "q1/gamma"]
-
-
 def test_what_a_limit_stopped_goes_on_with_the_next_run(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = graded.parent
     (folder / "model.jsonl").write_text('{"contains": [""], "reply": "4"}\n')
