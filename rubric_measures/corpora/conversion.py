@@ -517,7 +517,8 @@ def read_entries(path: PathName) -> list[banks.BankEntry]:
         with naming(path):
             return list(bridged(one.read(path), one.kind, "bank", Options()))
     except FormatError as error:
-        if is_told:
+        # What the header lacks says what the file may be; what a row lacks is a slip.
+        if is_told or (error.line or 0) > 1:
             raise
         problem = f"is no test bank ({error.problem}); accepted: {', '.join(accepted)}"
         raise FormatError(problem, path=error.path, line=error.line, field=error.field) from None

@@ -587,7 +587,13 @@ _OTHERS = {*DOC_IDS, "run_id", "grade", "label", "relevance", "answer"}
 
 
 # The columns of the text of an item, and the kind that they tell.
-_ITEM_TEXTS = {"text": None, "question_text": "question", "nugget_text": "nugget", "question": "question"}
+_ITEM_TEXTS = {
+    "text": None,
+    "question_text": "question",
+    "nugget_text": "nugget",
+    "question": "question",
+    "nugget": "nugget",
+}
 
 
 def _usual_kind(columns: Set[str]) -> Any:
@@ -615,7 +621,9 @@ BANK_CSV = _bank(
         "told by columns": _usual_kind,
     },
     check=lambda said: (
-        "text is empty; remove the row, or give the item a text" if said["item_id"] and not said["text"] else None
+        "text is empty; remove the row, or give the item a text"
+        if not said["text"] and any(said[name] for name in ("item_id", "importance", "weight", "gold_answers"))
+        else None
     ),
     each=_texts_only, nest=_nested, flatten=_flat, told=_is_table,
 )  # fmt: skip

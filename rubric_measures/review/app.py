@@ -26,7 +26,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
 from rubric_measures.analysis.calibration import AuditPlan
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, tell
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, tell, warn
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.plugins import require
@@ -159,6 +159,8 @@ def open_review(
     # An export reads the bank once more, for what no item holds.
     check_readable_twice(os.fspath(bank))
     material = load_material(graded, os.fspath(bank), Grader.parse(grader))
+    if not material.bank.query_texts:
+        warn("%s: has no texts of queries, so assessors see ids; give them in the column query_text", os.fspath(bank))
     if not measures and any(query.record.grades.answers for query in material.queries.values()):
         asked = parse_measures(_OF_CITATIONS)
     instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""

@@ -459,6 +459,11 @@ def test_files_can_be_made_without_a_server(
     assert main([*common, "--state", str(folder / "stat.sqlite"), "--export", str(folder / "other")]) == 2
     assert not (folder / "other").exists() and not (folder / "stat.sqlite").exists()
     assert main(["review", "-", "--bank", "x"]) == 2
+    assert "no texts of queries" not in capsys.readouterr().err
+    bare = [{key: value for key, value in entry.items() if key != "query_text"} for entry in BANK]
+    write_lines(folder / "bank.jsonl", bare)
+    assert main([*common, "--export", str(folder / "new")]) == 0
+    assert "bank.jsonl: has no texts of queries, so assessors see ids; give them" in capsys.readouterr().err
 
 
 def test_a_state_goes_on_only_with_what_it_was_begun_with(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
