@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.comparing import Changes, Comparisons
     from rubric_measures.analysis.correlating import Correlations
     from rubric_measures.measures.grade_sets import Grader
-    from rubric_measures.measures.grades import Label, OnFailed
+    from rubric_measures.measures.grades import Label
     from rubric_measures.measures.qrels import Unit
     from rubric_measures.records.models import QueryPassages
 
@@ -79,12 +79,11 @@ def check_board(
     texts: bool = True,
     certificate: bool = False,
     grader: str | Grader | None = None,
-    on_failed: OnFailed | None = None,
 ) -> Proof:
     """Makes a board again, and compares every value of its file with it; where nothing differs, it can be packed.
 
     Numbers are compared to the places that the file has. Where inputs or settings differ, other numbers are no news and
-    are not compared. Failed grades count as in the board, unless it is said.
+    are not compared. Failed grades count as in the board.
 
     What is packed is a new folder with all that the board was made of, for `check_bundle` on any machine: board,
     grades, bank, judgments and runs. The manifest that `grade` wrote beside the records (prompts as sent, settings,
@@ -103,7 +102,6 @@ def check_board(
             no replies, as licensed corpora need it.
         certificate: of the grades in graded records pack only the few that prove the scores, whatever the others are.
         grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
-        on_failed: how a failed grade counts; by default as in the board.
 
     Returns:
         What became of each value; of a board that was packed also of the files, with the digest of the bundle.
@@ -119,12 +117,11 @@ def check_board(
     kept = load_board(board)
     wanted = grader_of(grader)
     if pack is not None:
-        asked = {"grader": None if wanted is None else str(wanted), "on_failed": on_failed}
-        said = {name: value for name, value in asked.items() if value is not None}
+        said = {} if wanted is None else {"grader": str(wanted)}
         target, files = Path(pack), (board, grades, bank, qrels, [] if runs is None else run_list(runs), also)
         manifest, places = _planned(target, *files, load=said, texts=texts, certificate=certificate)
     # Grades say how failed ones count.
-    counted_as = kept.on_failed if on_failed is None and not isinstance(grades, Grades) else on_failed
+    counted_as = None if isinstance(grades, Grades) else kept.on_failed
     known = load(grades, bank, grader=wanted, on_failed=counted_as)
     proof = _proved(kept, known, runs, qrels, source=grades)
     if pack is None:

@@ -33,7 +33,7 @@ from rubric_measures.cli.inputs import CALLS, REPLIES, Printed, PrintedRatings, 
 
 @command(
     compare="rubric_measures.analysis.comparing:compare", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
-    fields={"tests": ("rounds", "level", "correction", "smallest"), "printed": ("output", "format")},
+    fields={"tests": ("rounds", "level", "correction", "smallest")},
 )  # fmt: skip
 def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
     """how sure means are, and which runs differ, from per-query scores
@@ -147,7 +147,6 @@ def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
     reusability="rubric_measures.analysis.boards:reusability",
     files={"files": "FILE…"},
     without=("board", "grades", "runs", "folder", "later", "path", "scores", "others", "games"),
-    fields={"printed": ("output", "format")},
 )
 def check(
     check_board: partial[Any],
@@ -219,7 +218,7 @@ def check(
 
 @command(
     power="rubric_measures.analysis.comparing:power", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
-    fields={"tests": ("level", "correction", "smallest"), "printed": ("output", "format")},
+    fields={"tests": ("level", "correction", "smallest")},
 )  # fmt: skip
 def power(power: Call, *, printed: Printed = Printed()) -> int:
     """how many queries an experiment needs, and what a board could tell
@@ -233,10 +232,7 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
 @command(
     tournament="rubric_measures.api.judging:tournament",
     files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"}, without=("level_shown",),
-    fields={
-        "draws": ("rounds", "seed"), "asking": REPLIES, "calls": CALLS,
-        "printed": ("output", "format"),
-    },
+    fields={"draws": ("rounds", "seed"), "asking": REPLIES, "calls": CALLS},
 )  # fmt: skip
 def tournament(tournament: Call, *, plot: str | None = None, printed: PrintedRatings = PrintedRatings()) -> int:
     """pairwise games to ratings; a model may play them

@@ -55,27 +55,24 @@ class Printed:
     Attributes:
         output: write there (default: standard output).
         format: default: as the ending of the output says, else text.
-        places: decimal places, -1 for all digits (default 4).
     """
 
     output: str = "-"
     format: TableForm | None = None
-    places: int | None = None
 
     forms: ClassVar[Sequence[str]] = TABLE_FORMS
     usual: ClassVar[str] = "text"
-    # Form -> decimal places where nobody says them, and those of the other forms.
+    # Form -> decimal places where nobody says them, and those of the other forms; -1 is all digits.
     places_of: ClassVar[Mapping[str, int]] = {}
     usual_places: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
-        check_places(self.digits)
-        _ = self.form
+        _ = self.digits
 
-    @cached_property
+    @property
     def digits(self) -> int:
         """The decimal places."""
-        return self.places_of.get(self.form, self.usual_places) if self.places is None else self.places
+        return self.places_of.get(self.form, self.usual_places)
 
     @cached_property
     def form(self) -> str:
@@ -112,21 +109,31 @@ class PrintedBoard(Printed):
     """
 
     format: BoardForm | None = None  # type: ignore[assignment]
+    places: int | None = None
 
     forms: ClassVar[Sequence[str]] = BOARD_FORMS
     usual: ClassVar[str] = "tsv"
     places_of: ClassVar[Mapping[str, int]] = {"json": -1, "jsonl": -1}
 
+    @property
+    def digits(self) -> int:
+        """The decimal places."""
+        if self.places is not None:
+            check_places(self.places)
+        return super().digits if self.places is None else self.places
+
 
 @dataclass(frozen=True)
-class PrintedRatings(PrintedBoard):
+class PrintedRatings(Printed):
     """Output.
 
     Attributes:
         format: default: as the ending of the output says, else text; json has everything.
     """
 
-    usual: ClassVar[str] = "text"
+    format: BoardForm | None = None  # type: ignore[assignment]
+
+    forms: ClassVar[Sequence[str]] = BOARD_FORMS
     places_of: ClassVar[Mapping[str, int]] = {"text": 1, "latex": 1, "markdown": 1}
     usual_places: ClassVar[int] = -1
 

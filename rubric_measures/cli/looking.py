@@ -119,7 +119,7 @@ def list_(
 
 @command(
     opened="rubric_measures.review.app:open_review", serve="rubric_measures.review.app:serve",
-    files={"graded": "GRADED"}, without=("blind", "review"),
+    files={"graded": "GRADED"}, without=("blind", "depth", "review"),
 )  # fmt: skip
 def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str | None = None) -> int:
     """a local page where assessors check grades and edit the bank
@@ -193,7 +193,7 @@ def _grading(more: str, passages: str, bank: str) -> str:
 @command(
     verify="rubric_measures.api.judging:verify",
     files={"report": "REPORT", "graded": "GRADED"},
-    fields={"asking": (), "calls": CALLS, "printed": ("output", "format")},
+    fields={"asking": (), "calls": CALLS},
 )  # fmt: skip
 def verify(
     verify: Call,

@@ -26,6 +26,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median_low
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from rubric_measures.base.errors import GradingError, InputError
@@ -45,8 +46,8 @@ T = TypeVar("T")
 class Asking:
     """How prompts are put to a model and how its replies are read.
 
-    >>> Asking(temperature=1, replicates=3).combine
-    'median'
+    >>> Asking(temperature=1, replicates=3).retries
+    1
 
     Attributes:
         temperature: of the model; 0 takes the most probable reply.
@@ -55,9 +56,8 @@ class Asking:
             asked for once more with four times as many.
         option: further generation options. One that is null is not sent, `temperature` and `max_tokens` too.
         prompt_field: values of a prompt's own settings (`domain`), in place of those that come with it.
-        replicates: draws of every reply, whose grades are combined; needs a temperature, or a seed of shuffles.
-        combine: how they are combined: `median` (of an even number, the lower one) or `majority` (of equally frequent
-            grades, the lower one).
+        replicates: draws of every reply, the median of whose grades counts (of an even number, the lower one); needs a
+            temperature, or a seed of shuffles.
         retries: how often a reply that cannot be read is drawn again, past the cache; backends whose replies are
             always the same are not asked again. With 0, none that was cut is asked for with more tokens either.
         explain: ask for a reason before each grade, as JSON (an endpoint is held to it where it can be), and keep it;
@@ -85,7 +85,6 @@ class Asking:
     option: Mapping[str, Any] | None = None
     prompt_field: Mapping[str, Any] | None = None
     replicates: int = 1
-    combine: Literal["median", "majority"] = "median"
     retries: int = 1
     explain: bool | None = None
     unparsed: Literal["", "exampp", "workbench"] = ""
@@ -154,9 +153,10 @@ class Asking:
         Settings that are no part of most prompts are there only where they are not the usual ones.
         """
         is_list = prompt.parser == "label_list"
-        usual = "temperature max_tokens replicates combine retries unparsed compat long_passages"
+        usual = "temperature max_tokens replicates retries unparsed compat long_passages"
         found: dict[str, object] = {
             **{name: getattr(self, name) for name in usual.split()},
+            "combine": "median",
             "empty_texts": self.empty_texts if self.empty_texts != "lowest" else None,
             "chunk_overlap": _OVERLAP,
             "nuggets_per_call": (self.items_per_call if is_list else None) or _OF_LIST,
@@ -726,30 +726,16 @@ def best_answer(answers: Sequence[ReadReply], top: int, what: str = "chunks") ->
     return lost._replace(note=note, retries=retries)
 
 
-def combine_grades(grades: Sequence[int], how: str) -> int:
-    """One grade of several draws.
-
-    `median`: the middle one; of an even number the lower middle, so that it is a grade that was given. `majority`: the
-    most frequent; of equally frequent ones the lowest.
-
-    >>> combine_grades([5, 1, 3, 3], "median"), combine_grades([4, 4, 1, 1], "majority")
-    (3, 1)
-    """
-    from statistics import median_low, multimode
-
-    return median_low(grades) if how == "median" else min(multimode(grades))
-
-
-def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, details: dict[str, object]) -> Outcome:
+def combine_replicates(item_id: str, answers: Sequence[ReadReply], details: dict[str, object]) -> Outcome:
     """The outcome of an item from the answers of its replicates.
 
     Replicates without a grade are left out as long as more than half of them have one; otherwise the item has the
-    status of the first one without. The grades of all replicates are kept in the details.
+    status of the first one without. The median counts, of an even number the lower middle, so that it is a grade that
+    was given. The grades of all replicates are kept in the details.
 
     Args:
         item_id: the item.
         answers: one answer a replicate, their values being grades.
-        how: `median` or `majority`.
         details: what else is known about the item; the replicates are added.
     """
     if len(answers) == 1:
@@ -765,7 +751,7 @@ def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, det
         lost = next(answer for answer in answers if answer.value is None)
         note = f"{len(answers) - len(grades)} of {len(answers)} replicates have no grade: {lost.note}"
         return Outcome(item_id, None, lost.status, lost.text, note, details)
-    grade = combine_grades(grades, how)
+    grade = median_low(grades)
     shown = next(answer for answer in answers if answer.value == grade)
     return Outcome(item_id, grade, shown.status, shown.text, shown.note, details)
 

@@ -382,10 +382,8 @@ class Style:
         frame = self.showing.frame(unit.query_id, unit.query_text, unit.text)
         asks = [Ask(frame.messages(self.showing.item_values((item,)))) for item in unit.items]
         answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
-        how = self.settings.combine
         return [
-            combine_replicates(item.item_id, (answer,), how, {})
-            for item, answer in zip(unit.items, answers, strict=True)
+            combine_replicates(item.item_id, (answer,), {}) for item, answer in zip(unit.items, answers, strict=True)
         ]
 
     def _fits(self, unit: Unit) -> bool:
@@ -430,7 +428,7 @@ class Style:
             details["places"] = [pieces[0][0].order.index(item) + 1 for pieces in drawn]
         answers = [self._joined(some) for some in of_chunks]
         if self.graded:
-            return self._marked(combine_replicates(item.item_id, answers, self.settings.combine, details), fit)
+            return self._marked(combine_replicates(item.item_id, answers, details), fit)
         # The outcome of an extraction is a text for assessors, and no grade.
         first = answers[0]
         if len(answers) > 1:
