@@ -129,73 +129,57 @@ class _Merger(NamedTuple):
 
     def changes(self, kind: type[Struct], one: _Json, other: _Json, fields: _Json) -> _Json:
         """What makes `one` the union of both: new fields, those that only `other` has, and the unknown ones of both."""
-        changed, bare = dict(fields), {"definition": None, models.ASKED_FOR: None}
-        known = set(kind.__struct_encode_fields__) - _OPEN
+        changed, known = dict(fields), set(kind.__struct_encode_fields__) - _OPEN
         for name, theirs in other.items():
             mine: Any = one.get(name)
             if name in fields or mine == theirs or (name in one and name in known):
                 continue
-            if name not in one:
-                changed[name] = theirs
+            if not (isinstance(mine, dict) and isinstance(theirs, dict)):
+                changed |= self.either(name, name, *((mine, theirs) if name in one else (theirs,)))
                 continue
-            alike = isinstance(mine, dict) and isinstance(theirs, dict)
-            if alike and name == models.ITEM_CONTENTS:
-                for item_id in mine.keys() & theirs.keys():
-                    self.either(name, f"what item {item_id!r} said when it was graded", mine[item_id], theirs[item_id])
-            elif not alike:
-                self.conflict(name, mine, theirs)
-            elif name != "provenance" or {**mine, **bare} != {**theirs, **bare}:
-                apart = (one for one in {**mine, **theirs} if mine.get(one) != theirs.get(one))
-                # Another bank changes the signature, too.
-                field = min(apart, key=lambda one: (one in bare, one != "bank"))
-                self.conflict(f"{name} ({field})", mine.get(field), theirs.get(field))
             # What describes a grader in full stands in one of its entries only.
-            changed[name] = {**theirs, **mine}
-            said = changed[name].pop(models.ASKED_FOR, ())
-            if name == "provenance" and models.ASKED_FOR in mine.keys() & theirs.keys():
-                changed[name][models.ASKED_FOR] = [*said, *(one for one in theirs[models.ASKED_FOR] if one not in said)]
+            both, asked = {**theirs, **mine}, [said.get(models.ASKED_FOR) for said in (mine, theirs)]
+            for part in sorted(both.keys() - {"definition", models.ASKED_FOR}):
+                if mine.get(part) != theirs.get(part) and (
+                    name == "provenance" or {part} <= mine.keys() & theirs.keys()
+                ):
+                    self.conflict(f"{name} ({part})", mine.get(part), theirs.get(part))
+            both.pop(models.ASKED_FOR, None)
+            if all(asked):
+                both[models.ASKED_FOR] = [*asked[0], *(said for said in asked[1] if said not in asked[0])]
+            changed[name] = both
         return changed
 
     def data(self, one: _Json, other: _Json) -> _Json:
         fields = {
-            name: self.united(kind, one.get(name) or [], other[name])
-            for name, kind in (("judgments", models.Judgment), ("rankings", models.RankingEntry))
+            name: self.united(one.get(name) or [], other[name])
+            for name in ("judgments", "rankings")
             if other.get(name) is not None
         }
         return {**one, **self.changes(models.PassageData, one, other, fields)}
 
-    def united(self, kind: type[Struct], one: list[_Json], other: list[_Json]) -> list[_Json]:
-        """The judgments or rankings of both lists: what both say is there once, what one list says twice stays twice.
+    def united(self, one: list[_Json], other: list[_Json]) -> list[_Json]:
+        """The judgments or rankings of both lists: of a query by a run, or by assessors, those of the longer one.
 
-        Several judgments of one passage and query are those of several assessors. Several places of a passage in one
-        ranking stay, and its reader refuses them. One list may have more of them than the other, but only one of the
-        two lists may.
+        All that the other has must be among these, but for titles of queries, which one of them may lack: a title that
+        is empty, or is the query's id, is none.
         """
-        entries, free = list(one), list(range(len(one)))
-        for entry in other:
-            alike = [place for place in free if _said(one[place]) == _said(entry) and _may_be_one(one[place], entry)]
-            if not alike:
-                entries.append(entry)
-                continue
-            place = min(alike, key=lambda place: one[place] != entry)
-            free.remove(place)
-            entries[place] = one[place] | self.changes(kind, one[place], entry, self.title(one[place], entry))
-        for key in dict.fromkeys(_said(entry)[0] for entry in entries[len(one) :]):
-            before, after = ([value for known, value in map(_said, some) if known == key] for some in (one, other))
-            if not (set(before) <= set(after) or set(after) <= set(before)):
-                what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
-                self.conflict(what, *(values[0] if len(values) == 1 else values for values in (before, after)))
+        entries = []
+        for key in dict.fromkeys(map(_key, [*one, *other])):
+            mine, theirs = ([entry for entry in some if _key(entry) == key] for some in (one, other))
+            known, also = sorted((mine, theirs), key=len, reverse=True)
+            titles = {entry.get("titleQuery"): None for entry in (*mine, *theirs)}.keys() - {None, "", key[0]}
+            title = self.either("titleQuery", "the title of the query (titleQuery)", *sorted(titles))
+            left = list(known)
+            for entry in also:
+                said = {name: value for name, value in entry.items() if name != "titleQuery" and value is not None}
+                alike = (one for one in left if all(one.get(name) == value for name, value in said.items()))
+                if (same := next(alike, None)) is None:
+                    what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
+                    self.conflict(what, *(_value(*some) for some in (mine, theirs)))
+                left.remove(same)
+            entries += [{**entry, **title} for entry in known]
         return entries
-
-    def title(self, one: _Json, other: _Json) -> _Json:
-        """The title of the query beside a judgment, as a field, where two judgments say it differently.
-
-        A title that is empty, or is the query's id, is none.
-        """
-        titles = [entry.get("titleQuery") or None for entry in (one, other)]
-        said = (None if title == one.get("query") else title for title in titles)
-        found = self.either("titleQuery", "the title of the query (titleQuery)", *said)
-        return found or ({"titleQuery": titles[0] or titles[1]} if any(titles) else {})
 
     def made_alike(self, one: list[_Made], other: list[_Made], union: Callable[[_Made, _Made], _Made]) -> list[_Made]:
         """The grade sets or labels of both lists; those that are parts of one are joined."""
@@ -290,18 +274,14 @@ def _belong_together(one: _Made, other: _Made) -> bool:
     return len(banks) == 1 and (models.is_partial(one) or models.is_partial(other))
 
 
-def _may_be_one(one: _Json, other: _Json) -> bool:
-    """Whether two judgments or rankings of the same content are one; an unknown field may name two assessors who
-    agree."""
-    names = one.keys() & other.keys() - set(models.Judgment.__struct_encode_fields__)
-    return "method" in one or all(one[name] == other[name] for name in names)
+def _key(one: _Json) -> tuple[str, str]:
+    """Of what a judgment or ranking speaks: query and run."""
+    return (one["queryId"], one["method"]) if "method" in one else (one["query"], "")
 
 
-def _said(one: _Json) -> tuple[tuple[str, str], object]:
-    """Of what a judgment or ranking speaks (query and run), and what it says."""
-    if "method" in one:
-        return (one["queryId"], one["method"]), (one["rank"], one["score"])
-    return (one["query"], ""), one["relevance"]
+def _value(one: _Json, *more: _Json) -> object:
+    """What a judgment or ranking says, for errors; all of them where there are several."""
+    return [one, *more] if more else (one["rank"], one["score"]) if "method" in one else one["relevance"]
 
 
 def _label(entry: Any) -> tuple[bool, float | None]:
