@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rubric_measures.api.files import argue as argue
     from rubric_measures.api.judging import *
     from rubric_measures.boards.single import evaluate as evaluate
+    from rubric_measures.corpora.converting import convert as convert
     from rubric_measures.corpora.loading import *
     from rubric_measures.corpora.pooling import pool as pool
     from rubric_measures.corpora.run_checks import check_run as check_run
@@ -35,9 +36,10 @@ else:
         "analysis.correlating": "Correlations correlate",
         "analysis.graders": "Combined agreement agreement_tables combine",
         "api.answers": "EvaluatedAnswers evaluate_answers",
-        "api.files": "argue check_board check_bundle check_conclusions convert write_qrels",
+        "api.files": "argue check_board check_bundle check_conclusions write_qrels",
         "api.judging": "check_tournament tournament verify",
         "boards.single": "evaluate",
+        "corpora.converting": "convert",
         "corpora.loading": "load load_bank",
         "corpora.pooling": "pool",
         "corpora.run_checks": "check_run",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -37,7 +36,6 @@ from rubric_measures.corpora.loading import (
     Bank,
     File,
     Gradable,
-    PassageRecords,
     Runs,
     are_labels,
     bank_of,
@@ -45,7 +43,6 @@ from rubric_measures.corpora.loading import (
     file_path,
     grader_of,
     is_file,
-    listed,
     load,
     load_bank,
     read_runs,
@@ -322,79 +319,6 @@ def check_conclusions(
         made = correlate(scores, *others, **asked, bank=bank, notes=False)
     now = made.report().content
     return compared(content, {} if now is None else now())
-
-
-def convert(
-    inputs: File | PassageRecords | Iterable[File | PassageRecords],
-    output: str | os.PathLike[str],
-    *,
-    to: str | None = None,
-    source: str | None = None,
-    add_run: File | Iterable[File] = (),
-    add_qrels: File | Iterable[File] = (),
-    collection: str | Sequence[str] | None = None,
-    bank: Bank | None = None,
-    depth: int | None = None,
-    name: str = "qrels",
-    run: str | None = None,
-    answers: Iterable[File] = (),
-    grader: str | Grader | None = None,
-) -> Path:
-    """Writes files of any format that we read in any format that we write; several are merged.
-
-    Args:
-        inputs: files of one kind, which are merged; what contradicts each other is an error. In Python also what `pool`
-            and `grade` return.
-        output: the file to write, gzipped where its name ends in `.gz`; it may not be one that is read.
-        to: the format to write; left out, that of the input.
-        source: the format of the input; left out, it is told by content.
-        add_run: add the rankings of this run file to records.
-        add_qrels: add these judgments to records.
-        collection: the texts, for records made of item qrels or of a table of grades; a source as in `pool`, or several
-            files of documents.
-        bank: the test bank, where grades become something else.
-        depth: documents of each ranking; left out, all.
-        name: what records call the grader of item qrels, which name none.
-        run: write this run, of several in records; the name of the run in requests.
-        answers: the answers that support judgments of RAGDoll are about.
-        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
-
-    Returns:
-        the output.
-
-    Raises:
-        UnknownNameError: there is no such format.
-        InputError: a file is wrong, files contradict each other, or there is no way from one format to the other.
-    """
-    from rubric_measures.corpora.conversion import Options, convert_files
-    from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.formats.answers import read_answers
-    from rubric_measures.measures.grade_sets import Grader
-
-    with contextlib.ExitStack() as stack:
-        groups = (inputs, add_run, add_qrels, answers)
-        files, runs, qrels, beside = (
-            [stack.enter_context(file_path(one)) for one in listed(group)] for group in groups
-        )
-        keep_inputs(output, *files, *runs, *qrels, *beside, bank, *listed(collection or ()))
-        convert_files(
-            files,
-            output,
-            to=to,
-            source=source,
-            runs=runs,
-            qrels=qrels,
-            options=Options(
-                collection=collection,
-                bank=bank_of(bank),
-                wanted=Grader.parse(grader),
-                depth=depth,
-                grader=name,
-                run=run,
-                answers=[one for path in beside for one in read_answers(path)] if beside else None,
-            ),
-        )
-    return Path(output)
 
 
 class QrelsWritten(NamedTuple):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    convert="rubric_measures.api.files:convert", files={"inputs": "FILE…"}, spelled={"source": "--from"}
+    convert="rubric_measures.corpora.converting:convert", files={"inputs": "FILE…"}, spelled={"source": "--from"}
 )  # fmt: skip
 def convert(convert: Call) -> int:
     """any format to any other; merges files

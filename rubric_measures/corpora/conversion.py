@@ -10,22 +10,18 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, warn
-from rubric_measures.base.files import path_name, paused_collector, run_of_file
-from rubric_measures.base.json_text import parse_json
-from rubric_measures.corpora.overwriting import keep_inputs
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, warn
+from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables, judged, queries, reports, support, trec
-from rubric_measures.formats.base import PathName, say_left_out
+from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import GradeRow
-from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_cells, read_judgments
+from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_cells
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, PARTIAL, UNSAID, Grades, all_rows, scale_of_item
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.records import models
@@ -130,7 +126,7 @@ class Options:
         depth: documents of each ranking; all if None.
         grader: who made the grades of item qrels.
         run: the run to write, of several.
-        answers: the answers that support judgments are about; None where nobody gave any.
+        answers: the answers that support judgments are about.
         name: what errors call the records.
     """
 
@@ -140,7 +136,7 @@ class Options:
     depth: int | None = None
     grader: str = "qrels"
     run: str | None = None
-    answers: Sequence[reports.Answer] | None = None
+    answers: Sequence[reports.Answer] = ()
     name: str = "the records"
 
 
@@ -391,7 +387,7 @@ def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options
 
 
 def _judgments_to_labels(tasks: Sequence[support.SupportTask], options: Options) -> list[support.SupportAnswer]:
-    if options.answers is None:
+    if not options.answers:
         raise InputError(
             "support judgments say nothing of sentences that cite nothing; name the answers that they are about",
             settings=("answers",),
@@ -507,7 +503,7 @@ def read_entries(path: PathName) -> list[banks.BankEntry]:
     """
     if path_name(path) == "-" or banks.is_bank(path):
         return banks.read_bank(path)
-    name, is_told = _bank_format(path)
+    name, is_told = bank_format(path)
     one = FORMATS[name]
     accepted = sorted(key for key, found in FORMATS.items() if found.read and targets_of(found.kind, ["bank"]))
     if one.read is None or not targets_of(one.kind, ["bank"]):
@@ -524,227 +520,9 @@ def read_entries(path: PathName) -> list[banks.BankEntry]:
         raise FormatError(problem, path=error.path, line=error.line, field=error.field) from None
 
 
-def _bank_format(path: PathName) -> tuple[str, bool]:
+def bank_format(path: PathName) -> tuple[str, bool]:
     """The format of a file, and whether its content tells it: what could be anything is a bank, where one is wanted."""
     name = "queries"
     with contextlib.suppress(FormatError):
         name = detect_format(path)
     return (name, True) if name != "queries" else ("bank:csv", False)
-
-
-# What another command makes: passages to grade with the texts of a collection, labels of grades.
-_ELSEWHERE = {
-    **{(kind, "records"): f"`pool` makes passages of {kind}" for kind in ("runs", "qrels", "answers", "reports")},
-    **{
-        (kind, labels): f"`qrels` writes grades as {form}"
-        for kind in ("records", "grades", "item qrels")
-        for labels, form in (("qrels", "qrels"), ("item qrels", "item-qrels"))
-    },
-}
-# Kinds that hold one grade set of records.
-_OF_ONE_GRADER = ("assignments", "support labels", "graded answers")
-
-
-def convert_files(
-    paths: Sequence[PathName],
-    output: PathName,
-    *,
-    to: str | None = None,
-    source: str | None = None,
-    runs: Sequence[PathName] = (),
-    qrels: Sequence[PathName] = (),
-    options: Options | None = None,
-) -> None:
-    """Reads files of one format, puts them together, and writes them in another; inputs stay as they are.
-
-    Args:
-        paths: the files; several are merged (a contradiction between them is an error).
-        output: the file to write; it appears only when all went well.
-        to: the format to write (a key of `FORMATS`); None for that of the input; of records and banks, None is the
-            table that the name of the output says (`.csv`, `.tsv`, `.parquet`).
-        source: the format of the input; told by content if None.
-        runs: run files whose rankings are added to records.
-        qrels: judgments that are added to records.
-        options: what the conversion may need.
-
-    Raises:
-        UnknownNameError: there is no such format.
-        InputError: a file is wrong, files contradict each other, or there is no way from the one format to the other.
-    """
-    options = options or Options()
-    if not paths:
-        raise InputError("name a file to convert")
-    for name in (to, source):
-        if name is not None and name not in FORMATS:
-            raise UnknownNameError("format", name, FORMATS)
-    is_bank = to is not None and FORMATS[to].kind == "bank"
-    sources = [source or (_bank_format(path)[0] if is_bank else detect_format(path)) for path in paths]
-    kinds = [FORMATS[name].kind for name in sources]
-    to = to or _named_format(path_name(output), paths, kinds[0]) or sources[0]
-    target = FORMATS[to]
-    write = target.write
-    if write is None:
-        raise InputError(f"{path_name(paths[0])}: {to} is only read; choose another format to write", settings=("to",))
-
-    def written(content: Any) -> None:
-        for run in content if target.kind == "runs" and Path(output).is_dir() else ():
-            keep_inputs(trec.run_file(Path(output), run), *paths, *runs, *qrels)
-        write(output, content)
-
-    _check_ways(list(zip(paths, sources, kinds, strict=True)), to, is_told=source is not None)
-    _check_options(options, kinds, to)
-    if options.depth is not None and not runs and ("requests" not in kinds or target.kind != "records"):
-        text = f"{path_name(paths[0])}: rankings are cut where they are added to records, and none is added here"
-        raise InputError(text, settings=("depth", "add_run"))
-    if len(paths) == 1:
-        options = replace(options, name=path_name(paths[0]))
-        if sources == ["records"] and not (runs or qrels or "-" in (*paths, output)):
-            from rubric_measures.corpora.collections import by_query
-
-            with naming(*paths), paused_collector():
-                by_query(paths[0], lambda groups: written(bridged(groups, "records", target.kind, options)))
-                return
-    contents = []
-    for path, name in zip(paths, sources, strict=True):
-        read = FORMATS[name].read
-        if read is None:
-            raise InputError(f"{name} is only written; choose another format to read", settings=("source",))
-        with naming(path):
-            contents.append(read(path))
-    with naming(*paths):
-        if len(set(kinds)) == 1 and (kinds[0] != "requests" or target.kind == "requests"):
-            content = bridged(_merged(kinds[0], contents), kinds[0], target.kind, options)
-        else:
-            # Different kinds meet in the target's, and so do requests: each file is a run of its own.
-            made = [
-                bridged(one, kind, target.kind, replace(options, name=path_name(path)))
-                for path, one, kind in zip(paths, contents, kinds, strict=True)
-            ]
-            content = _merged(target.kind, made)
-    if runs or qrels:
-        if target.kind != "records":
-            raise InputError(f"{path_name(paths[0])}: runs and judgments can be added to records only")
-        with naming(*runs):
-            content = add_runs(content, trec.runs_of_files(runs), options.depth)
-        with naming(*qrels):
-            judged = (
-                read_judgments(path) if grade_tables.is_grade_table(path) else trec.read_passage_qrels(path)
-                for path in qrels
-            )
-            content = add_judgments(content, itertools.chain.from_iterable(judged))
-    of_others = (content for content, kind in zip(contents, kinds, strict=True) if kind not in ("records", target.kind))
-    with naming(*paths):
-        unknown = sorted(_unknown(of_others).items())
-        say_left_out(output, (f"{name} of {counted(count, 'row')}" for name, count in unknown))
-        written(content)
-
-
-def _unknown(contents: Iterable[Any]) -> Counter[str]:
-    """The fields that have no name here, of the rows that keep them, and how many rows have each."""
-    names: Counter[str] = Counter()
-
-    def look(row: Any, said: Any) -> Iterator[str]:
-        if isinstance(row, Struct) and isinstance(said, dict):
-            fields = dict(zip(row.__struct_encode_fields__, row.__struct_fields__, strict=True))
-            for name, value in said.items():
-                if name in fields:
-                    yield from look(getattr(row, fields[name]), value)
-                elif value not in (None, "", {}, []):
-                    yield name
-        elif isinstance(row, Sequence) and isinstance(said, list) and len(row) == len(said):
-            for one, inner in zip(row, said, strict=True):
-                yield from look(one, inner)
-
-    for row in itertools.chain.from_iterable(one for one in contents if isinstance(one, list)):
-        names.update(set(look(row, parse_json(bytes(row.raw)))) if isinstance(row, models.JsonRecord) else ())
-    return names
-
-
-def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: bool) -> None:
-    """Refuses files (path, format, kind) that cannot become the format `to`; the user told their format, or did not."""
-    target = FORMATS[to].kind
-    for path, name, kind in inputs:
-        if targets_of(kind, [target]):
-            continue
-        ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
-        told = "" if is_told else "; its content told its format"
-        other = _ELSEWHERE.get((kind, target))
-        raise InputError(
-            f"{path_name(path)}: {name} cannot become {to}; {other or 'it can become: ' + ', '.join(ways) + told}",
-            settings=() if is_told or other else ("source",),
-        )
-
-
-def _check_options(options: Options, kinds: Sequence[str], to: str) -> None:
-    """Refuses options that would change nothing."""
-    target = FORMATS[to].kind
-    chosen = set(options.wanted.given)
-    # Item qrels may not say their scale, and records must.
-    says_scale = chosen == {"scale"} and "item qrels" in kinds and target == "records"
-    is_of_table = "grades" in kinds and chosen <= {*grade_tables.OF_TABLES, "scale"} and target != "grades"
-    if chosen and not (says_scale or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)):
-        raise InputError(
-            f"{options.wanted}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; {to} keeps all "
-            "grade sets or has none, so leave it out",
-            settings=("grader",),
-        )
-    if options.answers is not None and "support judgments" not in kinds:
-        raise InputError("answers are only put beside support judgments; leave them out", settings=("answers",))
-
-
-def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | None:
-    """The table that the name of the output says, for what would be written as JSON lines; None for what it is."""
-
-    def ending(name: str) -> str:
-        return name.removesuffix(".gz").rpartition(".")[2]
-
-    said = ending(output)
-    if said not in ("csv", "tsv", "parquet") or any(ending(path_name(path)) == said for path in inputs):
-        return None
-    has_grades = bool(targets_of(kind, ["grades"]))
-    named = said.replace("tsv", "csv") if has_grades else "bank:csv" if kind == "bank" and said != "parquet" else None
-    if named is None and said != "tsv":
-        raise InputError(f"{output}: {kind} cannot be written as {said}; name another ending, or say the format")
-    return named
-
-
-def _merged(kind: str, contents: Sequence[Any]) -> Any:
-    if len(contents) == 1:
-        return contents[0]
-    if kind == "records":
-        return merge_records(contents)
-    if kind == "queries":
-        return queries.join_queries(contents)
-    if kind in ("leaderboard", "experiment"):
-        raise InputError(f"{kind}s are converted one by one")
-    rows = [row for content in contents for row in content]
-    if kind == "bank":
-        # Says what contradicts.
-        banks.bank_of_entries(rows, says=False)
-    elif kind in ("qrels", "item qrels"):
-        labels: dict[tuple[str, str, str], int] = {}
-        for row in rows:
-            if labels.setdefault((row.query_id, row.doc_id, row.iteration), row.relevance) != row.relevance:
-                raise InputError(f"query {row.query_id!r}, document {row.doc_id!r} has different labels in the files")
-        rows = list(dict.fromkeys(rows))
-    if kind in _KEYS:
-        keys = Counter(_KEYS[kind](row) for row in rows)
-        twice = next((key for key, count in keys.items() if count > 1), None)
-        if twice is not None:
-            raise InputError(f"{kind} of {' '.join(map(str, twice))} are in several files; keep one")
-    return rows
-
-
-# What there may be only one of, in kinds of which files are joined end to end.
-_KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
-    "runs": lambda run: (run.run_id,),
-    **dict.fromkeys(
-        ("assignments", "graded answers", "assessments", "argue judgments", "support labels", "support judgments"),
-        attrgetter("key"),
-    ),
-    "bank": lambda entry: (id(entry),) if entry.form in banks.BY_FACET else (entry.query_id,),
-    "requests": lambda line: (line.query_id or line.query,),
-    "reports": lambda report: (report.query_id, report.run_name),
-    "answers": lambda answer: (answer.query_id, answer.run_id),
-    "games": lambda game: (game.query_id, game.agent_a, game.agent_b, game.grader),
-}

@@ -138,7 +138,7 @@ class _Merger(NamedTuple):
                 changed |= self.either(name, name, *((mine, theirs) if name in one else (theirs,)))
                 continue
             # What describes a grader in full stands in one of its entries only.
-            both, asked = {**theirs, **mine}, [said.get(models.ASKED_FOR) for said in (mine, theirs)]
+            both, asked = {**theirs, **mine}, [said.get(models.ASKED_FOR) or [] for said in (mine, theirs)]
             for part in sorted(both.keys() - {"definition", models.ASKED_FOR}):
                 if mine.get(part) != theirs.get(part) and (
                     name == "provenance" or {part} <= mine.keys() & theirs.keys()
@@ -168,7 +168,7 @@ class _Merger(NamedTuple):
         for key in dict.fromkeys(map(_key, [*one, *other])):
             mine, theirs = ([entry for entry in some if _key(entry) == key] for some in (one, other))
             known, also = sorted((mine, theirs), key=len, reverse=True)
-            titles = {entry.get("titleQuery"): None for entry in (*mine, *theirs)}.keys() - {None, "", key[0]}
+            titles = {entry.get("titleQuery") or key[0] for entry in (*mine, *theirs)} - {key[0]}
             title = self.either("titleQuery", "the title of the query (titleQuery)", *sorted(titles))
             left = list(known)
             for entry in also:

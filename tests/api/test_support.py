@@ -12,7 +12,7 @@ import pytest
 
 import rubric_measures
 from rubric_measures.cli import main
-from rubric_measures.corpora.conversion import convert_files
+from rubric_measures.corpora.converting import convert
 from rubric_measures.formats.support import read_support_labels
 from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import open_review
@@ -149,7 +149,7 @@ def test_a_judge_that_knows_contradiction(tmp_path: Path, docs: str, caplog: pyt
     assert found["d2", "one/2"][0] is None
     assert "is not one of Contradiction, No Support, Partial Support, Full Support alone" in found["d2", "one/2"][1]
     # The page where assessors grade offers what somebody can give: no -1.
-    convert_files([out], tmp_path / "bank.jsonl", to="bank")
+    convert([out], tmp_path / "bank.jsonl", to="bank")
     review = open_review(out, str(tmp_path / "bank.jsonl"), state=str(tmp_path / "state.sqlite"))
     assert list(review.material.grade_names) == [-2, 0, 1, 2]
     review.store.close()
@@ -158,7 +158,7 @@ def test_a_judge_that_knows_contradiction(tmp_path: Path, docs: str, caplog: pyt
     assert board.cells["one"]["ContradictionRate"].mean == pytest.approx(1 / 2)
     assert board.cells["one"]["SupportPrecision"].mean == pytest.approx(1 / 2)
     with caplog.at_level(logging.WARNING):
-        convert_files([out], tmp_path / "labels.jsonl", to="support-labels")
+        convert([out], tmp_path / "labels.jsonl", to="support-labels")
     assert "1 contradiction is written as no support" in caplog.text
     [answer] = read_support_labels(tmp_path / "labels.jsonl")
     assert [[one.support for one in sentence.citations] for sentence in answer.sentences] == [
@@ -173,7 +173,7 @@ def test_assessors_correct_pairs_of_several_queries(tmp_path: Path, docs: str) -
     answers, out = write(tmp_path / "answers.jsonl", report("one", SENTENCES[:3]), second), tmp_path / "s.jsonl.gz"
     assert main(["grade", "--support", answers, "--collection", docs, "--model", "lexical", "-o", str(out)]) == 0
     bank = str(tmp_path / "bank.jsonl")
-    convert_files([out], bank, to="bank")
+    convert([out], bank, to="bank")
     review = open_review(str(out), bank, state=str(tmp_path / "state.sqlite"), assessor="ada")
     with closing(review.store) as store:
         cell = CellKey("t2", "d2", "one/1")
@@ -237,12 +237,12 @@ def test_records_of_several_runs_are_one_grader_s(tmp_path: Path, docs: str) -> 
         paths.append(str(tmp_path / f"{run_id}.jsonl.gz"))
         options = ["--collection", docs, "--model", "lexical", "-o", paths[-1]]
         assert main(["grade", "--support", answers, *options]) == 0
-    convert_files(paths, tmp_path / "both.jsonl.gz", to="records")
+    convert(paths, tmp_path / "both.jsonl.gz", to="records")
     both = [str(tmp_path / f"{run_id}.jsonl") for run_id in ("one", "two")]
     together = rubric_measures.grade_support(both, docs, model="lexical")
     merged = rubric_measures.score(str(tmp_path / "both.jsonl.gz"), overall=False, notes=False)
     assert merged.cells == rubric_measures.score(together, overall=False, notes=False).cells
-    convert_files([tmp_path / "both.jsonl.gz"], tmp_path / "bank.jsonl", to="bank")
+    convert([tmp_path / "both.jsonl.gz"], tmp_path / "bank.jsonl", to="bank")
     assert [item.text for item in rubric_measures.load_bank(str(tmp_path / "bank.jsonl"))][:2] == [
         SENTENCES[0][0],
         SENTENCES[1][0],

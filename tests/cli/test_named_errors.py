@@ -57,7 +57,6 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("leaderboard labels.jsonl alpha.run -m RubricCover(rel=4)@5", "nDCG@10 (--measures)"),
         ("check board.json labels.jsonl alpha.run", "labels.jsonl: "),
         ("check none.json graded.jsonl.gz alpha.run", "none.json: measures[0]: expected a text; found None"),
-        ("convert qrels.txt --add-run alpha.run -o out", "qrels.txt: runs and judgments can be added to records only"),
         ("leaderboard argue.jsonl --bank weights.jsonl", "weights.jsonl"),
         ("leaderboard argue.jsonl --bank other.jsonl", "argue.jsonl: unknown query 'q1'"),
         ("qrels support.txt --bank bank.jsonl --per item", "support.txt: holds no grades of items in the bank"),

@@ -14,7 +14,7 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import load_collection
-from rubric_measures.corpora.conversion import convert_files
+from rubric_measures.corpora.converting import convert
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries
@@ -384,14 +384,14 @@ def test_files_of_different_kinds_meet_in_the_target(files: Path) -> None:
         (["items.qrels", "--from", "qrels"], "judges items"),
         (["records.jsonl.gz", "--to", "run"], "a run file holds one run, not 2 (s1, s2, …)"),
         (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
-        (["bank.jsonl", "--add-run", "one.run"], "can be added to records only"),
+        (["bank.jsonl", "--add-run", "one.run"], "add_run would have no effect here"),
         (
             ["records.jsonl.gz", "--to", "assignments", "--bank", "bank.jsonl", "--grader", "gpt"],
             "holds no grades for model=gpt of items in the bank; there are grades of: model=",
         ),
-        (["labels.qrels", "other.qrels", "--to", "qrels"], "has different labels in the files"),
+        (["labels.qrels", "other.qrels", "--to", "qrels"], "qrels of q1 d1 0 are in several files; keep one"),
         (["records.jsonl.gz", "--add-run", "one.run", "-k", "0"], "rankings of depth 0 are empty"),
-        (["one.run", "-k", "1"], "rankings are cut where they are added to records, and none is added here"),
+        (["one.run", "-k", "1"], "depth would have no effect here"),
         *(
             ([name, "--to", "records", "-c", "docs.jsonl"], f"cannot become records; `pool` makes passages of {told}")
             for name, told in (("labels.qrels", "qrels"), ("one.run", "runs"), ("answers.jsonl", "reports"))
@@ -423,7 +423,7 @@ def test_real_files_are_told_and_read(tmp_path: Path, name: str) -> None:
     if not path.exists():
         pytest.skip("the shared data folder is absent")
     assert detect_format(path) == REAL[name]
-    convert_files([path], tmp_path / "out.jsonl")
+    convert([path], tmp_path / "out.jsonl")
     assert detect_format(tmp_path / "out.jsonl") == REAL[name]
 
 
@@ -434,7 +434,7 @@ def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "x.qrels").write_bytes("\ufeffq/1%20%é 0 d_1 1\r\n".encode())
     assert main(["convert", str(path), "-o", str(tmp_path / "b.jsonl")]) == 0
     assert json.loads((tmp_path / "b.jsonl").read_text("utf-8")) == line
-    convert_files([path], tmp_path / "c.jsonl", qrels=[tmp_path / "x.qrels"])
+    convert([path], tmp_path / "c.jsonl", add_qrels=[tmp_path / "x.qrels"])
     assert json.loads((tmp_path / "c.jsonl").read_text("utf-8")) == line
     assert main(["convert", str(tmp_path / "x.qrels"), "-o", str(tmp_path / "y.qrels")]) == 0
     assert (tmp_path / "y.qrels").read_text("utf-8") == "q/1%20%é 0 d_1 1\n"
@@ -476,10 +476,10 @@ def test_requests_that_make_no_run(tmp_path: Path) -> None:
     ):
         path.write_text(json.dumps(request) + "\n")
         with pytest.raises(InputError, match=said):
-            convert_files([path], tmp_path / "out.run", to="run")
+            convert([path], tmp_path / "out.run", to="run")
     candidates = [{"docid": name, "doc": {"passage": f"text of {name}"}} for name in ("b", "a")]
     path.write_text(json.dumps({"query": query, "candidates": candidates}) + "\n")
-    convert_files([path], tmp_path / "out.run", to="run")
+    convert([path], tmp_path / "out.run", to="run")
     # Without scores the order counts.
     assert (tmp_path / "out.run").read_text() == "7 Q0 b 1 0.0 dense\n7 Q0 a 2 -1.0 dense\n"
 

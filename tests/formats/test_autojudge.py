@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rubric_measures.corpora.conversion import convert_files
+from rubric_measures.corpora.converting import convert
 from rubric_measures.formats.banks import (
     NUGGET_BANK,
     NUGGET_LISTS,
@@ -77,7 +77,7 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = [_write(tmp_path, [V3], "v3.jsonl"), _write(tmp_path, [LISTS], "lists.jsonl")]
-    convert_files(files, tmp_path / "bank.jsonl", to="bank")
+    convert(files, tmp_path / "bank.jsonl", to="bank")
     bank = load_bank(tmp_path / "bank.jsonl")
     first_id = bank.for_query("300")[0].item_id
     assert bank.for_query("300")[0].info == {
@@ -88,12 +88,12 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
     bare = {query_id: tuple(replace(one, info=None) for one in items) for query_id, items in bank.items.items()}
     assert bank_hash(bank) == bank_hash(TestBank(bare))
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        convert_files([tmp_path / "bank.jsonl"], tmp_path / "again.jsonl", to="nugget-bank")
+        convert([tmp_path / "bank.jsonl"], tmp_path / "again.jsonl", to="nugget-bank")
     # Version 3 has no place for who made the bank.
     assert "nugget-bank cannot hold all of the bank: metadata of 1 query" in caplog.text
     _write(tmp_path, [LISTS])
-    convert_files([tmp_path / "banks.jsonl"], tmp_path / "bank2.jsonl", to="bank")
-    convert_files([tmp_path / "bank2.jsonl"], tmp_path / "lists.jsonl", to="nugget-lists")
+    convert([tmp_path / "banks.jsonl"], tmp_path / "bank2.jsonl", to="bank")
+    convert([tmp_path / "bank2.jsonl"], tmp_path / "lists.jsonl", to="nugget-lists")
     (written,) = _rows(tmp_path / "lists.jsonl")
     assert written == {**LISTS, "nugget_bank": [LISTS["nugget_bank"][0] | {"question_id": first_id}]}  # type: ignore[operator,index]
     v3, lists = (json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines())

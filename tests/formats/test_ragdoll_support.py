@@ -98,7 +98,7 @@ def test_judgments_alone_are_no_answers_and_no_queries(files: Path, capsys: pyte
     assert main(["convert", "tasks.jsonl", "--to", "queries", "-o", "q.json"]) == 2
     assert "ragdoll:support cannot become queries; it can become: " in capsys.readouterr().err
     assert main(["convert", "answers.jsonl", "--answers", "answers.jsonl", "--to", "answers", "-o", "a.jsonl"]) == 2
-    assert "answers are only put beside support judgments" in capsys.readouterr().err
+    assert "answers would have no effect here" in capsys.readouterr().err
     assert main(["leaderboard", "tasks.jsonl"]) == 2
     said = "holds no grades (its format is ragdoll:support, which can be converted to records, support-labels, csv "
     said += "with the answers that they are about)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.corpora.conversion import convert_files
+from rubric_measures.corpora.converting import convert
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.reports import read_reports
@@ -96,7 +96,7 @@ def test_task_a_keeps_what_contradicts_and_answers_say_that_they_do_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = _file(tmp_path, TASK_A)
-    convert_files([path], tmp_path / "lines.jsonl", to="reports")
+    convert([path], tmp_path / "lines.jsonl", to="reports")
     (line,) = (tmp_path / "lines.jsonl").read_text().splitlines()
     assert json.loads(line) == TASK_A[0]
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
@@ -107,7 +107,7 @@ def test_task_a_keeps_what_contradicts_and_answers_say_that_they_do_not(
 
 def test_positions_ids_and_scores_become_each_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def made(content: Any, form: str) -> dict[str, Any]:
-        convert_files([_file(tmp_path, content)], tmp_path / "out.json", to=form)
+        convert([_file(tmp_path, content)], tmp_path / "out.json", to=form)
         found: dict[str, Any] = json.loads((tmp_path / "out.json").read_text())
         return found
 

@@ -10,7 +10,7 @@ import pytest
 import rubric_measures
 from rubric_measures import Draws
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.corpora.conversion import convert_files
+from rubric_measures.corpora.converting import convert
 from rubric_measures.formats.support import read_support_labels, records_of_support_labels
 from tests.support_data import line, write
 
@@ -43,7 +43,7 @@ def test_what_nobody_defined_is_refused(tmp_path: Path) -> None:
 def test_labels_of_several_files_are_joined_and_compared(tmp_path: Path) -> None:
     one = write(tmp_path / "one.jsonl", line("one"))
     two = write(tmp_path / "two.jsonl", line("two", labels=(["2"], ["0"], ["2", "2"])))
-    convert_files([one, two], tmp_path / "both.jsonl", to="records")
+    convert([one, two], tmp_path / "both.jsonl", to="records")
     board = rubric_measures.score(str(tmp_path / "both.jsonl"), overall=False, notes=False)
     assert board.cells["one"]["SupportPrecision"].mean == pytest.approx(0.5)
     assert board.cells["two"]["SupportPrecision"].mean == pytest.approx(2 / 3)

@@ -12,7 +12,7 @@ import pytest
 import rubric_measures
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
-from rubric_measures.corpora.conversion import convert_files
+from rubric_measures.corpora.converting import convert
 from rubric_measures.formats.support import read_support_labels, records_of_support_labels
 from rubric_measures.measures.support import CitationF1, SupportPrecision, SupportRecall
 from rubric_measures.records.models import QueryPassages
@@ -178,7 +178,7 @@ def test_a_failed_grade_is_never_a_zero_unless_that_was_asked_for(tmp_path: Path
 def test_the_published_labels_give_the_published_numbers(tmp_path: Path, name: str, files: list[str]) -> None:
     folder = shared_data("support")
     records = tmp_path / "support.jsonl.gz"
-    convert_files([folder / file for file in files], records, to="records")
+    convert([folder / file for file in files], records, to="records")
     board = rubric_measures.score(str(records), measures=list(PUBLISHED.values()), present=True, overall=False)
     with gzip.open(folder / f"expected.{name}.answers.tsv.gz", "rt", encoding="utf-8") as stream:
         answers = list(csv.DictReader(stream, delimiter="\t"))

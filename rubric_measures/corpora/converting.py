@@ -1,0 +1,267 @@
+"""Files of any format that we read, written in any that we write: several are put together on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming
+from rubric_measures.base.files import path_name, paused_collector
+from rubric_measures.base.json_text import parse_json
+from rubric_measures.corpora.conversion import Options, add_judgments, add_runs, bank_format, bridged, targets_of
+from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed, refuse_unused
+from rubric_measures.corpora.overwriting import keep_inputs
+from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables, queries, trec
+from rubric_measures.formats.answers import read_answers
+from rubric_measures.formats.base import PathName, say_left_out
+from rubric_measures.measures.grade_sets import Grader, read_judgments
+from rubric_measures.records import models
+from rubric_measures.records.merging import merge_records
+
+# What another command makes: passages to grade with the texts of a collection, labels of grades.
+_ELSEWHERE = {
+    **{(kind, "records"): f"`pool` makes passages of {kind}" for kind in ("runs", "qrels", "answers", "reports")},
+    **{
+        (kind, labels): f"`qrels` writes grades as {form}"
+        for kind in ("records", "grades", "item qrels")
+        for labels, form in (("qrels", "qrels"), ("item qrels", "item-qrels"))
+    },
+}
+# Kinds that hold one grade set of records.
+_OF_ONE_GRADER = ("assignments", "support labels", "graded answers")
+
+
+def convert(
+    inputs: File | PassageRecords | Iterable[File | PassageRecords],
+    output: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    source: str | None = None,
+    add_run: File | Iterable[File] = (),
+    add_qrels: File | Iterable[File] = (),
+    collection: str | Sequence[str] | None = None,
+    bank: Bank | None = None,
+    depth: int | None = None,
+    name: str = "qrels",
+    run: str | None = None,
+    answers: File | Iterable[File] = (),
+    grader: str | Grader | None = None,
+) -> Path:
+    """Writes files of any format that we read in any format that we write; several are merged.
+
+    Args:
+        inputs: files of one kind, which are merged; what contradicts each other is an error. In Python also what `pool`
+            and `grade` return.
+        output: the file to write, gzipped where its name ends in `.gz`; it may not be one that is read.
+        to: the format to write; left out, that of the input.
+        source: the format of the input; left out, it is told by content.
+        add_run: add the rankings of this run file to records.
+        add_qrels: add these judgments to records.
+        collection: the texts, for records made of item qrels or of a table of grades; a source as in `pool`, or several
+            files of documents.
+        bank: the test bank, where grades become something else.
+        depth: documents of each ranking; left out, all.
+        name: what records call the grader of item qrels, which name none.
+        run: write this run, of several in records; the name of the run in requests.
+        answers: the answers that support judgments of RAGDoll are about.
+        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
+
+    Returns:
+        the output.
+
+    Raises:
+        UnknownNameError: there is no such format.
+        InputError: a file is wrong, files contradict each other, or there is no way from one format to the other.
+    """
+    given = dict(locals())
+    with contextlib.ExitStack() as stack:
+        groups = (inputs, add_run, add_qrels, answers)
+        paths, runs, qrels, beside = (
+            [stack.enter_context(file_path(one)) for one in listed(group)] for group in groups
+        )
+        keep_inputs(output, *paths, *runs, *qrels, *beside, bank, *listed(collection or ()))
+        if not paths:
+            raise InputError("name a file to convert")
+        for named in (to, source):
+            if named is not None and named not in FORMATS:
+                raise UnknownNameError("format", named, FORMATS)
+        is_bank = to is not None and FORMATS[to].kind == "bank"
+        sources = [source or (bank_format(path)[0] if is_bank else detect_format(path)) for path in paths]
+        kinds = {FORMATS[one].kind for one in sources}
+        to = to or _named_format(path_name(output), paths, FORMATS[sources[0]].kind) or sources[0]
+        target, write = FORMATS[to].kind, FORMATS[to].write
+        if write is None:
+            problem = f"{path_name(paths[0])}: {to} is only read; choose another format to write"
+            raise InputError(problem, settings=("to",))
+        _check_ways(list(zip(paths, sources, strict=True)), to, is_told=source is not None)
+        wanted = Grader.parse(grader)
+        used = {
+            "add_run": target == "records", "add_qrels": target == "records", "answers": "support judgments" in kinds,
+            "depth": target == "records" and (runs or "requests" in kinds),
+            "grader": _chooses(set(wanted.given), kinds, target),
+        }  # fmt: skip
+        refuse_unused(convert, given, (name for name, is_used in used.items() if not is_used))
+        options = Options(
+            collection, bank_of(bank), wanted, depth, name, run, [one for path in beside for one in read_answers(path)]
+        )
+
+        def written(content: Any) -> None:
+            for one in content if target == "runs" and Path(output).is_dir() else ():
+                keep_inputs(trec.run_file(Path(output), one), *paths, *runs, *qrels)
+            write(output, content)
+
+        if sources == ["records"] and not (runs or qrels or "-" in (*paths, output)):
+            from rubric_measures.corpora.collections import by_query
+
+            options = replace(options, name=path_name(paths[0]))
+            with naming(*paths), paused_collector():
+                by_query(paths[0], lambda groups: written(bridged(groups, "records", target, options)))
+            return Path(output)
+        content = _joined(paths, sources, target, output, options)
+        with naming(*runs):
+            content = add_runs(content, trec.runs_of_files(runs), depth) if runs else content
+        with naming(*qrels):
+            judged = [
+                row
+                for path in qrels
+                for row in (read_judgments if grade_tables.is_grade_table(path) else trec.read_passage_qrels)(path)
+            ]
+            content = add_judgments(content, judged) if qrels else content
+        with naming(*paths):
+            written(content)
+    return Path(output)
+
+
+def _joined(paths: Sequence[str], sources: Sequence[str], target: str, output: PathName, options: Options) -> Any:
+    """What files hold together, as another kind; says what of them it has no place for."""
+    contents = []
+    kinds = [FORMATS[name].kind for name in sources]
+    for path, name in zip(paths, sources, strict=True):
+        read = FORMATS[name].read
+        if read is None:
+            raise InputError(f"{name} is only written; choose another format to read", settings=("source",))
+        with naming(path):
+            contents.append(read(path))
+    of_others = (content for content, kind in zip(contents, kinds, strict=True) if kind not in ("records", target))
+    with naming(*paths):
+        unknown = sorted(_unknown(of_others).items())
+        if len(paths) > 1 and len(set(kinds)) == 1 and (kinds[0] != "requests" or target == "requests"):
+            content = bridged(_merged(kinds[0], contents), kinds[0], target, options)
+        else:
+            # Different kinds meet in the target's, and so do requests: each file is a run of its own.
+            made = [
+                bridged(one, kind, target, replace(options, name=path_name(path)))
+                for path, one, kind in zip(paths, contents, kinds, strict=True)
+            ]
+            content = _merged(target, made)
+        say_left_out(output, (f"{name} of {counted(count, 'row')}" for name, count in unknown))
+    return content
+
+
+def _unknown(contents: Iterable[Any]) -> Counter[str]:
+    """The fields that have no name here, of the rows that keep them, and how many rows have each."""
+    names: Counter[str] = Counter()
+
+    def look(row: Any, said: Any) -> Iterator[str]:
+        if isinstance(row, Struct) and isinstance(said, dict):
+            fields = dict(zip(row.__struct_encode_fields__, row.__struct_fields__, strict=True))
+            for name, value in said.items():
+                if name in fields:
+                    yield from look(getattr(row, fields[name]), value)
+                elif value not in (None, "", {}, []):
+                    yield name
+        elif isinstance(row, Sequence) and isinstance(said, list) and len(row) == len(said):
+            for one, inner in zip(row, said, strict=True):
+                yield from look(one, inner)
+
+    for row in itertools.chain.from_iterable(one for one in contents if isinstance(one, list)):
+        names.update(set(look(row, parse_json(bytes(row.raw)))) if isinstance(row, models.JsonRecord) else ())
+    return names
+
+
+def _check_ways(inputs: Sequence[tuple[str, str]], to: str, is_told: bool) -> None:
+    """Refuses files (path, format) that cannot become the format `to`; the user told their format, or did not."""
+    target = FORMATS[to].kind
+    for path, name in inputs:
+        kind = FORMATS[name].kind
+        if targets_of(kind, [target]):
+            continue
+        ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
+        told = "" if is_told else "; its content told its format"
+        other = _ELSEWHERE.get((kind, target))
+        raise InputError(
+            f"{path_name(path)}: {name} cannot become {to}; {other or 'it can become: ' + ', '.join(ways) + told}",
+            settings=() if is_told or other else ("source",),
+        )
+
+
+def _chooses(chosen: set[str], kinds: Collection[str], target: str) -> bool:
+    """Whether a choice of grades (keys of a `Grader`) changes what a conversion gives."""
+    # Item qrels may not say their scale, and records must.
+    says_scale = chosen == {"scale"} and "item qrels" in kinds and target == "records"
+    is_of_table = "grades" in kinds and chosen <= {*grade_tables.OF_TABLES, "scale"} and target != "grades"
+    return not chosen or says_scale or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)
+
+
+def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | None:
+    """The table that the name of the output says, for what would be written as JSON lines; None for what it is."""
+
+    def ending(name: str) -> str:
+        return name.removesuffix(".gz").rpartition(".")[2]
+
+    said = ending(output)
+    if said not in ("csv", "tsv", "parquet") or any(ending(path_name(path)) == said for path in inputs):
+        return None
+    has_grades = bool(targets_of(kind, ["grades"]))
+    named = said.replace("tsv", "csv") if has_grades else "bank:csv" if kind == "bank" and said != "parquet" else None
+    if named is None and said != "tsv":
+        raise InputError(f"{output}: {kind} cannot be written as {said}; name another ending, or say the format")
+    return named
+
+
+def _merged(kind: str, contents: Sequence[Any]) -> Any:
+    if len(contents) == 1:
+        return contents[0]
+    if kind == "records":
+        return merge_records(contents)
+    if kind == "queries":
+        return queries.join_queries(contents)
+    if kind in ("leaderboard", "experiment"):
+        raise InputError(f"{kind}s are converted one by one")
+    rows = [row for content in contents for row in content]
+    if kind == "bank":
+        # Says what contradicts.
+        banks.bank_of_entries(rows, says=False)
+    elif kind in ("qrels", "item qrels"):
+        rows = list(dict.fromkeys(rows))
+    if kind in _KEYS:
+        keys = Counter(_KEYS[kind](row) for row in rows)
+        twice = next((key for key, count in keys.items() if count > 1), None)
+        if twice is not None:
+            raise InputError(f"{kind} of {' '.join(map(str, twice))} are in several files; keep one")
+    return rows
+
+
+# What there may be only one of, in kinds of which files are joined end to end.
+_KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
+    "runs": lambda run: (run.run_id,),
+    **dict.fromkeys(("qrels", "item qrels"), lambda row: (row.query_id, row.doc_id, row.iteration)),
+    **dict.fromkeys(
+        ("assignments", "graded answers", "assessments", "argue judgments", "support labels", "support judgments"),
+        attrgetter("key"),
+    ),
+    "bank": lambda entry: (id(entry),) if entry.form in banks.BY_FACET else (entry.query_id,),
+    "requests": lambda line: (line.query_id or line.query,),
+    "reports": lambda report: (report.query_id, report.run_name),
+    "answers": lambda answer: (answer.query_id, answer.run_id),
+    "games": lambda game: (game.query_id, game.agent_a, game.agent_b, game.grader),
+}
