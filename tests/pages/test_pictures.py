@@ -1,0 +1,360 @@
+"""Pictures: what they show, worked out by hand; every kind as commands draw it, in every form; no words on words."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ir_measures import Qrel
+
+import rubric_measures
+from rubric_measures import Draws, Preference, Tests, load, score, tournament
+from rubric_measures.analysis import plots
+from rubric_measures.analysis.comparison import compare_runs
+from rubric_measures.analysis.plots import plot_tournament, save_figures
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import example_folder
+
+pytest.importorskip("matplotlib")
+
+
+def values_of(figure):
+    (mesh,) = (one for one in figure.axes[0].findobj() if one.get_gid() == "cells")
+    return mesh.get_array()
+
+
+def test_items_are_in_order_of_their_grades_and_bold_where_covered() -> None:
+    best = {"one": [1, None, 5], "two": [2, None, 4]}
+    figure = plots.plot_items(["rare", "never graded", "easy"], best, "q1", (0, 5), 4)
+    axes = figure.axes[0]
+    # Means 4.5, 1.5, and none.
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["easy", "rare", "never graded"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["one", "two"]
+    assert values_of(figure).filled(-9).tolist() == [[5, 4], [1, 2], [-9, -9]]
+    assert [(text.get_text(), text.get_weight()) for text in axes.texts] == [
+        ("5", "bold"), ("4", "bold"), ("1", "normal"), ("2", "normal"),
+    ]  # fmt: skip
+    # The row of the first item is on top.
+    assert axes.get_ylim() == (3, 0)
+    long = plots.plot_items([("a word " * 30).strip()], {"one": [1]}, "q1")
+    assert long.axes[0].get_yticklabels()[0].get_text().endswith(" …")
+    with pytest.raises(InputError, match="no item"):
+        plots.plot_items([], {}, "q1")
+
+
+def test_queries_are_in_order_and_in_raw_scores() -> None:
+    figure = plots.plot_queries(["hard", "easy"], ["one", "two"], [[0.1, 0.2], [0.5, math.nan]], "m")
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["easy", "hard"]
+    assert values_of(figure).filled(-9).tolist() == [[0.5, -9], [0.1, 0.2]]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["0.50", "0.10", "0.20"]
+    assert figure.axes[1].get_ylabel() == "m"
+    with pytest.raises(InputError, match="no score"):
+        plots.plot_queries(["q"], ["r"], [[np.nan]], "m")
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_a_board_shows_the_best_grade_within_the_cutoff(in_files: bool, tmp_path: Path) -> None:
+    rows = [Qrel("q 1", "d1", 2, "a"), Qrel("q 1", "d1", 5, "b"), Qrel("q 1", "d2", 3, "a"), Qrel("q 1", "d3", 5, "a")]
+    grades = load(rows, grader="scale=0-5:4")
+    # Within the top 2, `up` has 3 and 5, `down` 5 and nothing of b.
+    order = {"up": ["d1", "d2", "d3"], "down": ["d3", "d2", "d1"]}
+    runs = {run: {"q 1": {doc: 3.0 - rank for rank, doc in enumerate(docs)}} for run, docs in order.items()}
+    given: object = runs
+    if in_files:
+        given = []
+        for run, docs in order.items():
+            lines = (f"q%201 Q0 {doc} {rank} {3 - rank} {run}\n" for rank, doc in enumerate(docs))
+            (tmp_path / run).write_text("".join(lines))
+            given.append(str(tmp_path / run))
+    board = score(grades, given, "RubricCover@2", overall=False)
+    board.plot(tmp_path / "heat.svg", "heat", grades=grades, runs=given)
+    page = (tmp_path / "heat-2.svg").read_text()
+    shown = [part.partition("</text>")[0].rpartition(">")[2] for part in page.split("<text")[1:]]
+    said = " ".join(shown)
+    assert "items of q 1" in said and "best grade in the top 2 bold: covers, 4 or more" in said
+    # Names of runs, then items by their mean grade (b 5; a 4 of 3 and 5), then the cells, row by row.
+    ranking = board.ranking()
+    assert shown[:4] == [*ranking, "b", "a"]
+    by_run = {"up": {"a": "3", "b": "5"}, "down": {"a": "5"}}
+    cells_shown = [by_run[run][item] for item in ("b", "a") for run in ranking if item in by_run[run]]
+    assert [text for text in shown[4:] if text in ("3", "5")][: len(cells_shown)] == cells_shown
+
+
+def test_labels_of_passages_have_no_items(tmp_path: Path) -> None:
+    grades = load([Qrel("q1", "d1", 1), Qrel("q2", "d1", 0)])
+    runs = {"one": {"q1": {"d1": 1.0}, "q2": {"d1": 1.0}}}
+    board = score(grades, runs, "P@1")
+    board.plot(tmp_path / "heat.svg", "heat", grades=grades, runs=runs)
+    assert [path.name for path in tmp_path.iterdir()] == ["heat.svg"]
+
+
+def test_kinds_of_pictures_of_a_board(tmp_path: Path) -> None:
+    grades = load([Qrel(f"q{number}", "d", number % 2, "a") for number in range(4)], grader="scale=0-1:1")
+    runs = {name: {f"q{number}": {doc: 1.0} for number in range(4)} for name, doc in (("one", "d"), ("two", "x"))}
+    board = score(grades, runs, ["RubricCover@1", "RubricCover@2"])
+    with pytest.raises(InputError, match="unknown kind"):
+        board.plot(tmp_path / "x.svg", "pie")
+    assert list(tmp_path.iterdir()) == []
+    board.compare("two", tests=Tests(99)).plot(tmp_path / "x.svg")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x-2.svg", "x.svg"]
+
+
+pytest.importorskip("matplotlib")
+
+
+def test_dots_by_hand() -> None:
+    runs = ["a", "b", "c"]
+    panel = plots.DotPanel(
+        "m", {"a": 30.0, "b": 20.0}, {"a": (25.0, 33.0)}, {"a": [29.0, 31.0, 31.0]}, [("a", "b"), ("b", "c")], 40.0
+    )
+    second = plots.DotPanel("n", {"a": 0.1, "b": 0.2, "c": 0.3})
+    figure = plots.plot_dots(runs, [panel, second], "title")
+    left, right = figure.axes
+    artists = {one.get_gid(): one for axes in figure.axes for one in axes.findobj() if one.get_gid()}
+    assert artists["means-1"].get_xydata().tolist() == [[30.0, 0.0], [20.0, 1.0]]
+    assert artists["intervals-1"].get_segments()[0].tolist() == [[25.0, 0.0], [33.0, 0.0]]
+    points = artists["queries-1"].get_offsets().tolist()
+    assert [x for x, _ in points] == [29.0, 31.0, 31.0]
+    # Equal scores stand above each other, in their row.
+    assert points[0][1] == 0 and points[1][1] == -points[2][1] != 0
+    # The run `b` is in both groups, which stand in columns of their own.
+    groups = [artists[name].get_ydata() for name in ("group-1-1", "group-2-1")]
+    assert [list(rows) for rows in groups] == [[0, 1], [1, 2]]
+    assert artists["best-1"].get_xdata()[0] == 40.0
+    assert [text.get_text() for text in left.texts] == ["30.000", "20.000"]
+    assert [text.get_text() for text in right.texts] == ["0.100", "0.200", "0.300"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        *("single query", "interval", "mean", "cannot be told apart", plots.BEST)
+    ]
+    assert [label.get_text() for label in left.get_yticklabels()] == runs
+    with pytest.raises(InputError, match="no run"):
+        plots.plot_dots([], [panel], "")
+
+
+pytest.importorskip("matplotlib")
+
+PANEL = plots.DotPanel("m", {"a": 1.0, "b": 0.5})
+
+
+def test_all_forms_and_equal_bytes(tmp_path: Path) -> None:
+    for suffix in ("png", "svg", "pdf"):
+        paths = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]
+        for path in paths:
+            save_figures([plots.plot_dots(["a", "b"], [PANEL], "title")], path)
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+        assert paths[0].stat().st_size > 1000
+    assert len(list(tmp_path.iterdir())) == 6
+    # Fonts are in the PDF as such, and text is text in SVG.
+    assert b"/Type3" not in (tmp_path / "first.pdf").read_bytes()
+    assert ">title</text>" in (tmp_path / "first.svg").read_text()
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_further_pages_are_files_beside_the_first(
+    suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    pages = [plots.plot_dots(["a", "b"], [PANEL], f"page {number}") for number in (1, 2, 3)]
+    path = tmp_path / f"all.{suffix}"
+    save_figures(pages, path)
+    names = sorted(one.name for one in tmp_path.iterdir())
+    assert names == [f"all-2.{suffix}", f"all-3.{suffix}", f"all.{suffix}"]
+    assert caplog.messages == [f"3 pages: {path} to all-3.{suffix}; .pdf holds all in one file"]
+    if suffix == "svg":
+        assert [f"page {number}" in (tmp_path / name).read_text() for number, name in ((2, names[0]), (1, names[2]))]
+    # Where one of them cannot be written, none is.
+    for one in tmp_path.iterdir():
+        one.unlink()
+    (tmp_path / f"all-3.{suffix}").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        save_figures(pages, path)
+    assert [one.name for one in tmp_path.iterdir()] == [f"all-3.{suffix}"]
+    monkeypatch.setattr("rubric_measures.analysis.plots._MOST_FILES", 2)
+    with pytest.raises(InputError, match=r"more than 2 pages, and as many files; give \.pdf"):
+        save_figures(iter(pages), tmp_path / f"more.{suffix}")
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_what_cannot_be_written_is_one_line_and_leaves_nothing(suffix: str, tmp_path: Path) -> None:
+    figure = plots.plot_dots(["a", "b"], [PANEL], "title")
+    full = tmp_path / f"full.{suffix}"
+    full.symlink_to("/dev/full")
+    if Path("/dev/full").exists():
+        with pytest.raises(InputError, match=r"full\.\w+: cannot be written \(No space left on device\)"):
+            save_figures([figure], full)
+        assert Path("/dev/full").is_char_device()
+    folder = tmp_path / f"folder.{suffix}"
+    folder.mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        save_figures([figure], folder)
+    with pytest.raises(InputError, match="cannot be written"):
+        save_figures([figure], f"/proc/new.{suffix}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [folder.name, full.name]
+
+
+def test_long_names_stay_inside_the_figure() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    names = (
+        "assessors-of-the-track-2024-judgments.qrels",
+        "model-labels-by-some-model-with-a-very-long-name-0613.qrels",
+    )
+    long = "RubricQrels(judged_only=True,label='count',measure='nDCG(judged_only=True)@100',rel=4)"
+    runs = [f"a-team-with-a-long-name-run-{index}-of-three" for index in range(3)]
+    table = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6]])
+    means = {run: float(index) for index, run in enumerate(runs)}
+    compared = {run: {"q1": mean, "q2": mean + index * 0.3} for index, (run, mean) in enumerate(means.items())}
+    figures = [
+        plots.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names),
+        plots.plot_scatter(runs, table, table, names),
+        plots.plot_ranks(means, {long: means}, long),
+        plots.plot_critical_difference(compare_runs(compared, long, tests=Tests(rounds=9))),
+        plots.plot_dots(runs, [plots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
+        plots.plot_queries(runs, runs, np.zeros((3, 3)), long),
+    ]
+    for figure in figures:
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        axes = figure.axes[0]
+        for text in (axes.xaxis.label, axes.yaxis.label):
+            if not text.get_text():
+                continue
+            box = text.get_window_extent(canvas.get_renderer())
+            assert box.x0 >= 0 and box.y0 >= 0, text.get_text()
+            assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, text.get_text()
+    # Nothing of a name is lost to the line breaks.
+    assert "".join(figures[0].axes[0].get_ylabel().split()) == f"{names[0]}−{names[1]}"
+
+
+pytest.importorskip("matplotlib")
+
+EXAMPLE = example_folder()
+GRADED, BANK, QRELS = (str(EXAMPLE / name) for name in ("graded.jsonl.gz", "questions.jsonl", "qrels.txt"))
+RUNS = sorted(map(str, (EXAMPLE / "runs").glob("*.run")))
+MEASURES = ["RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"]
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list:
+    """The figures that are written."""
+    found: list = []
+    save = plots.save_figures
+
+    def kept(figures, path):
+        found.extend(figures)
+        save(found, path)
+
+    monkeypatch.setattr(plots, "save_figures", kept)
+    return found
+
+
+def check(figures: list) -> None:
+    from matplotlib.text import Text
+
+    assert figures
+    for figure in figures:
+        figure.draw_without_rendering()
+        assert not figure.get_suptitle() and not any(axes.get_title() for axes in figure.axes)
+        whole = figure.bbox.width * figure.bbox.height
+        for legend in figure.legends:
+            box = legend.get_window_extent()
+            assert box.width * box.height <= whole / 10
+        for axes in figure.axes:
+            named = [*axes.texts, axes.xaxis.label, axes.yaxis.label]
+            for axis in (axes.xaxis, axes.yaxis):
+                low, high = sorted(axis.get_view_interval())
+                named += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            # Turned words have boxes that are larger than they are; lines to points are none of the words.
+            boxes = [
+                (text.get_text(), Text.get_window_extent(text))
+                for text in named
+                if text.get_text() and text.get_visible() and text.get_rotation() in (0, 90)
+            ]
+            assert [
+                (one[0], two[0]) for one, two in combinations(boxes, 2) if one[1].shrunk(0.95, 0.8).overlaps(two[1])
+            ] == []
+            for name, box in boxes:
+                assert (
+                    box.x0 >= -1 and box.y0 >= -1 and box.x1 <= figure.bbox.x1 + 1 and box.y1 <= figure.bbox.y1 + 1
+                ), name
+
+
+def test_groups(drawn: list, tmp_path: Path) -> None:
+    board = rubric_measures.score(rubric_measures.load(GRADED, BANK), RUNS, MEASURES[0], overall=False)
+    rubric_measures.compare(board, tests=Tests(99)).plot(tmp_path / "x.png")
+    rubric_measures.compare(board, baseline="bm25", tests=Tests(99)).plot(tmp_path / "y.png")
+    check(drawn)
+    assert len(drawn) == 2
+
+
+@pytest.mark.parametrize("boards", [1, 2])
+def test_scores(boards: int, drawn: list, tmp_path: Path) -> None:
+    ours, official = tmp_path / "ours.json", tmp_path / "official.json"
+    form = ["--format", "json", "-o"]
+    assert main(["leaderboard", GRADED, *RUNS, "--bank", BANK, "-m", MEASURES[0], *form, str(ours)]) == 0
+    assert main(["leaderboard", QRELS, *RUNS, "-m", "nDCG@10", *form, str(official)]) == 0
+    plot = ["--plot", str(tmp_path / "x.png")]
+    assert main(["correlate", str(official), *[str(ours)] * boards, *plot, "--rounds", "0"]) == 0
+    check(drawn)
+
+
+def test_labels(drawn: list, tmp_path: Path) -> None:
+    plot = ["--plot", str(tmp_path / "x.png")]
+    assert main(["agreement", QRELS, GRADED, "--bank", BANK, *plot, "--rounds", "0"]) == 0
+    check(drawn)
+
+
+def test_tournaments(drawn: list, tmp_path: Path) -> None:
+    agents = ["thorough", "concise", "bm25-stem", "fluent-but-empty"]
+    games = [
+        Preference(f"q{number}", one, other, "ab"[(number + place) % 3 > 1])
+        for number in range(30)
+        for place, (one, other) in enumerate(combinations(agents, 2))
+    ]
+    tournament(games, draws=Draws(50)).plot(tmp_path / "x.png")
+    check(drawn)
+
+
+def drawn_of_scores(figure):
+    return {one.get_gid(): one for axes in figure.axes for one in axes.findobj() if one.get_gid()}
+
+
+def test_ranks_against_ranks_name_what_moves() -> None:
+    pytest.importorskip("matplotlib")
+    official = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
+    # Official ranks 1 to 4; the other leaderboard has b and c tied at 2.5, d first and a last.
+    figure = plots.plot_ranks(official, {"x": {"d": 30, "b": 20, "c": 20, "a": 10}, "y": {"a": 2, "b": 1}}, "nDCG", 9)
+    found = drawn_of_scores(figure)
+    assert found["runs-1"].get_xydata().tolist() == [[2, 2.5], [3, 2.5]]
+    assert found["outliers-1"].get_xydata().tolist() == [[1, 4], [4, 1]]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["d", "a"]
+    # Pairs: none of ab ac ad bd cd agree, bc is tied: τ_b = −5 / sqrt(6 · 5).
+    assert [axes.get_ylabel() for axes in figure.axes] == ["rank by x", "rank by y"]
+    assert figure.axes[0].get_xlabel() == "rank by nDCG over 9 queries\nτ = −0.913, 4 runs"
+    assert figure.axes[1].get_xlabel() == "rank by nDCG over 9 queries\nτ = 1.000, 2 runs"
+    assert "outliers-2" not in found
+    # Rank 1 stands at the upper left.
+    assert figure.axes[0].get_ylim() == (4.6, 0.4) and figure.axes[0].get_xlim() == (0.4, 4.6)
+
+
+pytest.importorskip("matplotlib")
+
+
+def test_ratings_and_win_matrix_by_hand() -> None:
+    ratings = {"a": 1200.0, "b": 1000.0, "c": 800.0}
+    intervals = {"a": (1100.0, None), "b": (950.0, 1050.0)}
+    rates = [[None, 0.75, 1.0], [0.25, None, None], [0.0, None, None]]
+    figure = plot_tournament(ratings, intervals, [("b", "c")], rates, "title")
+    left, right = figure.axes[:2]
+    found = {one.get_gid(): one for axes in (left, right) for one in axes.findobj() if one.get_gid()}
+    assert found["means"].get_xydata().tolist() == [[1200, 0], [1000, 1], [800, 2]]
+    # Nothing bounds a from above: 8 % of the span of 400 beyond the greatest number, with a triangle.
+    assert found["intervals"].get_segments()[0][:, 0].tolist() == [1100, 1232]
+    assert found["open-1"].get_xydata().tolist() == [[1232, 0]] and "open-0" not in found
+    assert list(found["group-1"].get_ydata()) == [1, 2]
+    assert found["cells"].get_array().filled(-9).tolist() == [[-9, 0.75, 1.0], [0.25, -9, -9], [0.0, -9, -9]]
+    assert [text.get_text() for text in right.texts] == ["0.75", "1.00", "0.25", "0.00"]
