@@ -10,8 +10,7 @@ import pytest
 
 from rubric_measures.cli import main
 from tests.boards.test_argue import BANKS, REPORTS
-from tests.formats.test_ragdoll_battles import battle
-from tests.formats.test_ragdoll_rubrics import FULL, NOT, PART, graded
+from tests.formats.test_ragdoll import FULL, NOT, PART, battle, graded
 from tests.support_data import line
 
 NUGGETS = [{"text": f"nugget {number}", "importance": "vital"} for number in range(2)]

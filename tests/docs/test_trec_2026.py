@@ -13,9 +13,8 @@ from rubric_measures.formats.leaderboards import read_leaderboard
 from tests.boards.test_argue import BANKS, REPORTS
 from tests.docs.pages import ROOT, commands, run
 from tests.formats.test_dragun import COMPARED, QUESTIONS, rubric
-from tests.formats.test_ragdoll_battles import battle
-from tests.formats.test_ragdoll_rubrics import FULL, NOT, PART, graded
-from tests.formats.test_ragdoll_rubrics import write as write_lines
+from tests.formats.test_ragdoll import FULL, NOT, PART, battle, graded
+from tests.formats.test_ragdoll import write as write_lines
 from tests.support_data import line, write
 
 

@@ -14,8 +14,7 @@ from rubric_measures.formats.banks import load_bank
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.boards.test_argue import BANKS, REPORTS
 from tests.formats.test_every_format import LINES, text_of
-from tests.formats.test_ragdoll_battles import battle
-from tests.formats.test_ragdoll_rubrics import FULL, NOT, PART, graded
+from tests.formats.test_ragdoll import FULL, NOT, PART, battle, graded
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
 QUERIES = ("q01", "q02", "q03")
