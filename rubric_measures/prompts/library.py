@@ -19,7 +19,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Table, columns
 from rubric_measures.prompts.entries import FIELD, entry_of, entry_scale, prompt_names, read_entry
 from rubric_measures.types.entities import content_hash
-from rubric_measures.types.scales import Message, QuotedMessage, Scale
+from rubric_measures.types.scales import Message, Scale
 
 if TYPE_CHECKING:
     from rubric_measures.prompts.verdicts import Parsed
@@ -250,8 +250,7 @@ def cut_json(fields: Iterable[str]) -> tuple[str | Slot, ...]:
 class Frame:
     """The messages of a prompt with some fields filled in; the others are filled in as often as one likes.
 
-    A passage is shown with each of its items, so what they have in common is worked out once. JSON writes a text
-    character by character: the JSON of a message is that of its parts, one after the other.
+    A passage is shown with each of its items, so what they have in common is worked out once.
 
     Args:
         templates: the messages.
@@ -261,41 +260,37 @@ class Frame:
 
     def __init__(self, templates: Sequence[Template], delimiters: Delimiters, values: Mapping[str, str]) -> None:
         self._delimiters = delimiters
-        # Role, parts, the JSON of the parts, and the places of the fields to come among them.
-        self._parts: list[tuple[str, list[str], list[str], list[tuple[int, Slot]]]] = []
-        for role, pieces in templates:
-            texts, quoted = [""], [f'[{_quoted(role)},"']
-            open_slots: list[tuple[int, Slot]] = []
-            for piece in pieces:
-                if isinstance(piece, Slot) and piece.name not in values:
-                    open_slots.append((len(texts), piece))
-                    texts += ["", ""]
-                    quoted += ["", ""]
-                    continue
-                text = as_shown(values[piece.name], piece, delimiters) if isinstance(piece, Slot) else piece
-                texts[-1] += text
-                quoted[-1] += _quoted(text)[1:-1]
-            quoted[-1] += '"]'
-            self._parts.append((role, texts, quoted, open_slots))
+        # Of each message its role and its texts, some of which are fields to come.
+        self._parts = [
+            (
+                role,
+                [
+                    as_shown(values[piece.name], piece, delimiters)
+                    if isinstance(piece, Slot) and piece.name in values
+                    else piece
+                    for piece in pieces
+                ],
+            )
+            for role, pieces in templates
+        ]
 
     def messages(self, values: Mapping[str, str]) -> tuple[Message, ...]:
         """The messages with the other fields filled in, too."""
-        found = []
-        for role, texts, quoted, open_slots in self._parts:
-            if open_slots:
-                texts, quoted = texts.copy(), quoted.copy()
-                for place, slot in open_slots:
-                    texts[place], quoted[place] = _remembered(values[slot.name], slot, self._delimiters)
-            found.append(QuotedMessage.of_parts(role, texts, quoted))
-        return tuple(found)
+        shown = self._shown
+        return tuple(
+            Message(role, "".join([shown(values[one.name], one) if isinstance(one, Slot) else one for one in parts]))
+            for role, parts in self._parts
+        )
+
+    def _shown(self, value: str, slot: Slot) -> str:
+        return _remembered(value, slot, self._delimiters)
 
 
 # Items come back with every passage of their query.
 @lru_cache(maxsize=256)
-def _remembered(value: str, slot: Slot, delimiters: Delimiters) -> tuple[str, str]:
-    """A value as it is shown, and that as JSON writes it."""
-    text = as_shown(value, slot, delimiters)
-    return text, _quoted(text)[1:-1]
+def _remembered(value: str, slot: Slot, delimiters: Delimiters) -> str:
+    """A value as it is shown."""
+    return as_shown(value, slot, delimiters)
 
 
 def as_shown(value: str, slot: Slot, delimiters: Delimiters) -> str:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring as _quoted
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from rubric_measures.base.errors import InputError, MeasureError
 
@@ -255,6 +258,9 @@ def parse_scale(text: str) -> Scale:
     return scale
 
 
+_JSON = msgspec.json.Encoder()
+
+
 class Message(NamedTuple):
     """One chat message.
 
@@ -268,29 +274,7 @@ class Message(NamedTuple):
 
     def as_json(self) -> str:
         """The canonical JSON of the pair (role, content)."""
-        from json.encoder import encode_basestring as quoted
-
-        return f"[{quoted(self.role)},{quoted(self.content)}]"
-
-
-class QuotedMessage(Message):
-    """A message that knows its JSON; messages that are made of it do not."""
-
-    _json = ""
-
-    @classmethod
-    def of_parts(cls, role: str, texts: Iterable[str], quoted: Iterable[str]) -> QuotedMessage:
-        """A message put together from parts, by a maker of many similar ones.
-
-        Args:
-            role: the role.
-            texts: the parts of the content.
-            quoted: the parts of what `as_json` gives; JSON writes a text character by character.
-        """
-        message = cls(role, "".join(texts))
-        message._json = "".join(quoted)
-        return message
-
-    def as_json(self) -> str:
-        """The canonical JSON of the pair (role, content)."""
-        return self._json or super().as_json()
+        try:
+            return _JSON.encode(self).decode()
+        except UnicodeEncodeError:  # half a character
+            return f"[{_quoted(self.role)},{_quoted(self.content)}]"
