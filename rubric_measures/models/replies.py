@@ -228,15 +228,15 @@ _LAST_FINAL = (
     "max(rowid), 0) FROM calls"
 )
 _PAID = """
-SELECT is_final, query, count(*), total(cost), sum(is_unknown), sum(is_ours AND NOT is_unknown),
+SELECT is_final, count(*), total(cost), sum(is_unknown), sum(is_ours AND NOT is_unknown),
     total(iif(is_ours, cost, 0)), sum(is_silent), sum(is_free AND NOT is_ours)
 FROM (
-    SELECT rowid <= :last AS is_final, iif(:by_query, query, '') AS query, model = :model AS is_ours,
+    SELECT rowid <= :last AS is_final, model = :model AS is_ours,
         cost IS NULL AS is_free, cost IS NULL AND failed AND NOT prompt_tokens + completion_tokens AS is_unknown,
         model = :model AND cost IS NULL AND NOT failed AND NOT prompt_tokens AS is_silent,
         coalesce(cost, (model = :model) * (prompt_tokens * :shown + completion_tokens * :written) / 1e6) AS cost
     FROM calls WHERE rowid > :after AND day IS NOT NULL
-) GROUP BY 1, 2
+) GROUP BY 1
 """
 # What key, model, hash of the messages, replicate and reply of a row are.
 _TYPES = (bytes, str, bytes, int, str)
@@ -501,30 +501,25 @@ class ReplyCache:
         )
         return [LedgerRow(*row) for row in self._rows(text, time.time())]
 
-    def paid(
-        self, after: int, model: str, prices: tuple[float, float], by_query: bool
-    ) -> tuple[int, list[tuple[str, Spent]], list[tuple[str, Spent]]]:
+    def paid(self, after: int, model: str, prices: tuple[float, float]) -> tuple[int, Spent, Spent]:
         """What was paid, from a row on.
 
         Args:
             after: the number of the row before, 0 for all.
             model: the model whose calls are told from those of others.
             prices: what a million tokens shown, and a million written, of it cost.
-            by_query: whether queries are told apart; else all are the query "".
 
         Returns:
-            the number of the last row before all that are under way; what the rows up to it took for each query, which
-            is final; what those after it took, as far as that is known.
+            the number of the last row before all that are under way; what the rows up to it took, which is final; what
+            those after it took, as far as that is known.
         """
         with self._using:
             if not self._is_there():
-                return after, [], []
+                return after, Spent(), Spent()
             last = self._connection.execute(_LAST_FINAL, {"after": after, "now": time.time()}).fetchone()[0]
             named = {"after": after, "last": last, "model": model, "shown": prices[0], "written": prices[1]}
-            found: tuple[list[tuple[str, Spent]], list[tuple[str, Spent]]] = [], []
-            for is_final, query, *numbers in self._connection.execute(_PAID, {**named, "by_query": by_query}):
-                found[not is_final].append((query, Spent(*numbers)))
-            return last, *found
+            found = {row[0]: Spent(*row[1:]) for row in self._connection.execute(_PAID, named)}
+            return last, found.get(True, Spent()), found.get(False, Spent())
 
     @property
     def is_shared(self) -> bool:

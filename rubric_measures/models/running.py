@@ -14,7 +14,6 @@ The local runner: jobs that ask a model step by step, behind one cache, each req
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import sys
@@ -63,8 +62,6 @@ class RunStats:
         cost: what the calls cost, by their price; 0 without one.
         unpriced: answers that neither cost anything nor say how many tokens they took: what they cost is unknown.
         limit: which limit on calls or cost was reached; empty when none was.
-        query_limit: likewise, the limit on the cost of a query.
-        limited_queries: the queries for which it was reached.
         returned: (model id, system fingerprint) as the replies name them -> replies, cached ones included.
     """
 
@@ -86,8 +83,6 @@ class RunStats:
     cost: float = 0.0
     unpriced: int = 0
     limit: str = ""
-    query_limit: str = ""
-    limited_queries: set[str] = field(default_factory=set)
     returned: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def see(self, reply: Reply) -> None:
@@ -159,12 +154,11 @@ class Account:
 
     Attributes:
         is_limited: whether there is a limit on calls or cost.
-        query_limit: why the last call that was not taken may not be made, where its query has cost enough.
     """
 
     def __init__(self, runner: LocalRunner, stats: RunStats) -> None:
         self._runner, self._stats = runner, stats
-        self._limits_cost = runner.max_cost is not None or runner.max_cost_per_query is not None
+        self._limits_cost = runner.max_cost is not None
         self.is_limited = (self._limits_cost or runner.max_calls is not None) and not runner.is_closed
         self._owner = new_owner()
         self._before = stats.calls, stats.cost
@@ -175,13 +169,10 @@ class Account:
         self._said = time.monotonic()
         self._beats: threading.Thread | None = None
         self._ended = threading.Event()
-        self._mark = 0  # the last row of the cache that is in these sums
-        self._final: dict[str, Spent] = {}
-        self.query_limit = ""
-        self._of_query: dict[str, Spent] = {}
+        self._mark, self._final = 0, Spent()  # the last row of the cache that is in this sum
         self._paid = Spent()
         # A batch that takes hours does not begin with one call that says what the others cost.
-        is_sized = getattr(runner.backend, "in_batches", False) and runner.max_cost_per_query is None and runner.price
+        is_sized = getattr(runner.backend, "in_batches", False) and runner.price
         self._first_batch = runner.max_cost if is_sized and runner.max_cost is not None else -1.0
         self._refresh()
         if self._limits_cost and self._paid.foreign:
@@ -193,15 +184,9 @@ class Account:
         if not self.is_limited:
             return
         runner, price = self._runner, self._runner.price or Price(0.0, 0.0)
-        self._mark, final, rest = self._store.paid(
-            self._mark, runner.backend.model, (price.input, price.output), runner.max_cost_per_query is not None
-        )
-        for query, spent in final:
-            self._final[query] = self._final.get(query, Spent()).plus(spent)
-        self._of_query = dict(self._final)
-        for query, spent in rest:
-            self._of_query[query] = self._of_query.get(query, Spent()).plus(spent)
-        self._paid = functools.reduce(Spent.plus, self._of_query.values(), Spent())
+        self._mark, final, rest = self._store.paid(self._mark, runner.backend.model, (price.input, price.output))
+        self._final = self._final.plus(final)
+        self._paid = self._final.plus(rest)
         if self._limits_cost and self._paid.silent:
             self._stats.limit = self._stats.limit or UNKNOWN_COST
 
@@ -210,16 +195,11 @@ class Account:
         """What a call costs on average, as far as it is known."""
         return self._paid.known_cost / self._paid.known if self._paid.known else 0.0
 
-    def _expected(self, spent: Spent) -> float:
-        """What was spent, with what is not known yet and one more call."""
-        return spent.cost + self._mean * (spent.unknown + 1)
-
     def take(self, wanted: Sequence[Request]) -> Taken:
         """Takes calls that are to be made next; with a limit, of those one at a time.
 
-        Where a limit forbids a call, `RunStats.limit` or `query_limit` says which.
+        Where a limit forbids a call, `RunStats.limit` says which.
         """
-        self.query_limit = ""
         found = self._store.ask(self._owner, wanted, self.is_limited, self._may if self.is_limited else None)
         self._open |= found.taken
         self._reserved += sum(self._most_of(request) for request in wanted if request.key in found.taken)
@@ -238,24 +218,19 @@ class Account:
             stats.limit = f"the limit of {runner.max_calls} calls was reached"
             if others := self._paid.calls - len(self._open) - (stats.calls - self._before[0]):
                 stats.limit += f", {others} of them by other runs over this cache"
-        elif runner.max_cost is not None and self._expected(self._paid) >= runner.max_cost:
+        # What is not known yet, and one more call, may cost what the others did.
+        elif runner.max_cost is not None and self._paid.cost + self._mean * (self._paid.unknown + 1) >= runner.max_cost:
             stats.limit = f"the limit of {runner.max_cost:g} on the cost was reached"
             others_cost = self._paid.cost - (stats.cost - self._before[1])
             if others_cost > 1e-9 * self._paid.cost:
                 stats.limit += f", {others_cost:.6g} of it by other runs over this cache"
-        elif (
-            (limit := runner.max_cost_per_query) is not None
-            and request.query
-            and self._expected(self._of_query.get(request.query, Spent())) >= limit
-        ):
-            self.query_limit = f"the limit of {limit:g} on the cost of a query was reached"
-        return not stats.limit and not self.query_limit
+        return not stats.limit
 
     def must_wait(self, request: Request) -> bool:
         """Whether a call waits for those in flight: until one is answered, nobody knows what a call costs.
 
         Thoughts come on top of the longest reply, so there is no bound. The first batch has as many requests as fit the
-        limit by what they cost at most, where no query has a limit.
+        limit by what they cost at most.
         """
         if not self._limits_cost or self._stats.calls > self._stats.failed or self._mean or not self._open:
             return False
@@ -486,10 +461,6 @@ class RunState(Generic[K, T]):
                 self.elsewhere[request.key] = request
             elif request.key in answered:
                 self._answer(request.key, answered[request.key])
-            elif reason := self.account.query_limit:
-                self.stats.limited_queries.add(request.query)
-                self.stats.query_limit = reason
-                self._fail(request.key, f"not asked: {reason}")
             else:
                 self.misses.append(request)
 
@@ -668,28 +639,24 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     return None
 
 
-def checked_price(
-    prices: str | os.PathLike[str] | None, backend: Backend, limits: Mapping[str, float | None]
-) -> Price | None:
+def checked_price(prices: str | os.PathLike[str] | None, backend: Backend, max_cost: float | None) -> Price | None:
     """The price of a model from a price table; None where it is unknown and nothing needs it.
 
     Args:
         prices: the file of the table.
         backend: the model.
-        limits: the limits on the cost, by the name of their parameter.
+        max_cost: the limit on the cost.
 
     Raises:
-        InputError: a limit is no sum of money, or there is one and the price is unknown.
+        InputError: the limit is no sum of money, or there is one and the price is unknown.
     """
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    for name, limit in given.items():
-        if not 0 <= limit < math.inf:
-            raise InputError(f"a limit of {limit} on the cost: give a sum of money, 0 or more", settings=(name,))
+    if max_cost is not None and not 0 <= max_cost < math.inf:
+        raise InputError(f"a limit of {max_cost} on the cost: give a sum of money, 0 or more", settings=("max_cost",))
     price = price_of(backend.model, load_prices(prices)) if prices else None
-    if given and price is None:
+    if max_cost is not None and price is None:
         raise InputError(
             f"a limit on the cost needs a price for {backend.model}; give a price table with an entry for it",
-            settings=(*given, "prices"),
+            settings=("max_cost", "prices"),
         )
     return price
 
@@ -712,8 +679,7 @@ class LocalRunner:
             waited for, as nobody knows what the model thinks; then calls are made together as long as they are within
             the limit, if each costs what the others did on average. A backend whose calls are `in_batches` gets as many
             in the first one as cost no more at most.
-        max_cost_per_query: the same for the calls about each query.
-        price: what calls cost; needed for limits on the cost.
+        price: what calls cost; needed for a limit on the cost.
         progress: is called now and then with the counts.
         stop: when it is set, no further call begins; those in flight are finished, then `KeyboardInterrupt` is raised.
         tally: where no call is made, counts those that would be.
@@ -723,7 +689,6 @@ class LocalRunner:
     cache: ReplyCache = field(default_factory=lambda: ReplyCache(":memory:"))
     max_calls: int | None = None
     max_cost: float | None = None
-    max_cost_per_query: float | None = None
     price: Price | None = None
     progress: Callable[[RunStats], None] | None = None
     stop: threading.Event | None = None

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, Self
 
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, warn
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, warn
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Tally
 from rubric_measures.models.replies import ReplyCache
@@ -90,10 +90,6 @@ def request_bar(
 
 def note_limit(stats: RunStats, *, is_kept: bool = True) -> bool:
     """Says that a limit was reached, and how to go on (with a cache that is kept, or without); whether one was."""
-    if stats.limited_queries:
-        names = sorted(stats.limited_queries)
-        listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
-        warn("%s for %s (%s)", stats.query_limit, counted(len(names), "query"), listed)
     if stats.limit:
         again = "raise it and run again" if stats.limit.startswith("the limit") else "run again to go on"
         how = f"{again}: finished calls are in the cache" if is_kept else "name a cache to go on later"
@@ -122,12 +118,11 @@ class Calls:
         model_option: settings of the model's backend.
         cache: the file of the reply cache; by default it lies beside the output, and without one replies are held in
             memory, as long as the run takes.
-        prices: the file of a price table, needed for limits on the cost and for what a dry run says about it; JSON:
+        prices: the file of a price table, needed for a limit on the cost and for what a dry run says about it; JSON:
             `{"gpt-4o": {"input": 2.5, "output": 10}}`, for a million tokens.
         max_calls: make so many calls at most in all runs over the cache; the others fail. With 0 no call is made: what
             is not in the cache fails.
         max_cost: make no call that costs more in all runs over the cache; needs prices.
-        max_cost_per_query: the same for the calls about each query.
         runner: `local`, this process, or `ray`, actors of Ray.
         ray_address: the Ray cluster, `HOST:PORT` or `auto`; by default a Ray of its own on this machine.
         actors: how many actors, each with a model; by default as GPUs, else four processors each.
@@ -145,7 +140,6 @@ class Calls:
     prices: str | os.PathLike[str] | None = None
     max_calls: int | None = None
     max_cost: float | None = None
-    max_cost_per_query: float | None = None
     runner: Literal["local", "ray"] = "local"
     ray_address: str | None = None
     actors: int | None = None
@@ -225,8 +219,7 @@ class CalledModel:
     @cached_property
     def price(self) -> Price | None:
         """What its calls cost; None where that is unknown."""
-        limits = {name: getattr(self.calls, name) for name in ("max_cost", "max_cost_per_query")}
-        return checked_price(self.calls.prices, self.backend, limits)
+        return checked_price(self.calls.prices, self.backend, self.calls.max_cost)
 
     def runner_over(self, cache: ReplyCache | None = None, **more: Any) -> LocalRunner:
         """A runner over an open cache, or one in memory; `more` are `progress` and `stop` (see `LocalRunner`)."""
@@ -234,7 +227,6 @@ class CalledModel:
             ReplyCache(IN_MEMORY) if cache is None else cache,
             max_calls=self.calls.max_calls,
             max_cost=self.calls.max_cost,
-            max_cost_per_query=self.calls.max_cost_per_query,
             price=self.price,
             **more,
         )
