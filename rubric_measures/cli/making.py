@@ -21,6 +21,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -210,7 +211,8 @@ def generate(generate: Call, *, output: str = "-") -> int:
     made = generate(output=output)
     if made.plan:
         names = ["model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most"]
-        sys.stdout.writelines(render(Report([Table(columns(names), made.plan)]), "tsv"))
+        of_row = attrgetter("name", "calls", "cached", "prompt_tokens", "completion_tokens", "cost")
+        sys.stdout.writelines(render(Report([Table(columns(names), [*map(of_row, made.plan)])]), "tsv"))
     return 0 if made.is_complete else 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -10,12 +11,11 @@ from rubric_measures.base.errors import InputError, counted, tell
 from rubric_measures.corpora.answers import Questions, short
 from rubric_measures.corpora.loading import Bank, bank_of
 from rubric_measures.grading.generation import reference_sentences
-from rubric_measures.grading.grader import Estimate, GradingPlan
+from rubric_measures.grading.grader import GradingPlan
 from rubric_measures.models.settings import Calls
 from rubric_measures.types.entities import TestBank
 
 if TYPE_CHECKING:
-    from rubric_measures.grading.generation import CallPlan
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
 
@@ -82,7 +82,7 @@ def made_bank(
         found = generate(missing, model=model, progress=progress, dry_run=dry_run, calls=calls, **how)
         if dry_run:
             tell("grading comes on top: its calls follow from the bank that is made")
-            return GradingPlan(_estimate(one) for one in found.plan)
+            return GradingPlan(replace(one, name="test bank") for one in found.plan)
         made = found.bank
     without = [query_id for query_id in missing if not made.items.get(query_id)]
     if without:
@@ -114,12 +114,6 @@ def _source(
         text = f"the lexical grader {what}; choose a model that can write, reference answers with their sentences, or a"
         raise InputError(f"{text} bank", settings=("model", *_BANK))
     return source
-
-
-def _estimate(plan: CallPlan) -> Estimate:
-    """What making a bank takes, as a row beside those of grading."""
-    tokens = plan.prompt_tokens, plan.completion_tokens
-    return Estimate("test bank", plan.calls, plan.cached, 0, 0, *tokens, 0, plan.cost, None)
 
 
 def of_asked(bank: TestBank, asked: Questions) -> TestBank:

@@ -44,10 +44,11 @@ from rubric_measures.formats.queries import read_queries, read_query_file
 from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.grading.asking import Ask, Asker, Asking, Trial
+from rubric_measures.grading.grader import Estimate
 from rubric_measures.measures.grade_sets import DirectLabels, Grader
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import Job, LocalRunner, RunStats
-from rubric_measures.models.settings import CalledModel, Calls, Interrupts, note_limit
+from rubric_measures.models.settings import Calls, Interrupts, note_limit
 from rubric_measures.prompts.library import Prompt, list_text, load_prompt
 from rubric_measures.prompts.verdicts import Parsed
 from rubric_measures.records.models import QueryPassages, load_graded
@@ -764,17 +765,6 @@ _USED_BY: Mapping[str, Sequence[str]] = {
 _WORDS = {"queries": "", "nuggets of documents": "nuggetizer", "a bank": "workbench"}
 
 
-class CallPlan(NamedTuple):
-    """What a dry run counted for one model; `cost` is of replies as long as they may be, None where it is unknown."""
-
-    model: str
-    calls: int
-    cached: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-
-
 @dataclass(frozen=True, repr=False)
 class Generated:
     """What was made.
@@ -784,14 +774,14 @@ class Generated:
         queries: the synthetic queries.
         failures: calls that led to nothing.
         missing: model -> queries that its quota asked for and that it did not write.
-        plan: of a dry run, what each model would be asked.
+        plan: of a dry run, what each model would be asked: a row a model, called after it.
     """
 
     bank: TestBank
     queries: tuple[SyntheticQuery, ...] = ()
     failures: tuple[Failure, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
-    plan: tuple[CallPlan, ...] = ()
+    plan: tuple[Estimate, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -800,7 +790,7 @@ class Generated:
 
     def __repr__(self) -> str:
         if self.plan:
-            calls = ", ".join(f"{counted(one.calls, 'call')} of {one.model}" for one in self.plan)
+            calls = ", ".join(f"{counted(one.calls, 'call')} of {one.name}" for one in self.plan)
             return f"Generated(dry run: {calls})"
         made = counted(len(self.queries), "query") if self.queries else repr(self.bank)
         failed = f", {counted(len(self.failures), 'failure')}" if self.failures else ""
@@ -880,11 +870,10 @@ def generate(
     keep_cache(path, output, *read)
     how = asking.only("temperature", "max_tokens", "option", "retries")
     how = dataclasses.replace(how, max_tokens=how.max_tokens or _LONGEST)
-    with contextlib.ExitStack() as stack, _callers(models, calls, how, dry_run, progress) as asked:
+    with contextlib.ExitStack() as stack, _callers(models, calls, how, dry_run, progress) as callers:
         queries, passages, examples, from_documents = (
             named_files(one, stack) for one in (queries, passages, examples, from_documents)
         )
-        callers = [caller for _, caller in asked]
         first = callers[0]
         if made_of == "queries":
             shown = long_passages(read_passages(str(passages)), first.runner.backend.count_tokens)
@@ -910,7 +899,7 @@ def generate(
                     text = "importance takes up to %d calls more, by the nuggets that creation leads to"
                     tell(text, published_calls(0, MAX_NUGGETS)[1] * sum(bool(related.get(one)) for one in texts))
         if dry_run:
-            return Generated(TestBank({}), plan=tuple(_plan(known, caller) for known, caller in asked))
+            return Generated(TestBank({}), plan=tuple(Estimate.of(one.model, one.runner, one.stats) for one in callers))
         made = _drawn(written, quotas, output) if made_of == "queries" else _finished(first, found, output)
         for caller in callers:
             tell("%s: %s", caller.model, caller.stats)
@@ -945,27 +934,16 @@ def _check(made_of: str, specs: Sequence[str], given: Mapping[str, Any]) -> None
 @contextlib.contextmanager
 def _callers(
     models: Mapping[str, str | Backend], calls: Calls, how: Asking, dry_run: bool, progress: Progress
-) -> Iterator[list[tuple[CalledModel, Caller]]]:
+) -> Iterator[list[Caller]]:
     """What puts questions to the models, behind their cache; of a dry run, what counts them."""
     with contextlib.ExitStack() as stack:
         stop = None if dry_run else stack.enter_context(Interrupts()).event
         found = []
         for spec, one in models.items():
-            model = calls.to(one)
-            if dry_run:
-                runner = stack.enter_context(model.planning())
-            else:
-                runner = stack.enter_context(model.asking(progress, unit="calls", name=spec, stop=stop))
-            found.append((model, Caller(runner, how)))
+            stats = RunStats()
+            asking = calls.to(one).asking(progress, None, "calls", spec, stop, stats, dry_run)
+            found.append(Caller(stack.enter_context(asking), how, stats))
         yield found
-
-
-def _plan(model: CalledModel, caller: Caller) -> CallPlan:
-    tally = caller.runner.tally
-    assert tally is not None
-    tokens = (tally.prompt_tokens, tally.completion_tokens)
-    cost = None if model.price is None else model.price.of(*tokens)
-    return CallPlan(caller.model, tally.calls, caller.stats.cached, *tokens, cost)
 
 
 def _say_failures(failures: Sequence[Failure]) -> None:

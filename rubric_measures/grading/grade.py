@@ -381,8 +381,8 @@ class _Grading:
                 only = cells_where(where, Grader.parse(grader), groups, source.name, bank, engine.makers(bank))
                 engine = dataclasses.replace(engine, only=only)
             if self.dry_run:
-                with called.planning() as planned:
-                    plan = estimate(dataclasses.replace(engine, runner=planned), groups, bank, called.price)
+                with called.asking(dry_run=True) as planned:
+                    plan = estimate(dataclasses.replace(engine, runner=planned), groups, bank)
                 if needed is not None:
                     tell("these are the most: what a grade settles is not asked further")
                 return GradedRecords([], report=GradingReport(), plan=plan)

@@ -42,7 +42,7 @@ from rubric_measures.grading.recording import (
 from rubric_measures.grading.styles import Style, make_style
 from rubric_measures.models.base import Tally, llm_name
 from rubric_measures.models.replies import LedgerRow
-from rubric_measures.models.running import Job, LocalRunner, Price, RunStats
+from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import note_limit
 from rubric_measures.records.models import QueryPassages, cited_answers
 from rubric_measures.types.entities import RubricItem, TestBank, asked_pairs, bank_content, canonical_json
@@ -640,10 +640,10 @@ def _amending(makers: Iterable[GradeSetMaker]) -> list[AmendingMaker]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the grades of one prompt would need.
+    """What the grades of one prompt, or what one model makes, would need.
 
     Attributes:
-        prompt_class: the prompt.
+        name: the prompt, or the model.
         calls: calls to make (first draws; further ones of unreadable replies and checks by a model come on top).
         cached: replies that are in the cache.
         shared: requests that equal one of the calls, of this prompt or of one before it.
@@ -653,10 +653,10 @@ class Estimate:
         checks: checks by a model that may follow, at most: those of the item with the most gold answers for each call.
         cost: of the calls, with replies as long as they may be; None when the price is unknown.
         cost_at_most: of all that may be called: every reply cut, asked for with more tokens, as long as it may be then,
-            unreadable as often as it is drawn again, and checked. None when the price is unknown.
+            unreadable as often as it is drawn again, and checked. None when the price is unknown, or this is.
     """
 
-    prompt_class: str
+    name: str
     calls: int
     cached: int
     shared: int
@@ -667,6 +667,16 @@ class Estimate:
     cost: float | None
     cost_at_most: float | None
 
+    @classmethod
+    def of(
+        cls, name: str, runner: LocalRunner, run: RunStats, kept: int = 0, checks: int = 0, most: Sequence[int] = ()
+    ) -> Estimate:
+        """What a runner that makes no call has counted; `most` are all tokens that may be shown, and written."""
+        tally, price = runner.tally or Tally(), runner.price
+        tokens = tally.prompt_tokens, tally.completion_tokens
+        costs = [None if price is None or not some else price.of(*some) for some in (tokens, most)]
+        return cls(name, tally.calls, run.cached, run.shared + tally.repeated, kept, *tokens, checks, *costs)
+
     @property
     def cached_share(self) -> float:
         """The share of the requests that needs no call, 0 to 1; 1 where there are none."""
@@ -676,7 +686,7 @@ class Estimate:
 
 # What heads each column of a plan, and the field or property that it has.
 _COLUMNS = {
-    "prompt": "prompt_class",
+    "prompt": "name",
     **{name: name for name in ("calls", "cached", "shared", "cached_share", "kept", "prompt_tokens")},
     "completion_tokens_at_most": "completion_tokens",
     "checks_at_most": "checks",
@@ -720,22 +730,19 @@ def _total(costs: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(costs) else None
 
 
-def estimate(
-    grader: GradingEngine, groups: Sequence[QueryPassages], bank: TestBank, price: Price | None = None
-) -> GradingPlan:
+def estimate(grader: GradingEngine, groups: Sequence[QueryPassages], bank: TestBank) -> GradingPlan:
     """What grading would need, prompt by prompt; makes no call and changes no file.
 
     Args:
-        grader: as it would grade; its cache is only read.
+        grader: as it would grade, with a runner that makes no call.
         groups: the passages.
         bank: the test bank.
-        price: what the model costs.
     """
     found = []
     known: set[str] = set()
     for name in grader.prompts or default_prompts(grader.runner.backend.model, bank, grader.citations is not None):
         counter = Tally(known)
-        runner = LocalRunner(grader.runner.backend, grader.runner.cache, max_calls=0, tally=counter)
+        runner = dataclasses.replace(grader.runner, tally=counter)
         report = GradingReport()
         single = dataclasses.replace(grader, runner=runner, prompts=(name,))
         [maker] = single.makers(bank)
@@ -746,20 +753,7 @@ def estimate(
         replies = counter.calls + counter.repeated
         checks, check_shown, check_written = (replies * most for most in maker.style.most_checks(bank))
         most = maker.style.at_most(bank, shown + check_shown, written + check_written)
-        found.append(
-            Estimate(
-                maker.style.prompt.prompt_class,
-                counter.calls,
-                report.run.cached,
-                report.run.shared + counter.repeated,
-                report.kept,
-                shown,
-                written,
-                checks,
-                None if price is None else price.of(shown, written),
-                None if price is None else price.of(*most),
-            )
-        )
+        found.append(Estimate.of(maker.style.prompt.prompt_class, runner, report.run, report.kept, checks, most))
     return GradingPlan(found)
 
 

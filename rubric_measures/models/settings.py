@@ -232,14 +232,6 @@ class CalledModel:
         )
 
     @contextlib.contextmanager
-    def planning(self) -> Iterator[LocalRunner]:
-        """A runner that counts calls and makes none; it changes no file: the cache is only read, and none is made."""
-        path = self.calls.cache or IN_MEMORY
-        is_there = Path(path).is_file()
-        with ReplyCache(path if is_there else IN_MEMORY, read_only=is_there) as cache:
-            yield LocalRunner(self.backend, cache, max_calls=0, price=self.price, tally=Tally())
-
-    @contextlib.contextmanager
     def asking(
         self,
         progress: Progress = False,
@@ -248,6 +240,7 @@ class CalledModel:
         name: str | None = None,
         stop: threading.Event | None = None,
         stats: RunStats | None = None,
+        dry_run: bool = False,
     ) -> Iterator[LocalRunner]:
         """A runner over the cache, with progress; the first Ctrl-C lets calls in flight finish and be kept.
 
@@ -260,12 +253,17 @@ class CalledModel:
             name: what stands before the bar.
             stop: ends the calls when it is set, where somebody else listens to Ctrl-C.
             stats: the counts of the calls.
+            dry_run: count the calls and make none; no file is changed, and none is made.
         """
         with contextlib.ExitStack() as stack:
             path = self.calls.cache or IN_MEMORY
+            is_there = Path(path).is_file()
             # Without calls nothing is added: the file may be one that nobody may write.
-            is_read = self.calls.max_calls == 0 and Path(path).is_file()
-            opened = stack.enter_context(ReplyCache(path, read_only=is_read))
+            is_read = is_there and (dry_run or self.calls.max_calls == 0)
+            opened = stack.enter_context(ReplyCache(path if is_there or not dry_run else IN_MEMORY, read_only=is_read))
+            if dry_run:
+                yield LocalRunner(self.backend, opened, max_calls=0, price=self.price, tally=Tally())
+                return
             told = stack.enter_context(request_bar(progress, total, unit, name))
             stop = stop or stack.enter_context(Interrupts()).event
             try:
