@@ -242,25 +242,6 @@ class ScriptedBackend:
         self.context_tokens = context
         self.model = f"scripted:{name}#{content_hash([rule.identity for rule in rules])[:12]}"
 
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str], **options: Any) -> ScriptedBackend:
-        """Reads a table: JSON lines with `reply` (text or null) and conditions.
-
-        `{"contains": "leap year", "reply": "4"}`; `contains` may be a list. Further fields: `key`, `messages_hash`,
-        `matches` (a regular expression), `replicate`, `status`, `error`, `prompt_tokens`, `completion_tokens`, `raw`.
-        The lines of `cache export` are such a table.
-
-        Raises:
-            InputError: the file cannot be opened.
-            FormatError: a line is no such object.
-        """
-        name = path_name(path)
-        rules = [_read_rule(line, name, number) for number, line in iter_lines(name)]
-        if not rules:
-            raise FormatError("holds no replies", path=name)
-        options.setdefault("name", Path(name).name)
-        return cls(rules, **options)
-
     def count_tokens(self, text: str) -> int:
         """Whitespace-separated words."""
         return len(text.split())
@@ -299,7 +280,20 @@ def _read_rule(line: bytes, path: str, number: int) -> ScriptedRule:
     return rule
 
 
-def make_scripted(file: str, **options: Any) -> ScriptedBackend:
-    """The backend `scripted:FILE`; see `ScriptedBackend` for the settings."""
-    check_options(f"scripted:{file}", ScriptedBackend, options)
-    return ScriptedBackend.from_file(file, **options)
+def make_scripted(file: str | os.PathLike[str], **options: Any) -> ScriptedBackend:
+    """The backend `scripted:FILE`, of a table: JSON lines with `reply` (text or null) and conditions.
+
+    `{"contains": "leap year", "reply": "4"}`; `contains` may be a list. Further fields: `key`, `messages_hash`,
+    `matches` (a regular expression), `replicate`, `status`, `error`, `prompt_tokens`, `completion_tokens`, `raw`. The
+    lines of `cache export` are such a table. The options are those of `ScriptedBackend`.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: a line is no such object.
+    """
+    name = path_name(file)
+    check_options(f"scripted:{name}", ScriptedBackend, options)
+    rules = [_read_rule(line, name, number) for number, line in iter_lines(name)]
+    if not rules:
+        raise FormatError("holds no replies", path=name)
+    return ScriptedBackend(rules, **{"name": Path(name).name, **options})

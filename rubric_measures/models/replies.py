@@ -531,7 +531,7 @@ class ReplyCache:
         owner: str,
         wanted: Sequence[Request],
         is_sent: bool,
-        may: Callable[[Request], bool] | None = None,
+        may: Callable[[], bool] | None = None,
     ) -> Taken:
         """Takes calls that are about to be made, so that no other process makes them too.
 
@@ -549,7 +549,7 @@ class ReplyCache:
                 (bytes.fromhex(key), one.model, one.query, owner, until, day,
                  bytes.fromhex(messages_hash(one)), one.replicate)
                 for one in wanted
-                if (key := one.key) not in found.answered and key not in found.elsewhere and (may is None or may(one))
+                if (key := one.key) not in found.answered and key not in found.elsewhere and (may is None or may())
             ]  # fmt: skip
             self._connection.executemany(_ASK, new)
         found.taken.update([row[0].hex() for row in new])

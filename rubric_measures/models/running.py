@@ -100,17 +100,14 @@ class RunStats:
         self.truncated += is_answer and reply.status == "truncated"
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
-        if reply.raw:
-            self._count_parts(reply.raw)
+        if raw := reply.raw:
+            self.reasoning_tokens += tokens_in(raw, "reasoning_tokens")
+            self.prefix_tokens += tokens_in(raw, "cached_tokens")
+            left_out = raw.get("left_out")
+            self.left_out.update(map(str, left_out) if isinstance(left_out, list) else ())
         self.cost += cost
         self.unpriced += is_answer and not cost + reply.prompt_tokens
         self.see(reply)
-
-    def _count_parts(self, raw: Mapping[str, Any]) -> None:
-        self.reasoning_tokens += tokens_in(raw, "reasoning_tokens")
-        self.prefix_tokens += tokens_in(raw, "cached_tokens")
-        left_out = raw.get("left_out")
-        self.left_out.update(map(str, left_out) if isinstance(left_out, list) else ())
 
     def count_cached(self, replies: Iterable[Reply | None]) -> None:
         """Counts replies from the cache, with the tokens that they once took; None is a reply that is not there."""
@@ -208,7 +205,7 @@ class Account:
             self._beats.start()
         return found
 
-    def _may(self, request: Request) -> bool:
+    def _may(self) -> bool:
         """Whether another call may be made; others cannot make one meanwhile."""
         self._refresh()
         runner, stats = self._runner, self._stats
@@ -338,19 +335,13 @@ class RunState(Generic[K, T]):
         """Whether every job is done and every result was taken."""
         return self.exhausted and not (self.steps or self.misses or self.ready or self.waiting or self.done)
 
-    def raise_fault(self) -> None:
-        """Raises what was wrong with the jobs, if anything: to be called when all that was under way is finished."""
-        if self.fault is not None:
-            raise self.fault
-        if self.rejection is not None and not self._has_answers:
-            raise self.rejection
-
     @property
-    def _has_answers(self) -> bool:
+    def has_answers(self) -> bool:
+        """Whether the model ever answered, as far as it is known."""
         return self.stats.cached > 0 or self.stats.calls > self.stats.failed
 
-    def reject(self, error: RejectedError) -> None:
-        """Begins no further call, since the endpoint accepts none: those to come fail. The cache is still read.
+    def give_up(self, error: RejectedError) -> None:
+        """Fails the calls under way and those to come, since the endpoint accepts none. The cache is still read.
 
         What an endpoint accepted before is no reason to write nothing now; whether it did, in an earlier run, may only
         show at the end.
@@ -358,15 +349,12 @@ class RunState(Generic[K, T]):
         Raises:
             RejectedError: it never did.
         """
-        if not self._has_answers and not self.runner.cache:
+        if not self.has_answers and not self.runner.cache:
             raise error
         self.rejection = self.rejection or error
         self.stats.limit = self.stats.limit or str(error)
-
-    def give_up(self, reason: str) -> None:
-        """Fails the calls under way, with the reason."""
         for key in sorted(self.handed):
-            self._fail(key, reason)
+            self._fail(key, str(error))
         self.account.give_back(self.handed)
         self.handed.clear()
 
@@ -394,7 +382,10 @@ class RunState(Generic[K, T]):
                 self._take()
                 continue
             elif self.elsewhere and time.monotonic() - self.looked > _LOOK_SECONDS:
-                self._look_elsewhere()
+                # Their replies may be there, or others may have given them up.
+                self.looked = time.monotonic()
+                self.misses.extend(self.elsewhere.values())
+                self.elsewhere.clear()
                 continue
             if len(self.done) > _BACKLOG:
                 return None
@@ -463,12 +454,6 @@ class RunState(Generic[K, T]):
                 self._answer(request.key, answered[request.key])
             else:
                 self.misses.append(request)
-
-    def _look_elsewhere(self) -> None:
-        """Asks again for what others were making: its reply may be there, or they may have given it up."""
-        self.looked = time.monotonic()
-        self.misses.extend(self.elsewhere.values())
-        self.elsewhere.clear()
 
     def wait_for_others(self) -> None:
         """Waits a moment where nothing is left to do but what other processes are making."""
@@ -722,34 +707,27 @@ class LocalRunner:
         """
         run = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
         with contextlib.closing(run.account), self.calling() as complete:
-            yield from self._ask(run, complete)
+            while not run.finished:
+                request = run.next_miss()
+                yield from run.take_done()
+                if run.stopped and request is None:
+                    raise KeyboardInterrupt
+                if request is None:
+                    run.wait_for_others()
+                    continue
+                try:
+                    for asked, reply in complete(run.feed(request)):
+                        run.settle(asked, reply)
+                        yield from run.take_done()
+                except RejectedError as error:
+                    run.give_up(error)
+                if run.handed:
+                    text = f"{len(run.handed)} requests were not answered; run the command again"
+                    raise GradingError(f"{self.backend.model}: {text}")
+            if fault := run.fault or (None if run.has_answers else run.rejection):
+                raise fault
 
     @contextlib.contextmanager
     def calling(self) -> Iterator[Complete]:
         """What makes the calls of one run: all in which runners differ."""
         yield self.backend.complete
-
-    @staticmethod
-    def _ask(run: RunState[K, T], complete: Complete) -> Iterator[tuple[K, T]]:
-        while True:
-            request = run.next_miss()
-            yield from run.take_done()
-            if request is None:
-                if run.stopped:
-                    raise KeyboardInterrupt
-                if run.finished:
-                    run.raise_fault()
-                    return
-                run.wait_for_others()
-                continue
-            try:
-                for asked, reply in complete(run.feed(request)):
-                    run.settle(asked, reply)
-                    yield from run.take_done()
-            except RejectedError as error:
-                run.reject(error)
-                run.give_up(str(error))
-            if run.handed:
-                raise GradingError(
-                    f"{run.runner.backend.model}: {len(run.handed)} requests were not answered; run the command again"
-                )

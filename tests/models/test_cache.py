@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.lexical import ScriptedBackend
+from rubric_measures.models.lexical import make_scripted
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.types.scales import Message
 
@@ -55,7 +55,7 @@ def test_a_refusal_is_kept(tmp_path: Path, text: str | None) -> None:
         assert other.get(request("a").key) == refusal
         assert other.export(tmp_path / "out.jsonl") == 1
         assert other.prune(status="refused") == 1
-    [(_, replayed)] = ScriptedBackend.from_file(tmp_path / "out.jsonl").complete([request("a")])
+    [(_, replayed)] = make_scripted(tmp_path / "out.jsonl").complete([request("a")])
     assert replayed == refusal
 
 
@@ -73,7 +73,7 @@ def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
         assert cache.put(request("a"), Reply("3")) == cut
         assert [(count.replies, count.truncated) for count in cache.counts()] == [(3, 2)]
         assert cache.export(tmp_path / "out.jsonl") == 3
-    replay = ScriptedBackend.from_file(tmp_path / "out.jsonl")
+    replay = make_scripted(tmp_path / "out.jsonl")
     assert [reply for _, reply in replay.complete([request(text) for text in "abc"])] == [cut, nothing_yet, Reply("4")]
 
 
