@@ -24,22 +24,18 @@ import math
 import random
 import re
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
-from typing import Any, Literal, NamedTuple, Self, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Self, cast, get_args, get_origin, get_type_hints
 
 from rubric_measures.base.errors import GradingError, InputError
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, SharedOptions, refuse_settings
-from rubric_measures.models.running import Job
 from rubric_measures.models.settings import given_of
 from rubric_measures.prompts.library import Frame, Prompt, list_text
 from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, RubricItem, content_hash
 from rubric_measures.types.scales import CONTRADICTED, Message
-
-K = TypeVar("K")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -388,7 +384,7 @@ class Trial:
     """Looks whether any reply can be read; else a run ends after so many of them, unless `most` is None."""
 
     def __init__(self, most: int | None = UNREAD) -> None:
-        self._most, self._unread, self._is_over, self._under_way = most, 0, most is None, 0
+        self._most, self._unread, self._is_over = most, 0, most is None
 
     def note(self, answer: ReadReply) -> None:
         """Notes what a reply said.
@@ -404,20 +400,9 @@ class Trial:
             said = " ".join(answer.text.split())
             raise GradingError(f"none of the first {self._most} replies can be read: {answer.note} ({said!r:.100})")
 
-    def watched(self, jobs: Iterable[tuple[K, Job[T]]]) -> Iterator[tuple[K, Job[T]]]:
-        """The jobs, counted as long as nobody knows whether replies can be read."""
-        for name, job in jobs:
-            yield name, job if self._is_over else self._counted(job)
-
-    def _counted(self, job: Job[T]) -> Job[T]:
-        self._under_way += 1
-        result = yield from job
-        self._under_way -= 1
-        return result
-
-    def waits(self) -> bool:
+    def waits(self, under_way: int) -> bool:
         """Whether no further job begins beside those under way, as nobody knows whether replies can be read."""
-        return not self._is_over and self._under_way >= _TRIED
+        return not self._is_over and under_way >= _TRIED
 
 
 class Room:

@@ -99,7 +99,7 @@ class Caller:
 
     def run(self, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
         """Runs all jobs; name -> result, in the order in which they were done: look results up by name."""
-        return dict(self.runner.run(self.trial.watched(jobs), self.stats, self.trial.waits))
+        return dict(self.runner.run(jobs, self.stats, self.trial.waits))
 
     def ask_each(self, asked: Sequence[tuple[Prompt, tuple[Message, ...]]]) -> list[Parsed[Any]]:
         """What prompts say, with their messages, that do not wait for each other; the outcomes are in their order."""

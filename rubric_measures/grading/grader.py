@@ -316,31 +316,6 @@ class _OpenGroup:
     asked_for: dict[int, dict[str, list[str]]] = field(default_factory=dict)
 
 
-class _Queue(deque[_OpenGroup]):
-    """The queries whose grades are being made, in the order of the input."""
-
-    # Jobs may be handed out from a thread of the backend, so each count has one writer.
-    begun = taken = 0
-
-    def begin(self, group: _OpenGroup) -> None:
-        """Puts a query at the end."""
-        self.append(group)
-        self.begun += len(group.source.passages)
-
-    def is_long(self) -> bool:
-        """Whether so much waits for the first query that no other one may begin; asked from any thread."""
-        try:
-            return self.begun - self.taken - len(self[0].source.passages) > _AHEAD
-        except IndexError:
-            return False
-
-    def take(self) -> Iterator[_OpenGroup]:
-        """The queries at the head that are done."""
-        while self and not self[0].left:
-            self.taken += len(self[0].source.passages)
-            yield self.popleft()
-
-
 def _refuse_without_text(maker: GradeSetMaker, query_id: str, query_text: str) -> None:
     if not query_text.strip() and maker.style.showing.shows_query:
         raise InputError(
@@ -495,13 +470,14 @@ class GradingEngine:
                 maker.style.asker.told = trial.note
         plans = [self.needed.plan(maker.style, bank) for maker in makers] if self.needed is not None else []
         run = _Ongoing(self, bank, makers, plans, report)
-        jobs = trial.watched(run.jobs(groups))
-        for (group, which), made in self.runner.run(jobs, report.run, lambda: trial.waits() or run.line.is_long()):
+        hold = lambda under_way: trial.waits(under_way) or run.is_far_ahead()  # noqa: E731
+        for (group, which), made in self.runner.run(run.jobs(groups), report.run, hold):
             for number, outcomes in made:
                 found = group.outcomes.setdefault((number, which), {})
                 found.update((outcome.item_id, outcome) for outcome in outcomes)
             group.left -= 1
-            yield from map(run.finished, run.line.take())
+            while run.line and not run.line[0].left:
+                yield run.finished(run.line.popleft())
         run.note_left_out()
         if self.change is not None:
             refuse_without_grades(_amending(makers))
@@ -525,7 +501,7 @@ class GradingEngine:
         return [tuple(item for item in some if item.item_id in ids) for some, ids in zip(found, chosen, strict=True)]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Ongoing:
     """One run of an engine: jobs out, and the records of queries that are done."""
 
@@ -534,7 +510,11 @@ class _Ongoing:
     makers: Sequence[GradeSetMaker]
     plans: Sequence[Plan]
     report: GradingReport
-    line: _Queue = field(default_factory=_Queue)
+    # The queries whose grades are being made, in the order of the input; passages that began, and are done. Jobs may be
+    # handed out from a thread of the backend, so each count has one writer.
+    line: deque[_OpenGroup] = field(default_factory=deque)
+    begun: int = 0
+    taken: int = 0
     # (place of the prompt, query) -> items of the kinds that the prompt grades which it leaves out
     left_out: dict[tuple[int, str], int] = field(default_factory=dict)
 
@@ -549,7 +529,8 @@ class _Ongoing:
                 self.left_out[which, group.query_id] = 0 if style.direct else of_kind - len(style.items_of(items))
             jobs = list(self._lazy_jobs(opened) if self.plans else self._all_jobs(opened)) or [(0, _nothing())]
             opened.left = len(jobs)
-            self.line.begin(opened)
+            self.line.append(opened)
+            self.begun += len(group.passages)
             for which, job in jobs:
                 yield (opened, which), job
         if self.plans and not self.report.asked_for.get("runs"):
@@ -603,9 +584,15 @@ class _Ongoing:
 
             yield which, in_waves(unsettled, known, jobs_of)
 
+    def is_far_ahead(self) -> bool:
+        """Whether so much waits for the first query that no other one may begin."""
+        first = next(iter(self.line), None)
+        return first is not None and self.begun - self.taken - len(first.source.passages) > _AHEAD
+
     def finished(self, group: _OpenGroup) -> QueryPassages:
         """The records of a query that is done."""
         passages = []
+        self.taken += len(group.source.passages)
         makers, report, old = self.makers, self.report, group.source.passages
         query_id, amending = group.source.query_id, _amending(makers)
         for number, passage in enumerate(old):

@@ -310,10 +310,11 @@ class RunState(Generic[K, T]):
         runner: LocalRunner,
         jobs: Iterator[tuple[K, Job[T]]],
         stats: RunStats,
-        hold: Callable[[], bool] | None = None,
+        hold: Callable[[int], bool],
     ) -> None:
         self.runner, self.jobs, self.stats = runner, jobs, stats
-        self.hold = hold if hold is not None else lambda: False
+        self.hold = hold
+        self.under_way = 0  # jobs that have begun and are not done
         self.exhausted = False
         self.steps: deque[_Started[K, T]] = deque()  # have asked, and nothing of it was looked up yet
         self.asked = 0  # the requests of these
@@ -466,7 +467,7 @@ class RunState(Generic[K, T]):
 
     def _next_block(self) -> list[_Started[K, T]]:
         """The jobs whose requests are looked up next."""
-        while self.asked < _BLOCK and not self.exhausted and not self.hold():
+        while self.asked < _BLOCK and not self.exhausted and not self.hold(self.under_way):
             try:
                 name, generator = next(self.jobs)
             except StopIteration:
@@ -475,6 +476,7 @@ class RunState(Generic[K, T]):
             except Exception as error:
                 self._end_with(error)
                 break
+            self.under_way += 1
             self._advance(_Started(name, generator), None)
             if len(self.done) > _BACKLOG:
                 break
@@ -530,6 +532,7 @@ class RunState(Generic[K, T]):
                     break
                 replies = []
         except StopIteration as stop:
+            self.under_way -= 1
             self.done.append((job.name, stop.value))
             return
         except Exception as error:
@@ -688,15 +691,15 @@ class LocalRunner:
         self,
         jobs: Iterable[tuple[K, Job[T]]],
         stats: RunStats | None = None,
-        hold: Callable[[], bool] | None = None,
+        hold: Callable[[int], bool] = lambda _: False,
     ) -> Iterator[tuple[K, T]]:
         """Runs the jobs and yields (name, result) of each as it is done, in no particular order.
 
         Args:
             jobs: the jobs by name.
             stats: is filled with counts.
-            hold: is asked before each job; while it is true no further one begins, and those under way are finished. It
-                must be false when all results were taken.
+            hold: is asked before each job, with the number of those under way; while it is true no further one begins.
+                It must be false when all results were taken.
 
         Raises:
             BackendError: the model cannot be used at all. Where an endpoint only accepts no call, and the cache has

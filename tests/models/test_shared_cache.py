@@ -127,7 +127,7 @@ def test_the_time_of_a_process_that_nobody_can_see_runs_out(tmp_path: Path) -> N
         assert two.ask("here:1:b", [a], False).taken == {a.key}
         # What is given back is free at once; a call that was not sent is not paid.
         two.release("here:1:b", [a.key, b.key])
-        assert one.ask("elsewhere:1:a", [a, b], False, may=lambda one: one is b).taken == {b.key}
+        assert one.ask("elsewhere:1:a", [a, b], False, may=iter([False, True]).__next__).taken == {b.key}
         assert two.ledger() == []
         one.put(b, Reply("4"), owner="elsewhere:1:a")
         assert two.ask("here:1:b", [b], False).answered == {b.key: Reply("4")}
