@@ -403,7 +403,6 @@ def test_queries_without_bank_or_text_are_named() -> None:
         {"items_per_call": "some"},
         {"max_tokens": "all"},
         {"long_passages": "drop"},
-        {"combine": "mean"},
         {"compat": "ragelo"},
         {"temperature": -1},
         {"max_tokens": 0},
