@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks.judges import labels
 from rubric_measures import Tests
+from rubric_measures.analysis.agreement import LabelSource, judge_board
 from rubric_measures.analysis.calibration import Anchor, RunGrades, calibrated_runs
 from rubric_measures.analysis.comparison import Comparison, compare_runs
 from rubric_measures.analysis.correlation import (
@@ -24,7 +25,6 @@ from rubric_measures.analysis.correlation import (
     kendall_batch,
     noise_free_tau,
 )
-from rubric_measures.analysis.label_sources import LabelSource, judge_board
 from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
 from rubric_measures.analysis.resampling import CORRECTIONS, Draws, mean_intervals, paired_family
 from rubric_measures.games.tournaments import EloSettings, TournamentSettings, rate_games

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rubric_measures.analysis.agreement import LabelSource, judge_board
 from rubric_measures.analysis.correlation import kendall_batch
-from rubric_measures.analysis.label_sources import LabelSource, judge_board
 from rubric_measures.analysis.leaderboards import RunScores, equal_boards
 from rubric_measures.analysis.resampling import Draws
 

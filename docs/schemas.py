@@ -14,13 +14,13 @@ from typing import Any, Literal, get_type_hints
 from msgspec import UNSET, UnsetType, defstruct
 from msgspec.json import schema_components
 
-from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, QuerySpread
+from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, JudgeRow, QuerySpread
 from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue, PredictionPowered
 from rubric_measures.analysis.comparing import COMPARISONS, AskedComparison, AskedDesign, LeftOut
 from rubric_measures.analysis.comparison import Comparison, Components, Design
 from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
 from rubric_measures.analysis.correlation import Coefficient
-from rubric_measures.analysis.label_sources import AgreementCell, JudgeRow
+from rubric_measures.analysis.graders import AgreementCell
 from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, Pick
 from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.boards.kept import Manifest, Standing

@@ -1,30 +1,46 @@
-"""Agreement of labels: confusion, kappa, alpha.
+"""Agreement of labels: confusion, kappa, alpha; of two or more sources for the same documents, and their report.
 
-Statistics of many confusion tables at once, so that data and bootstrap rounds run the same formulas.
+Statistics of many confusion tables at once, so that data and bootstrap rounds run the same formulas. Tables are
+(samples, labels, labels): the rows of each are the first source's labels, or the truth's. A value that does not exist
+is NaN.
 
-Tables are (samples, labels, labels): the rows of each are the first source's labels, or the truth's. A value that does
-not exist is NaN.
-
-Cohen's κ: confusion tables, weights, labels binarised at cutoffs.
-
-Do two graders agree: all statistics of two label sources, Bland–Altman, histograms, κ by query.
-
-What a panel of graders gains over its best member: numbers and their tables.
+Do two graders agree: all statistics of two label sources, Bland–Altman, histograms, κ by query; two sources in full,
+several as a leaderboard of judges: the labels of each against the truth's, with intervals, and groups of equals.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, Resample, ratio
-from rubric_measures.base.tables import Report, Table, columns
-from rubric_measures.measures.combining import Gathered, Outcomes, Rule, compiled, member_rule, outcomes_of
+from rubric_measures.analysis.comparing import group_letters
+from rubric_measures.analysis.leaderboards import LeaderboardCorrelation
+from rubric_measures.analysis.resampling import (
+    USUAL_DRAWS,
+    Drawn,
+    Draws,
+    FloatArray,
+    Interval,
+    Resample,
+    few_queries,
+    groups_of_equals,
+    ratio,
+)
+from rubric_measures.base.errors import InputError, counted, tell
+from rubric_measures.base.tables import Cell, Column, Ranged, Report, Reported, Table, columns, declared, plain
+from rubric_measures.formats.trec import spaced_ids, written_id
+from rubric_measures.measures.findings import Note, say
+from rubric_measures.types.scales import Scale, refuse_unreachable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 Level = Literal["nominal", "ordinal"]
 # Name -> a value of every sample.
@@ -453,186 +469,595 @@ def agreement(a: ArrayLike, b: ArrayLike) -> Agreement:
     return Agreement(len(left), tuple(labels), counts, *means, kappa, quadratic, nominal, ordinal, limits)
 
 
-@dataclass(frozen=True)
-class MemberAgreement:
-    """A member of a panel against what the other members say together.
+_RATES = ("kappa", "tpr", "tnr", "f1")
 
-    Attributes:
-        name: the member.
-        grades: items of passages that it has a grade of.
-        missing: those that another member has a grade of, and this one has none.
-        compared: grades that are compared with those of the rest.
-        same: the share of them that are equal to those of the rest; None without any.
-        kappa: Cohen's κ with the rest; None where it is undefined.
-        quadratic: κ with quadratic weights likewise.
-        difference: how much higher its grades are on average.
-    """
 
-    name: str
-    grades: int
-    missing: int
-    compared: int
-    same: float | None
-    kappa: float | None
-    quadratic: float | None
-    difference: float | None
+# (query_id, doc_id), or (query_id, doc_id, item_id).
+Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Reached:
-    """How well one grader, or several together, agree with the judgments.
+class LabelSource:
+    """One grader's labels.
 
     Attributes:
-        name: the grader.
-        kappa: Cohen's κ of its labels with the judgments, both cut to relevant or not; None where it is undefined.
+        name: the grader, as it is printed.
+        labels: (query_id, doc_id) -> relevance, or (query_id, doc_id, item_id) -> grade.
+        scale: the scale that the labels are on, where it is known.
+        failed: query_id -> how many grades failed, and how many there are with them; None where nobody knows.
+        instead: whose grades a table has, where a grader was chosen and it is another.
     """
 
     name: str
-    kappa: float | None
+    labels: Mapping[Key, float]
+    scale: Scale | None = None
+    failed: Mapping[str, tuple[int, int]] | None = None
+    instead: str = ""
 
 
 @dataclass(frozen=True)
-class PanelReport:
-    """What a panel says, its members, and what it gains.
+class JudgeRow:
+    """One judge against the truth.
 
     Attributes:
-        name: the panel.
-        members: each against the rest.
-        reached: each member, then the panel, on the same judged passages.
-        grades: grades of the panel.
-        lost: items of passages of which it has none.
-        is_panel: whether the members vote; else one stands in for another, and how they agree says nothing.
-        passages: judged passages behind κ; 0 without judgments.
-        cutoff: the least label and the least judgment that are relevant.
+        judge: the judge, labels included.
+        documents: how many documents both label.
+        outside: how many of its labels are outside the truth's scale.
+        statistics: name -> value with its interval over queries: `kappa`, `quadratic_kappa`, `alpha_nominal`,
+            `alpha_ordinal`, `ac1`, `exact_match`, `bias` (mean of judge − truth) and, where it is
+            known, `failed` (the share of the judge's grades that failed).
+        cutoffs: (cutoff of the truth, of the judge) -> `kappa`, `tpr`, `tnr` and `f1` likewise.
+        leaderboard: the leaderboard that its labels make of runs, against the truth's; None without runs.
     """
 
-    name: str
-    members: Sequence[MemberAgreement]
-    reached: Sequence[Reached]
-    grades: int
-    lost: int
-    is_panel: bool
-    passages: int
-    cutoff: tuple[int, int]
+    judge: LabelSource
+    documents: int
+    outside: int
+    statistics: Mapping[str, Interval]
+    cutoffs: Mapping[tuple[int, int], Mapping[str, Interval]]
+    leaderboard: LeaderboardCorrelation | None = None
 
     @property
-    def gain(self) -> tuple[str, float] | None:
-        """The best member by κ, and how much higher the panel is; None where one of them is unknown."""
-        values = {one.name: one.kappa for one in self.reached[:-1] if one.kappa is not None}
-        panel = self.reached[-1].kappa
-        if panel is None or len(values) < len(self.reached) - 1:
-            return None
-        best = max(values, key=lambda name: values[name])
-        return best, panel - values[best]
-
-    def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form."""
-        heads = ("member", "grades", "missing", "compared", "same", "kappa", "quadratic kappa", "higher by")
-        size = len(heads) if self.is_panel else 3
-        why = "too few members have a grade" if self.is_panel else "no member has one"
-        rest = Table(
-            columns(heads[:size], places),
-            [astuple(one)[:size] for one in self.members],
-            title="each member against the rest" if self.is_panel else "members, the preferred first",
-            notes=[f"{self.name}: {self.grades} grades, {self.lost} without one ({why})"],
-        )
-        if not self.passages:
-            note = "no judgments: whether the panel is better than a member is not known"
-            return Report([Table(rest.columns, rest.rows, rest.title, [*rest.notes, note])], content=self._content)
-        notes = []
-        if self.gain:
-            best, gain = self.gain
-            than = f"is {abs(gain):.4f} {'above' if gain > 0 else 'below'}" if gain else "equals"
-            notes.append(f"kappa with the judgments: the panel {than} its best member, {best}")
-        label, judged = self.cutoff
-        notes.append(f"kappa of {self.passages} judged passages: labels from {label}, judgments from {judged} on")
-        reached = Table(columns(("grader", "kappa"), places), [*map(astuple, self.reached)], "what is reached", notes)
-        return Report([rest, reached], content=self._content)
-
-    def _content(self) -> dict[str, object]:
-        content = asdict(self)
-        del content["is_panel"]
-        return {**content, "gain": {"kappa": dict(zip(("best", "gain"), self.gain, strict=True))} if self.gain else {}}
+    def name(self) -> str:
+        """The judge's name."""
+        return self.judge.name
 
 
-def panel_report(
-    gathered: Gathered, name: str, outcomes: Outcomes, rest: Callable[[int], Rule] | None, cutoff: tuple[int, int]
-) -> PanelReport:
-    """What a panel says, each member against the rest, and what the panel gains over its best member.
+@dataclass(frozen=True)
+class JudgeBoard:
+    """Judges against one truth, the highest κ first.
+
+    Attributes:
+        truth: the labels that judges are held to.
+        scale: the lowest and the highest label of the truth's scale.
+        rows: the judges.
+        groups: groups of judges whose κ cannot be told apart, best first; empty without rounds.
+    """
+
+    truth: LabelSource
+    scale: tuple[int, int]
+    rows: tuple[JudgeRow, ...]
+    groups: tuple[tuple[str, ...], ...]
+
+
+def judge_board(
+    truth: LabelSource,
+    judges: Sequence[LabelSource],
+    ends: tuple[int, int],
+    cutoffs: Sequence[tuple[int, int]],
+    draws: Draws,
+) -> JudgeBoard:
+    """All judges against the truth, each on the documents that both label.
+
+    All judges see the same resampled queries: those in which one of them shares a document with the truth. Groups are
+    of `Drawn.apart` of κ.
 
     Args:
-        gathered: what the members say.
-        name: of the panel.
-        outcomes: what they say together.
-        rest: from a member's place to the rule of the others, which takes what all say; for κ one that gives whole
-            grades; None where the members are no panel.
-        cutoff: the least label and the least judgment that are relevant.
+        truth: the labels that judges are held to.
+        judges: one or more.
+        ends: the truth's scale.
+        cutoffs: (cutoff of the truth, of the judge); none for each label of the truth's scale but the lowest.
+        draws: rounds (0 for no intervals and no groups), seed and level.
+
+    Raises:
+        InputError: a judge shares no document with the truth.
     """
-    places = range(len(gathered.names))
-    everybody = [outcomes_of(gathered, member_rule(place)) for place in places]
-    judged = _judged(gathered, [*everybody, outcomes])
-    names = [*gathered.names, name]
-    reached = [
-        Reached(one, binary_agreement(labels, judged[-1], *cutoff).kappa)
-        for one, labels in zip(names, judged, strict=False)
-    ]
-    grades = [one.grade is not None for found in outcomes.values() for one in found.values()]
-    return PanelReport(
-        name,
-        [_member(gathered, place, rest(place) if rest else lambda _: None) for place in places],
-        reached,
-        sum(grades),
-        len(grades) - sum(grades),
-        rest is not None,
-        len(judged[-1]),
-        cutoff,
-    )
+    common = [sorted(truth.labels.keys() & judge.labels.keys()) for judge in judges]
+    for judge, keys in zip(judges, common, strict=True):
+        if not keys:
+            raise InputError(f"{judge.name} and {truth.name} label no common document")
+    names = sorted({key[0] for keys in common for key in keys})
+    pairs = list(cutoffs) or [(level, level) for level in range(ends[0] + 1, ends[1] + 1)]
+    engine = Resample(len(names), draws)
+    found = [_row(truth, judge, keys, names, ends, pairs, engine) for judge, keys in zip(judges, common, strict=True)]
+    found.sort(key=lambda one: (-_kappa(one[0]), one[0].name))
+    rows = [row for row, _ in found]
+    kappas, drawn = np.array([_kappa(row) for row in rows]), np.stack([one for _, one in found], axis=1)
+    apart = Drawn(kappas, drawn, drawn[:0], len(names), draws).apart()
+    groups = groups_of_equals(kappas.tolist(), apart) if len(drawn) else []
+    together = tuple(tuple(rows[place].name for place in group) for group in groups)
+    return JudgeBoard(truth, ends, tuple(rows), together)
 
 
-def _member(gathered: Gathered, place: int, rest: Rule) -> MemberAgreement:
-    mine: list[float] = []
-    theirs: list[float] = []
-    grades = missing = 0
-    for table in gathered.said.values():
-        for row in table.values():
-            said, others = row[place], rest(row)
-            if said is None or said.grade is None:
-                missing += any(one is not None and one.grade is not None for one in row)
-                continue
-            grades += 1
-            if others is not None and others.grade is not None:
-                mine.append(said.grade)
-                theirs.append(others.grade)
-    count = len(mine)
-    return MemberAgreement(
-        gathered.names[place],
-        grades,
-        missing,
-        count,
-        sum(a == b for a, b in zip(mine, theirs, strict=True)) / count if count else None,
-        _panels_kappa(mine, theirs),
-        _panels_kappa(mine, theirs, quadratic=True),
-        (sum(mine) - sum(theirs)) / count if count else None,
-    )
+def _kappa(row: JudgeRow) -> float:
+    """κ for the order of judges; those without come last."""
+    value = row.statistics["kappa"].estimate
+    return -np.inf if value is None else value
 
 
-def _panels_kappa(a: Sequence[float], b: Sequence[float], quadratic: bool = False) -> float | None:
-    """κ of grades; None without any, and where some have a fraction, which κ does not know."""
-    if not a or not all(type(grade) is int for grade in (*a, *b)):
-        return None
-    labels: list[Any] = sorted({*a, *b})
-    return kappa_of_confusion(confusion(a, b, labels)[0], labels, quadratic=quadratic)
+def _row(
+    truth: LabelSource,
+    judge: LabelSource,
+    keys: Sequence[Key],
+    names: Sequence[str],
+    ends: tuple[int, int],
+    pairs: Sequence[tuple[int, int]],
+    engine: Resample,
+) -> tuple[JudgeRow, FloatArray]:
+    """The row of one judge, and its κ in every bootstrap round."""
+    a, b = (np.array([one.labels[key] for key in keys], dtype=np.int_) for one in (truth, judge))
+    intervals, at, drawn = _statistics(a, b, [key[0] for key in keys], names, ends, pairs, engine)
+    del intervals["mean_difference"]
+    if judge.failed is not None:
+        lost = np.array([judge.failed.get(name, (0, 0)) for name in names], dtype=np.float64)
+        # As a table of one row a query: failed grades before all of them.
+        shares, _ = column_intervals(
+            lost[:, None, :], lambda tables: {"failed": ratio(tables[:, 0, 0], tables[:, 0, 1])}, engine
+        )
+        intervals |= shares
+    outside = sum(not ends[0] <= label <= ends[1] for label in judge.labels.values())
+    return JudgeRow(judge, len(keys), outside, intervals, at), drawn
 
 
-def _judged(gathered: Gathered, everybody: Sequence[Outcomes]) -> list[list[float]]:
-    """The labels of each, and last the judgments, of the judged passages that all of them label, in one order."""
-    labels: list[Mapping[tuple[str, str], float]] = [
-        {
-            (query_id, doc_id): label
-            for query_id, query in compiled(gathered, outcomes).queries.items()
-            for doc_id, label in query.labels("max").items()
+def _statistics(
+    a: NDArray[np.int_],
+    b: NDArray[np.int_],
+    queries: Sequence[str],
+    names: Sequence[str],
+    ends: tuple[int, int],
+    pairs: Sequence[tuple[int, int]],
+    engine: Resample,
+) -> tuple[dict[str, Interval], dict[tuple[int, int], dict[str, Interval]], FloatArray]:
+    """The statistics of two sources with their intervals, those at the cutoffs, and κ in every bootstrap round.
+
+    The bias is the mean of second − first.
+    """
+    scale = joint_scale(a, b, ends)
+    values = np.array(scale, dtype=np.float64)
+
+    def statistics(tables: FloatArray) -> Columns:
+        found = label_columns(tables, values)
+        # Not its negative, which of 0 is -0.
+        found["bias"] = 0.0 - found["mean_difference"]
+        for pair, binary in binary_tables(tables, values, pairs).items():
+            found |= {f"{pair} {name}": column for name, column in rates_columns(binary).items()}
+        return found
+
+    intervals, drawn = column_intervals(query_tables(a, b, queries, names, scale), statistics, engine)
+    at = {pair: {name: intervals.pop(f"{pair} {name}") for name in _RATES} for pair in dict.fromkeys(pairs)}
+    return intervals, at, drawn["kappa"]
+
+
+def _as_written(source: LabelSource) -> LabelSource:
+    """The source with ids as TREC files have them, so that records and qrels can be compared."""
+    if not any(spaced_ids(set(column)) for column in zip(*source.labels, strict=True)):
+        return source
+    labels = {tuple(map(written_id, key)): label for key, label in source.labels.items()}
+    failed = source.failed and {written_id(query): counts for query, counts in source.failed.items()}
+    return replace(source, labels=labels, failed=failed)
+
+
+@dataclass(frozen=True)
+class SourceAgreement(Reported):
+    """How far label sources agree; pairwise numbers are of the first two, and `judges` has every source but the truth.
+
+    Attributes:
+        names: the sources.
+        only_in: for each source, the documents that no other source labels.
+        aligned: the labels of the first two on their common documents, in order of the documents' keys.
+        agreement: all statistics of the first two.
+        intervals: the statistics of `agreement` by name, and `ac1`, with their intervals over queries.
+        cutoffs: binarised at the cutoffs asked for.
+        query_kappa: κ per query.
+        histograms: label histogram of each source, all its labels.
+        scale: the labels that the histograms count.
+        alphas: Krippendorff's α of all sources by level, missing labels allowed.
+        judges: every source but the truth against the truth.
+        lacking: source -> queries of all the others of which it labels no document.
+    """
+
+    names: tuple[str, ...]
+    only_in: tuple[int, ...]
+    aligned: tuple[NDArray[np.int_], NDArray[np.int_]]
+    agreement: Agreement
+    intervals: Mapping[str, Interval]
+    cutoffs: tuple[BinaryAgreement, ...]
+    query_kappa: QuerySpread
+    histograms: tuple[Histogram, ...]
+    scale: tuple[int, ...]
+    alphas: Mapping[str, Interval]
+    judges: JudgeBoard
+    lacking: Mapping[str, Sequence[str]]
+
+    def __repr__(self) -> str:
+        return f"<SourceAgreement of {' and '.join(self.names)} on {self.agreement.pairs} pairs>"
+
+    def report(self, places: int = 4) -> Report:
+        """What two sources agree on in full, then the judges; of more sources the judges, labels used and α of all.
+
+        For programs several judges are a row each, with `low:` and `high:` before the ends of intervals.
+        """
+        content = {
+            "format": "rubric_measures agreement 2",
+            "sources": self.names,
+            **{name: getattr(self, name) for name in _SAME},
+            "alpha_all": self.alphas,
+            "truth": {"source": self.judges.truth.name, "scale": self.judges.scale},
+            "judges": [_judge(row, self.judges) for row in self.judges.rows],
+            "groups": self.judges.groups,
         }
-        for outcomes in everybody
+        data = [_judges(self.judges, places)] if len(self.names) > 2 else ()
+        return Report(_tables(self, places), data, lambda: plain(content))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether κ is defined."""
+        return self.agreement.kappa is not None
+
+    def log_notes(self) -> None:
+        """Logs what is left out or undefined."""
+        say(self.notes)
+
+    @property
+    def notes(self) -> list[Note]:
+        """What is left out or undefined."""
+        return list(self._notes())
+
+    def _notes(self) -> Iterator[Note]:
+        for name, queries in self.lacking.items():
+            text = f"{name} labels no document of {counted(len(queries), 'query')} (such as {queries[0]})"
+            yield Note(text, (name, *queries), False)
+        for name, count in zip(self.names, self.only_in, strict=True):
+            if count:
+                yield Note(f"left out of the pairs: {counted(count, 'document')} labelled by {name} only", (name,))
+        low, high = self.judges.scale
+        for row in self.judges.rows:
+            what = f"{row.name}: {row.outside} labels are outside the truth's scale ({low} to {high}) "
+            if row.outside:
+                yield Note(f"{what}and count as they are", (row.name,))
+        for name, histogram in zip(self.names, self.histograms, strict=True):
+            if histogram.unused:
+                count = len(histogram.unused)
+                labels = ", ".join(map(str, histogram.unused[:12])) + (f" and {count - 12} more" if count > 12 else "")
+                yield Note(f"{name} never uses the label{'s' if count > 1 else ''} {labels}", (name,), False)
+        if self.agreement.kappa is None:
+            yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
+        if self.query_kappa.undefined:
+            count = self.query_kappa.undefined
+            yield Note(f"kappa is undefined on {counted(count, 'query')} (one label throughout)", is_warning=False)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draws the labels of the first two sources: differences against means, with bias and limits of agreement.
+
+        Args:
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
+
+        Returns:
+            the figure, which a notebook shows.
+
+        Raises:
+            InputError: another ending, or the file cannot be written.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.analysis.plots import plot_bland_altman, save_figures
+
+        ends = self.agreement.bland_altman
+        names = (self.names[0], self.names[1])
+        return save_figures([plot_bland_altman(*self.aligned, names, ends.bias, ends.low, ends.high)], path)
+
+
+def _whole(source: LabelSource) -> LabelSource:
+    """The source, whose labels are whole numbers: κ and the tables count equal labels.
+
+    Raises:
+        InputError: a label has a fraction.
+    """
+    real = next((key for key, label in source.labels.items() if type(label) is not int and label % 1), None)
+    if real is not None:
+        raise InputError(
+            f"{source.name}: agreement is of whole labels, and {'/'.join(real)} has {source.labels[real]}; take the "
+            "most probable grade (mode) or the median instead of the expected one",
+            settings=("grade",),
+        )
+    return source
+
+
+def compare_sources(
+    sources: Sequence[LabelSource],
+    cutoffs: Sequence[tuple[int, int]] = (),
+    *,
+    scale: Sequence[int] | None = None,
+    draws: Draws = USUAL_DRAWS,
+    truth: int = 0,
+) -> SourceAgreement:
+    """Compares label sources by all agreement statistics.
+
+    Args:
+        sources: two or more; pairwise statistics are of the first two, α is of all.
+        cutoffs: (cutoff of the first, of the second and all others), inclusive. Judges without any are binarised at
+            each label of the truth's scale but the lowest, on both sides.
+        scale: the labels that a source may use; by default from the smallest (or 0) to the largest that any uses.
+        draws: of the intervals over queries; 0 rounds for none.
+        truth: the source that all others are judged by.
+
+    Raises:
+        InputError: fewer than two sources, labels with fractions, the first two have no document in common, or a cutoff
+            is above the scale.
+    """
+    sources = _comparable(sources, cutoffs)
+    ends = _source_ends(sources[truth], scale)
+    _refuse_many(sources[truth].name if scale is None else "the scale", ends)
+    first, second = sources[0].labels, sources[1].labels
+    common = sorted(first.keys() & second.keys())
+    a, b = (np.array([labels[key] for key in common], dtype=np.int_) for labels in (first, second))
+    queries = [key[0] for key in common]
+    counts = Counter(key for source in sources for key in source.labels)
+    every = sorted(counts)
+    used = {int(value) for source in sources for value in source.labels.values()}
+    labels = tuple(scale) if scale is not None else tuple(range(min(0, *used), max(used) + 1))
+    ratings = np.array([[source.labels.get(key, np.nan) for key in every] for source in sources], dtype=np.float64)
+    names = sorted(set(queries))
+    intervals, by_cutoff, _ = _statistics(a, b, queries, names, ends, cutoffs, Resample(len(names), draws))
+    del intervals["bias"]
+    pairs = [pair if truth == 0 else pair[::-1] for pair in cutoffs]
+    asked = [{key[0] for key in source.labels} for source in sources]
+    others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
+    return SourceAgreement(
+        tuple(source.name for source in sources),
+        tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
+        (a, b),
+        agreement(a, b),
+        intervals,
+        tuple(replace(binary_agreement(a, b, *pair), interval=by_cutoff[pair]["kappa"]) for pair in cutoffs),
+        query_spread(a, b, queries),
+        tuple(label_histogram(source.labels.values(), labels) for source in sources),
+        tuple(sorted({*labels, *used})),
+        alpha_intervals(ratings, [key[0] for key in every], draws),
+        judge_board(sources[truth], [*sources[:truth], *sources[truth + 1 :]], ends, pairs, draws),
+        {source.name: sorted(queries) for source, queries in zip(sources, others, strict=True) if queries},
+    )
+
+
+def _comparable(sources: Sequence[LabelSource], cutoffs: Sequence[tuple[int, int]]) -> list[LabelSource]:
+    """The sources, with ids as files have them; `compare_sources` says what is refused."""
+    if len(sources) < 2:
+        raise InputError("agreement needs two sources")
+    for pair in cutoffs:
+        for level, source in zip(pair, sources, strict=False):
+            if source.scale is not None:
+                refuse_unreachable(source.scale, level, source.name)
+    sources = list(map(_as_written, map(_whole, sources)))
+    first, second = sources[0].labels, sources[1].labels
+    for source in sources:
+        _refuse_many(source.name, source.labels.values(), 10_000)
+    if first.keys().isdisjoint(second):
+        raise InputError(
+            f"{sources[0].name} and {sources[1].name} label no common document: "
+            f"{'/'.join(min(first, default=('nothing',)))} against {'/'.join(min(second, default=('nothing',)))}"
+        )
+    return sources
+
+
+def _refuse_many(name: str, labels: Iterable[float], most: int = 200) -> None:
+    """Tables over all pairs of the truth's labels at all cutoffs would fill the memory; longer histograms, too."""
+    low, high = min(0, 0, *labels), max(0, 0, *labels)
+    if high - low > most:
+        raise InputError(
+            f"{name}: labels from {low} to {high} are too many for agreement, which takes {most} (of the truth 200): "
+            "are they scores, or is one a slip?"
+        )
+
+
+def _source_ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, int]:
+    """The lowest and the highest label of the truth's scale: as said, as it is known, or as it is used."""
+    if scale is not None:
+        return min(scale), max(scale)
+    if truth.scale is not None:
+        return truth.scale.lowest, truth.scale.highest
+    return int(min(truth.labels.values(), default=0)), int(max(truth.labels.values(), default=0))
+
+
+def whole_answers(sources: Sequence[LabelSource]) -> list[LabelSource]:
+    """The sources with generated answers whole, each under the name of its run, where none of their ids are alike.
+
+    The answer of the run `concise` to the query `q01` is the document `concise` in assignments, `concise/q01` in files
+    of others, and the passages `concise/q01/1`, `concise/q01/2`, … of a pool. The label of a whole answer is the
+    highest of its passages. Sources whose first two have a document in common are given back as they are.
+    """
+    keys = [set(source.labels) for source in sources[:2]]
+    if len(keys) < 2 or keys[0] & keys[1]:
+        return list(sources)
+    named = [{key: (key[0], _run_of_answer(*key[:2]), *key[2:]) for key in source.labels} for source in sources]
+    if not set(named[0].values()) & set(named[1].values()):
+        return list(sources)
+    whole = []
+    for source, names in zip(sources, named, strict=True):
+        labels: dict[Key, float] = {}
+        for key, label in source.labels.items():
+            name = names[key]
+            labels[name] = max(label, labels.get(name, label))
+        merged = len(source.labels) - len(labels)
+        if merged:
+            text = "%s: %d labels of passages of answers became those of whole answers, the highest of each"
+            tell(text, source.name, len(source.labels))
+        whole.append(replace(source, labels=labels))
+    return whole
+
+
+def _run_of_answer(query_id: str, doc_id: str) -> str:
+    """The run of `RUN/QUERY` and of `RUN/QUERY/NUMBER`; any other id as it is."""
+    start, _, last = doc_id.rpartition("/")
+    name = start if last.isascii() and last.isdigit() and start.endswith(f"/{query_id}") else doc_id
+    return name.removesuffix(f"/{query_id}") or doc_id
+
+
+# What people see of a judge beside the rest.
+_SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "ac1", "bias", "failed")
+# What the JSON calls as the result does.
+_SAME = ("only_in", "agreement", "intervals", "cutoffs", "query_kappa", "histograms")
+_ALL = (*("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"), "failed")
+
+
+def _judge(row: JudgeRow, board: JudgeBoard) -> dict[str, object]:
+    return {
+        "source": row.name,
+        "documents": row.documents,
+        "group": _group(row, board),
+        "statistics": row.statistics,
+        "cutoffs": [{"truth": truth, "judge": judge, **rates} for (truth, judge), rates in row.cutoffs.items()],
+        "outside": row.outside,
+        "leaderboard": row.leaderboard and _leaderboard(row.leaderboard),
+    }
+
+
+def _leaderboard(found: LeaderboardCorrelation) -> dict[str, object]:
+    names = ("name", "value", "reason", "interval")
+    each = [{name: getattr(one, name) for name in names} for one in found.coefficients]
+    said = {"measure": found.name, "runs": found.runs, "coefficients": each}
+    return {**said, "worst_run": found.worst_run, "worst_drop": found.worst_drop}
+
+
+def _group(row: JudgeRow, board: JudgeBoard) -> str:
+    return group_letters(row.name, board.groups)
+
+
+def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
+    if len(result.names) == 2:
+        yield from _pair_tables(result, places)
+    yield from _judge_tables(result.judges, places)
+    rows: list[list[Cell]] = [
+        [name, *(histogram.counts.get(label, 0) for label in result.scale)]
+        for name, histogram in zip(result.names, result.histograms, strict=True)
     ]
-    keys = [key for key in gathered.judgments if all(key in of_one for of_one in labels)]
-    return [[of_one[key] for key in keys] for of_one in [*labels, gathered.judgments]]
+    yield Table(columns(["labels used", *map(str, result.scale)]), rows)
+    if len(result.names) > 2:
+        rows = [[level, alpha.estimate, alpha.low, alpha.high] for level, alpha in result.alphas.items()]
+        yield Table(columns([f"alpha of all {len(result.names)} sources", "value", "low", "high"], places), rows)
+
+
+def _pair_tables(result: SourceAgreement, places: int) -> Iterator[Table]:
+    yield Table(columns(["statistic", "value", "low", "high"], places), _pair_rows(result))
+    one = result.agreement
+    first, second = result.names[:2]
+    rows: list[list[Cell]] = [
+        [str(label), *counts, sum(counts)] for label, counts in zip(one.labels, one.confusion, strict=True)
+    ]
+    rows.append(["total", *(sum(column) for column in zip(*one.confusion, strict=True)), one.pairs])
+    yield Table(columns([f"{first} \\ {second}", *map(str, one.labels), "total"]), rows)
+    if result.cutoffs:
+        rows = [
+            [f">= {cell.cutoff_a} / >= {cell.cutoff_b}", cell.both, cell.only_a, cell.only_b, cell.neither,
+             cell.exact_match, cell.kappa, *_ends(cell.interval)]
+            for cell in result.cutoffs
+        ]  # fmt: skip
+        names = ["cutoffs", "both", "first only", "second only", "neither", "exact match", "kappa", "low", "high"]
+        yield Table(columns(names, places), rows)
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.low, interval.high)
+
+
+def _pair_rows(result: SourceAgreement) -> list[list[Cell]]:
+    """Name, value and interval; how κ spreads over queries has no interval, and says in words what its rows are."""
+    one, spread = result.agreement, result.query_kappa
+    names = {
+        "exact match": "exact_match",
+        "mean difference": "mean_difference",
+        "kappa": "kappa",
+        "kappa quadratic": "quadratic_kappa",
+        "alpha nominal": "alpha_nominal",
+        "alpha ordinal": "alpha_ordinal",
+        "AC1": "ac1",
+    }
+    rows: list[list[Cell]] = [["pairs", one.pairs, None, None]]
+    for name, field in names.items():
+        interval = result.intervals[field]
+        rows.append([name, interval.estimate, interval.low, interval.high])
+    values: dict[str, Cell] = {
+        "Bland-Altman low": one.bland_altman.low,
+        "Bland-Altman bias": one.bland_altman.bias,
+        "Bland-Altman high": one.bland_altman.high,
+        "kappa per query: mean": spread.mean,
+    }
+    if spread.deviation is not None:
+        values["kappa per query: deviation"] = spread.deviation
+        values["kappa per query: least"] = spread.least
+        values["kappa per query: median"] = spread.median
+        values["kappa per query: greatest"] = spread.greatest
+    return [*rows, *([name, value, None, None] for name, value in values.items())]
+
+
+def _cell(interval: Interval | None) -> Ranged | None:
+    return None if interval is None else Ranged(interval.estimate, interval.low, interval.high)
+
+
+def _coefficient(row: JudgeRow, index: int) -> Ranged | None:
+    found = row.leaderboard.coefficients[index] if row.leaderboard else None
+    return None if found is None else Ranged(found.value, *found.ends)
+
+
+def _judges(board: JudgeBoard, places: int) -> Table:
+    """A row a judge; people see the cutoffs and leaderboards in tables of their own."""
+    first = board.rows[0]
+    cells: dict[Column | str, Callable[[JudgeRow], Cell]] = {
+        "judge": lambda row: row.name,
+        "documents": lambda row: row.documents,
+    }
+
+    def programs(name: str) -> Column:
+        return Column(name, places, only="programs", is_ranged=True)
+
+    for name in (name for name in _ALL if any(name in row.statistics for row in board.rows)):
+        head = programs(name)._replace(only="" if name in _SHOWN else "programs")
+        cells[head] = lambda row, name=name: _cell(row.statistics.get(name))  # type: ignore[misc]
+    cells["group"] = lambda row: _group(row, board)
+    cells[Column("outside", only="programs")] = lambda row: row.outside
+    for pair in first.cutoffs:
+        for rate in _RATES:
+            head = programs("{}>={}/{}".format(rate, *pair))
+            cells[head] = lambda row, pair=pair, rate=rate: _cell(row.cutoffs[pair][rate])  # type: ignore[misc]
+    ranked = next((row.leaderboard for row in board.rows if row.leaderboard is not None), None)
+    for index, one in enumerate(ranked.coefficients if ranked else ()):
+        cells[programs(one.name)] = lambda row, index=index: _coefficient(row, index)  # type: ignore[misc]
+    if ranked:
+        cells[Column("worst_run", only="programs")] = _worst_run
+    kappa = first.statistics["kappa"]
+    few = few_queries(kappa.units) if len(board.rows) > 1 and kappa.low is not None else ""
+    return declared(board.rows, cells, places, notes=[f"judges of {board.truth.name}", *[f"group: {few}"] * bool(few)])
+
+
+def _worst_run(row: JudgeRow) -> str | None:
+    found = row.leaderboard
+    return found.worst_run if found is not None and found.worst_drop else None
+
+
+def _judge_tables(board: JudgeBoard, places: int) -> Iterator[Table]:
+    yield _judges(board, places)
+    rows: list[list[Cell]] = [
+        [row.name, ">= {} / >= {}".format(*pair), *(_cell(rates[rate]) for rate in _RATES)]
+        for row in board.rows
+        for pair, rates in row.cutoffs.items()
+    ]
+    if rows:
+        yield Table(columns(["judge", "truth / judge", "kappa", "TPR", "TNR", "F1"], places), rows)
+    ranked = [(row, row.leaderboard) for row in board.rows if row.leaderboard is not None]
+    if ranked:
+        first = ranked[0][1]
+        heads = [f"leaderboard by {first.name}", "runs", *(one.name for one in first.coefficients)]
+        rows = [
+            [row.name, len(found.runs), *(_coefficient(row, index) for index in range(len(first.coefficients))),
+             _worst_run(row)]
+            for row, found in ranked
+        ]  # fmt: skip
+        yield Table(columns([*heads, "run that drops most"], places), rows)

@@ -36,7 +36,7 @@ from rubric_measures.analysis.resampling import (
     seeded,
 )
 from rubric_measures.base.errors import InputError, counted
-from rubric_measures.base.tables import Cell, Column, Report, Table, columns, plain
+from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, columns, plain
 
 
 class Anchor(NamedTuple):
@@ -325,33 +325,38 @@ def _within(one: Interval) -> Interval:
     return replace(one, estimate=inside(one.estimate), low=inside(one.low), high=inside(one.high))
 
 
-def anchor_report(
-    bias: Sequence[Bias],
-    values: Sequence[GradeValue],
-    runs: Sequence[Calibrated],
-    places: int,
-    settings: Mapping[str, object],
-) -> Report:
-    """Bias, values of grades, and runs; for programs one after the other.
+@dataclass(frozen=True)
+class Calibration(Reported):
+    """What anchors say of a grader; `print` shows it.
 
-    Args:
-        bias: see `bias_rows`.
-        values: see `grade_values`.
-        runs: see `calibrated_runs`; empty where there are no answers.
-        places: decimal places; -1 prints all digits.
-        settings: what it was computed with: `against`, `assessors`, `rel`, `draws`, `smallest`, and
-            `reason` where there are no runs.
+    Attributes:
+        bias: over all, and by kind.
+        grades: what each grade is worth.
+        runs: calibrated scores of answers, best first; empty where the runs rank passages.
+        settings: what it was computed with; `assessors` counts grades that were no blind ones, and `reason` says why
+            there are no runs.
     """
-    tables = [_bias_table(bias, places, settings), _value_table(values, places, settings)]
-    tables += [_run_table(runs, places, settings)] if runs else []
-    content = {
-        "format": "rubric_measures calibrate 1",
-        **settings,
-        "bias": [{**one._asdict(), "drift": said_of(one, settings)} for one in bias],
-        "grades": [one._asdict() for one in values],
-        "runs": [one._asdict() for one in runs],
-    }
-    return Report(tables, content=lambda: plain(content))
+
+    bias: Sequence[Bias]
+    grades: Sequence[GradeValue]
+    runs: Sequence[Calibrated]
+    settings: Mapping[str, object]
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits): bias, values of
+        grades, and runs; for programs one after the other.
+        """
+        settings = self.settings
+        tables = [_bias_table(self.bias, places, settings), _value_table(self.grades, places, settings)]
+        tables += [_run_table(self.runs, places, settings)] if self.runs else []
+        content = {
+            "format": "rubric_measures calibrate 1",
+            **settings,
+            "bias": [{**one._asdict(), "drift": said_of(one, settings)} for one in self.bias],
+            "grades": [one._asdict() for one in self.grades],
+            "runs": [one._asdict() for one in self.runs],
+        }
+        return Report(tables, content=lambda: plain(content))
 
 
 def said_of(one: Bias, settings: Mapping[str, object]) -> str:

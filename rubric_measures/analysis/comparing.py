@@ -11,20 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, groupby
+from operator import attrgetter
 from statistics import fmean
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from ir_measures.measures.base import Measure
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict, replace
 
-from rubric_measures.analysis.calibration import prediction_powered_mean
-from rubric_measures.analysis.comparison import Pair
+from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
+from rubric_measures.analysis.comparison import Comparison, Design, Pair, compare_runs, design
 from rubric_measures.analysis.correlation import ranks
 from rubric_measures.analysis.leaderboards import UNNAMED, QueryScores, Values, name_of_scores, read_scores
-from rubric_measures.analysis.resampling import USUAL_DRAWS, USUAL_TESTS, Draws, Tests, score_table
+from rubric_measures.analysis.resampling import USUAL_DRAWS, USUAL_TESTS, Draws, Interval, Tests, score_table
 from rubric_measures.analysis.resampling import mean_intervals as intervals_of_means
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.tables import (
@@ -56,9 +57,6 @@ from rubric_measures.types.scales import as_number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rubric_measures.analysis.calibration import PredictionPowered
-    from rubric_measures.analysis.comparison import Comparison, Design
-    from rubric_measures.analysis.resampling import Interval
     from rubric_measures.formats.base import Form
 
 
@@ -288,8 +286,6 @@ def compare(
         InputError: no per-query scores; a run comes twice; fewer than two of several runs have a score, or they share
             no query.
     """
-    from rubric_measures.analysis.comparison import compare_runs
-
     found = {name: _wanted(values, runs, baseline) for name, values in per_query_scores(scores, form, measures).items()}
     # Where grades were asked for some measures only, a board has others by which nobody can be compared.
     lacking = [
@@ -385,6 +381,9 @@ def _wanted(scores: Mapping[str, Mapping[str, float]], runs: Sequence[str] | Non
     return {run_id: scores[run_id] for run_id in wanted}
 
 
+_Columns: TypeAlias = "dict[Column | str, Callable[[Design], Cell]]"
+
+
 class AskedDesign(Struct, frozen=True):
     """What was asked of `power`: how many runs an experiment will compare, and the rest of its arguments."""
 
@@ -412,38 +411,35 @@ class Designs(Reported):
         """
         said = self.settings
         wanted = " or ".join(dict.fromkeys(f"{one.smallest:g}" for one in self.designs))
-        parts = [one.components for one in self.designs]
-        rows: list[list[Cell]] = [[one.measure, one.deviation, one.one_pair, one.all_pairs] for one in self.designs]
-        note = (
+        name: _Columns = {"measure": attrgetter("measure")}
+        needed = name | {head: attrgetter(head.replace(" ", "_")) for head in ("deviation", "one pair", "all pairs")}
+        variance = name | {
+            "of runs": attrgetter("components.run_count"),
+            "of queries": attrgetter("components.query_count"),
+            "runs": lambda one: one.components.shares[0],
+            "queries": lambda one: one.components.shares[1],
+            "rest": lambda one: one.components.shares[2],
+            "reliability": attrgetter("components.reliability"),
+        }
+        told = name | {head: attrgetter(head) for head in ("separated", "detectable")}
+        notes = (
             f"queries that find a difference of {wanted} with power {said.power:g} at {said.tests.alpha:g}: "
-            f"of one pair, of each pair of {said.runs} runs (Bonferroni)"
-        )
-        needed = Table(columns(["measure", "deviation", "one pair", "all pairs"], places), rows, notes=[note])
-        rows = [
-            [design.measure, one.run_count, one.query_count, *one.shares, one.reliability]
-            for design, one in zip(self.designs, parts, strict=True)
-        ]
-        note = (
-            "shares of the variance of scores; reliability: the share of the variance of the means that is of the runs"
-        )
-        heads = ["measure", "of runs", "of queries", "runs", "queries", "rest", "reliability"]
-        variance = Table(columns(heads, places), rows, notes=[note])
-        rows = [[one.measure, one.separated, one.detectable] for one in self.designs]
-        note = (
+            f"of one pair, of each pair of {said.runs} runs (Bonferroni)",
+            "shares of the variance of scores; reliability: the share of the variance of the means that is of the runs",
             f"separated: share of pairs that differ ({said.tests.correction}); "
-            "detectable: by these queries, of each pair"
+            "detectable: by these queries, of each pair",
         )
-        told = Table(columns(["measure", "separated", "detectable"], places), rows, notes=[note])
-        joined = Table(
-            [*needed.columns, *variance.columns[1:], *told.columns[1:]],
-            [[*a, *b[1:], *c[1:]] for a, b, c in zip(needed.rows, variance.rows, told.rows, strict=True)],
-        )
+        tables = [
+            declared(self.designs, cells, places, notes=[note])
+            for cells, note in zip((needed, variance, told), notes, strict=True)
+        ]
+        joined = declared(self.designs, needed | variance | told, places)
         measures = [
             {**plain(one), "components": {**plain(one.components), "reliability": one.components.reliability}}
             for one in self.designs
         ]
         content = {"format": "rubric_measures power 1", **asdict(said), "measures": measures}
-        return Report([needed, variance, told], [joined], lambda: plain(content))
+        return Report(tables, [joined], lambda: plain(content))
 
     @property
     def is_complete(self) -> bool:
@@ -490,8 +486,6 @@ def power(
         UnknownNameError: there is no such measure.
         InputError: no per-query scores, fewer than two runs or common queries, or a number that makes no design.
     """
-    from rubric_measures.analysis.comparison import design
-
     found = per_query_scores(scores, form, measures)
     designs = [design(values, measure, runs=run_count, power=power, tests=tests) for measure, values in found.items()]
     runs = run_count or max(one.components.run_count for one in designs)

@@ -1,31 +1,35 @@
-"""Graders: their agreement as label sources on the same documents; the grades of several as those of one."""
+"""Graders: their agreement as label sources on the same documents; the grades of several as those of one.
+
+What a panel of graders gains over its best member: numbers and their tables.
+
+The Rubric workbench's tables of how assessors agree: counts of label against judgment sets, with κ of each cell.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ir_measures import Qrel
 from msgspec import structs
 
-from rubric_measures.analysis.agreement import PanelReport, panel_report
-from rubric_measures.analysis.boards import score
-from rubric_measures.analysis.label_sources import (
-    AgreementTable,
-    JudgedPassage,
+from rubric_measures.analysis.agreement import (
     Key,
     LabelSource,
     SourceAgreement,
+    binary_agreement,
     compare_sources,
+    confusion,
+    kappa_of_confusion,
     whole_answers,
-    workbench_tables,
 )
+from rubric_measures.analysis.boards import score
 from rubric_measures.analysis.leaderboards import (
     LeaderboardCorrelation,
     RunScores,
@@ -34,7 +38,7 @@ from rubric_measures.analysis.leaderboards import (
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, naming, tell, warn
-from rubric_measures.base.tables import render
+from rubric_measures.base.tables import Cell, Marked, Report, Table, columns, plain, render
 from rubric_measures.corpora.loading import (
     Bank,
     Gradable,
@@ -58,7 +62,17 @@ from rubric_measures.corpora.loading import (
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.measures.combining import gather, outcomes_of, panel_rule, with_grades
+from rubric_measures.measures.combining import (
+    Gathered,
+    Outcomes,
+    Rule,
+    compiled,
+    gather,
+    member_rule,
+    outcomes_of,
+    panel_rule,
+    with_grades,
+)
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import (
     ADJUDICATION,
@@ -502,3 +516,364 @@ def passages_of_records(
             settings=("tables",),
         )
     return found
+
+
+@dataclass(frozen=True)
+class MemberAgreement:
+    """A member of a panel against what the other members say together.
+
+    Attributes:
+        name: the member.
+        grades: items of passages that it has a grade of.
+        missing: those that another member has a grade of, and this one has none.
+        compared: grades that are compared with those of the rest.
+        same: the share of them that are equal to those of the rest; None without any.
+        kappa: Cohen's κ with the rest; None where it is undefined.
+        quadratic: κ with quadratic weights likewise.
+        difference: how much higher its grades are on average.
+    """
+
+    name: str
+    grades: int
+    missing: int
+    compared: int
+    same: float | None
+    kappa: float | None
+    quadratic: float | None
+    difference: float | None
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How well one grader, or several together, agree with the judgments.
+
+    Attributes:
+        name: the grader.
+        kappa: Cohen's κ of its labels with the judgments, both cut to relevant or not; None where it is undefined.
+    """
+
+    name: str
+    kappa: float | None
+
+
+@dataclass(frozen=True)
+class PanelReport:
+    """What a panel says, its members, and what it gains.
+
+    Attributes:
+        name: the panel.
+        members: each against the rest.
+        reached: each member, then the panel, on the same judged passages.
+        grades: grades of the panel.
+        lost: items of passages of which it has none.
+        is_panel: whether the members vote; else one stands in for another, and how they agree says nothing.
+        passages: judged passages behind κ; 0 without judgments.
+        cutoff: the least label and the least judgment that are relevant.
+    """
+
+    name: str
+    members: Sequence[MemberAgreement]
+    reached: Sequence[Reached]
+    grades: int
+    lost: int
+    is_panel: bool
+    passages: int
+    cutoff: tuple[int, int]
+
+    @property
+    def gain(self) -> tuple[str, float] | None:
+        """The best member by κ, and how much higher the panel is; None where one of them is unknown."""
+        values = {one.name: one.kappa for one in self.reached[:-1] if one.kappa is not None}
+        panel = self.reached[-1].kappa
+        if panel is None or len(values) < len(self.reached) - 1:
+            return None
+        best = max(values, key=lambda name: values[name])
+        return best, panel - values[best]
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form."""
+        heads = ("member", "grades", "missing", "compared", "same", "kappa", "quadratic kappa", "higher by")
+        size = len(heads) if self.is_panel else 3
+        why = "too few members have a grade" if self.is_panel else "no member has one"
+        rest = Table(
+            columns(heads[:size], places),
+            [astuple(one)[:size] for one in self.members],
+            title="each member against the rest" if self.is_panel else "members, the preferred first",
+            notes=[f"{self.name}: {self.grades} grades, {self.lost} without one ({why})"],
+        )
+        if not self.passages:
+            note = "no judgments: whether the panel is better than a member is not known"
+            return Report([Table(rest.columns, rest.rows, rest.title, [*rest.notes, note])], content=self._content)
+        notes = []
+        if self.gain:
+            best, gain = self.gain
+            than = f"is {abs(gain):.4f} {'above' if gain > 0 else 'below'}" if gain else "equals"
+            notes.append(f"kappa with the judgments: the panel {than} its best member, {best}")
+        label, judged = self.cutoff
+        notes.append(f"kappa of {self.passages} judged passages: labels from {label}, judgments from {judged} on")
+        reached = Table(columns(("grader", "kappa"), places), [*map(astuple, self.reached)], "what is reached", notes)
+        return Report([rest, reached], content=self._content)
+
+    def _content(self) -> dict[str, object]:
+        content = asdict(self)
+        del content["is_panel"]
+        return {**content, "gain": {"kappa": dict(zip(("best", "gain"), self.gain, strict=True))} if self.gain else {}}
+
+
+def panel_report(
+    gathered: Gathered, name: str, outcomes: Outcomes, rest: Callable[[int], Rule] | None, cutoff: tuple[int, int]
+) -> PanelReport:
+    """What a panel says, each member against the rest, and what the panel gains over its best member.
+
+    Args:
+        gathered: what the members say.
+        name: of the panel.
+        outcomes: what they say together.
+        rest: from a member's place to the rule of the others, which takes what all say; for κ one that gives whole
+            grades; None where the members are no panel.
+        cutoff: the least label and the least judgment that are relevant.
+    """
+    places = range(len(gathered.names))
+    everybody = [outcomes_of(gathered, member_rule(place)) for place in places]
+    judged = _judged(gathered, [*everybody, outcomes])
+    names = [*gathered.names, name]
+    reached = [
+        Reached(one, binary_agreement(labels, judged[-1], *cutoff).kappa)
+        for one, labels in zip(names, judged, strict=False)
+    ]
+    grades = [one.grade is not None for found in outcomes.values() for one in found.values()]
+    return PanelReport(
+        name,
+        [_member(gathered, place, rest(place) if rest else lambda _: None) for place in places],
+        reached,
+        sum(grades),
+        len(grades) - sum(grades),
+        rest is not None,
+        len(judged[-1]),
+        cutoff,
+    )
+
+
+def _member(gathered: Gathered, place: int, rest: Rule) -> MemberAgreement:
+    mine: list[float] = []
+    theirs: list[float] = []
+    grades = missing = 0
+    for table in gathered.said.values():
+        for row in table.values():
+            said, others = row[place], rest(row)
+            if said is None or said.grade is None:
+                missing += any(one is not None and one.grade is not None for one in row)
+                continue
+            grades += 1
+            if others is not None and others.grade is not None:
+                mine.append(said.grade)
+                theirs.append(others.grade)
+    count = len(mine)
+    return MemberAgreement(
+        gathered.names[place],
+        grades,
+        missing,
+        count,
+        sum(a == b for a, b in zip(mine, theirs, strict=True)) / count if count else None,
+        _panels_kappa(mine, theirs),
+        _panels_kappa(mine, theirs, quadratic=True),
+        (sum(mine) - sum(theirs)) / count if count else None,
+    )
+
+
+def _panels_kappa(a: Sequence[float], b: Sequence[float], quadratic: bool = False) -> float | None:
+    """κ of grades; None without any, and where some have a fraction, which κ does not know."""
+    if not a or not all(type(grade) is int for grade in (*a, *b)):
+        return None
+    labels: list[Any] = sorted({*a, *b})
+    return kappa_of_confusion(confusion(a, b, labels)[0], labels, quadratic=quadratic)
+
+
+def _judged(gathered: Gathered, everybody: Sequence[Outcomes]) -> list[list[float]]:
+    """The labels of each, and last the judgments, of the judged passages that all of them label, in one order."""
+    labels: list[Mapping[tuple[str, str], float]] = [
+        {
+            (query_id, doc_id): label
+            for query_id, query in compiled(gathered, outcomes).queries.items()
+            for doc_id, label in query.labels("max").items()
+        }
+        for outcomes in everybody
+    ]
+    keys = [key for key in gathered.judgments if all(key in of_one for of_one in labels)]
+    return [[of_one[key] for key in keys] for of_one in [*labels, gathered.judgments]]
+
+
+class JudgedPassage(NamedTuple):
+    """One passage with the grades of its items and its judgments.
+
+    Attributes:
+        grades: one grade an item, any order.
+        judgments: the relevance labels that assessors gave it; a passage may have several.
+    """
+
+    grades: tuple[float, ...]
+    judgments: tuple[float, ...]
+
+
+class TableLayout(NamedTuple):
+    """Which labels and judgments a table puts together.
+
+    Attributes:
+        name: GRADED, MERGE, LENIENT or STRICT.
+        labels: the lines: sets of labels.
+        judgments: the columns: sets of judgments.
+        diagonal: for each line the column that means the same; its κ is the line's.
+    """
+
+    name: str
+    labels: tuple[tuple[int, ...], ...]
+    judgments: tuple[tuple[int, ...], ...]
+    diagonal: tuple[int, ...]
+
+
+def table_layouts(min_judgment: int = 1) -> tuple[TableLayout, ...]:
+    """The program's four layouts.
+
+    Args:
+        min_judgment: the least judgment that is relevant: 1, the program's default, or 2, which it takes for the
+            collections of TREC DL, and the paper does.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if min_judgment not in (1, 2):
+        raise InputError(
+            f"the workbench's tables know relevant judgments from 1 or from 2, not from {min_judgment}",
+            settings=("min_judgment",),
+        )
+    relevant, not_relevant = ((1, 2, 3), (-2, -1, 0)) if min_judgment == 1 else ((2, 3), (-2, -1, 0, 1))
+    diagonal = (1, 1, 2, 2, 2, 3) if min_judgment == 1 else (0, 0, 1, 1, 1, 3)
+    merged = ((2, 3), (1,)) if min_judgment == 1 else ((3,), (2,))
+    return (
+        TableLayout("GRADED", ((5,), (4,), (3,), (2,), (1,), (0,)), ((3,), (2,), (1,), (0,)), diagonal),
+        TableLayout("MERGE", ((4, 5), (1, 2, 3), (0,)), (*merged, not_relevant), (0, 1, 2)),
+        TableLayout("LENIENT", ((1, 2, 3, 4, 5), (0,)), (relevant, not_relevant), (0, 1)),
+        TableLayout("STRICT", ((4, 5), (0, 1, 2, 3)), (relevant, not_relevant), (0, 1)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementCell:
+    """One cell: "the label is in L" against "a judgment is in J", over all passages.
+
+    Attributes:
+        label: L.
+        judgment: J.
+        both: passages with label and judgment: the count that is printed.
+        label_only: with the label only.
+        judgment_only: with the judgment only.
+        neither: with none.
+        kappa: Cohen's κ of the two-by-two table; None where it is undefined.
+    """
+
+    label: tuple[int, ...]
+    judgment: tuple[int, ...]
+    both: int
+    label_only: int
+    judgment_only: int
+    neither: int
+    kappa: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementTable:
+    """One table.
+
+    Attributes:
+        layout: what is compared.
+        min_answers: n: the label of a passage is its n-th highest grade.
+        cells: one row a label set, one column a judgment set.
+        totals: passages of each line.
+    """
+
+    layout: TableLayout
+    min_answers: int
+    cells: tuple[tuple[AgreementCell, ...], ...]
+    totals: tuple[int, ...]
+
+    @property
+    def kappas(self) -> tuple[float | None, ...]:
+        """κ of each line: that of the cell whose judgments mean the same."""
+        return tuple(row[column].kappa for row, column in zip(self.cells, self.layout.diagonal, strict=True))
+
+
+def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_answers: int = 1) -> AgreementTable:
+    """One table over all passages that have a grade and a judgment.
+
+    Args:
+        passages: passages; those without a grade or without a judgment are not counted.
+        layout: what is compared.
+        min_answers: the label is the n-th highest grade: 1 the maximum grade, 2 and 5 ask that so many items reach it;
+            of a passage with fewer grades the lowest one.
+
+    Source: the Rubric workbench's inter-annotator export (Dietz, SIGIR 2024).
+    """
+    labelled = [
+        (sorted(passage.grades, reverse=True)[:min_answers][-1], frozenset(passage.judgments))
+        for passage in passages
+        if passage.grades and passage.judgments
+    ]
+
+    def cell(label: tuple[int, ...], judgment: tuple[int, ...]) -> AgreementCell:
+        found = Counter((value in label, not judged.isdisjoint(judgment)) for value, judged in labelled)
+        both, only_label, only_judgment, neither = (found[one, two] for one in (True, False) for two in (True, False))
+        kappa = kappa_of_confusion([[both, only_label], [only_judgment, neither]])
+        return AgreementCell(label, judgment, both, only_label, only_judgment, neither, kappa)
+
+    rows = tuple(tuple(cell(label, judgment) for judgment in layout.judgments) for label in layout.labels)
+    totals = tuple(sum(value in label for value, _ in labelled) for label in layout.labels)
+    return AgreementTable(layout, min_answers, rows, totals)
+
+
+def workbench_tables(passages: Iterable[JudgedPassage], min_judgment: int = 1) -> list[AgreementTable]:
+    """All tables, for each number of answers every layout; see `table_layouts`."""
+    kept, layouts = list(passages), table_layouts(min_judgment)
+    return [agreement_table(kept, layout, n) for n in (1, 2, 5) for layout in layouts]
+
+
+def _set_name(labels: tuple[int, ...]) -> str:
+    return "+".join(str(label) for label in sorted(labels))
+
+
+def tables_report(tables: Sequence[AgreementTable]) -> Report:
+    """The tables for reading: the highest count of each column bold, the cell of the line's κ boxed.
+
+    For programs every cell is a row: table, min_answers, label, judgment, counts, and κ with all digits.
+    """
+    each = [
+        {"table": one.layout.name, "min_answers": one.min_answers, "totals": one.totals, "cells": sum(one.cells, ())}
+        for one in tables
+    ]
+    content = {"format": "rubric_measures agreement-tables 1", "tables": each}
+    return Report(map(_reading, tables), [_data(tables)], lambda: plain(content))
+
+
+def _reading(table: AgreementTable) -> Table:
+    judgments = table.layout.judgments
+    highest = [max(row[column].both for row in table.cells) for column in range(len(judgments))]
+    rows: list[list[Cell]] = []
+    for row, diagonal, total, kappa in zip(table.cells, table.layout.diagonal, table.totals, table.kappas, strict=True):
+        counts = [
+            Marked(cell.both, "", bold=cell.both == highest[column], boxed=column == diagonal)
+            for column, cell in enumerate(row)
+        ]
+        rows.append([_set_name(row[0].label), *counts, total, None if kappa is None else f"{kappa:.2g}"])
+    heads = columns([table.layout.name, *map(_set_name, judgments), "total", "kappa"])
+    return Table(heads, rows, f"min answers {table.min_answers}: label (lines) against judgment (columns)")
+
+
+def _data(tables: Sequence[AgreementTable]) -> Table:
+    names = ["table", "min_answers", "label", "judgment", "both", "label_only", "judgment_only", "neither", "kappa"]
+    rows: list[list[Cell]] = [
+        [table.layout.name, table.min_answers, _set_name(cell.label), _set_name(cell.judgment), cell.both,
+         cell.label_only, cell.judgment_only, cell.neither, cell.kappa]
+        for table in tables
+        for row in table.cells
+        for cell in row
+    ]  # fmt: skip
+    return Table(columns(names, places=-1), rows)

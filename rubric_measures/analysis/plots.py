@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.analysis.agreement import bland_altman
 from rubric_measures.analysis.comparison import Comparison
 from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau, ranks
 from rubric_measures.analysis.resampling import Draws, FloatArray
@@ -261,7 +260,7 @@ _MANY_CELLS = 6_000
 def draw_cells(
     axes: Any,
     values: FloatArray,
-    texts: Sequence[Sequence[str]],
+    form: str,
     span: tuple[float, float],
     unit: str,
     rows: Sequence[str],
@@ -273,7 +272,7 @@ def draw_cells(
     Args:
         axes: where.
         values: (rows, columns); NaN is missing.
-        texts: of the cells.
+        form: of the numbers in the cells, such as `.2f`.
         span: the values of the lightest and the darkest colour.
         unit: what the values are, beside the bar of colours.
         rows: the names of the rows, top down.
@@ -291,7 +290,7 @@ def draw_cells(
         for row, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
             dark = (values[row, column] - low) / (high - low) > 0.72
             axes.text(
-                column + 0.5, row + 0.5, texts[row][column], ha="center", va="center", fontsize=7,
+                column + 0.5, row + 0.5, format(values[row, column], form), ha="center", va="center", fontsize=7,
                 color="white" if dark else "black",
                 weight="bold" if bold is not None and bold[row, column] else "normal",
             )  # fmt: skip
@@ -306,19 +305,28 @@ def draw_cells(
     bar.ax.tick_params(labelsize=8)
 
 
-def cells_figure(rows: Sequence[str], columns: Sequence[str], wide: float, tall: float = 0.24) -> tuple[Figure, Any]:
-    """A figure in which every cell of so many inches, and the names beside them, have room."""
-    names = 0.065 * max(map(len, rows), default=0)
-    below = 0.05 * max(map(len, columns), default=0)
-    figure, (axes,) = figure_of(max(4.5, 1.2 + names + wide * len(columns)), max(1.6, 0.5 + below + tall * len(rows)))
-    return figure, axes
-
-
-def _best_first(values: FloatArray) -> NDArray[np.intp]:
-    """The rows by their means, those without a value last."""
+def _cells_figure(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: FloatArray,
+    wide: float,
+    names_of_axes: tuple[str, str],
+    form: str,
+    span: tuple[float, float],
+    unit: str,
+    covers: float | None = None,
+) -> Figure:
+    """Cells of so many inches, see `draw_cells`: the rows by their means, those without a value last; bold covers."""
     known = ~np.isnan(values)
     sums, counts = np.where(known, values, 0).sum(axis=1), known.sum(axis=1)
-    return np.argsort(-np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf), kind="stable")
+    order = np.argsort(-np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf), kind="stable")
+    values, names = values[order], [rows[index] for index in order]
+    width = 1.2 + 0.065 * max(map(len, names), default=0) + wide * len(columns)
+    height = 0.5 + 0.05 * max(map(len, columns), default=0) + 0.24 * len(names)
+    figure, (axes,) = figure_of(max(4.5, width), max(1.6, height))
+    draw_cells(axes, values, form, span, unit, names, columns, None if covers is None else values >= covers)
+    name_axes(axes, *names_of_axes)
+    return finished(figure)
 
 
 def plot_items(
@@ -347,18 +355,13 @@ def plot_items(
     values = np.array([best[run] for run in best], dtype=np.float64).T
     if not values.size:
         raise InputError("there is no item or no run to plot")
-    order = _best_first(values)
-    values = values[order]
-    names = [textwrap.shorten(items[index], 64, placeholder=" …") for index in order]
+    names = [textwrap.shorten(item, 64, placeholder=" …") for item in items]
     found = values[~np.isnan(values)]
     span = scale or ((float(found.min()), float(found.max())) if found.size else (0.0, 1.0))
-    figure, axes = cells_figure(names, list(best), 0.42)
-    texts = [["" if np.isnan(value) else f"{value:g}" for value in row] for row in values]
     unit = "best grade in the ranking" if cutoff is None else f"best grade in the top {cutoff}"
     unit += "" if covers is None else f"\nbold: covers, {covers:g} or more"
-    draw_cells(axes, values, texts, span, unit, names, list(best), None if covers is None else values >= covers)
-    name_axes(axes, "", f"items of {query}")
-    return finished(figure)
+    axes = ("", f"items of {query}")
+    return _cells_figure(names, list(best), values, 0.42, axes, "g", span, unit, covers)
 
 
 def plot_queries(
@@ -379,16 +382,9 @@ def plot_queries(
     known = table[~np.isnan(table)]
     if not known.size:
         raise InputError("there is no score to plot")
-    order = _best_first(table)
-    table = table[order]
-    names = [queries[index] for index in order]
-    figure, axes = cells_figure(names, runs, 0.5)
-    places = 2 if abs(known).max() < 10 else 0
-    texts = [["" if np.isnan(value) else f"{value:.{places}f}" for value in row] for row in table]
-    span = (min(0.0, float(known.min())), float(known.max()))
-    draw_cells(axes, table, texts, span, lines_of(measure), names, runs)
-    name_axes(axes, "run (the easiest query on top)", "query")
-    return finished(figure)
+    span, form = (min(0.0, float(known.min())), float(known.max())), ".2f" if abs(known).max() < 10 else ".0f"
+    axes = ("run (the easiest query on top)", "query")
+    return _cells_figure(queries, runs, table, 0.5, axes, form, span, lines_of(measure))
 
 
 # More points than this are drawn as one image inside of the picture: each would be an element of an SVG.
@@ -639,20 +635,21 @@ def plot_critical_difference(comparison: Comparison) -> Figure:
     return finished(figure)
 
 
-def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("first", "second")) -> Figure:
+def plot_bland_altman(
+    a: ArrayLike, b: ArrayLike, names: tuple[str, str], bias: float, low: float | None, high: float | None
+) -> Figure:
     """Bland–Altman: difference against mean, with bias and limits of agreement; area shows how many points coincide.
 
     Args:
         a: labels or scores of the first source.
         b: of the second.
         names: of the sources.
-
-    Raises:
-        InputError: nothing to compare.
+        bias: the mean difference.
+        low: the lower limit of agreement; None with one document.
+        high: the upper one.
 
     Source: Bland and Altman (Lancet 1986).
     """
-    result = bland_altman(a, b)
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     points, counts = np.unique(np.stack([(left + right) / 2, left - right], axis=1), axis=0, return_counts=True)
     figure, (axes,) = figure_of(5.4, 3.8)
@@ -664,11 +661,11 @@ def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("fir
         size = 12 + 260 * count / most if most > 1 else 14.0
         what = "1 document" if count == 1 else f"{count} documents"
         axes.scatter([], [], s=size, color=BLUE, alpha=0.55, linewidths=0, label=what)
-    axes.axhline(result.bias, color=ORANGE, linewidth=1.2, label="bias", gid="bias")
-    said = f"{counted(result.pairs, 'document')}: bias {signed(result.bias)}"
-    if result.low is not None and result.high is not None:
-        said += f", limits of agreement (bias ± 1.96 SD) {signed(result.low)} and {signed(result.high)}"
-        for value, label, name in ((result.high, "limits of agreement", "high"), (result.low, "", "low")):
+    axes.axhline(bias, color=ORANGE, linewidth=1.2, label="bias", gid="bias")
+    said = f"{counted(len(left), 'document')}: bias {signed(bias)}"
+    if low is not None and high is not None:
+        said += f", limits of agreement (bias ± 1.96 SD) {signed(low)} and {signed(high)}"
+        for value, label, name in ((high, "limits of agreement", "high"), (low, "", "low")):
             axes.axhline(value, color=ORANGE, linestyle="--", linewidth=1.0, label=label, gid=name)
     axes.axhline(0, color="0.7", linewidth=0.7, zorder=0)
     name_axes(axes, f"mean of {names[0]} and {names[1]}\n{said}", f"{names[0]} − {names[1]}")
@@ -842,8 +839,7 @@ def plot_tournament(
     left_axes.set_xlabel(f"rating (400 points: odds of ten to one)\n{textwrap.fill(note, 48)}", fontsize=9)
     left_axes.grid(axis="x", color="0.92", linewidth=0.6)
     table = np.array(rates, dtype=np.float64).reshape(len(agents), len(agents))
-    texts = [["" if np.isnan(rate) else f"{rate:.2f}" for rate in row] for row in table]
-    draw_cells(right_axes, table, texts, (0.0, 1.0), "share of games that the row won", agents, agents)
+    draw_cells(right_axes, table, ".2f", (0.0, 1.0), "share of games that the row won", agents, agents)
     return finished(figure)
 
 

@@ -12,6 +12,7 @@ from rubric_measures.base.plugins import lazy_names
 if TYPE_CHECKING:
     from rubric_measures.analysis.boards import *
     from rubric_measures.analysis.boards import default_measures as default_measures
+    from rubric_measures.analysis.calibration import Calibration as Calibration
     from rubric_measures.analysis.comparing import *
     from rubric_measures.analysis.correlating import *
     from rubric_measures.analysis.graders import *
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from rubric_measures.grading.generation import *
     from rubric_measures.grading.grade import *
     from rubric_measures.pages.board_page import write_report as write_report
-    from rubric_measures.verification.graders import Calibration as Calibration
     from rubric_measures.verification.graders import calibrate as calibrate
 else:
     _NAMES = {
         "analysis.boards": "Board default_measures load_board reusability score",
+        "analysis.calibration": "Calibration",
         "analysis.comparing": "Comparisons Designs compare power",
         "analysis.correlating": "Correlations correlate",
         "analysis.graders": "Combined agreement agreement_tables combine",
@@ -46,7 +47,7 @@ else:
         "grading.generation": "generate",
         "grading.grade": "grade grade_support regrade",
         "pages.board_page": "write_report",
-        "verification.graders": "Calibration calibrate",
+        "verification.graders": "calibrate",
     }
     _HOMES = {f"rubric_measures.{module}": names.split() for module, names in _NAMES.items()}
     __all__ = [name for names in _HOMES.values() for name in names]

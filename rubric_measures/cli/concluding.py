@@ -118,7 +118,7 @@ def agreement(
     given = {**agreement.keywords, "cutoff": cutoff, "plot": plot}
     ignored = {name for name, value in given.items() if value} - tables.keywords.keys()
     refuse(("rounds" if name == "draws" else name for name in ignored), "on --tables")
-    from rubric_measures.analysis.label_sources import tables_report
+    from rubric_measures.analysis.graders import tables_report
 
     printed.write(tables_report(tables(sources[0], min_judgment=min_judgment)))
     return 0

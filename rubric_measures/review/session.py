@@ -31,7 +31,7 @@ from ir_measures.measures.base import Measure
 from scipy.stats import kendalltau, rankdata
 
 from rubric_measures.analysis import calibration
-from rubric_measures.analysis.label_sources import LabelSource, SourceAgreement, compare_sources
+from rubric_measures.analysis.agreement import LabelSource, SourceAgreement, compare_sources
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert

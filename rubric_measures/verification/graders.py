@@ -19,13 +19,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rubric_measures.analysis.agreement import kappa_of_confusion
-from rubric_measures.analysis.calibration import Anchor, RunGrades
+from rubric_measures.analysis.calibration import (
+    Anchor,
+    Calibration,
+    RunGrades,
+    bias_rows,
+    calibrated_runs,
+    grade_values,
+)
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, counted, tell, warn
-from rubric_measures.base.tables import Report, Reported, Undefined
+from rubric_measures.base.tables import Undefined
 from rubric_measures.corpora.loading import Bank, File, Rows, bank_of, file_path
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
@@ -54,10 +61,6 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Scale, covering_level
-
-if TYPE_CHECKING:
-    from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
-
 
 # How many of the largest disagreements between graders are listed.
 DISAGREEMENTS = 50
@@ -614,30 +617,6 @@ def _canaries(groups: Iterable[QueryPassages]) -> Iterator[tuple[str, GradedPass
                 yield group.query_id, passage, about["canary"], about.get("item_id", "")
 
 
-@dataclass(frozen=True)
-class Calibration(Reported):
-    """What anchors say of a grader; `print` shows it.
-
-    Attributes:
-        bias: over all, and by kind.
-        grades: what each grade is worth.
-        runs: calibrated scores of answers, best first; empty where the runs rank passages.
-        settings: what it was computed with; `assessors` counts grades that were no blind ones, and `reason` says why
-            there are no runs.
-    """
-
-    bias: Sequence[Bias]
-    grades: Sequence[GradeValue]
-    runs: Sequence[Calibrated]
-    settings: Mapping[str, object]
-
-    def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
-        from rubric_measures.analysis.calibration import anchor_report
-
-        return anchor_report(self.bias, self.grades, self.runs, places, self.settings)
-
-
 def calibrate(
     graded: File | Rows,
     *,
@@ -664,8 +643,6 @@ def calibrate(
     Raises:
         InputError: nothing has both grades, or the grader gives grades outside of those that the truth graded.
     """
-    from rubric_measures.analysis.calibration import bias_rows, calibrated_runs, grade_values
-
     if not smallest > 0:
         raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
     with file_path(graded) as path, file_path(path if anchors is None or anchors is graded else anchors) as truth:

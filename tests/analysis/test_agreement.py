@@ -9,8 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.analysis.agreement import agreement, alpha_intervals, binary_agreement, bland_altman
-from rubric_measures.analysis.label_sources import LabelSource, compare_sources
+from rubric_measures.analysis.agreement import (
+    LabelSource,
+    agreement,
+    alpha_intervals,
+    binary_agreement,
+    bland_altman,
+    compare_sources,
+)
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubric_measures.analysis.agreement import gwet_ac1, rates_columns
-from rubric_measures.analysis.label_sources import LabelSource, compare_sources, judge_board
+from rubric_measures.analysis.agreement import LabelSource, compare_sources, gwet_ac1, judge_board, rates_columns
 from rubric_measures.analysis.resampling import Drawn, Draws
 from rubric_measures.base.errors import InputError
 

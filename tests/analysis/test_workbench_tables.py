@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.analysis.label_sources import JudgedPassage, agreement_table, table_layouts, workbench_tables
+from rubric_measures.analysis.graders import JudgedPassage, agreement_table, table_layouts, workbench_tables
 from rubric_measures.base.errors import InputError
 
 GOLDEN = (

@@ -209,7 +209,7 @@ def test_long_names_stay_inside_the_figure() -> None:
     means = {run: float(index) for index, run in enumerate(runs)}
     compared = {run: {"q1": mean, "q2": mean + index * 0.3} for index, (run, mean) in enumerate(means.items())}
     figures = [
-        plots.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names),
+        plots.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names, 0.5, -2.0, 3.0),
         plots.plot_scatter(runs, table, table, names),
         plots.plot_ranks(means, {long: means}, long),
         plots.plot_critical_difference(compare_runs(compared, long, tests=Tests(rounds=9))),
