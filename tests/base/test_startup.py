@@ -1,8 +1,9 @@
-"""Ctrl-C while the command line starts and ends: one line and 130, in real processes."""
+"""Starting and ending: interrupts, names that are imported late; errors of one line."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -10,7 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base import startup
+import rubric_measures
+from rubric_measures import api
+from rubric_measures.base import errors, startup
+from rubric_measures.base.errors import (
+    FormatError,
+    InputError,
+    MissingExtraError,
+    RubricMeasuresError,
+    UnknownNameError,
+    naming,
+    shortened,
+)
+from rubric_measures.base.plugins import require
 from rubric_measures.cli import Interruptible
 from tests.grading_data import write_inputs
 
@@ -105,3 +118,70 @@ def test_inside_of_a_program_commands_leave_its_handler() -> None:
         assert signal.getsignal(signal.SIGINT) is startup.leave
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("package", [rubric_measures, api])
+def test_a_package_has_all_that_it_exports(package: object) -> None:
+    for name in package.__all__:  # type: ignore[attr-defined]
+        assert getattr(package, name) is not None
+        assert name in dir(package)
+
+
+def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'rubric_measures' has no attribute 'scores'"):
+        rubric_measures.scores  # noqa: B018
+    assert not hasattr(api, "scores")
+
+
+def test_importing_the_package_imports_no_topic_of_the_public_functions() -> None:
+    code = (
+        "import sys, rubric_measures; print([name for name in sys.modules if name.startswith('rubric_measures.api')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_exception_stands_in_the_tree_of_the_docstring() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    assert len(kinds) > 5
+    for kind in kinds:
+        assert issubclass(kind, RubricMeasuresError)
+        assert kind.__name__ in (errors.__doc__ or "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FormatError("bad", path="p", line=2, field="f"),
+        UnknownNameError("run", "bm52", ["bm25"], hint="(h)"),
+        MissingExtraError("jinja2", "review", is_module=True),
+    ],
+)
+def test_errors_survive_pickling(error: Exception) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
+def test_an_extra_that_goes_with_another_version_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_extra.py").write_text("raise ImportError('it needs NumPy 2.0, found 1.26')\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        InputError, match=r"^broken_extra cannot be imported \(it needs NumPy 2.0, found 1.26\); install"
+    ):
+        require("broken_extra", "plot")
+
+
+def test_what_is_wrong_with_a_content_names_its_file() -> None:
+    with pytest.raises(InputError, match=r"^one.json and 1 more: no grades$") as caught, naming("one.json", Path("b")):
+        raise InputError("no grades", settings=("bank",))
+    assert caught.value.settings == ("bank",)
+    # Named already, or not about the content.
+    for error in (FormatError("no grades", path="b"), UnknownNameError("run", "x", ["y"])):
+        with pytest.raises(type(error)) as same, naming("one.json", "b"):
+            raise error
+        assert same.value is error
+
+
+def test_no_name_makes_a_message_longer_than_a_screen() -> None:
+    path = "/".join(["folder" * 40] * 3)
+    assert shortened(f"{path}:3: run {'x' * 5000!r}") == f"{path}:3: run {chr(39)}{'x' * 199}…{'x' * 99}{chr(39)}"

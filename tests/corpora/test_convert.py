@@ -1,9 +1,10 @@
-"""Tests of conversions, through the command line."""
+"""Files of one kind into another: each way there and back, what is lost and said, runs and judgments added."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
 import tracemalloc
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import load_collection
+from rubric_measures.corpora.conversion import add_judgments, add_runs
 from rubric_measures.corpora.converting import convert
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank, read_bank
@@ -21,8 +23,12 @@ from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import read_qrels, read_run
 from rubric_measures.grading.generation import related_segments
 from rubric_measures.grading.pairwise import references_of_records
-from rubric_measures.records.models import ItemGradeSet, grade_of_items, load_graded
-from rubric_measures.types.entities import Qrel
+from rubric_measures.records.merging import merge_records
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items, load_graded
+from rubric_measures.types.entities import Qrel, make_run
+from tests.boards.test_argue import BANKS, REPORTS
+from tests.formats.test_ragdoll import FULL, NOT, PART, battle, graded
+from tests.support_data import line
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 
@@ -506,3 +512,111 @@ def test_records_are_read_a_query_at_a_time(tmp_path: Path, arguments: list[str]
     assert outputs[0] == outputs[1]
     # 40 queries of 100 KB; a fifth of the texts is kept where only the first of five is pooled.
     assert peaks[1] < 0.4 * (tmp_path / "together.jsonl").stat().st_size < peaks[0]
+
+
+def passage(doc_id: str = "d", **fields: Any) -> GradedPassage:
+    return GradedPassage(paragraph_id=doc_id, text=f"text of {doc_id}", **fields)
+
+
+def test_runs_are_added(caplog: pytest.LogCaptureFixture) -> None:
+    groups = [QueryPassages("q", [passage("d"), passage("e")])]
+    run = make_run("new", [("q", "e", 2.0), ("q", "x", 1.5), ("q", "d", 1.0), ("q9", "d", 1.0)])
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        (group,) = add_runs(groups, [run])
+    assert [[(place.method, place.rank, place.score) for place in one.rankings] for one in group.passages] == [
+        [("new", 3, 1.0)],
+        [("new", 1, 2.0)],
+    ]
+    assert caplog.messages == ["2 ranked documents have no record and are left out (such as x of query q)"]
+    assert add_runs([group], [run]) == [group]
+    with pytest.raises(InputError, match="another ranking of the run 'new'"):
+        add_runs([group], [make_run("new", [("q", "e", 2.0)])])
+    (short,) = add_runs(groups, [run], depth=1)
+    assert [len(one.rankings) for one in short.passages] == [0, 1]
+
+
+def at_rank_1(doc_id: str) -> dict[str, Any]:
+    return {"rankings": [{"method": "t", "paragraphId": doc_id, "queryId": "q", "rank": 1, "score": 1.0}]}
+
+
+def test_two_runs_of_one_name_are_not_made_one() -> None:
+    groups = [QueryPassages("q", [passage("d"), passage("e")])]
+    one, other = make_run("t", [("q", "d", 1.0)]), make_run("t", [("q", "e", 1.0)])
+    with pytest.raises(InputError, match="two runs are called 't'; give one of them another name"):
+        add_runs(groups, [one, other])
+    # The same in files that are merged: each has another passage first.
+    with pytest.raises(InputError, match="query 'q': the run 't' has 'd' at rank 1 in one file and 'e' in another"):
+        merge_records(
+            [add_runs([QueryPassages("q", [passage(doc_id)])], [run]) for doc_id, run in (("d", one), ("e", other))]
+        )
+    # Parts of one run are its parts; a passage that shares a rank in the whole may be missing in a part.
+    whole = make_run("t", [("q", "d", 2.0), ("q", "e", 1.0)])
+    parts = [add_runs([QueryPassages("q", [passage(doc_id)])], [whole]) for doc_id in "de"]
+    assert merge_records(parts) == add_runs(groups, [whole])
+    tied = [QueryPassages("q", [passage(doc_id, paragraph_data=at_rank_1(doc_id)) for doc_id in "de"])]
+    for order in (
+        [tied, [QueryPassages("q", tied[0].passages[:1])]],
+        [[QueryPassages("q", tied[0].passages[:1])], tied],
+    ):
+        assert merge_records(order) == tied
+
+
+def test_judgments_are_added(caplog: pytest.LogCaptureFixture) -> None:
+    groups = [QueryPassages("q", [passage("d"), passage("e")])]
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        (group,) = add_judgments(groups, [Qrel("q", "d", 3), Qrel("q", "x", 1)])
+    assert [[one.relevance for one in found.judgments] for found in group.passages] == [[3], []]
+    assert caplog.messages == ["1 judged document has no record and is left out (such as x of query q)"]
+    with pytest.raises(InputError, match="the judgment is 3 in"):
+        add_judgments([group], [Qrel("q", "d", 0)])
+    with pytest.raises(InputError, match="judged 1 and 2"):
+        add_judgments(groups, [Qrel("q", "d", 1, "a"), Qrel("q", "d", 2, "b")])
+
+
+NUGGETS_PRINTED = [{"text": f"nugget {number}", "importance": "vital"} for number in range(2)]
+ASSIGNED_PRINTED = [one | {"assignment": "support"} for one in NUGGETS_PRINTED]
+FILES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "labels": ([line("one"), line("two")], ["leaderboard", "--format", "tsv", "-p", "6"]),
+    "graded": ([graded("x", "q1", PART, FULL, NOT, NOT), graded("y", "q1", FULL, NOT, NOT, FULL)], ["leaderboard"]),
+    "assignments": (
+        [{"qid": query, "run_id": "x", "nuggets": ASSIGNED_PRINTED} for query in ("q1", "q2")],
+        ["leaderboard", "-m", "NuggetV", "--compat", "nuggetizer"],
+    ),
+    "nuggets": (
+        [{"qid": query, "query": "text", "nuggets": NUGGETS_PRINTED} for query in ("q1", "q2")],
+        ["convert", "bank"],
+    ),
+    "battles": (
+        [battle("q1", "A"), battle("q2", "B"), battle("q3", "A")],
+        ["tournament", "--rounds", "9", "--format", "tsv"],
+    ),
+    "bank": (
+        [{"query_id": query, "items": [{"question_id": "i", "question_text": "Why?"}]} for query in ("q1", "q2")],
+        ["convert", "nuggets"],
+    ),
+    "banks": (BANKS, ["convert", "bank"]),
+    "topics": (
+        [{"topic_id": query, "title": "T", "problem_statement": "P", "limit": 2000} for query in ("q1", "q2")],
+        ["convert", "queries"],
+    ),
+    "reports": ([one["report"] for one in REPORTS], ["convert", "answers"]),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_objects_need_no_line_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    rows, (command, *more) = FILES[kind]
+    found = []
+    # TREC gave the topics of RAGTIME 2026 without line ends.
+    for folder, indent, end in (("compact", None, "\n"), ("pretty", 2, "\n"), ("joined", None, "")):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        Path("res.json").write_text("".join(json.dumps(row, indent=indent) + end for row in rows))
+        options = ["--to", more[0], "-o", "out.jsonl"] if command == "convert" else more
+        assert main([command, "res.json", *options]) == 0, capsys.readouterr().err
+        written = Path("out.jsonl")
+        found.append((capsys.readouterr().out, written.read_bytes() if written.exists() else b""))
+    assert found[0] == found[1] == found[2]
+    assert any(found[0])

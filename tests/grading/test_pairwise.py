@@ -1,22 +1,38 @@
-"""Pairing and the pairwise grader: which games are played, what is shown, how verdicts and failures are kept."""
+"""Pairing and the pairwise grader: which games are played, what is shown, how verdicts are kept; grades by aspects."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rubric_measures
 from rubric_measures import Grader
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.cli import main
+from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.reports import Answer
-from rubric_measures.grading.asking import Trial
-from rubric_measures.grading.generation import Caller
-from rubric_measures.grading.pairwise import Game, Reference, answers_by_query, pair_games, play, references_of_records
+from rubric_measures.grading.asking import Asking, Trial
+from rubric_measures.grading.generation import Caller, aspect_bank
+from rubric_measures.grading.grader import GradingEngine
+from rubric_measures.grading.pairwise import (
+    Game,
+    Reference,
+    answers_by_query,
+    pair_games,
+    play,
+    ragdoll_games,
+    references_of_records,
+)
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import DirectGrade, GradedPassage, Judgment, PassageData, PromptInfo, QueryPassages
-from rubric_measures.types.entities import Preference
+from rubric_measures.types.entities import Preference, RubricItem, TestBank, make_item_id
+from tests.shared_data import shared_data
 
 QUERIES = {"q1": "What is ice?", "q2": "What is fog?"}
 
@@ -205,3 +221,126 @@ def test_references_of_records_take_labels_of_a_model_before_judgments() -> None
     with pytest.raises(InputError, match="labels of several graders fit"):
         references_of_records([QueryPassages("q1", [both])])
     assert len(references_of_records([QueryPassages("q1", [both])], wanted=Grader(prompt="r"))["q1"]) == 1
+
+
+EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
+PROMPT = "ragelo.answer_pointwise"
+GRADES = {"relevance": 2, "accuracy": 1, "completeness": 0, "precision": 2}
+REPLY = 'It means well.\n{"relevance": 2, "accuracy": 1, "completeness": 0, "precision": 2}'
+QUERIES_POINTWISE = {"q1": "What is ice?"}
+
+
+def grade(reply: str, contains: str = "", **settings: object) -> dict[str, object]:
+    backend = ScriptedBackend([ScriptedRule(reply, contains=(contains,))])
+    passage = GradedPassage(doc_id="x/q1/1", text="Ice is frozen.", paragraph_data=PassageData())
+    grader = GradingEngine(LocalRunner(backend), (PROMPT,), Asking(**settings))  # type: ignore[arg-type]
+    (group,) = grader.grade_records([QueryPassages("q1", [passage])], aspect_bank(QUERIES_POINTWISE))
+    (entry,) = group.passages[0].exam_grades or ()
+    return entry.as_json()
+
+
+def test_each_aspect_is_a_grade_of_its_own_item() -> None:
+    entry = grade(REPLY, "Ice is frozen.")
+    assert entry["self_ratings"] == [
+        {"question_id": make_item_id("q1", name), "self_rating": value} for name, value in GRADES.items()
+    ]
+    assert all(
+        answer == [make_item_id("q1", name), REPLY] for answer, name in zip(entry["answers"], GRADES, strict=True)
+    )  # type: ignore[call-overload]
+
+
+def test_domain_and_documents_are_settings_and_stand_in_the_signature() -> None:
+    plain = grade(REPLY, "questions about a variety of topics.")
+    domain = grade(REPLY, "questions about water.", prompt_field={"domain": "water"})
+    shown = grade(REPLY, "[DOCUMENTS RETRIEVED]\n[d1] Water.\n[User", document_texts={"q1": "[d1] Water."})
+    signatures = {entry["provenance"]["signature"] for entry in (plain, domain, shown)}  # type: ignore[index]
+    assert len(signatures) == 3
+    with pytest.raises(UnknownNameError, match="unknown prompt field 'colour': known: domain"):
+        grade(REPLY, prompt_field={"colour": "red"})
+
+
+@pytest.mark.parametrize("reply", ["Two of two.", '{"relevance": 2, "accuracy": 1, "completeness": 0}'])
+def test_a_reply_without_all_aspects_grades_none(reply: str) -> None:
+    entry = grade(reply, retries=0)
+    assert "self_ratings" not in entry or entry["self_ratings"] == []
+    assert set(entry["item_status"].values()) == {"unparsed"}  # type: ignore[attr-defined]
+
+
+def test_a_bank_without_aspects_is_refused() -> None:
+    bank = TestBank.from_items([RubricItem("q1/1", "q1", "What is cold?")], QUERIES_POINTWISE)
+    with pytest.raises(InputError, match="the test bank has none of them"):
+        GradingEngine(LocalRunner(ScriptedBackend([])), (PROMPT,)).makers(bank)
+    with pytest.raises(InputError, match="does not grade aspects"):
+        aspect_bank(QUERIES_POINTWISE, "Thomas")
+
+
+def test_answers_to_a_leaderboard_of_aspects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = [str(path) for path in sorted((EXAMPLE / "answers").glob("*.jsonl"))]
+    assert main(["pool", *answers, "--max-words", "10000", "-o", str(tmp_path / "answers.jsonl.gz")]) == 0
+    replies = tmp_path / "replies.jsonl"
+    rules = [{"contains": "forest in autumn", "reply": REPLY.replace("2", "1")}, {"reply": REPLY}]
+    replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    graded = str(tmp_path / "graded.jsonl.gz")
+    asking = Asking(prompt_field={"domain": "everyday questions"})
+    done = rubric_measures.grade(
+        tmp_path / "answers.jsonl.gz", query_texts=EXAMPLE / "queries.tsv", documents=EXAMPLE,
+        model=f"scripted:{replies}", prompt=PROMPT, asking=asking, output=graded,
+    )  # fmt: skip
+    assert done.report.is_complete
+    capsys.readouterr()
+    assert main(["leaderboard", graded, "-m", "RubricCover(rel=2)@20", "--format", "tsv"]) == 0
+    rows = dict(line.split("\t")[:2] for line in capsys.readouterr().out.splitlines())
+    # thorough: two of four aspects have a 2, for each query; fluent-but-empty: none in q01, nothing at all in q08.
+    assert rows["thorough"] == "0.5000"
+    assert float(rows["fluent-but-empty"]) == pytest.approx(0.5 * 7 / 9, abs=1e-4)
+
+
+ANSWERS_PAIRING = {f"q{number:02}": {f"s{agent}": "…" for agent in range(5)} for number in range(20)}
+
+
+def test_without_a_number_each_pair_meets_once_a_query_in_either_order() -> None:
+    games = ragdoll_games(ANSWERS_PAIRING)
+    assert len(games) == len({(game.query_id, frozenset(game[1:])) for game in games}) == 20 * 10
+    # One bit of a hash for each game: of 200, the middle 99.9 % is 77 to 123.
+    assert 77 <= sum(game.agent_a < game.agent_b for game in games) <= 123
+    assert ragdoll_games(ANSWERS_PAIRING, seed=14) != games
+
+
+@pytest.mark.parametrize(("number", "least"), [(5, {2: 5}), (3, {1: 4, 2: 1})])
+def test_rings_and_matchings_let_everybody_play(number: int, least: dict[int, int]) -> None:
+    # Five games of five agents are a ring: two games each. Three are a matching: the odd last one meets the first.
+    for query_id in ANSWERS_PAIRING:
+        games = [game for game in ragdoll_games(ANSWERS_PAIRING, per_query=number) if game.query_id == query_id]
+        assert Counter(Counter(agent for game in games for agent in game[1:]).values()) == least
+
+
+def test_a_draw_does_not_hang_on_other_queries_or_pairs() -> None:
+    alone = {"q07": ANSWERS_PAIRING["q07"]}
+    of_all = [game for game in ragdoll_games(ANSWERS_PAIRING, per_agent=2) if game.query_id == "q07"]
+    assert ragdoll_games(alone, per_agent=2) == of_all == ragdoll_games(alone, per_query=5)
+    two = {query_id: dict.fromkeys(("s1", "s3"), "…") for query_id in ANSWERS_PAIRING}
+    games = [game for game in ragdoll_games(ANSWERS_PAIRING, per_pair=3) if {*game[1:]} == {"s1", "s3"}]
+    assert len(games) == 3 and ragdoll_games(two, per_pair=3) == games
+    # A pair that shares fewer queries meets in all of them, and six games of four pairs are all pairs.
+    assert len(ragdoll_games(two, per_pair=21)) == 20
+    assert len(ragdoll_games(alone, per_query=11)) == len(list(combinations(range(5), 2)))
+
+
+def test_the_toolkits_own_draws() -> None:
+    folder = shared_data("support")
+    answers = answers_by_query(read_answers(folder / "answers.jsonl.gz"))
+    expected: dict[str, set[str]] = {}
+    for line in (folder / "expected.sampling.tsv").read_text().splitlines()[1:]:
+        rule, task = line.split("\t")
+        expected.setdefault(rule, set()).add(task)
+    for rule, numbers in (
+        ("two topics a pair, sampling seed 13", {"per_pair": 2}),
+        ("two battles a system and topic, sampling seed 13", {"per_agent": 2}),
+        ("four battles a topic, sampling seed 7", {"per_query": 4, "seed": 7}),
+    ):
+        games = ragdoll_games(answers, **numbers)
+        assert {":".join(("arena", *sorted(game[1:]), game.query_id)) for game in games} == expected[rule]
+    shown = dict.fromkeys(ragdoll_games(answers, seed=13))
+    for line in (folder / "judgments.jsonl").read_text().splitlines():
+        battle = json.loads(line)
+        assert (battle["qid"], battle["assistant_a_run_id"], battle["assistant_b_run_id"]) in shown

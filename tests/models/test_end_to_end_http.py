@@ -1,9 +1,10 @@
-"""Grading as users do it, behind HTTP: banks, grades and leaderboards by the command line, from a loopback server."""
+"""Grading as users do it, behind HTTP: the command line and a loopback server; options, models that think, reasons."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -194,3 +195,339 @@ def test_what_is_wrong_with_a_prompt_is_one_line_and_costs_nothing(
     assert said.startswith(f"rubric_measures: {prompt}:") and expected in said
     assert said.count("\n") == 1
     assert not list(tmp_path.glob("o.jsonl*"))
+
+
+pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
+
+
+def test_batches_and_single_calls_make_the_same_grades(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passages = write_passages(tmp_path, sun="about the sun", pope="about a pope")
+    bank, out = write_items(tmp_path, "How long?", "Who rules?"), tmp_path / "graded.jsonl"
+    state = tmp_path / "batches.json"
+    rules = [says("5", "How long?", "sun"), says("2", "Who rules?", "pope"), says("0", "Question:")]
+    with model(tmp_path, *rules, batch_polls=2) as server:
+        # As with the official endpoint: its URL comes from the environment, and it wants a key.
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-key")
+        command = ["grade", passages, "--bank", bank, "--model", "openai:m", "-o", str(out)]
+        batch = ["--model-option", f"batch={state}", "--model-option", "poll=0.01"]
+        assert main([*command, *batch]) == 0
+        assert "4 grades of 2 passages: 4 calls" in capsys.readouterr().err
+        assert server.stats()["calls"] == 0
+        first = out.read_bytes()
+        assert main(command) == 0
+        assert server.stats()["calls"] == 0
+        assert main([*command, "--cache", str(tmp_path / "other")]) == 0
+        assert server.stats()["calls"] == 4
+    assert out.read_bytes() == first
+    assert grades(out) == {"sun": {"How long?": 5, "Who rules?": 0}, "pope": {"How long?": 0, "Who rules?": 2}}
+    assert not state.exists()
+    assert all(b"sk-secret" not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+QUESTION = "Where in this very long passage is the needle that everybody looks for?"
+
+
+def test_long_passages_are_chunked_cut_or_refused_and_the_question_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hay = " ".join(f"straw{number}" for number in range(400))
+    passages = write_passages(tmp_path, long=f"{hay} NEEDLE {hay}", short="a NEEDLE")
+    bank = write_items(tmp_path, QUESTION)
+    with model(tmp_path, says("5", "NEEDLE"), says("0", "straw")) as server:
+        # A token is four characters here; the prompt's own text and the reply leave room for about 200 of 500.
+        command = ["grade", passages, "--bank", bank, *endpoint(server, context_tokens=500), "--prompt", RATING]
+        assert main([*command, "-o", str(tmp_path / "chunk.jsonl")]) == 0
+        chunks = [text for text in prompts_of(server) if "straw" in text]
+        assert main([*command, "--long-passages", "truncate", "-o", str(tmp_path / "truncate.jsonl")]) == 0
+        assert "1 grade is of passages or replies that were cut" in capsys.readouterr().err
+        assert main([*command, "--long-passages", "refuse", "-o", str(tmp_path / "refuse.jsonl")]) == 1
+        said = capsys.readouterr().err
+        shown = prompts_of(server)
+    assert "1 of 2 is not graded: 1 refused; passages that are too long are graded where long_passages is" in said
+    assert "run again" not in said
+    assert re.search(r"refused: the passage is too long: \d+ tokens, room for \d+ \(1\)", said)
+    # Whatever became of the passage, the question was whole, and nothing was longer than the model takes.
+    assert all(QUESTION in text and len(text) <= 4 * (500 - 64) for text in shown)
+    assert {word for text in chunks for word in text.split() if word.startswith("straw")} == set(hay.split())
+    assert len(chunks) > 3
+    assert {name: grades(tmp_path / f"{name}.jsonl") for name in ("chunk", "truncate", "refuse")} == {
+        "chunk": {"long": {QUESTION: 5}, "short": {QUESTION: 5}},
+        "truncate": {"long": {QUESTION: 0}, "short": {QUESTION: 5}},
+        "refuse": {"long": {}, "short": {QUESTION: 5}},
+    }
+    assert sets(tmp_path / "truncate.jsonl")["long"].item_status == {f"q1/{QUESTION}": "truncated"}
+
+
+def test_costs_are_known_before_and_unknown_ones_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_passages(tmp_path, sun="the sun", moon="a moon"), write_items(tmp_path, "How long?")
+    prices = tmp_path / "prices.json"
+    with model(tmp_path, says("5", "the sun"), says("2", "a moon")) as server:
+        command = ["grade", passages, "--bank", bank, *endpoint(server), "-o", str(tmp_path / "o.jsonl")]
+
+        def planned(*more: str) -> dict[str, str]:
+            assert main([*command, "--dry-run", *more]) == 0
+            header, row = capsys.readouterr().out.splitlines()
+            return dict(zip(header.split("\t"), row.split("\t"), strict=True))
+
+        assert planned()["cost_at_most"] == "-"
+        prices.write_text('{"another-model": {"input": 1, "output": 1}}')
+        assert planned("--prices", str(prices))["cost_at_most"] == "-"
+        prices.write_text('{"m": {"input": 1000, "output": 10000}}')
+        found = planned("--prices", str(prices))
+        # Two calls of at most 64 tokens each: 2 * 64 / 100; the tokens shown are a thousandth each.
+        assert float(found["cost_of_calls"]) == pytest.approx(1.28 + int(found["prompt_tokens"]) / 1000)
+        # Each reply may be cut, unreadable with four times the tokens, and is then drawn again once: thrice what
+        # is shown, and 64 + 256 + 256 tokens written.
+        most = 3 * int(found["prompt_tokens"]) / 1000 + 2 * (64 + 256 + 256) / 100
+        assert float(found["cost_at_most"]) == pytest.approx(most, abs=1e-3)
+        assert server.stats()["calls"] == 0
+        assert main([*command, "--passages-per-query", "1"]) == 0
+        capsys.readouterr()
+        assert (planned()["calls"], planned()["cached"]) == ("1", "1")
+        assert main([*command, "--max-cost", "1"]) == 2
+        assert "a limit on the cost needs a price" in capsys.readouterr().err
+        # One call costs 11 / 1000 + 3 / 100 = 0.041.
+        more = ["--prices", str(prices), "--cache", str(tmp_path / "other")]
+        assert main([*command, *more, "--max-cost", "0.05"]) == 1
+        assert "the limit of 0.05 on the cost was reached" in capsys.readouterr().err
+    manifest = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())
+    assert manifest["calls"]["cost"] == pytest.approx(0.041)
+    assert manifest["statuses"] == {"failed": 1, "graded": 1}
+
+
+def test_nothing_costs_more_than_a_dry_run_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each extracted answer is checked against forty gold answers: the checks cost far more than the calls."""
+    verified = "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"
+    passages = write_passages(tmp_path, sun="about the sun", moon="about the moon")
+    bank = write_items(tmp_path, "How long?", "Who?", gold=tuple(f"answer number {number}" for number in range(40)))
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"m": {"input": 1000, "output": 1000}}')
+    with model(tmp_path, says("no idea", "correct"), says("some thing", "")) as server:
+        command = ["grade", passages, "--bank", bank, *endpoint(server), "--prompt", verified, "--retries", "2"]
+        command += ["--prices", str(prices), "-o", str(tmp_path / "o.jsonl")]
+        assert main([*command, "--dry-run"]) == 0
+        header, row = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+        found = dict(zip(header, row, strict=True))
+        assert (found["calls"], found["checks_at_most"]) == ("4", "160")
+        assert server.stats()["calls"] == 0
+        main(command)
+    paid = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())["calls"]
+    # Four answers, equal in both passages, and for each gold answer a check that is unreadable and drawn twice again.
+    assert paid["made"] == 4 + 2 * 40 * 3
+    assert float(found["cost_of_calls"]) < paid["cost"] <= float(found["cost_at_most"])
+
+
+def test_passages_that_an_endpoint_always_forbids_cost_no_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A firewall dislikes the first 21 passages: the others are graded, in the first run and every later one."""
+    good = {f"a{number}": f"text {number}" for number in range(60)}
+    bad = {f"b{number}": f"faults=403,always {number}" for number in range(21)}
+    passages, bank = write_passages(tmp_path, **bad, **good), write_items(tmp_path, *(f"Item {n}?" for n in range(3)))
+    with model(tmp_path, says("4", "")) as server:
+        for _ in range(2):
+            assert main(["grade", passages, "--bank", bank, *endpoint(server), "-o", str(tmp_path / "o.jsonl")]) == 1
+            assert "63 of 243 are not graded: 63 failed" in capsys.readouterr().err
+            found = grades(tmp_path / "o.jsonl")
+            assert {doc_id for doc_id, of_items in found.items() if of_items} == good.keys()
+
+
+def test_an_endpoint_that_accepts_no_call_ends_a_run_unless_the_cache_has_replies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The replies are of passages that come last: what is cached is looked up before the end."""
+    (tmp_path / "late").mkdir()
+    late = {f"b{number}": f"late text {number}" for number in range(5)}
+    first = write_passages(tmp_path / "late", **late)
+    every = write_passages(tmp_path, **{f"a{number}": f"text {number}" for number in range(300)}, **late)
+    bank, out = write_items(tmp_path, "Item?"), tmp_path / "o.jsonl"
+    with model(tmp_path, says("4", ""), accepts_for=5) as server:
+        command = ["--bank", bank, *endpoint(server), "--cache", str(tmp_path / "c.sqlite"), "-o", str(out)]
+        assert main(["grade", first, *command]) == 0
+        capsys.readouterr()
+        assert main(["grade", every, *command]) == 1
+        said = capsys.readouterr().err
+        assert "no call is accepted at all: HTTP 403: Forbidden" in said and "300 of 305 are not graded" in said
+        assert {doc_id for doc_id, of_items in grades(out).items() if of_items} == late.keys()
+        # With nothing in the cache that it ever accepted, the run ends in one line, with no file.
+        out.unlink()
+        calls = server.stats()["calls"]
+        for cache in ([], ["--replicates", "2", "--temperature", "1"]):
+            own = cache or ["--cache", str(tmp_path / "empty.sqlite")]
+            assert main(["grade", every, *command, *own]) == 2
+            said = capsys.readouterr().err
+            assert said.count("\n") == 1 and "no call is accepted at all: HTTP 403" in said
+            assert not out.exists()
+        assert server.stats()["calls"] - calls < 2 * 200
+
+
+pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
+
+RULES = [says("4", "How long?"), says("1", "Who rules?")]
+EXPECTED = {f"p{number}": {"How long?": 4, "Who rules?": 1} for number in range(10)}
+
+
+def inputs(folder: Path) -> list[str]:
+    passages = write_passages(folder, **{f"p{number}": f"passage {number}." for number in range(10)})
+    return ["grade", passages, "--bank", write_items(folder, "How long?", "Who rules?")]
+
+
+def details(entry: ItemGradeSet) -> dict[str, Any]:
+    return entry.details or {}
+
+
+@pytest.mark.parametrize("shows", ["reasoning_content", "think", ""])
+def test_a_model_that_thinks_is_graded_with_the_defaults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shows: str
+) -> None:
+    """It takes no temperature, calls the longest reply by its newer name, and thinks for 900 tokens."""
+    out, prices = tmp_path / "out.jsonl", tmp_path / "prices.json"
+    # 1 for a token shown, 10 for one written, 0.5 for one that the endpoint had in its cache.
+    prices.write_text('{"warm": {"input": 1e6, "output": 1e7, "cached_input": 5e5}}')
+    with model(tmp_path, *RULES, renamed=1, thoughts=900, shows_thoughts=shows) as server:
+        command = [*inputs(tmp_path), *endpoint(server, "warm"), "-o", str(out), "--prices", str(prices)]
+        assert main(command) == 0
+        # Two refusals and a cut reply are how it becomes known; then each grade is one call.
+        assert server.stats()["calls"] == 3 + 20
+        said = capsys.readouterr().err
+        assert said.count("takes no temperature of ours") == 1 and "truncated" not in said
+        first = out.read_bytes()
+        assert main(command) == 0
+        assert server.stats()["calls"] == 3 + 20
+    assert grades(out) == EXPECTED
+    assert out.read_bytes() == first
+    entry = sets(out)["p3"]
+    assert dict(entry.answers) == {"q1/How long?": "4", "q1/Who rules?": "1"}
+    kept = {item_id: str(found.get("thinking", "")) for item_id, found in details(entry).items()}
+    assert all(thoughts.startswith("Maybe 2.") for thoughts in kept.values()) and len(kept) == (2 if shows else 0)
+    calls = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())["earlier_runs"][0]["calls"]
+    # The reply that was cut was paid for as well: 11 tokens shown, 64 written.
+    assert (calls["made"], calls["prompt_tokens"], calls["completion_tokens"]) == (20, 20 * 11 + 11, 20 * 903 + 64)
+    assert (calls["reasoning_tokens"], calls["prefix_tokens"]) == (20 * 900, 20 * 8)
+    assert calls["left_out"] == {"temperature": 20}
+    # 231 shown, 160 of them at half the price; 18,124 written.
+    assert calls["cost"] == pytest.approx(231 - 160 / 2 + 18_124 * 10)
+
+
+def test_a_limit_on_the_cost_holds_for_a_model_that_thinks(tmp_path: Path) -> None:
+    """By its longest reply a call costs some 1,400 at most, so all 20 would fit; with its thoughts it costs 9,041."""
+    out, prices = tmp_path / "out.jsonl", tmp_path / "prices.json"
+    prices.write_text('{"warm": {"input": 1e6, "output": 1e7}}')
+    with model(tmp_path, *RULES, renamed=1, thoughts=900) as server:
+        command = [*inputs(tmp_path), *endpoint(server, "warm"), "-o", str(out), "--prices", str(prices)]
+        assert main([*command, "--max-cost", "30000"]) == 1
+    paid = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())["paid"]
+    # The first call was cut once, for 651.
+    assert (paid["made"], paid["cost"]) == (3, pytest.approx(3 * 9_041 + 651))
+
+
+def test_a_reply_that_is_cut_is_asked_for_once_more_with_four_times_the_tokens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    with model(tmp_path, *RULES, thoughts=150) as server:
+        # Without room to think it is the longest reply that has to do: 64, then 256.
+        options = endpoint(server, thinking_tokens=0)
+        command = [*inputs(tmp_path), *options, "-o", str(out)]
+        assert main(command) == 0
+        assert server.stats()["calls"] == 2 * 20
+        assert main([*command, "--max-calls", "0"]) == 0
+        assert grades(out) == EXPECTED
+        assert {found["max_tokens"] for found in details(sets(out)["p0"]).values()} == {256}
+        capsys.readouterr()
+        # Four times 20 is not enough either: truncated, after two calls each, which are in the cache.
+        short = [*inputs(tmp_path), *options, "--max-tokens", "20", "-o", str(tmp_path / "short.jsonl")]
+        for calls in (40, 0):
+            before = server.stats()["calls"]
+            assert main(short) == 1
+            assert server.stats()["calls"] == before + calls
+            assert "20 of 20 are not graded: 20 truncated; replies that were cut need" in capsys.readouterr().err
+        # Without retries it is asked once.
+        before = server.stats()["calls"]
+        assert main([*short[:-1], str(tmp_path / "once.jsonl"), "--retries", "0"]) == 1
+        assert server.stats()["calls"] == before + 20
+
+
+def test_a_reply_that_is_cut_in_a_batch_is_asked_for_once_more(tmp_path: Path) -> None:
+    out, state = tmp_path / "out.jsonl", tmp_path / "batches.json"
+    with model(tmp_path, *RULES, thoughts=150, batch_polls=0) as server:
+        command = [*inputs(tmp_path), *endpoint(server, batch=state, poll=0.01), "-o", str(out)]
+        assert main(command) == 0
+        # 64 tokens were too few; the second batch has 256.
+        assert set(server.stats()["answers"].values()) == {2}
+    assert grades(out) == EXPECTED
+    assert {found["max_tokens"] for found in details(sets(out)["p0"]).values()} == {256}
+    assert not state.exists()
+
+
+def test_room_to_think_fits_what_the_endpoint_takes(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    with model(tmp_path, *RULES, thoughts=500, context=1500) as server:
+        assert main([*inputs(tmp_path), *endpoint(server), "-o", str(out)]) == 0
+        # A cut reply, and 4,160 and 2,112 tokens that were too many; 1,088 fit.
+        assert server.stats()["calls"] == 3 + 20
+    assert grades(out) == EXPECTED
+
+
+def test_an_option_that_is_null_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.jsonl"
+    with model(tmp_path, *RULES) as server:
+        bare = ["--option", "temperature=null", "--option", "max_tokens=null"]
+        command = [*inputs(tmp_path), *endpoint(server, "warm"), *bare, "-o", str(out)]
+        assert main(command) == 0
+        assert server.stats()["calls"] == 20
+        assert "temperature" not in capsys.readouterr().err
+        # Replies at a model's own temperature may differ, so drawing several of them makes sense.
+        assert main([*command[:-1], str(tmp_path / "drawn.jsonl"), "--replicates", "2"]) == 0
+        assert main([*command[:-1], str(tmp_path / "no.jsonl"), "--option", "temperature=0.5"]) == 2
+    assert grades(out) == EXPECTED
+    assert sets(out)["p0"].llm_options["temperature"] is None
+
+
+pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
+
+
+@pytest.mark.parametrize(("name", "grade", "reason"), [("plain", 0, "It says so."), ("m", 3, "It names the years.")])
+def test_a_grade_comes_with_its_reason(tmp_path: Path, name: str, grade: int, reason: str) -> None:
+    """The first obeys a schema (and takes its first label); the other ignores it and obeys the prompt's words."""
+    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
+    out = tmp_path / "out.jsonl"
+    said = 'Here it is: {"reason": "It names the years.", "grade": 3}'
+    with model(tmp_path, says(said, "How long?")) as server:
+        command = ["grade", passages, "--bank", bank, *endpoint(server, name), "--explain", "-o", str(out)]
+        assert main(command) == 0
+        # Six questions find out what the endpoint obeys, once.
+        assert server.stats()["calls"] == 7
+        assert main(command) == 0
+        assert server.stats()["calls"] == 7
+        [asked] = [text for text in prompts_of(server) if "How long?" in text]
+    assert grades(out) == {"sun": {"How long?": grade}}
+    entry = sets(out)["sun"]
+    assert details(entry)["q1/How long?"]["reason"] == reason
+    assert "The reason comes first; the grade is one of 0, 1, 2, 3, 4, 5." in asked
+
+
+def test_reasons_are_shown_where_grades_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?", "Who rules?")
+    out, page = tmp_path / "out.jsonl", tmp_path / "page.html"
+    rules = [
+        says('{"reason": "It names <the> years.", "grade": 3}', "How long?"),
+        says("1", "Who rules?"),  # the prompt's words are not obeyed
+    ]
+    with model(tmp_path, *rules) as server:
+        assert main(["grade", passages, "--bank", bank, *endpoint(server), "--explain", "-o", str(out)]) == 0
+    capsys.readouterr()
+    shown = [str(out), "--bank", bank]
+    assert main(["verify", "grading", *shown, "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["grade"], row["reason"]) for row in rows] == [(3, "It names <the> years."), (1, "")]
+    assert main(["verify", "grid", *shown, "--format", "tsv"]) == 0
+    assert "3: It names <the> years.\t1\n" in capsys.readouterr().out
+    assert main(["verify", "grading", *shown, "--format", "html", "--output", str(page)]) == 0
+    assert "It names &lt;the&gt; years." in page.read_text()
