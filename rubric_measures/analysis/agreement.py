@@ -1033,7 +1033,7 @@ def _judges(board: JudgeBoard, places: int) -> Table:
     if ranked:
         cells[Column("worst_run", only="programs")] = _worst_run
     kappa = first.statistics["kappa"]
-    few = few_queries(kappa.units) if len(board.rows) > 1 and kappa.low is not None else ""
+    few = few_queries(kappa.units) if len(board.rows) > 1 else ""
     return declared(board.rows, cells, places, notes=[f"judges of {board.truth.name}", *[f"group: {few}"] * bool(few)])
 
 

@@ -36,7 +36,7 @@ from rubric_measures.analysis.resampling import (
     seeded,
 )
 from rubric_measures.base.errors import InputError, counted
-from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, columns, plain
+from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, Undefined, columns, plain
 
 
 class Anchor(NamedTuple):
@@ -66,7 +66,7 @@ class Bias(NamedTuple):
         queries: of how many queries.
         same: the share of them that is the truth's.
         mean: the mean of grade − truth.
-        low: lower end of its interval; None with one query.
+        low: lower end of its interval; None with one query, and where all grades are off by the same.
         high: upper end.
     """
 
@@ -104,7 +104,7 @@ def _bias(kind: str, anchors: Sequence[Anchor], level: float) -> Bias:
     queries, at = np.unique([one.query_id for one in anchors], return_inverse=True)
     groups, sums = len(queries), np.bincount(at, stands * (gaps - mean))
     low = high = None
-    if groups > 1:
+    if groups > 1 and (gaps != gaps[0]).any():
         error = float(np.sqrt(groups / (groups - 1) * (sums**2).sum()) / stands.sum())
         reach = float(stdtrit(groups - 1, (1.0 + level) / 2.0)) * error
         low, high = mean - reach, mean + reach
@@ -363,7 +363,7 @@ def said_of(one: Bias, settings: Mapping[str, object]) -> str:
     """Whether the interval shows a difference, shows that it is too small to matter, or neither."""
     smallest = settings["smallest"]
     if one.low is None or one.high is None:
-        return "unknown"
+        return "none that matters" if one.same == 1.0 and one.queries > 1 else "unknown"
     if isinstance(smallest, float) and -smallest < one.low and one.high < smallest:
         return "none that matters"
     return "unknown" if one.low <= 0.0 <= one.high else "higher" if one.mean > 0 else "lower"
@@ -376,18 +376,18 @@ def _bias_table(rows: Sequence[Bias], places: int, settings: Mapping[str, object
 
 
 def _value_table(values: Sequence[GradeValue], places: int, settings: Mapping[str, object]) -> Table:
-    cells: list[list[Cell]] = [
-        [f"{one.grade:g}", one.anchors, one.covers.estimate, one.covers.low, one.covers.high] for one in values
-    ]
+    cells: list[list[Cell]] = [[f"{one.grade:g}", one.anchors, *_cells(one.covers)] for one in values]
     note = f"covers: how probable a grade of {settings['rel']} or more of {settings['against']} is (isotonic)"
     return Table([Column("grade", is_left=True), *columns(["anchors", "covers", "low", "high"], places, 0)], cells,
                  notes=[note])  # fmt: skip
 
 
+def _cells(one: Interval) -> list[Cell]:
+    return [one.estimate, Undefined(one.reason) if one.low is None else one.low, one.high]
+
+
 def _run_table(runs: Sequence[Calibrated], places: int, settings: Mapping[str, object]) -> Table:
-    cells: list[list[Cell]] = [
-        [one.run_id, one.raw, one.interval.estimate, one.interval.low, one.interval.high] for one in runs
-    ]
+    cells: list[list[Cell]] = [[one.run_id, one.raw, *_cells(one.interval)] for one in runs]
     note = f"calibrated: the share of items that {settings['against']} would cover, by confusion"
     return Table(columns(["run", "raw", "calibrated", "low", "high"], places), cells, notes=[note])
 

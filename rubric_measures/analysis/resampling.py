@@ -185,6 +185,13 @@ class Interval:
     method: Method = "bca"
 
 
+def wide(one: Interval) -> Interval:
+    """The interval, or none where it has no width: what is the same however one draws says nothing of chance."""
+    if one.low is None or one.high is None or one.high - one.low > ROUNDING:
+        return one
+    return replace(one, low=None, high=None, reason="it is the same however one draws, which says nothing of chance")
+
+
 def bootstrap_counts(units: int, rounds: int = 10_000, seed: int = 42) -> FloatArray:
     """How often each unit is drawn in each round: (rounds, units); each row sums to the number of units.
 
@@ -310,7 +317,7 @@ class Drawn:
                 else:
                     reach = np.quantile(np.abs(drawn - estimate), self.draws.level)
                     low, high = max(estimate - reach, bounds[0]), min(estimate + reach, bounds[1])
-                result.append(Interval(estimate, float(low), float(high), *told, "", method))
+                result.append(wide(Interval(estimate, float(low), float(high), *told, "", method)))
         return result
 
     def _shares(self) -> FloatArray:
@@ -448,7 +455,7 @@ def mean_intervals(scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> list[Interv
             low, high = means[column] - reach, means[column] + reach
             if np.nanmin(table[:, column]) >= 0.0 and np.nanmax(table[:, column]) <= 1.0:
                 low, high = max(low, 0.0), min(high, 1.0)
-            result.append(Interval(mean, low, high, *told, "", "t"))
+            result.append(wide(Interval(mean, low, high, *told, "", "t")))
     return result
 
 

@@ -39,7 +39,7 @@ from rubric_measures.analysis.resampling import (
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError, counted, in_number, warn
 from rubric_measures.base.plugins import require
-from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, columns, letters, number, plain
+from rubric_measures.base.tables import Cell, Report, Reported, Table, columns, letters, number, plain
 from rubric_measures.boards.board import Leaderboard, board_content, board_report
 from rubric_measures.boards.scoring import cell_of
 from rubric_measures.types.entities import Cell as BoardCell
@@ -831,7 +831,6 @@ def _notes(
 
 
 def _signature(games: Games, listed: Sequence[Preference], settings: TournamentSettings) -> Signature:
-    draws = settings.draws
     outcomes = sorted([game.query_id, game.agent_a, game.agent_b, game.verdict or "", game.grader] for game in listed)
     return Signature(
         {
@@ -841,7 +840,7 @@ def _signature(games: Games, listed: Sequence[Preference], settings: TournamentS
             "model": "BradleyTerry",
             "ties": "half",
             "prior": settings.prior,
-            "draws": dataclasses.asdict(draws),
+            "draws": dataclasses.asdict(settings.draws),
             "elo": dataclasses.asdict(settings.elo),
         }
     )
@@ -867,30 +866,24 @@ def _tables(tournament: Tournament, places: int) -> Iterator[Table]:
 
 
 def _ratings(tournament: Tournament, places: int) -> Table:
+    # Ratings of agents that never met are not on one scale: the table says which are.
+    pools = {agent: pool for pool, group in enumerate(tournament.separate, 1) for agent in group}
+    several = len(tournament.separate) > 1
     rows: list[list[Cell]] = [
-        [one.agent, one.rating, _interval(one, places), letters(one.groups), one.elo, one.order_noise, one.wins,
-         one.ties, one.losses]
+        [one.agent, *[pools[one.agent]] * several, one.rating, _interval(one, places), letters(one.groups), one.elo,
+         one.order_noise, one.wins, one.ties, one.losses]
         for one in tournament.ratings
     ]  # fmt: skip
-    heads = columns(["agent", "BradleyTerry", "interval", "group", "Elo", "order noise", "win", "tie", "loss"], places)
-    if len(tournament.separate) > 1:
-        # Ratings of agents that never met are not on one scale: the table says which are.
-        pools = {agent: pool for pool, group in enumerate(tournament.separate, 1) for agent in group}
-        heads.insert(1, Column("pool"))
-        for row, one in zip(rows, tournament.ratings, strict=True):
-            row.insert(1, pools[one.agent])
-    return Table(heads, rows)
+    heads = ["BradleyTerry", "interval", "group", "Elo", "order noise", "win", "tie", "loss"]
+    return Table(columns(["agent", *["pool"] * several, *heads], places), rows)
 
 
 def _outcomes(tournament: Tournament) -> Table:
     """Games won, tied and lost by the row against the column, and in all."""
     table = tournament.matrix
     rows: list[list[Cell]] = []
-    for row, one in enumerate(tournament.ratings):
-        cells: list[Cell] = []
-        for column in range(len(table.agents)):
-            counts = (table.wins[row][column], table.ties[row][column], table.wins[column][row])
-            cells.append("/".join(map(str, counts)) if any(counts) else None)
+    for one, *counts in zip(tournament.ratings, table.wins, table.ties, zip(*table.wins, strict=True), strict=True):
+        cells = ["/".join(map(str, three)) if any(three) else None for three in zip(*counts, strict=True)]
         rows.append([one.agent, *cells, f"{one.wins}/{one.ties}/{one.losses}"])
     return Table(columns(["win/tie/loss", *table.agents, "all"]), rows)
 
