@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -41,21 +40,27 @@ class AssignedAnswers:
         }
 
 
-class _Alike(NamedTuple):
-    """Answers that say something of the same items: the columns of these, rows of the answers, and what each says."""
-
-    columns: Sequence[int]
-    rows: list[int]
-    codes: list[bytes]
-
-
 @dataclass
 class _OpenQuery:
-    """A query while its answers are read: its items, run -> the row of its answer, and the answers by their items."""
+    """A query while its answers are read.
+
+    Attributes:
+        items: its items, in their order.
+        docs: run -> the row of its answer.
+        places: the columns of items that stand together.
+        cells: rows, columns, and what is said there.
+    """
 
     items: dict[str, RubricItem] = field(default_factory=dict)
     docs: dict[str, int] = field(default_factory=dict)
-    alike: dict[judged.ItemSet, _Alike] = field(default_factory=dict)
+    places: dict[judged.ItemSet, list[int]] = field(default_factory=dict)
+    cells: tuple[list[int], list[int], bytearray] = field(default_factory=lambda: ([], [], bytearray()))
+
+    def add(self, columns: Sequence[int], row: int, codes: bytes) -> None:
+        """Notes what is said of some items in an answer."""
+        self.cells[0].extend([row] * len(codes))
+        self.cells[1].extend(columns[: len(codes)])
+        self.cells[2].extend(codes)
 
 
 class _Codes:
@@ -75,16 +80,10 @@ class _Codes:
             return bytes(self.of[self.notes.known(label)] for label in labels)
 
     def matrix(self, query_id: str, query: _OpenQuery) -> QueryGrades:
-        """The grades of all answers of a query."""
+        """The grades of all answers of a query; of two items that are one of the bank the better grade counts."""
+        rows, columns, said = query.cells
         codes = np.full((len(query.docs), len(query.items)), int(self.toolkit.is_whole), np.uint8)
-        for columns, rows, given in query.alike.values():
-            said = np.frombuffer(b"".join(given), np.uint8).reshape(len(rows), len(columns))
-            at = np.array(rows, int)[:, None], np.array(columns, int)
-            if len(set(columns)) == len(columns):
-                codes[at] = said
-            else:
-                # Of two items that are one of the bank the better grade counts.
-                np.maximum.at(codes, at, said)
+        np.maximum.at(codes, (np.array(rows, int), np.array(columns, int)), np.frombuffer(said, np.uint8))
         lost = codes == self.of[judged.FAILED]
         items, failed = tuple(query.items.values()), lost if lost.any() else None
         return QueryGrades(query_id, items, query.docs, self.grades[codes], failed, self.toolkit.scale)
@@ -137,12 +136,9 @@ def load_assignments(
                 problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
                 raise FormatError(problem, path=name, line=row.line)
             texts.setdefault(row.run_id, {})[row.query_id] = row.text
-            alike = query.alike.get(row.items)
-            if alike is None:
-                alike = query.alike[row.items] = _Alike(_columns(query, row, bank, name), [], [])
-            if row.labels or not alike.columns:
-                alike.rows.append(place)
-                alike.codes.append(codes.said(row.labels))
+            if row.items not in query.places:
+                query.places[row.items] = _columns(query, row, bank, name)
+            query.add(query.places[row.items], place, codes.said(row.labels))
         for query_id in bank.items if bank is not None else ():
             # Queries of the bank without an answer.
             queries.setdefault(query_id, opened(query_id))

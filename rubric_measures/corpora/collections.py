@@ -1,8 +1,8 @@
 """Collections: documents, queries, banks and grades, as ir_datasets has them.
 
 Importing this module registers `rubric-measures/example` and a pattern for folders and files (`rubric-measures/PATH`)
-with ir_datasets, so that `ir_datasets.load` knows them. Behind any of them may stand a view: `/items` (qrels of rubric
-items) or `/judgments` (qrels of assessors).
+with ir_datasets, so that `ir_datasets.load` knows them. Behind any of them may stand `/items`: its qrels are grades of
+rubric items.
 
 A folder holds any of: `docs`, `corpus` or `collection` (.jsonl, .tsv, .csv, .parquet, .json), `queries` (.tsv, .json,
 .jsonl, .csv), `qrels.txt` (BEIR: `qrels/test.tsv`), `questions.jsonl` and `nuggets.jsonl` (test banks), `runs/*.run`,
@@ -45,8 +45,8 @@ PREFIX = "rubric-measures"
 _BANKS = ("questions", "nuggets")
 # What files of a folder are called; of those without a star the first one that is there counts.
 _FILES: Mapping[str, Sequence[str]] = table("folder")
-# What may stand behind an id -> the unit that it means.
-_VIEWS = {"items": "item", "judgments": "judgment"}
+# What may stand behind an id, for qrels of items.
+_ITEMS = "/items"
 
 
 class UnknownCollectionError(InputError, KeyError):
@@ -54,20 +54,6 @@ class UnknownCollectionError(InputError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-class _Rows(Iterator[Any]):
-    """An iterator that can also be asked for a position or a slice, as ir_datasets' document iterators can."""
-
-    def __init__(self, rows: Sequence[Any]) -> None:
-        self._rows = rows
-        self._next = iter(rows)
-
-    def __next__(self) -> Any:
-        return next(self._next)
-
-    def __getitem__(self, key: int | slice) -> Any:
-        return _Rows(self._rows[key]) if isinstance(key, slice) else self._rows[key]
 
 
 class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
@@ -114,8 +100,8 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
         return (found[doc_id] for doc_id in asked if doc_id in found)
 
     def docs_iter(self) -> Iterator[Any]:
-        """All documents, in file order; the iterator takes positions and slices."""
-        return _Rows(list(self._all.values()))
+        """All documents, in file order."""
+        return iter(self._all.values())
 
     def docs_store(self) -> Docstore:
         """The documents by id."""
@@ -150,8 +136,7 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
 
     As a Dataset it has docs_iter, docs_store, queries_iter, qrels_iter and scoreddocs_iter, as far as its source goes.
     qrels_iter gives one label a passage: the maximum grade (Rubric-Qrels) where passages are graded, else what
-    assessors said; `unit="item"` gives one row an item, `iteration` being the item id, and `unit="judgment"` what
-    assessors said. scoreddocs_iter gives the first run by name.
+    assessors said; or one row an item, `iteration` being the item id. scoreddocs_iter gives the first run by name.
 
     Attributes:
         source: the folder, file or id.
@@ -182,16 +167,12 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
         queries = self.queries_iter() if self.has_queries() else ()
         return {one.query_id: str(one.default_text() if hasattr(one, "default_text") else one[1]) for one in queries}
 
-    def _handlers(self, unit: str, *, is_graded: bool, is_judged: bool, is_ranked: bool) -> Iterator[Any]:
-        """The qrels of a unit, and the first run, query by query, best first; as far as there are any."""
-        if unit == "item" and is_graded:
+    def _handlers(self, of_items: bool, is_graded: bool, is_judged: bool, is_ranked: bool) -> Iterator[Any]:
+        """The qrels, of items or of passages, and the first run, query by query, best first; if there are any."""
+        if of_items and is_graded:
             yield _rows(formats.BaseQrels, formats.TrecQrel, self._item_rows)
-        elif unit == "passage" and is_graded:
-            yield _rows(
-                formats.BaseQrels, formats.GenericQrel, lambda: _labels(self.grades.qrels if self.grades else ())
-            )
-        elif unit != "item" and is_judged:
-            yield _rows(formats.BaseQrels, formats.GenericQrel, lambda: _labels(self.judgments))
+        elif not of_items and (is_graded or is_judged):
+            yield _rows(formats.BaseQrels, formats.GenericQrel, lambda: self._labels(is_graded))
         if is_ranked:
             yield _rows(
                 formats.BaseScoredDocs,
@@ -203,6 +184,10 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
                 ),
             )
 
+    def _labels(self, is_graded: bool) -> Iterator[formats.GenericQrel]:
+        rows = self.grades.qrels if is_graded and self.grades is not None else self.judgments
+        return (formats.GenericQrel(row.query_id, row.doc_id, row.relevance) for row in rows)
+
     def _item_rows(self) -> Iterator[formats.TrecQrel]:
         """One row a (passage, item), and rows of grade 0 for the document `*`: each item of the bank, and the scale."""
         for row in self.grades.items if self.grades is not None else ():
@@ -210,10 +195,6 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
         for query in self.grades.queries.values() if self.grades is not None else ():
             for item in query.items:
                 yield formats.TrecQrel(query.query_id, BANK_DOC, 0, item.item_id)
-
-
-def _labels(rows: Iterable[Qrel]) -> Iterator[formats.GenericQrel]:
-    return (formats.GenericQrel(row.query_id, row.doc_id, row.relevance) for row in rows)
 
 
 def _queries(read: Callable[[], Mapping[str, str]]) -> Any:
@@ -244,7 +225,7 @@ def _files_in(folder: Path) -> dict[str, list[Path]]:
 class _Folder(Collection):
     """A folder of files."""
 
-    def __init__(self, folder: Path, unit: str) -> None:
+    def __init__(self, folder: Path, of_items: bool) -> None:
         self._files = files = _files_in(folder)
         if not files:
             raise UnknownCollectionError(
@@ -255,8 +236,8 @@ class _Folder(Collection):
             texts.append(_queries(lambda: read_queries(files["queries"][0])))
         elif not files.keys().isdisjoint(_BANKS):
             texts.append(_queries(self._bank_queries))
-        has = {"is_graded": "graded" in files, "is_judged": "qrels" in files, "is_ranked": "runs" in files}
-        super().__init__(str(folder), *texts, *self._handlers(unit, **has))
+        has = (kind in files for kind in ("graded", "qrels", "runs"))
+        super().__init__(str(folder), *texts, *self._handlers(of_items, *has))
 
     @cached_property
     def banks(self) -> Mapping[str, TestBank]:  # type: ignore[override]
@@ -308,16 +289,16 @@ class _Folder(Collection):
 class _Records(Collection):
     """A file of records: its rankings and judgments; texts and grades are read when they are asked for."""
 
-    def __init__(self, path: Path, unit: str) -> None:
+    def __init__(self, path: Path, of_items: bool) -> None:
         self._path = path
         self._titles: dict[str, str] = {}
-        self._labels: dict[tuple[str, str], float] = {}
+        self._judged: dict[tuple[str, str], float] = {}
         self._is_graded = False
         with paused_collector():
             self.runs = by_query(path, self._runs_of)
-        has = {"is_graded": self._is_graded, "is_judged": bool(self._labels), "is_ranked": bool(self.runs)}
+        has = self._is_graded, bool(self._judged), bool(self.runs)
         texts = _Docs(self._texts), _queries(lambda: self._titles)
-        super().__init__(str(path), *texts, *self._handlers(unit, **has))
+        super().__init__(str(path), *texts, *self._handlers(of_items, *has))
 
     def _runs_of(self, groups: Iterable[QueryPassages]) -> Mapping[str, Run]:
         return {run.run_id: run for run in runs_of_records(map(self._noted, groups), str(self._path))}
@@ -330,13 +311,13 @@ class _Records(Collection):
         titles = (said.title_query for one in group.passages for said in one.judgments if said.title_query != query_id)
         self._titles[query_id] = next(filter(None, titles), "")
         labels = (((query_id, one.doc_id), one.judged(query_id)) for one in group.passages)
-        self._labels.update((pair, label) for pair, label in labels if label is not None)
+        self._judged.update((pair, label) for pair, label in labels if label is not None)
         return group
 
     @property
     def judgments(self) -> Sequence[Qrel]:
         """The highest label of each passage."""
-        return [Qrel(*pair, label) for pair, label in self._labels.items()]
+        return [Qrel(*pair, label) for pair, label in self._judged.items()]
 
     def _texts(self, wanted: frozenset[str] | None) -> dict[str, str]:
         """doc_id -> text."""
@@ -358,14 +339,13 @@ class _Records(Collection):
         return load_records(self._path) if self._is_graded else None
 
 
-def load_collection(source: Any, *, unit: str = "passage") -> Any:
+def load_collection(source: Any, *, of_items: bool = False) -> Any:
     """A folder, a file, or an ir_datasets id as a collection; files are read when they are asked for.
 
     Args:
         source: a folder (see the module), a file of graded records, a file of documents, or an id; or several files of
             documents, in any of the forms of `formats.documents`; or a collection, or None, which is given back.
-        unit: the rows of qrels_iter: `passage` (labels), `item` (one row a rubric item, for item measures) or
-            `judgment` (what assessors said, also where passages are graded).
+        of_items: whether qrels_iter gives one row a rubric item, for item measures, and not labels of passages.
 
     Raises:
         UnknownCollectionError: there is nothing of that name, or nothing in the folder.
@@ -377,8 +357,6 @@ def load_collection(source: Any, *, unit: str = "passage") -> Any:
     if not several or not all(isinstance(one, str | os.PathLike) for one in several):
         problem = f"collection: {source!r:.60} is none; give a folder, a file, an id of ir_datasets, or a Collection"
         raise InputError(problem, settings=("collection",))
-    if unit not in ("passage", "item", "judgment"):
-        raise InputError(f"unit is {unit!r}; expected passage, item or judgment")
     paths = list(map(Path, several))
     path = paths[0]
     if len(paths) > 1 or (path.is_file() and not begins_records(path)):
@@ -387,7 +365,7 @@ def load_collection(source: Any, *, unit: str = "passage") -> Any:
                 raise UnknownCollectionError(f"{one}: no such file; several are files of documents")
         return Collection(" ".join(map(str, paths)), _Docs(partial(read_documents, paths)))
     if path.exists():
-        return (_Folder if path.is_dir() else _Records)(path, unit)
+        return (_Folder if path.is_dir() else _Records)(path, of_items)
     name = os.fspath(several[0])
     try:
         dataset = ir_datasets.load(name)
@@ -413,36 +391,33 @@ def example_folder() -> Path:
 
 def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Any:
     """What an id after `rubric-measures/` means: a path, maybe with a view behind it."""
-    path, view = _path_and_view(groups[0])
-    if path is None or view not in ("", *_VIEWS):
+    path, of_items = _named(groups[0])
+    if not path.exists():
         raise UnknownCollectionError(f"{dataset_id}: no such folder or file")
-    return load_collection(path, unit=_VIEWS.get(view, "passage"))
+    return load_collection(path, of_items=of_items)
 
 
-def _path_and_view(name: str) -> tuple[Path | None, str]:
-    """The folder or file that an id names, None where there is none; the view behind it."""
+def _named(name: str) -> tuple[Path, bool]:
+    """The folder or file that an id names, which may not be there; and whether its items are asked for."""
     if name == "example" or name.startswith("example/"):
         name = str(example_folder()) + name.removeprefix("example")
-    if Path(name).exists():
-        return Path(name), ""
-    name, _, view = name.rpartition("/")
-    return (Path(name) if name and Path(name).exists() else None), view
+    of_items = name.endswith(_ITEMS) and not Path(name).exists()
+    return Path(name.removesuffix(_ITEMS) if of_items else name), of_items
 
 
 def files_of(source: str | Path) -> list[Path]:
     """The files that a collection is read from: those of a folder, or the file; none of other packages' ids."""
-    path: Path | None = Path(source)
-    if path is not None and not path.exists():
-        prefix, _, name = str(source).partition("/")
-        path = _path_and_view(name)[0] if prefix == PREFIX and name else None
-    if path is not None and path.is_dir():
+    path, (prefix, _, name) = Path(source), str(source).partition("/")
+    if not path.exists() and prefix == PREFIX and name:
+        path, _ = _named(name)
+    if path.is_dir():
         return [file for files in _files_in(path).values() for file in files]
-    return [] if path is None else [path]
+    return [path] if path.exists() else []
 
 
 ir_datasets.registry.register_pattern(rf"^{PREFIX}/(.+)$", _from_id)
 with contextlib.suppress(InputError):
-    for _view in ("", *(f"/{_name}" for _name in _VIEWS)):
+    for _view in ("", _ITEMS):
         ir_datasets.registry.register(f"{PREFIX}/example{_view}", _from_id("", (f"example{_view}",)))
 
 

@@ -13,30 +13,24 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, get_args
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, peek_head
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import Format, Head, PathName, head_of
-from rubric_measures.formats.plain import PLAIN_ANSWERS, QUESTION_RUNS
+from rubric_measures.formats.plain import PLAIN_ANSWERS, QUESTION_BANKS, QUESTION_RUNS
 from rubric_measures.formats.reports import (
     REPORT_LINES,
     Answer,
-    ReportMetadata,
     answer_of_report,
-    report_texts,
+    is_submission,
     say_contradictions,
     say_lost_positions,
 )
-from rubric_measures.formats.specs import RecordLines, table
-from rubric_measures.formats.tables import Rows, as_object, cells_of, plain_name, rows_of
-from rubric_measures.records.models import JsonRecord
+from rubric_measures.formats.specs import table
+from rubric_measures.formats.tables import cells_of, plain_name, rows_of
 from rubric_measures.types.entities import canonical_json
 
 
@@ -55,53 +49,20 @@ def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
         FormatError: naming file, line and field; also when a run answers a query twice, or there are no answers.
     """
     name = path_name(path)
-    if peek_head(path).lstrip()[:1] not in (b"{", b"["):
-        is_empty = not peek_head(path).strip()
-        return (PLAIN_ANSWERS if is_empty or not QUESTION_RUNS.recognise(head_of(path)) else QUESTION_RUNS).read(path)
-    rows = report_texts(name)
-    line, data = next(rows, (0, b"{}"))
-    first = _object(line, data, name)
-    read: dict[str, Any] = {"texts": lambda _: chain([(line, data)] if line else [], rows)}
-    if isinstance(first.get("nugget_bank"), list):
-        return [bank.answer for bank in replace(_BANKS, **read).read(path)]
-    is_report = "metadata" in first or any(isinstance(first.get(name), list) for name in ("answer", "responses"))
-    if line and not is_report:
-        texts = ((at, _object(at, one, name)) for at, one in chain([(line, data)], rows))
-        return PLAIN_ANSWERS.read(Rows(name, None, texts))
-    reports = replace(REPORT_LINES, **read).read(path)
+    if not peek_head(path).strip():
+        return PLAIN_ANSWERS.read(path)
+    head = head_of(path)
+    first = head.object
+    if not head.is_json or isinstance(first.get("nugget_bank"), list):
+        form = QUESTION_BANKS if head.is_json else QUESTION_RUNS if QUESTION_RUNS.recognise(head) else PLAIN_ANSWERS
+        return form.read(path)
+    is_report = "metadata" in first or any(isinstance(first.get(one), list) for one in ("answer", "responses"))
+    if not (is_report or is_submission(first)):
+        return PLAIN_ANSWERS.read(path)
+    reports = REPORT_LINES.read(path)
     say_lost_positions(reports, name)
     say_contradictions(reports)
     return [answer_of_report(report, keep_lost) for report in reports]
-
-
-def _object(line: int, data: bytes, name: str) -> dict[str, Any]:
-    return as_object(parse_json(data, path=name, line=line), name, line)
-
-
-class _AskedQuestion(Struct):
-    question: str
-
-
-class _QuestionBank(JsonRecord, frozen=True, kw_only=True):
-    """A bank of questions that is handed in as a run (RAGTIME, task 3)."""
-
-    metadata: ReportMetadata
-    nugget_bank: list[_AskedQuestion]
-
-    def __post_init__(self) -> None:
-        if not self.metadata.run_id or not self.metadata.topic_id:
-            raise ValueError("metadata names no run_id, or no topic_id")
-
-    @property
-    def answer(self) -> Answer:
-        """Its questions, in their order."""
-        asked = tuple(one.question for one in self.nugget_bank)
-        return Answer(str(self.metadata.topic_id), str(self.metadata.run_id), " ".join(asked), questions=asked)
-
-
-_BANKS = RecordLines(
-    kind="answers", description="", what="banks of questions", type=_QuestionBank, key=lambda bank: bank.answer[:2]
-)
 
 
 def is_answer_header(line: str) -> bool:

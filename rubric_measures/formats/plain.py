@@ -152,6 +152,15 @@ BATTLES: Spec[list[Preference]] = spec(
 QUESTION_RUNS: Spec[list[Answer]] = spec("questions", into=_question_runs)
 
 
+def _bank_runs(rows: Iterable[Row]) -> list[Answer]:
+    found = ((row.said, tuple(one.said["text"] for one in row.said["questions"])) for row in rows)
+    return [Answer(said["query_id"], said["run_id"], " ".join(asked), questions=asked) for said, asked in found]
+
+
+# Banks of questions that are handed in as a run (RAGTIME, task 3).
+QUESTION_BANKS: Spec[list[Answer]] = spec("question banks", into=_bank_runs)
+
+
 def _games_of_results(rows: Iterable[Row]) -> list[Preference]:
     """The pairwise ones of RAGElo's results; one without a verdict failed with its exception."""
     games = []

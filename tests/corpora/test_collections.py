@@ -82,7 +82,6 @@ def test_a_folder(folder: Path) -> None:
     made = load_collection(folder)
     assert isinstance(made, ir_datasets.Dataset)
     assert [doc.doc_id for doc in made.docs_iter()] == ["d1", "d2", "d3"]
-    assert made.docs_iter()[1].text == "text 2" and [doc.doc_id for doc in made.docs_iter()[1:]] == ["d2", "d3"]
     store = made.docs_store()
     assert store.get("d2").text == "text 2" and set(store.get_many(["d3", "d9"])) == {"d3"}
     assert [tuple(query) for query in made.queries_iter()] == [("q1", "first query"), ("q2", "second query")]
@@ -91,13 +90,13 @@ def test_a_folder(folder: Path) -> None:
     assert (len(made.docs), len(made.queries), len(made.qrels), len(made.scoreddocs)) == (3, 2, 2, 2)
     assert sorted(made.banks) == ["nuggets", "questions"] and sorted(made.runs) == ["bm25", "dense"]
     assert made.grades is None and made.query_texts == {"q1": "first query", "q2": "second query"}
-    assert not load_collection(folder, unit="item").has_qrels()
+    assert not load_collection(folder, of_items=True).has_qrels()
 
 
 def test_labels_and_items_of_a_graded_folder(with_grades: Path) -> None:
     # Maximum grade: d1 has 4 and 0, d2 has 1.
     assert [tuple(row) for row in load_collection(with_grades).qrels_iter()] == [("q1", "d1", 4), ("q1", "d2", 1)]
-    rows = list(load_collection(with_grades, unit="item").qrels_iter())
+    rows = list(load_collection(with_grades, of_items=True).qrels_iter())
     assert sorted(tuple(row) for row in rows) == [
         ("q1", "*", 0, "q1/a"),
         ("q1", "*", 0, "q1/b"),
@@ -107,8 +106,6 @@ def test_labels_and_items_of_a_graded_folder(with_grades: Path) -> None:
         ("q1", "d1", 4, "q1/a"),
         ("q1", "d2", 1, "q1/a"),
     ]
-    judged = load_collection(with_grades, unit="judgment")
-    assert [tuple(row) for row in judged.qrels_iter()] == [("q1", "d1", 2), ("q1", "d3", 0)]
     assert rows[0]._fields == ("query_id", "doc_id", "relevance", "iteration")
     assert tuple(load_collection(with_grades).judgments[0]) == ("q1", "d1", 2, "0")
 
@@ -146,7 +143,6 @@ def test_ids(with_grades: Path) -> None:
     assert ir_datasets.load(name).docs_count() == 3
     assert len(list(ir_datasets.load(f"{name}/items").qrels_iter())) == 7
     assert ir_datasets.load(f"{name}/graded.jsonl.gz").has_scoreddocs()
-    assert [row.relevance for row in ir_datasets.load(f"{name}/judgments").qrels_iter()] == [2, 0]
     with pytest.raises(KeyError):
         ir_datasets.load(f"{name}/views")
     assert ir_datasets.load(name).banks["nuggets"].for_query("q1")[0].importance == "vital"
@@ -161,8 +157,6 @@ def test_unknown_names(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UnknownCollectionError, match="holds no documents"):
         load_collection(tmp_path / "empty")
-    with pytest.raises(InputError, match="expected passage, item or judgment"):
-        load_collection(folder, unit="facet")
 
 
 def test_documents_with_titles(folder: Path) -> None:
@@ -183,8 +177,6 @@ def test_the_example_is_registered() -> None:
     assert dataset.dataset_id() == "rubric-measures/example"
     rows = list(ir_datasets.load("rubric-measures/example/items").qrels_iter())
     assert {row.iteration for row in rows} == {"scale=0-5:4:3", *(one.item_id for one in dataset.banks["questions"])}
-    assessors = [tuple(row) for row in ir_datasets.load("rubric-measures/example/judgments").qrels_iter()]
-    assert assessors == [tuple(row[:3]) for row in dataset.judgments]
 
 
 def test_importing_the_package_does_not_load_ir_datasets() -> None:
