@@ -35,7 +35,7 @@ from rubric_measures.formats.grade_tables import (
     read_as_records,
     runs_of_rows,
 )
-from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table
+from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, check_on_failed
@@ -197,7 +197,7 @@ def are_rows(source: object) -> TypeIs[Rows]:
     """Whether something is a table in memory: a frame, mappings, or columns, and not names of tables or runs."""
     if isinstance(source, dict):
         columns = list(source.values())
-        is_listed = bool(columns) and all(isinstance(column, list | tuple) for column in columns)
+        is_listed = bool(columns) and all(isinstance(one, list | tuple) or hasattr(one, "tolist") for one in columns)
         first = [cell for column in columns if is_listed for cell in column[:1]]
         is_cell = [not isinstance(cell, Mapping) and not hasattr(cell, "doc_id") for cell in first]
         return is_listed and (any(is_cell) or not is_cell)
@@ -217,8 +217,14 @@ def columns_of(table: Rows) -> Any:
     return table[0] if isinstance(table, list | tuple) else getattr(table, "columns", table)
 
 
+def _kept(source: Any) -> Any:
+    """Rows that come one by one, as a list; all else as it is."""
+    return list(source) if isinstance(source, Iterator) and not is_file(source) else source
+
+
 def named_files(source: Any, stack: contextlib.ExitStack) -> Any:
     """What a function was given, with a name in the place of each open file and table; see `file_path`."""
+    source = _kept(source)
     if are_rows(source) or is_file(source) or isinstance(source, PassageRecords):
         return stack.enter_context(file_path(source))
     return [named_files(one, stack) for one in source] if isinstance(source, list) else source
@@ -238,6 +244,7 @@ def file_path(source: File | Rows | PassageRecords) -> Iterator[str]:
     if isinstance(source, str | os.PathLike):
         yield os.fspath(source)
         return
+    source = _kept(source)
     is_table = are_rows(source)
     if not is_table and not is_file(source) and not isinstance(source, PassageRecords):
         shown = " ".join(repr(source).split())[:60]
@@ -623,6 +630,8 @@ def load(
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
             return RecordGrades(rows, known_bank, wanted, on_failed, getattr(source, "name", "the records"))
+        if isinstance(rows, list) and not rows:
+            raise InputError("there are no grades to score")
         if is_table(rows):
             return _of_table(rows, "the grades", known_bank, wanted, counted)
         refuse_choice("the rows", wanted, ("scale",))
@@ -772,7 +781,8 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
         raise InputError(f"{runs!r:.60} is no run, and no list of runs")
     else:
         several = list(runs)
-        is_one = bool(several) and hasattr(several[0], "doc_id")
+        # A frame has its columns as attributes.
+        is_one = bool(several) and hasattr(several[0], "doc_id") and not are_rows(several[0])
         given = [(None, several)] if is_one else [(None, run) for run in several]
     # Hardly any package adds a format.
     is_added = f"[{FORMATS.group}]".encode() in named_groups()
@@ -849,12 +859,11 @@ def _rows(run: Any) -> Iterator[tuple[str, str, float]]:
     if are_rows(run):
         known = columns_of(run)
         named = (next(name for name in names if name in known) for names in (QUERY_IDS, DOC_IDS, ("score",)))
-        is_list = isinstance(run, list | tuple)
         table: Any = run
-        columns = ([row[name] for row in table] if is_list else list(table[name]) for name in named)
-        yield from (
-            (str(query_id), str(doc_id), float(score)) for query_id, doc_id, score in zip(*columns, strict=True)
-        )
+        columns = [[row[name] for row in table] if isinstance(run, list | tuple) else table[name] for name in named]
+        # Ids of a column with gaps are 1.0, ….
+        query_ids, doc_ids, given = (one.tolist() if hasattr(one, "tolist") else list(one) for one in columns)
+        yield from zip(map(text, query_ids), map(text, doc_ids), map(float, given), strict=True)
     elif isinstance(run, Mapping):
         for query_id, scores in run.items():
             for doc_id, score in scores.items():

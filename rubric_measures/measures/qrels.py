@@ -98,7 +98,9 @@ def _columns_of(qrels: Any) -> _Columns:
 
 
 def _texts(values: Sequence[Any]) -> Sequence[str]:
-    return values if set(map(type, values)) == {str} else [str(value) for value in values]
+    """Ids as texts; those of a column with gaps are 1.0, …."""
+    whole = (int(one) if isinstance(one, float) and one.is_integer() else one for one in values)
+    return values if set(map(type, values)) == {str} else list(map(str, whole))
 
 
 def _declared_items(query_id: str, columns: _Columns) -> list[RubricItem]:

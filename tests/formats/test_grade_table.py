@@ -377,3 +377,24 @@ def test_a_table_with_other_names_is_said_to_lack_them_whoever_is_chosen(
     assert main([command, str(table), *others, "--grader", "gpt"]) == 2
     said = capsys.readouterr().err
     assert f"{table}:1: " in said and "doc_id or docno" in said and "answer_id" in said
+
+
+def test_what_a_notebook_holds_is_read_alike() -> None:
+    """Frames in a list, ids that gaps made 1.0, columns of numpy, rows that come one by one; nothing is no grades."""
+    pandas = pytest.importorskip("pandas")
+    rows = [{"query_id": 1, "doc_id": doc_id, "label": label} for doc_id, label in (("a", 0), ("b", 2), ("c", 1))]
+    grades, run = pandas.DataFrame(rows), pandas.DataFrame(rows).rename(columns={"label": "score"})
+    floats = grades.assign(query_id=1.0)
+    columns = {name: grades[name].to_numpy() for name in grades}
+    boards = [
+        rubric_measures.score(known, runs, ["nDCG@2"])
+        for runs in ([run, run.assign(score=1)], {"run 1": run.assign(query_id=1.0), "run 2": run.assign(score=1)})
+        for known in (rows, grades, floats, columns, iter(rows))
+    ]
+    assert {str(board.values) for board in boards} == {str(boards[0].values)} and boards[0].values["run 1"]["nDCG@2"][
+        "1"
+    ]
+    pooled = rubric_measures.pool([run], {"a": "A", "b": "B", "c": "C"}, judgments=iter(rows), queries=iter(["1"]))
+    assert len(pooled[0].passages) == 3
+    with pytest.raises(InputError, match="there are no grades to score"):
+        rubric_measures.load([])
