@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from rubric_measures.prompts.verdicts import (
     NUMBER,
     NUMERALS,
+    SAYS,
+    TABLE,
     Bare,
     Parsed,
     Value,
@@ -25,21 +27,6 @@ from rubric_measures.prompts.verdicts import (
     read_part,
     read_verdict,
 )
-
-_LINE = re.compile(r"^([^\S\n]*)(\d{1,3}[.):]|[-*•])[^\S\n]+(\S.*?)\s*$", re.MULTILINE)
-# The line that says that the items begin: what stands before it is a plan.
-_HEADING = re.compile(
-    r"^[#*_\s]*(?:(?:the|my|final|generated|list of)\s+)*(?:questions?|nuggets?|key facts?)\s*[*_]*\s*:?[*_]*[^\S\n]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_QUOTED = re.compile(r"[\"'“]([^\"“”]+?)[\"'”]?")
-# "**" of arithmetic and of programs stays, and so does "__init__".
-_EMPHASIS = (
-    re.compile(r"(?<![\w*])\*\*(?=[^\s*])(.+?)(?<=[^\s*])\*\*(?![\w*])"),
-    re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])"),
-    re.compile(r"(?<![\w_])__(?=[^\s_])([^_]+ [^_]+)(?<=[^\s_])__(?![\w_])"),
-)
-_NAME = re.compile(r"\A(?:questions?|nuggets?|q|n)\s*\d*\s*:\s*(?=\S)", re.IGNORECASE)
 
 
 class _MarkedLine(NamedTuple):
@@ -60,7 +47,7 @@ def marked_texts(reply: str) -> list[str]:
     >>> marked_texts("1. **What is a leap year?** The definition.\\n   - keep it short\\n2. Why do they exist?")
     ['What is a leap year?', 'Why do they exist?']
     """
-    heading = _HEADING.search(reply)
+    heading = SAYS["heading"].search(reply)
     found = _lines(reply[heading.end() :]) if heading else []
     if len(found) < 2:
         found = _lines(reply)
@@ -72,7 +59,7 @@ def marked_texts(reply: str) -> list[str]:
 def _lines(text: str) -> list[_MarkedLine]:
     return [
         _MarkedLine(len(match[1].expandtabs(4)), match[2][0].isdigit(), _item(match[3]))
-        for match in _LINE.finditer(text)
+        for match in SAYS["line"].finditer(text)
     ]
 
 
@@ -93,28 +80,14 @@ def _outer(lines: list[_MarkedLine], outer: list[_MarkedLine]) -> list[_MarkedLi
 
 def _item(text: str) -> str:
     """The item in the text of a line: without emphasis and quotes, and without what explains a question behind it."""
-    for pattern in _EMPHASIS:
+    for pattern in (SAYS["bold"], SAYS["italic"], SAYS["underlined"]):
         text = pattern.sub(r"\1", text)
     question, mark, behind = text.rstrip(", ").rpartition("?")
     text = question + mark or behind
-    quoted = _QUOTED.fullmatch(text)
-    return _NAME.sub("", quoted[1] if quoted else text, count=1).strip("* ")
+    quoted = SAYS["quoted_item"].fullmatch(text)
+    return SAYS["name"].sub("", quoted[1] if quoted else text, count=1).strip("* ")
 
 
-# Names of what is asked for, the surest first; a name is in small letters, with "_" for blanks and hyphens.
-_ITEM = r"(?:questions?|nuggets?)"
-_NAMES = (
-    re.compile(_ITEM),
-    re.compile(rf"(?:\w+_)?{_ITEM}(?:_?(?:text|list|set|bank))?(?:_?\d+)?"),
-    re.compile(r"(?:\w+_)?(?:texts?|contents?|items?|list|(?:key_?)?facts?|query|queries)(?:_?\d+)?"),
-)
-# What stands beside the texts that are asked for. "Q1" and "vital" are no questions.
-_BESIDE = re.compile(
-    r"(?:\w+_)?(?:ids?|numbers?|no|nr|index|rank|type|kind|category|topics?|difficulty|importance|labels?|scores?|"
-    r"analys[ie]s|reason(?:s|ing)?|rationales?|thoughts?|thinking|notes?|comments?|explanations?|steps?|plan|"
-    r"references?|sources?|answers?)"
-)
-_NUMBERED = re.compile(r"(?:question|nugget|q|n)?_?\d+")
 _NOT_UNDERSTOOD = "the list cannot be understood: it is not clear which texts are asked for"
 
 
@@ -171,7 +144,7 @@ def _parsed(texts: tuple[str, ...] | None) -> Parsed[tuple[str, ...]]:
 def _chosen(values: Sequence[Value]) -> list[object] | Mapping[str, object] | None:
     """The last value of a reply that holds a list; a list with the name of what is asked for before one without."""
     holding = [value for value in values if isinstance(value.value, list) or _holds_list(value.value)]
-    kept = [value for value in holding if not _BESIDE.fullmatch(_folded(value.label))] or holding
+    kept = [value for value in holding if not SAYS["beside"].fullmatch(_folded(value.label))] or holding
     if not kept:
         return None
     last = kept[-1]
@@ -181,7 +154,7 @@ def _chosen(values: Sequence[Value]) -> list[object] | Mapping[str, object] | No
 
 
 def _is_named(label: str) -> bool:
-    return any(pattern.fullmatch(_folded(label)) for pattern in _NAMES[:2])
+    return SAYS["asked_for_somehow"].fullmatch(_folded(label)) is not None
 
 
 def _folded(name: str) -> str:
@@ -196,7 +169,7 @@ def _holds_list(value: object) -> bool:
 
 
 def _is_numbered(value: Mapping[str, object]) -> bool:
-    return len(value) > 1 and all(_NUMBERED.fullmatch(_folded(key)) for key in value)
+    return len(value) > 1 and all(SAYS["numbered"].fullmatch(_folded(key)) for key in value)
 
 
 def _texts_in(value: object) -> tuple[str, ...] | None:
@@ -213,10 +186,10 @@ def _texts_in(value: object) -> tuple[str, ...] | None:
 def _by_name(value: Mapping[str, object], usable: Callable[[object], bool]) -> object:
     """What is asked for in an object: what has its name, or else all that there is; None when several could be it."""
     entries = [(_folded(key), entry) for key, entry in value.items() if usable(entry)]
-    for pattern in _NAMES:
+    for pattern in (SAYS["asked_for"], SAYS["asked_for_somehow"], SAYS["texts"]):
         if named := [entry for key, entry in entries if pattern.fullmatch(key)]:
             return named[0] if len(named) == 1 else None
-    others = [entry for key, entry in entries if not _BESIDE.fullmatch(key)]
+    others = [entry for key, entry in entries if not SAYS["beside"].fullmatch(key)]
     return others[0] if len(others) == 1 else None
 
 
@@ -249,23 +222,6 @@ def _stripped(found: Sequence[str]) -> tuple[str, ...]:
     return tuple(text for text in (" ".join(entry.split()) for entry in found) if text)
 
 
-_EXPRESSIONS = (
-    "unanswerable", "no", "no answer", "not enough information", "unknown", "it is not possible to tell",
-    "it does not say", "no relevant information",
-)  # fmt: skip
-_UNANSWERABLE = re.compile(
-    r"\W*(?:" + "|".join(_EXPRESSIONS) + r")\W*"
-    # The longer expressions also open sentences: "It does not say in the text.", "No relevant information was found."
-    r"|\W*(?:there is |the (?:context|passage|text) (?:has|contains|gives|provides) )?"
-    r"(?:" + "|".join((*_EXPRESSIONS[-3:], "not enough information")) + r")"
-    r"(?: (?:in|to|from|about|for|on|is|was|provided|given|available|here|why|what|how|who|when|where)\b[^\n]{0,120})?"
-    r"\W*"
-    r"|\W*(?:the|this) (?:question|query) is unanswerable\W*",
-    re.IGNORECASE,
-)
-_ILL_FORMED = re.compile(r"\(?(?:[a-z]|[ivx]{1,5})[.)]+|\((?:[a-z]|[ivx]{1,5})\)\.?|\W*", re.IGNORECASE)
-
-
 def is_unanswerable(text: str) -> bool:
     """Whether a reply says that there is no answer ("unknown", "It does not say.") or is none ("a.", "(iii)", "").
 
@@ -275,11 +231,7 @@ def is_unanswerable(text: str) -> bool:
     (True, True, False)
     """
     stripped = " ".join(clean_reply(text).split())
-    return bool(_UNANSWERABLE.fullmatch(stripped) or _ILL_FORMED.fullmatch(stripped))
-
-
-# What makes the number word behind it another one: "seventy five".
-_TENS = re.compile(r"\b(?:(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|point)(?:\sand)?[\s-]\Z", re.IGNORECASE)
+    return bool(SAYS["unanswerable"].fullmatch(stripped) or SAYS["ill_formed"].fullmatch(stripped))
 
 
 def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = "", compat: str = "") -> Parsed[int]:
@@ -303,7 +255,7 @@ def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = 
         number = float(NUMERALS.index(said) if said in NUMERALS else said)
         if match["range"]:
             return None, f"a range ({match['n']}{match['range']}) is no rating"
-        if scale[1] > 9 and said in NUMERALS and _TENS.search(match.string, 0, match.start("n")):
+        if scale[1] > 9 and said in NUMERALS and SAYS["tens"].search(match.string, 0, match.start("n")):
             return None, "a number in several words is no rating"
         if of and float(of) != scale[1]:
             return None, f"{number:g} of {of} is not on the scale {scale[0]} to {scale[1]}"
@@ -322,13 +274,6 @@ def _by_exampp(reply: str) -> Parsed[int]:
     return Parsed(int(not is_unanswerable(reply)), "no rating in the reply; the rule of EXAM++ was applied")
 
 
-_ECHO = re.compile(r"[\"'*]{0,4}\byes[\"'*]{0,4}\s?(?:or|and|/|\|)\s?[\"'*]{0,4}no\b[\"'*]{0,4}\s?\??", re.IGNORECASE)
-_OPENING = re.compile(
-    r"\W*(?:(?P<yes>yes)\b|no\b(?=\s(?:the|it|this|that|there|because|relevant|answer|information|mention|i)\b))",
-    re.IGNORECASE,
-)
-
-
 def parse_yes_no(text: str) -> Parsed[int]:
     """Reads yes (1) or no (0): the one verdict of the reply; "Yes or no" is none, and neither is "no doubt".
 
@@ -336,9 +281,9 @@ def parse_yes_no(text: str) -> Parsed[int]:
     (Parsed(value=0, reason=''), 1)
     """
     whole = clean_reply(text)
-    reply = _ECHO.sub(" ", whole).strip()
+    reply = SAYS["echo"].sub(" ", whole).strip()
     found = read_verdict(reply, "(?P<n>yes|no)", lambda match: (int(match["n"].lower() == "yes"), ""))
-    if found is None and (opening := _OPENING.match(reply)):
+    if found is None and (opening := SAYS["opening"].match(reply)):
         return Parsed(int(bool(opening["yes"])))
     if reply != whole.strip():
         return found or Parsed(None, "yes and no are named together, and neither is the verdict")
@@ -403,12 +348,6 @@ def _folded_label(label: str) -> str:
     return re.sub(r"[\s_-]+", " ", label).lower()
 
 
-_ALIASES = {
-    "okey": "okay", "ok": "okay", "supported": "support", "not_supported": "not_support", "no_support": "not_support",
-    "partially_supported": "partial_support", "partially_support": "partial_support", "partial": "partial_support",
-}  # fmt: skip
-
-
 def parse_label_list(text: str, labels: Sequence[str], count: int | None = None) -> Parsed[tuple[str, ...]]:
     """Reads a list of labels, the last list of the reply; every label must be known, and their number `count`.
 
@@ -430,7 +369,7 @@ def parse_label_list(text: str, labels: Sequence[str], count: int | None = None)
     if words is None:
         return Parsed(None, "no list in the reply" if reply else "the reply is empty")
     folded = [re.sub(r"[\s-]+", "_", word.strip(" .*\"'`").lower()) for word in words]
-    named = tuple(_ALIASES.get(word, word) if word not in labels else word for word in folded)
+    named = tuple(TABLE["aliases"].get(word, word) if word not in labels else word for word in folded)
     if strange := sorted({word for word in named if word not in labels}):
         return Parsed(None, f"unknown labels {', '.join(strange)[:80]} (known: {', '.join(labels)})")
     if count is not None and len(named) != count:

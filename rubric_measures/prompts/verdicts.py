@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rubric_measures.base.json_text import json_at, parse_json
@@ -33,54 +35,29 @@ class Parsed(Generic[T_co]):
     reason: str = ""
 
 
-# How models and servers mark thoughts: tags, the brackets of Mistral, the diamonds of Kimi, the words of Ollama.
-_TAGS = r"(?:seed:)?(?:think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad)"
-_THINKING = re.compile(
-    rf"<(?P<tag>{_TAGS})>.*?(?:</(?P=tag)>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)|◁think▷.*?(?:◁/think▷|\Z)"
-    r"|\AThinking\.\.\..*?\.\.\.\s*done thinking\.",
-    re.DOTALL | re.IGNORECASE,
-)
-# Without any of these a reply has no thoughts; most replies are short and have none.
-_MAY_HAVE_THOUGHTS = re.compile(r"[<\[◁]|analysis|\A(?i:thinking)")
-_MARKS = re.compile(rf"</?{_TAGS}>|\[/?THINK\]|◁/?think▷|<\|[^<>|]{{1,40}}\|>", re.IGNORECASE)
-_THOUGHT_END = re.compile(rf"\A.*(?:</{_TAGS}>|\[/THINK\]|◁/think▷)", re.DOTALL | re.IGNORECASE)
-# The harmony format (gpt-oss): only the channel `final` is the reply. Decoded without its control tokens,
-# "analysis", "assistant" and "final" run into the text.
-_FINAL = re.compile(
-    r"\A.*<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>|\A\s*analysis(?=\w).*assistantfinal",
-    re.DOTALL,
-)
-_NOT_FINAL = re.compile(
-    r"\A\s*(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*(?:analysis|commentary)\b.*|\A\s*analysis(?=[A-Z]).*",
-    re.DOTALL,
-)
-_HARMONY_END = re.compile(r"<\|(?:end|return|call|start)\|>.*", re.DOTALL)
+_LONGEST_TOKEN = 60  # that a reply ends with
 
-# What models end their replies with, where the server decodes it: "</s>", "<|eot_id|>", "<end_of_turn>".
-_LONGEST_TOKEN = 60
-_END_TOKEN = re.compile(
-    r"(?:</s>|<eos>|<pad>|<eot>|</eot>|<end_of_(?:turn|text|utterance)>|\[/INST\]|<[|｜][^\s<>|｜]{1,40}[|｜]>)\Z",
-    re.IGNORECASE,
-)
+# How replies say things: the words of labels, patterns, and parts of patterns.
+TABLE = tomllib.loads(Path(__file__).with_name("replies.toml").read_text(encoding="utf-8"))
+_WORDS: Mapping[str, frozenset[str]] = {kind: frozenset(said.split()) for kind, said in TABLE["words"].items()}
+_PARTS = {name: "".join(said) for name, said in TABLE["parts"].items()}
+_PARTS["known"] = "|".join(" ".join(TABLE["words"].values()).split())
+_PART = re.compile(r"\{([a-z_]+)\}")
 
 
-# What ends a turn: what follows it belongs to another one, which the model made up.
-_TURN_END = re.compile(
-    r"(?<=\S)\s*(?:<[|｜](?:im_end|endoftext|end_of_text|eot_id|eom_id|eot|end|return|end_of_turn|end[▁_]of[▁_]sentence)[|｜]>"
-    r"|<eos>|<end_of_turn>|<end_of_utterance>).*",
-    re.DOTALL | re.IGNORECASE,
-)
-# What opens one: "<s>", but not that of a text struck out ("<s>4</s> 3").
-_TURN_START = re.compile(
-    r"\A(?:\s*(?:<s>(?!.*</s>\s*\S)|<bos>|<pad>|\[INST\]|<\|(?:begin_of_text|startoftext|assistant|end_header_id)\|>"
-    r"|<\|(?:im_start|start_header_id)\|>\s*(?:assistant\b)?|<start_of_turn>\s*(?:model\b)?)){1,8}",
-    re.DOTALL | re.IGNORECASE,
-)
+def _pattern(said: str | Sequence[str], **parts: str) -> re.Pattern[str]:
+    """The pattern of an entry, in which its parts are put."""
+    known = {**_PARTS, **parts}
+    return re.compile(_PART.sub(lambda part: known[part[1]], "".join(said)))
+
+
+SAYS: Mapping[str, re.Pattern[str]] = {name: _pattern(said) for name, said in TABLE["says"].items()}
+NUMBER = _PARTS["number"]
 
 
 def _without_end_tokens(text: str) -> str:
-    text = _TURN_END.sub("", _TURN_START.sub("", text)).strip()
-    while match := _END_TOKEN.search(text, max(0, len(text) - _LONGEST_TOKEN)):
+    text = SAYS["turn_end"].sub("", SAYS["turn_start"].sub("", text)).strip()
+    while match := SAYS["end_token"].search(text, max(0, len(text) - _LONGEST_TOKEN)):
         text = text[: match.start()].rstrip()
     return text
 
@@ -103,12 +80,12 @@ def without_thoughts(text: str) -> tuple[str, str]:
     thoughts, reply = _parted(text)
     if not thoughts:
         return "", text
-    return "\n".join(_MARKS.sub("", thought).strip() for thought in thoughts), reply.strip()
+    return "\n".join(SAYS["marks"].sub("", thought).strip() for thought in thoughts), reply.strip()
 
 
 def _parted(text: str) -> tuple[list[str], str]:
     """The thoughts in a reply, with their marks, and what is left of it."""
-    if not _MAY_HAVE_THOUGHTS.search(text):
+    if not SAYS["may_have_thoughts"].search(text):
         return [], text
     thoughts: list[str] = []
 
@@ -117,9 +94,9 @@ def _parted(text: str) -> tuple[list[str], str]:
         return ""
 
     if "analysis" in text or "<|channel|>" in text:
-        text, final = _FINAL.subn(take, text, count=1)
-        text = _HARMONY_END.sub("", text) if final else _NOT_FINAL.sub(take, text)
-    return thoughts, _THOUGHT_END.sub(take, _THINKING.sub(take, text))
+        text, final = SAYS["final"].subn(take, text, count=1)
+        text = SAYS["harmony_end"].sub("", text) if final else SAYS["not_final"].sub(take, text)
+    return thoughts, SAYS["thought_end"].sub(take, SAYS["thinking"].sub(take, text))
 
 
 _MAX_NESTING = 50
@@ -175,9 +152,6 @@ class Value(NamedTuple):
     label: str = ""
 
 
-_LABEL_BEFORE = re.compile(r"(\w[\w ]{0,40}?)[\"'*`_]*\s*[:=][\"'*`_\s]*\Z")
-
-
 def find_values(text: str) -> tuple[list[Value], bool]:
     """All lists and objects of a reply, outermost, in order; and whether one was cut off by the end of the text.
 
@@ -188,7 +162,7 @@ def find_values(text: str) -> tuple[list[Value], bool]:
     try:
         for start, value in _scanned(text, "[{", _value_at):
             if not isinstance(value, list) or not value or _has_text(value):
-                label = _LABEL_BEFORE.search(text, max(0, start - 60), start)
+                label = SAYS["label_before"].search(text, max(0, start - 60), start)
                 found.append(Value(value, label[1].strip().lower() if label else ""))
     except _CutOffError:
         return found, True
@@ -274,15 +248,11 @@ def _scan_string(text: str, start: int) -> tuple[str, int]:
             out.append(_ESCAPES.get(following, following))
             position += 2
             continue
-        if char == closer and _ENDS.match(text, position + 1):
+        if char == closer and SAYS["ends"].match(text, position + 1):
             return "".join(out), position + 1
         out.append(char)
         position += 1
     raise _CutOffError
-
-
-# `"A?", null, "B?"` are three entries, though no quote follows the first comma.
-_ENDS = re.compile(r"\s*(?:\]|,\s*(?:[\"'“‘\]\[{]|(?:null|None|true|false|[-\d.]+)\s*[,\]]|\Z)|\Z|\s*\n\s*[\"'“‘])")
 
 
 def find_objects(text: str) -> list[dict[str, Any]]:
@@ -339,30 +309,13 @@ def _repaired(text: str) -> object:
 # What a match of a value stands for (None: no grade), and why it is none.
 ValueOf = Callable[[re.Match[str]], tuple[int | None, str]]
 
-# Every word of a label must be known, else it is none.
-_WHOLE = "final overall total verdict conclusion o actually revised updated corrected correction reflection edit"
-_NOUN = (
-    "rating rate score grade category level answer assessment evaluation result label mark judgement judgment output "
-    "classification decision response"
-)
-_ASPECT = (
-    "relevance relevancy relevant coverage completeness accuracy clarity depth detail quality correctness correct "
-    "helpfulness usefulness specificity support self"
-)
-_CONCLUDING = "therefore thus hence so"
-_SMALL = (
-    "the a an my your this that its it is was are be been being would should will must can i of as at to for on in by "
-    "and but or with given assigned deserves gets receives decide assign give make passage query question document "
-    "text context nugget item rated scored graded"
-)
-_KNOWN = "|".join(f"{_WHOLE} {_NOUN} {_ASPECT} {_CONCLUDING} {_SMALL}".split())
 _OF_WHOLE, _LABELLED, _IN_PROSE = 1, 2, 3
 
 
 def _sureness(label: str) -> int:
     """How sure a label is of the rating; 0 where it is none."""
     words = set(re.findall(r"[a-z]+", label.lower()))
-    whole, noun, aspect, concluding = (words & set(kind.split()) for kind in (_WHOLE, _NOUN, _ASPECT, _CONCLUDING))
+    whole, noun, aspect, concluding = (words & _WORDS[kind] for kind in ("whole", "noun", "aspect", "concluding"))
     if aspect:
         return _LABELLED if whole else _IN_PROSE
     if whole or noun:
@@ -371,18 +324,6 @@ def _sureness(label: str) -> int:
 
 
 NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-NUMBER = (
-    rf"(?P<n>-?(?:0|[1-9]\d*)(?:\.\d+)?|(?:{'|'.join(NUMERALS)})\b)"
-    r"(?P<range>\s?(?:[-–—~]|to|or|and)\s?\d+(?:\.\d+)?)?(?:\s?(?:/|out\sof)\s?(?P<max>\d+)(?:\.0+)?)?"
-)
-# What may stand behind a value: the end, punctuation that no digit follows, or a word that goes on.
-_END = (
-    r"(?=[)\]}]*(?:\s*\Z|\n|[.!;,](?=[\s)\]}<\"']|\Z)|:(?=\s\D|\n|\Z)|\s?[(\[|<}→]|\s[–—-]\s(?!\d)|\s(?:because|since|as|"
-    r"for|and|but|so|given|due|which|while|although|though|meaning|indicating|rather|instead|to\s(?:this|the))\s(?!\d)))"
-)
-_CLAUSE = r"(?:\A|(?<=[\n.!?:;,|({\[<>\"–—-])|(?<=\sand)|(?<=\sbut)|(?<=\sso)|(?<=\swhile)|(?<=\d)(?=\s))[ ]?"
-_GAP = r"[^.!?\n:;\d]{0,120}?[\s:(]{1,3}"
-_RATED = r"rated|scored|graded|categori[sz]ed|classified"
 
 
 class _Grammar(NamedTuple):
@@ -398,33 +339,12 @@ class _Grammar(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _grammar(value: str) -> _Grammar:
-    of = r"(?P<q>[\"'])?[(\[{]{0,2}" + value + r"(?(q)(?P=q))"
-    prose = (
-        r"\bI(?:'d|'ll|\swould|\swill|\scan|\smust|\stherefore|\sthus|\salso)*\s(?:rate|give|score|grade|assign|"
-        r"categori[sz]e|classify|choose|select|pick|say|conclude|assess|judge|label|mark|go\swith|lower|raise|change)\b",
-        rf"\bI(?:'ve|\shave)(?:\s(?!not|never)[a-z]+){{0,5}}?\s(?:{_RATED})\b",
-        rf"{_CLAUSE}(?:it|(?:the|this)\s(?:passage|text|context|document|answer|response|article|nugget))\s(?:(?:is|should\sbe)\s"
-        rf"(?:{_RATED}|given|assigned|covered)|gets|deserves|receives|merits|earns)(?=\s)(?:\s(?:an?|the|at|as|of|rating|score|"
-        r"grade|level|category))*",
-        r"\bmaking\s(?:it|this|that)\s(?:[a-z]+\s){0,7}?(?:category|level|rating|score|grade)(?:\sof)?",
-    )
     goes_on, sentence = ("|[.,;]", "|,") if value != NUMBER else ("", "")
-    patterns = (
-        rf"{_CLAUSE}(?:\(?\d{{1,2}}[.):]\s|step\s\d+:\s)?(?P<label>(?:\b(?:{_KNOWN})\b(?:[\s,'\"]{{1,3}}|-(?=[a-z]))?){{1,14}})"
-        r"(?P<aside>\([^()\n]{0,80}\)|\[[^][\n]{0,80}\])?[)\"']?\s?¤?\s?"
-        rf"(?P<sep>(?:[:=|→>]|->|=>|[-–—](?=\s)|is\b)\s?)?{of}{_END}",
-        rf"(?:[-•>]\s)?[(\[]*{of}[)\]]*(?P<mark>:\s(?=[a-z(])|\s[-–—]\s(?=[a-z])|\s\((?=[a-z])|,?\s(?=(?:because|since)\b){goes_on})",
-        rf"(?:[-•>]\s)?[(\[{{]*{of}[)\]}}]*(?P<dot>[.!]?)",
-        rf"(?:[-•>]\s)?[(\[]*{value}\s?(?P<mark>[.):\]=–—-])(?=\s)",
-        rf"(?:[.!?,…]|\bwait:|\ba)\s{of}(?=[.!]?\Z{sentence})",
-    )
-    labelled, *others = (re.compile(one, re.IGNORECASE) for one in patterns)
-    gaps = (_GAP, _GAP, r"\s", r"\s")
-    said = (
-        re.compile(rf"{one}{gap}{of}(?:\srelevance\b)?{_END}", re.IGNORECASE)
-        for one, gap in zip(prose, gaps, strict=True)
-    )
-    return _Grammar(labelled, tuple(said), *others)
+    patterns = {
+        name: _pattern(said, value=value, goes_on=goes_on, sentence=sentence) for name, said in TABLE["grammar"].items()
+    }
+    prose = tuple(one for name, one in patterns.items() if name.startswith("prose"))
+    return _Grammar(prose=prose, **{name: one for name, one in patterns.items() if not name.startswith("prose")})
 
 
 class _Found(NamedTuple):
@@ -433,9 +353,6 @@ class _Found(NamedTuple):
     sureness: int
     value: int | None
     problem: str
-
-
-_BRACKETS = re.compile(r"\[\[\s*([\w.-]+)\s*\]\]|\\boxed\{\s*(?:\\text\{)?\s*([\w.-]+)\s*\}")
 
 
 def _structured(reply: str, pattern: re.Pattern[str], value_of: ValueOf) -> Iterator[_Found]:
@@ -447,35 +364,11 @@ def _structured(reply: str, pattern: re.Pattern[str], value_of: ValueOf) -> Iter
         if found:
             yield from found
             return
-    for brackets in _BRACKETS.findall(read_part(reply)):
+    for brackets in SAYS["brackets"].findall(read_part(reply)):
         if match := pattern.fullmatch("".join(brackets)):
             yield _Found(_OF_WHOLE, *value_of(match))
 
 
-_COPIED = re.compile(r"^(?:query|passage|document)\s?:(?!\s?\S{1,3}$).*$", re.IGNORECASE | re.MULTILINE)
-_QUOTED_LINE = re.compile(r"^\"([^\"\n]*)\"\.?$", re.MULTILINE)
-_QUOTED = re.compile(r"(?<![^\s(\[{:>=—–])\"([^\"\n]*[^\W\d_]{2}[^\"\n]*)\"(?!\s?:)")
-_TAG = re.compile(r"<\s?([a-z][a-z _-]{0,30})>\s*([^<>\n]{1,40}?)\s*</\s?\1>", re.IGNORECASE)
-_SCALE = re.compile(
-    r"(?:(?:\b(?:on|using|with|in|by|from)\s)?(?:\b(?:an?|the|this|my)\s)?(?:\brating\s|\bgrading\s)?\bscale\s?(?:of|from|is|:|=|"
-    r"ranges\sfrom|goes\sfrom|between)?\s?[(\[]?|[(\[]\s?)(?P<low>\d+)\s?(?:\([^()\n]{1,40}\)\s?)?(?:-|–|to|and)\s?"
-    r"(?P<high>\d+)\b(?!\.\d)(?:\s?[)\]]|\s\([^()\n]{1,40}\))?",
-    re.IGNORECASE,
-)
-_EXTREMES = "(?:max(?:imum)?|min(?:imum)?|highest|lowest|best|worst)"
-_EXTREME = re.compile(
-    rf"\b{_EXTREMES}\b\.?(?:\spossible)?(?:\s(?:rating|score|grade|mark|level|value)s?)?(?:\s(?:is|was|of|being))?\s?[:=]?\s?\d+"
-    rf"|\b\d+\s?(?:=|is|being)\s?(?:the\s)?{_EXTREMES}\b",
-    re.IGNORECASE,
-)
-_SUPPOSED = re.compile(
-    r"\b(?:if|unless|had|with\s(?:more|further))\b|\b(?:not|never|than|n't)\s+an?\s*\Z", re.IGNORECASE
-)
-_WOULD_BE = re.compile(r"\b(?:if|unless|had)\b.*\bwould\b", re.IGNORECASE | re.DOTALL)
-_SUPPOSED_AFTER = re.compile(r",?\s(?:if|unless|only\sif|had)\b", re.IGNORECASE)
-_REVISED = re.compile(r"\b(?:change|lower|raise)\b", re.IGNORECASE)
-_LINE_OF_LABEL = re.compile(rf"(?:\W{{0,3}}\b(?:{_KNOWN})\b)+\W{{0,3}}", re.IGNORECASE)
-_MARKED = re.compile(r"(?:[-•>]\s)?[(\[]?\d{1,2}[.):\]]")
 _ELSEWHERE = (None, "a rating on another scale")
 
 
@@ -484,14 +377,14 @@ def _plain(reply: str, pattern: re.Pattern[str], scale: tuple[int, int] | None) 
     text = unicodedata.normalize("NFKC", read_part(reply)).translate(str.maketrans("“”„‘’′−_", "\"\"\"'''- "))
     text = re.sub(r"[*`\ufe0f\u20e3]|##+|#(?!\d)", "", text)
     text = "\n".join(line for one in text.splitlines() if (line := " ".join(one.split())))
-    text = _QUOTED_LINE.sub(r"\1", _COPIED.sub("…", text))
-    text = _QUOTED.sub(lambda match: match[0] if pattern.fullmatch(match[1].strip(". ")) else '"…"', text)
+    text = SAYS["quoted_line"].sub(r"\1", SAYS["copied"].sub("…", text))
+    text = SAYS["quotation"].sub(lambda match: match[0] if pattern.fullmatch(match[1].strip(". ")) else '"…"', text)
     digits = len(str(scale[1])) if scale else 1
-    text = _TAG.sub(r"\n\1: \2\n", re.sub(rf"\A(\d{{1,{digits}}}): \1\Z", r"\1", text)).strip()
+    text = SAYS["tag"].sub(r"\n\1: \2\n", re.sub(rf"\A(\d{{1,{digits}}}): \1\Z", r"\1", text)).strip()
     if scale is not None:
         ours = {(str(low), str(scale[1])) for low in (scale[0], 1)}
-        text = _SCALE.sub(lambda match: "" if match.group("low", "high") in ours else "¤", text)
-        text = _EXTREME.sub("", text).strip().lstrip(":, ")
+        text = SAYS["scale"].sub(lambda match: "" if match.group("low", "high") in ours else "¤", text)
+        text = SAYS["extreme"].sub("", text).strip().lstrip(":, ")
     return text
 
 
@@ -511,7 +404,11 @@ def _said(text: str, grammar: _Grammar, value_of: ValueOf) -> Iterator[_Found]:
     for match in grammar.labelled.finditer(text):
         before, separator = _sentence(text, match.start("label")), (match["sep"] or "").strip()
         sureness = _sureness(f"{match['label']} {match['aside'] or ''} {separator}")
-        if not sureness or _WOULD_BE.search(before + match["label"]) or (sureness == 2 and _is_of_entry(text, match)):
+        if (
+            not sureness
+            or SAYS["would_be"].search(before + match["label"])
+            or (sureness == 2 and _is_of_entry(text, match))
+        ):
             continue
         found = _ELSEWHERE if "¤" in before + match[0] else value_of(match)
         # Behind a word, a number that is no grade counts something: "the answer is 62".
@@ -519,9 +416,13 @@ def _said(text: str, grammar: _Grammar, value_of: ValueOf) -> Iterator[_Found]:
             yield _Found(sureness, *found)
     for match in (match for pattern in grammar.prose for match in pattern.finditer(text)):
         before, found = _sentence(text, match.start("n")), value_of(match)
-        if found[0] is not None and not _SUPPOSED.search(before) and not _SUPPOSED_AFTER.match(text, match.end()):
+        if (
+            found[0] is not None
+            and not SAYS["supposed"].search(before)
+            and not SAYS["supposed_after"].match(text, match.end())
+        ):
             found = _ELSEWHERE if "¤" in before else found
-            yield _Found(_OF_WHOLE if _REVISED.search(match[0]) else _IN_PROSE, *found)
+            yield _Found(_OF_WHOLE if SAYS["revised"].search(match[0]) else _IN_PROSE, *found)
 
 
 def _alone(lines: list[str], grammar: _Grammar, value_of: ValueOf) -> Iterator[_Found]:
@@ -529,9 +430,9 @@ def _alone(lines: list[str], grammar: _Grammar, value_of: ValueOf) -> Iterator[_
     entries = [match for line in lines[1:] if (match := grammar.entry.match(line))]
     alone = [grammar.line.fullmatch(line) for line in lines]
     # "3." below entries with marks is that of the next one, which was cut off.
-    if (last := alone[-1]) and not (last["dot"] and any(map(_MARKED.match, lines[:-1]))):
+    if (last := alone[-1]) and not (last["dot"] and any(map(SAYS["marked"].match, lines[:-1]))):
         above = lines[-2] if len(lines) > 1 else ""  # it may say what the number is of
-        sureness = (_sureness(above) if _LINE_OF_LABEL.fullmatch(above) else 0) or _OF_WHOLE
+        sureness = (_sureness(above) if SAYS["line_of_label"].fullmatch(above) else 0) or _OF_WHOLE
         yield from (_Found(sureness, *value_of(match)) for match in takewhile(bool, reversed(alone)) if match)
     if len(lines) > 1 and not (entries and entries[0]["n"] != "1"):
         yield from (_Found(_LABELLED, *value_of(match)) for match in takewhile(bool, alone) if match)
@@ -561,7 +462,7 @@ def read_verdict(reply: str, value: str, value_of: ValueOf, scale: tuple[int, in
         surest = min((one.sureness for one in found), default=_IN_PROSE)
         # A last word may take back what was said: "Rating: 4. However, 2."
         for match in grammar.last_word.finditer(text) if found or scale is None else ():
-            if not _SUPPOSED.search(_sentence(text, match.start("n"))):
+            if not SAYS["supposed"].search(_sentence(text, match.start("n"))):
                 found.append(_Found(surest, *value_of(match)))
     surest = min((one.sureness for one in found), default=_IN_PROSE)
     verdicts = {one[1:] for one in found if one.sureness == surest}
