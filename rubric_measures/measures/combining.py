@@ -10,7 +10,7 @@ from statistics import median_low
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector, prompt_cells
 from rubric_measures.measures.grades import Grades, build_query
 from rubric_measures.records.models import (
     DirectGrade,
@@ -76,9 +76,9 @@ class Gathered:
 
     @property
     def names(self) -> list[str]:
-        """The members, as reports call them: the model; with the prompt where one model is there twice."""
+        """The members, as reports call them: the model; with prompt and hash where more than one would be called so."""
         count = Counter(key.llm for key in self.keys)
-        return [key.llm if count[key.llm] == 1 else f"{key.llm} {key.prompt_class}" for key in self.keys]
+        return [key.llm if count[key.llm] == 1 else f"{key.llm} {of}" for key, of in prompt_cells(self.keys).items()]
 
 
 def gather(

@@ -20,6 +20,7 @@ from rubric_measures.records.models import (
     PromptInfo,
     QueryPassages,
     RankingEntry,
+    grade_set_key,
     load_graded,
     provenance_of,
     write_graded,
@@ -126,6 +127,19 @@ def test_a_panel_is_one_more_grader(
     # Scored like any grader, on the members' scale.
     board = rubric_measures.score(rubric_measures.load(output, grader=f"panel:{by[0]}"), measures="RubricCover@1")
     assert board.measures == ["RubricCover(rel=4)@1"]
+
+
+@pytest.mark.parametrize("by", ["prefer", "majority"])
+def test_members_of_one_model_and_prompt_have_a_name_each(by: str, tmp_path: Path, capsys: Any) -> None:
+    path = str(tmp_path / "graded.jsonl")
+    sets = [graded(0, "A", GRADES["d1"], llm_options={"temperature": heat}) for heat in (0, 1)]
+    write_graded(path, [QueryPassages("q1", [passage("d1", sets)])])
+    hashes = [grade_set_key(one).grade_set for one in sets]
+    panel = [word for one in hashes for word in ("--grader", f"set={one}")]
+    status, out, _ = out_of(capsys, "combine", path, *panel, "--by", by, "--format", "jsonl")
+    names = [row.get("member") or row["grader"] for row in map(json.loads, out.splitlines())]
+    first, second = (f"A Rated [{one[:8]}]" for one in hashes)
+    assert (status, names) == (0, [first, second, first, second, f"panel:{by}"])
 
 
 def test_grades_with_fractions_are_no_votes(records: str, capsys: pytest.CaptureFixture[str]) -> None:
