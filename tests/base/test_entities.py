@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-import operator
 import pickle
 from typing import Any
 
@@ -14,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytrec_eval import RelevanceEvaluator
 
-from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.types.entities import Gap, Placed, Ranking, RubricItem, TestBank, by_rank, make_item_id, ranked
+from rubric_measures.base.errors import InputError
+from rubric_measures.types.entities import Gap, Placed, RubricItem, TestBank, by_rank, make_item_id, ranked
 
 
 def test_item_id_is_the_md5_of_the_stripped_text() -> None:
@@ -23,17 +22,6 @@ def test_item_id_is_the_md5_of_the_stripped_text() -> None:
     assert make_item_id("q1", "  Où est-ce?\n") == f"q1/{digest}"
     assert make_item_id("tqa2:L_0002", "Où est-ce?", "T_1") == f"tqa2:L_0002/T_1/{digest}"
     assert make_item_id("q1", "Where?") != make_item_id("q1", "where?")
-
-
-def test_what_is_equal_does_not_differ() -> None:
-    one, same, other = (RubricItem("q/a", "q", text, info=info) for text, info in (("a", None), ("a", 1), ("b", None)))
-    triples: list[tuple[object, object, object]] = [
-        (one, same, other),
-        (Ranking(["a"], [1.0]), Ranking(["a"], [1.0], ["a"]), Ranking(["b"], [1.0])),
-    ]
-    for first, second, third in triples:
-        assert operator.eq(first, second) and not operator.ne(first, second)
-        assert operator.ne(first, third) and not operator.eq(first, third)
 
 
 def test_what_else_a_file_says_of_an_item_is_not_compared_nor_shown() -> None:
@@ -75,13 +63,6 @@ def test_a_bank_can_be_copied_and_sent_to_another_process() -> None:
     assert bank.query_texts is not TestBank({}).query_texts
 
 
-def test_bank_names_near_queries() -> None:
-    bank = TestBank.from_items([RubricItem("query1/a", "query1", "What?")])
-    assert len(bank) == 1
-    with pytest.raises(UnknownNameError, match="did you mean query1"):
-        bank.for_query("query2")
-
-
 def test_the_facet_of_an_item_is_in_its_record_or_in_its_id() -> None:
     # (item id, query, facet_id) -> facet, part
     expected = {
@@ -108,12 +89,6 @@ def test_documents_of_one_rank_stand_by_score_and_id_and_push_what_follows() -> 
     # Ranks 1, 1, 1, 2 fill the places 1 to 4; rank 6 leaves place 5 free.
     places = [(1, 1.0, "a"), (1, 2.0, "b"), (1, 1.0, "c"), (2, 1.0, "d"), (6, 0.5, "e")]
     assert by_rank(places) == Placed(["b", "c", "a", "d", "no-record-5", "e"], 0)
-
-
-def test_no_gap_has_the_id_of_a_document() -> None:
-    known = ["no-record-1", "no-no-record-7"]
-    gaps = by_rank([(2, 1.0, "a")], known).doc_ids
-    assert gaps == ["no-no-no-record-1", "a"]
 
 
 def test_a_document_that_stands_twice_is_refused() -> None:

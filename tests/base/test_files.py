@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import os
 import signal
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, iter_lines, paused_collector, read_text
+from rubric_measures.base.files import atomic_writer, iter_lines, read_text
 
 
 def test_gzip_is_told_by_content_not_by_name(tmp_path: Path) -> None:
@@ -126,18 +125,3 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path: Path) ->
         stream.write("whole")
     left.remove(next(name for name in left if name.startswith(".out [1].txt.")))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*left, ".out [1].txt.notes.part", target.name])
-
-
-def test_garbage_collection_goes_on_after_the_outermost_block_and_only_if_it_was_on() -> None:
-    with paused_collector():
-        with pytest.raises(ValueError, match="x"), paused_collector():
-            raise ValueError("x")
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        with paused_collector():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()

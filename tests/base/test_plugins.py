@@ -59,16 +59,6 @@ def test_a_plug_in_has_a_name_beside_the_built_in_ones(installed: Callable[..., 
         THINGS["tua"]
 
 
-def test_built_in_names_win_and_that_is_said_once(
-    installed: Callable[..., None], caplog: pytest.LogCaptureFixture
-) -> None:
-    installed("pie", "pie_module", "PI = 3\n", pi="PI")
-    assert THINGS["pi"] == THINGS["pi"] > 3.1
-    assert [record.getMessage() for record in caplog.records] == [
-        "the number 'pi' of the package 'pie' is left out: a built-in number has this name"
-    ]
-
-
 def test_of_two_packages_the_first_has_the_name(
     installed: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -62,12 +62,6 @@ def test_what_failed_grades_leave_open() -> None:
     assert failures.standard_error == pytest.approx(math.sqrt(squared) / 4)
 
 
-def test_a_complete_board_says_nothing_of_failures(capsys: pytest.CaptureFixture[str]) -> None:
-    board = rubric_measures.score(graded({"q": ROWS["q3"]}), {"one": {"q": {"d1": 1.0}}}, COVER)
-    assert all(cell.failures is None for row in board.cells.values() for cell in row.values())
-    assert "failed" not in str(board) and '"failures"' not in board.render("json")
-
-
 def test_the_forms_of_a_board_show_them() -> None:
     board = rubric_measures.score(graded(ROWS, "expected"), RUN, COVER, overall=False)
     (run,) = json.loads(board.render("json", -1))["runs"]
@@ -182,19 +176,3 @@ def test_the_share_of_failed_grades_is_of_those_that_a_measure_needs(tmp_path: P
     assert (every.failed, every.failures.share, every.coverage) == (1, 0.25, 0.75)
     assert f"no bounds are known by {names[2]}" in str(board)
     assert f"no standard error for failures at random is known by {names[2]}" in str(board)
-
-
-def test_criteria_that_weigh_nothing_are_not_needed() -> None:
-    items = [RubricItem(f"q/{name}", "q", "", weight=weight) for name, weight in (("a", 2.0), ("b", -1.0), ("z", 0.0))]
-    rows = [
-        Grade("q", "d1", 1, "q/a"),
-        Grade("q", "d1", 0, "q/b"),
-        Grade("q", "d1", None, "q/z", "failed"),
-    ]
-    grades = rubric_measures.load(rows, TestBank({"q": items}), grader="scale=0-1")
-    board = rubric_measures.score(grades, {"one": {"q": {"d1": 1.0}}}, "WeightedCover", overall=False)
-    (cell,) = board.cells["one"].values()
-    # One of three grades failed, which would be refused; what it is of weighs nothing.
-    assert (cell.mean, cell.failed, cell.failures, cell.coverage) == (1.0, 0, None, 1.0)
-    with pytest.raises(MeasureError, match="33"):
-        rubric_measures.score(grades, {"one": {"q": {"d1": 1.0}}}, "RubricCover", overall=False)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import ir_measures
 import pytest
 
 import rubric_measures
-from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from tests.boards.test_failures import graded
 from tests.example_records import write_all
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -40,15 +34,6 @@ def test_a_level_that_every_grade_reaches_is_refused(
     out, err = capsys.readouterr()
     assert f"{measure}: every grade of the scale 0 to 5 is 0 or more" in err
     assert (out, err.count("\n"), "give a level above 0" in err) == ("", 1, True)
-
-
-def test_in_python_too_and_where_the_scale_is_not_known() -> None:
-    grades = graded({"q": {"d": [5, 0]}})
-    with pytest.raises(MeasureError, match=r"RubricCover\(rel=0\): every grade of the scale 0 to 5 is 0 or more"):
-        rubric_measures.score(grades, {"a": {"q": {"d": 1.0}}}, "RubricCover(rel=0)")
-    rows = [ir_measures.Qrel("q", "d", 0, "a")]
-    with pytest.raises(MeasureError, match=r"RubricCover\(rel=0\): every grade is 0 or more"):
-        ir_measures.calc_aggregate([rubric_measures.RubricCover(rel=0)], rows, {"q": {"d": 1.0}})
 
 
 def test_measures_over_subtopics_take_the_level_of_the_scale(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,40 +81,3 @@ def test_a_query_where_nothing_is_covered_adds_no_error_to_the_normalised_cover(
     spread = failures.standard_error
     assert spread is not None and not math.isnan(spread)
     assert spread == pytest.approx(of_q2.standard_error / 2, abs=1e-12)
-
-
-PROGRAM = """
-import json, random, sys
-if sys.argv[1] == "with":
-    import rubric_measures
-import ir_measures
-draw = random.Random(7)
-qrels = [ir_measures.Qrel(f"q{q}", f"d{d}", draw.randint(0, 2), f"{s}") for q in range(5) for d in range(12)
-         for s in range(3) if draw.random() < 0.4]
-# A few scores, so that most passages tie.
-run = [ir_measures.ScoredDoc(f"q{q}", f"d{d}", float(draw.randint(0, 2))) for q in range(5) for d in range(15)]
-names = ["alpha_nDCG@10", "alpha_nDCG(rel=2)@10", "alpha_DCG@5", "ERR_IA@10", "nERR_IA@20", "StRecall@10", "P_IA@5"]
-names += ["AP_IA", "NRBP", "nNRBP"]
-found = {}
-for name in names:
-    measure = ir_measures.parse_measure(name)
-    values = [[one.query_id, one.value] for one in ir_measures.iter_calc([measure], qrels, run)]
-    found[name] = [sorted(values), ir_measures.calc_aggregate([measure], qrels, run)[measure]]
-labels = [ir_measures.Qrel(query, doc, grade) for (query, doc), grade in
-          {(row.query_id, row.doc_id): row.relevance for row in qrels}.items()]
-for name in ("nDCG@10", "AP", "RR", "P@5", "Judged@10"):
-    measure = ir_measures.parse_measure(name)
-    found[name] = ir_measures.calc_aggregate([measure], labels, run)[measure]
-print(json.dumps(found))
-"""
-
-
-def test_importing_changes_no_number_over_plain_judgments() -> None:
-    pytest.importorskip("pyndeval")
-    found = []
-    for how in ("with", "without"):
-        done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, cwd=ROOT)
-        assert done.returncode == 0, done.stderr
-        found.append(json.loads(done.stdout))
-    assert found[0] == found[1]
-    assert 0 < found[0]["alpha_nDCG@10"][1] < 1

@@ -12,7 +12,6 @@ import pytest
 
 from rubric_measures.base.errors import FormatError, MeasureError
 from rubric_measures.boards.programs import score_nuggetizer
-from rubric_measures.cli import main
 
 FIELDS = {
     "strict_vital_score": "NuggetV(strict=True)",
@@ -96,16 +95,3 @@ def test_what_the_program_does_not_know_is_refused(tmp_path: Path) -> None:
     for row, message in (({"qid": "q"}, "nuggets: required"), ({**_line("q", []), "run_id": ""}, "names no run")):
         with pytest.raises(FormatError, match=rf":1: .*{message}"):
             score_nuggetizer(_write(tmp_path, [row]), _measures("NuggetV"))
-
-
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # An importance that failed: the measures of vital nuggets refuse it, the program's rule takes it as not vital.
-    path = str(_write(tmp_path, [_line("q", [("x", "failed", "support"), ("y", "vital", "partial_support")])]))
-    assert main(["leaderboard", path, "-m", "NuggetV"]) == 2
-    assert "or assignments by the rules of nuggetizer's program (--bank, --compat)" in capsys.readouterr().err
-    command = ["leaderboard", path, "-m", "NuggetV", "NuggetA", "--compat", "nuggetizer"]
-    assert main([*command, "--format", "trec_eval"]) == 0
-    assert "a\tNuggetV\tall\t0.5000\n" in capsys.readouterr().out
-    for more in (["--bank", path], ["--facets"], ["--length"]):
-        assert main([*command, *more]) == 2
-    assert main([command[0], path, path, *command[2:]]) == 2

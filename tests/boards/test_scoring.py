@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from pathlib import Path
 
 import ir_measures
@@ -12,8 +13,8 @@ import pytest
 from ir_measures import Qrel
 
 import rubric_measures
-from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
-from rubric_measures.api import evaluate
+from rubric_measures import RubricCover, RubricQrels, WeightedCover
+from rubric_measures.api import check_board, evaluate
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.scoring import collect_cells, score_records, score_run_files, score_runs
@@ -97,13 +98,6 @@ def test_records_without_rankings_are_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 1})])]]])
     with pytest.raises(InputError, match="hold no ranking"):
         score_records(read_records(path), [COVER])
-
-
-def test_the_best_possible_score(folder: Path) -> None:
-    measures = [RubricCover(rel=4) @ 1, NDCG, ir_measures.alpha_nDCG(rel=4) @ 10, NuggetV(rel=4, partial_rel=1)]
-    board = record_board(folder, *measures)
-    # Coverage takes all graded passages, whatever the cutoff: V has a (4) of the vital a and d.
-    assert [board.best[str(m)].per_query["q1"] for m in measures] == [0.5, 1.0, 1.0, 0.5]
 
 
 def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -261,9 +255,14 @@ def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
     assert len(set(texts)) == 3
 
 
-def test_a_measure_that_no_program_computes_is_one_line(folder: Path) -> None:
-    with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='infAP\(rel=0\)'\): no program here computes it"):
-        record_board(folder, RubricQrels(measure="infAP(rel=0)"))
+@pytest.mark.parametrize("place", ["mean", "queries", "coverage"])
+def test_true_is_no_1_in_a_board(place: str, tmp_path: Path) -> None:
+    lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5})], {"one": 1})]]]
+    records, kept = write_lines(tmp_path / "g.jsonl", lines), tmp_path / "board.json"
+    text = rubric_measures.score(records, measures=[COVER]).render("json")
+    kept.write_text(re.sub(rf'"{place}": 1(\.0)?\b', f'"{place}": true', text, count=1))
+    with pytest.raises(InputError, match=rf"board\.json: .*{place}: expected a .*number; found True"):
+        check_board(kept, records)
 
 
 def test_item_measures_over_labels_say_that_there_are_no_item_grades(

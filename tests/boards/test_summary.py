@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -53,25 +52,6 @@ def test_lengths_of_records_are_those_of_whole_answers(tmp_path: Path) -> None:
     (tmp_path / "bare.jsonl").write_text('["q", [{"paragraph_id": "d", "text": "x"}]]\n')
     with pytest.raises(InputError, match="holds no rankings"):
         lengths_of_records(load_graded(tmp_path / "bare.jsonl"), "bare.jsonl")
-
-
-def test_the_command_line_adds_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nuggets = [{"text": "x", "importance": "vital", "assignment": "support"}]
-    rows = [
-        {"qid": "q", "run_id": run, "answer_text": "w " * length, "nuggets": nuggets}
-        for run, length in (("a", 3), ("b", 5))
-    ]
-    path = tmp_path / "assigned.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code = main(
-        ["leaderboard", str(path), "-m", "NuggetV", "--length", "--summary", "--format", "trec_eval", "--no-overall"]
-    )
-    assert code == 0
-    (tmp_path / "board").write_text(capsys.readouterr().out)
-    table = read_leaderboard(tmp_path / "board")
-    assert table.column("L") == {"a": 3.0, "b": 5.0, "_max_": 5.0, "_median_": 4.0, "_min_": 3.0}
-    assert main(["leaderboard", str(path), "-m", "NuggetV", "--length", "--format", "text"]) == 0
-    assert main(["leaderboard", str(path), str(path), "-m", "NuggetV", "--length"]) == 2
 
 
 def test_the_best_score_is_no_run(

@@ -105,18 +105,6 @@ def test_answers_in_sentences_are_cut_between_them_and_keep_their_citations() ->
         list(answer_segments([answer], 0))
 
 
-def test_whole_answers_are_one_passage() -> None:
-    answers = [
-        Answer("q1", "r", "A. B.", ("A.", "B."), (("d",), ())),
-        Answer("q2", "r", " A.  "),
-        Answer("q3", "r", " ", (" ",), ((),)),
-    ]
-    assert list(answer_segments(answers, None)) == [
-        AnswerSegment("q1", "r", 1, "A. B.", ("A.", "B."), (("d",), ())),
-        AnswerSegment("q2", "r", 1, "A."),
-    ]
-
-
 def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     answers = [
         Answer("q1", "r", "w " * 401),

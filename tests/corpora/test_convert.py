@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,6 @@ from rubric_measures.types.entities import Qrel, make_run
 from tests.boards.test_argue import BANKS, REPORTS
 from tests.formats.test_ragdoll import FULL, NOT, PART, battle, graded
 from tests.support_data import line
-
-SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
-
 
 RATED = {"prompt_info": {"prompt_class": "QuestionSelfRatedUnanswerablePromptWithChoices"}}
 
@@ -255,7 +251,6 @@ ASSIGNED = {
     "response_length": 2,
 }
 RUBRICS = {"qid": "q1", "rubrics": [{"criterion": "names it", "weight": -2, "axis": "x"}]}
-REPORT = {"metadata": {"run_id": "gpt", "topic_id": "q1"}, "responses": [{"text": "An answer.", "citations": []}]}
 TOPIC = {"request_id": "q1", "title": "skin", "limit": 100}
 
 
@@ -368,15 +363,6 @@ def test_assignments_to_records_and_back(tmp_path: Path) -> None:
     assert json.loads(out.read_text()) == ASSIGNED
 
 
-def test_files_of_different_kinds_meet_in_the_target(files: Path) -> None:
-    (files / "nuggets.jsonl").write_text(json.dumps({**NUGGETS, "qid": "q2"}) + "\n")
-    assert run(files, "bank.jsonl", "nuggets.jsonl", "--to", "bank", "-o", str(files / "out.jsonl")) == 0
-    assert [(query_id, len(items)) for query_id, items in load_bank(files / "out.jsonl").items.items()] == [
-        ("q1", 3),
-        ("q2", 1),
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -415,24 +401,6 @@ def test_what_cannot_be_converted(
     assert {path: path.read_bytes() for path in files.iterdir()} == before
 
 
-REAL = {
-    "workbench/graded-q0.jsonl.gz": "records",
-    "workbench-golden/rated.qrels.gz": "qrels",
-    "kiddie/kiddie.qrels.txt": "qrels",
-    "dl19/dl19.BM25.run.gz": "run",
-}
-
-
-@pytest.mark.parametrize("name", REAL)
-def test_real_files_are_told_and_read(tmp_path: Path, name: str) -> None:
-    path = SHARED / name
-    if not path.exists():
-        pytest.skip("the shared data folder is absent")
-    assert detect_format(path) == REAL[name]
-    convert([path], tmp_path / "out.jsonl")
-    assert detect_format(tmp_path / "out.jsonl") == REAL[name]
-
-
 def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = ["q/1 %é", [{"paragraph_id": "d 1/é%", "text": "t", "exam_grades": None}]]
     path = tmp_path / "a.jsonl"
@@ -444,15 +412,6 @@ def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.Captur
     assert json.loads((tmp_path / "c.jsonl").read_text("utf-8")) == line
     assert main(["convert", str(tmp_path / "x.qrels"), "-o", str(tmp_path / "y.qrels")]) == 0
     assert (tmp_path / "y.qrels").read_text("utf-8") == "q/1%20%é 0 d_1 1\n"
-
-
-def test_judgments_with_spaces_in_ids_are_encoded_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = {"judgments": [{"paragraphId": "d 1", "query": "q 1", "relevance": 1}]}
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(["q 1", [{"paragraph_id": "d 1", "text": "t", "paragraph_data": found}]]) + "\n")
-    assert main(["convert", str(path), "--to", "judgments", "-o", str(tmp_path / "q")]) == 0
-    assert (tmp_path / "q").read_text() == "q%201 0 d%201 1\n"
-    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -251,18 +251,3 @@ def test_texts_under_a_header_may_stand_in_quotes(tmp_path: Path) -> None:
     # Without one, a quote is a quote.
     (tmp_path / "msmarco.tsv").write_text('d0\t"Open\nd1\tplain\n')
     assert read_documents([tmp_path / "msmarco.tsv"])["d0"].text == '"Open'
-
-
-def test_tabs_under_a_header_are_searched_for_wanted_ids(tmp_path: Path) -> None:
-    path = tmp_path / "collection.tsv"
-    path.write_text(f'pid\tpassage\nd1\t{SKY}\nd2\ta line\tthat is too long\nd3\tIt said "{GRASS}"\n')
-    # Of other documents nothing but the id is looked at.
-    assert {one.doc_id: one.text for one in read_documents([path], {"d1", "d3"}).values()} == {
-        "d1": SKY,
-        "d3": f'It said "{GRASS}"',
-    }
-    with pytest.raises(FormatError, match=r"collection\.tsv:3: 3 cells; the header has 2"):
-        read_documents([path], {"d2"})
-    # A text in quotes may go over several lines, of which one looks as a wanted document does.
-    path.write_text(f'pid\tpassage\nd1\t"{SKY}\nd3\tno document"\nd3\t{GRASS}\n')
-    assert [one.text for one in read_documents([path], {"d3"}).values()] == [GRASS]

@@ -137,18 +137,6 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_the_command_pools_a_folder(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "pool.jsonl.gz"
-    assert main(["pool", "-c", str(folder), "-o", str(out)]) == 0
-    groups = load_graded(out)
-    assert [(group.query_id, places(group)) for group in groups] == [
-        ("q1", {"d1": [("bm25", 1, 2.0)], "gpt/q1/1": [("gpt", 1, 1.0)], "d2": [("bm25", 2, 1.0)]}),
-        ("q2", {"d3": [("bm25", 1, 1.0)]}),
-    ]
-    # The title is the text of the query.
-    assert [(one.relevance, one.title_query) for one in groups[0].passages[0].judgments] == [(2, "first query")]
-
-
 def test_the_command_takes_files(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "pool.jsonl"
     run, answers = folder / "runs" / "bm25.run", folder / "answers" / "gpt.jsonl"

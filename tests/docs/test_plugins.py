@@ -31,35 +31,6 @@ no-format = "bad_lab:__name__"
 bad-prompts = "bad_lab.broken"
 """
 WHY = "cannot be used: ModuleNotFoundError: No module named 'no_such_module'; mend it, or uninstall the package"
-SCORED = """
-[project.entry-points."rubric_measures.formats"]
-their-judgments = "third_lab:JUDGMENTS"
-their-run = "third_lab:RUN"
-"""
-SCORED_FORMATS = """
-from rubric_measures.base.files import iter_lines
-from rubric_measures.formats import Format
-from rubric_measures.types.entities import Qrel, make_run
-
-def rows(path):
-    return [line.decode().split("|")[1:] for _, line in iter_lines(path)]
-
-def judgments(path):
-    return [Qrel(query, doc, int(grade), item) for query, doc, item, grade in rows(path)]
-
-def run(path):
-    return [make_run("theirs", [(query, doc, float(score)) for query, doc, score in rows(path)])]
-
-JUDGMENTS = Format("item qrels", "j|query|doc|item|grade", judgments, recognise=lambda head: head.line[:2] == "j|")
-RUN = Format("runs", "r|query|doc|score", run, recognise=lambda head: head.line[:2] == "r|")
-"""
-UNFIT = """
-[project.entry-points."rubric_measures.measures"]
-Three = "fourth_lab:THREE"
-Deep = "fourth_lab:Deep"
-Twice = "fourth_lab:CoveredTwice"
-RubricCover = "fourth_lab:CoveredTwice"
-"""
 PROJECT = """
 [build-system]
 requires = ["hatchling"]
@@ -190,28 +161,6 @@ def test_the_measures_of_a_package_and_of_a_file(run: Run, ours: Path, how: str)
     assert evaluated.out.splitlines()[0] == "q1\tFirstCover(rel=4)@5\t1.0000", evaluated.err
 
 
-def test_what_is_no_function_stops_only_what_asks_for_it(run: Run, tmp_path: Path) -> None:
-    functions = (
-        "THREE = 3\n\n\ndef Deep(view, depth):\n    return depth\n\n\n"
-        "def CoveredTwice(view, rel):\n    return (view.counts(rel).times >= 2).mean(axis=1)\n"
-    )
-    target = lab(tmp_path, "fourth-lab", UNFIT, __init__=functions)
-    whys = {
-        "Three": "MeasureNameError: 3 is no measure; give a function over the view of a query, with a name",
-        "Deep": "MeasureNameError: Deep: the parameter depth has neither a default nor one of the types",
-        "Twice": "its function is named CoveredTwice; give the entry point and the function one name; mend it",
-    }
-    asked = ["RubricCover", *whys, "CoveredTwice"]
-    works, *failed, other = run(*(f"leaderboard graded.jsonl.gz -m {name}" for name in asked), beside=(target,))
-    assert works.code == 0, works.err
-    for done, (name, why) in zip(failed, whys.items(), strict=True):
-        said = f"the measure '{name}' of the package 'fourth-lab' cannot be used: {why}"
-        assert said in works.first and done.code == 2 and f"rubric_measures: {said}" in done.err, done.err
-    # What is built in keeps its name, and the function is not known by its own.
-    assert "the measure 'RubricCover' of the package 'fourth-lab' cannot be used: its function is" in works.first
-    assert other.code == 2 and "unknown measure 'CoveredTwice'" in other.err, other.err
-
-
 def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_path: Path) -> None:
     (tmp_path / "team.csv").write_text("ask_id,bot,said\nq1,x,So.\nq1,y,\n")
     (tmp_path / "team.jsonl").write_text('{"ask_id": "q1", "bot": "x", "said": "So."}\n')
@@ -240,22 +189,6 @@ def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_pa
     assert '"prompt_class":"OurCoverage"' in text("out.jsonl") and "dice:7" in text("out.jsonl")
     assert (failed.code, "bad.csv:2: bot: is empty" in failed.err) == (2, True), failed.err
     assert re.search(r"item-list +yes +yes +\w+ +a line an item", listing.out)
-
-
-def test_judgments_and_runs_of_a_package_are_scored(run: Run, tmp_path: Path) -> None:
-    target = lab(tmp_path, "third-lab", SCORED, __init__=SCORED_FORMATS)
-    # Of the items a and b, the run's first passage covers a, its second b.
-    (tmp_path / "judgments").write_text("j|q1|d1|a|4\nj|q1|d2|b|4\n")
-    (tmp_path / "run").write_text("r|q1|d1|2\nr|q1|d2|1\n")
-    measures = "RubricCover(rel=4)@1 RubricCover(rel=4)"
-    board, evaluated = run(
-        f"leaderboard judgments run -m '{measures}' --format tsv --no-overall",
-        f"evaluate judgments run '{measures}'",
-        beside=(target,),
-    )
-    header, row = (line.split("\t") for line in board.out.splitlines()[:2])
-    assert [dict(zip(header, row, strict=True))[name] for name in measures.split()] == ["0.5000", "1.0000"], board.err
-    assert evaluated.out.split() == ["RubricCover(rel=4)@1", "0.5000", "RubricCover(rel=4)", "1.0000"], evaluated.err
 
 
 def test_a_broken_package_stops_only_what_needs_it(run: Run, ours: Path, broken: Path) -> None:

@@ -322,6 +322,15 @@ def test_replicates_are_combined_and_the_flip_rate_counted() -> None:
     assert report.flip_rate == pytest.approx(1 / 3)
 
 
+def test_a_run_that_a_limit_ended_is_not_complete_though_each_cell_has_its_grade() -> None:
+    report, backend = GradingReport(), ScriptedBackend([rule("4")])
+    runner = LocalRunner(backend, ReplyCache(":memory:"), max_calls=2)
+    grader = GradingEngine(runner, [RATING], Asking(replicates=3, temperature=1.0))
+    list(grader.grade_records([QueryPassages("q", [passage()])], bank_of("one?"), report))
+    # Two of three draws are a majority.
+    assert (report.by_status, report.is_complete) == ({"graded": 1}, False)
+
+
 def test_long_passages_are_graded_in_chunks_and_the_best_counts() -> None:
     text = " ".join(["nothing"] * 300 + ["epidermis"] + ["nothing"] * 300)
     backend = ScriptedBackend([rule("5", "epidermis"), rule("0")], context=400)

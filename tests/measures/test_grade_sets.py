@@ -293,13 +293,3 @@ def test_right_or_wrong_of_a_prompt_that_rates_is_no_rating() -> None:
     # Nothing answered is no rating and no answer; other passages tell.
     assert scale({"i1": 0}, self_ratings=None) is None
     assert scale({}, self_ratings=None) == scale_of_prompt("QuestionSelfRatedUnanswerablePromptWithChoices")
-
-
-def test_a_prompt_that_rates_and_has_no_ratings_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    rated = grade_set({"q1/a": 5, "q1/b": 1})
-    rated["prompt_info"] = {"prompt_class": PROMPT, "is_self_rated": True}
-    misspelt = {("self_rating_s" if name == "self_ratings" else name): said for name, said in rated.items()}
-    rubric_measures.score(records(tmp_path, rated), None, "RubricCover(rel=1)@20")
-    assert "have no ratings" not in caplog.text
-    rubric_measures.score(records(tmp_path, misspelt), None, "RubricCover(rel=1)@20")
-    assert "1 grade set of a prompt that rates has no ratings (self_ratings)" in caplog.text

@@ -10,7 +10,7 @@ import pytest
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.measures.grade_sets import Grader
-from rubric_measures.measures.loading import load_records, read_records
+from rubric_measures.measures.loading import load_records
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 from tests.matrices import cells, lost
@@ -46,12 +46,6 @@ def test_the_bank_gives_items_that_nobody_graded_and_queries_that_nobody_answere
     write_all(tmp_path)
     grades = load_records(tmp_path / "graded.jsonl.gz", load_bank(tmp_path / "bank.jsonl"))
     assert {q: len(query.items) for q, query in grades.queries.items()} == {"q1": 4, "q2": 1, "q3": 1}
-
-
-def test_rankings_and_judgments(tmp_path: Path) -> None:
-    queries = list(read_records(write_all(tmp_path) / "graded.jsonl.gz"))
-    assert [dict(query.rankings) for query in queries] == [{"one": ["d1", "d2"], "two": ["d2"]}, {"one": ["d3"]}]
-    assert [dict(query.judgments) for query in queries] == [{"d1": 2, "d2": 0}, {"d3": 3}]
 
 
 def test_where_every_call_failed_the_prompt_says_whether_it_grades(tmp_path: Path) -> None:
@@ -173,13 +167,6 @@ def test_direct_labels_are_no_grades_of_the_items_of_a_bank(tmp_path: Path) -> N
     bank = TestBank.from_items([RubricItem("0", "q1", "Is it relevant?")])
     direct = load_records(path, bank, Grader(kind="direct"))
     assert cells(direct.queries["q1"]) == {"d1": {"0": 2}, "d2": {"0": 2}}
-
-
-def test_failed_grades_are_kept_apart_and_a_graded_cut_text_counts(tmp_path: Path) -> None:
-    entry = grade_set({"q1/a": 3, "q1/t": 2}, status={"q1/b": "unparsed", "q1/t": "truncated", "q1/u": "truncated"})
-    path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [entry])]]])
-    query = load_records(path).queries["q1"]
-    assert (cells(query), lost(query)) == ({"d1": {"q1/a": 3, "q1/t": 2}}, {"d1": {"q1/b", "q1/u"}})
 
 
 def test_a_cut_text_that_was_verified_counts_too(tmp_path: Path) -> None:

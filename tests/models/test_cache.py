@@ -107,6 +107,15 @@ def test_folders_and_missing_files_are_said(tmp_path: Path) -> None:
         ReplyCache(tmp_path / "c.sqlite", read_only=True)
 
 
+def test_a_cache_that_is_only_looked_at_stays_as_it_is(tmp_path: Path) -> None:
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        cache.put(request("a"), Reply("4"))
+    with ReplyCache(tmp_path / "c.sqlite", read_only=True) as cache:
+        with pytest.raises((InputError, sqlite3.OperationalError), match="readonly"):
+            cache.prune(model="m")
+        assert cache.get(request("a").key) == Reply("4")
+
+
 @pytest.mark.parametrize("version", [1, 99])
 def test_another_version_is_refused(tmp_path: Path, version: int) -> None:
     path = tmp_path / "c.sqlite"

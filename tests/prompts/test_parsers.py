@@ -383,15 +383,6 @@ def test_yes_no(reply: str, value: int | None) -> None:
     assert parse_yes_no(reply).value == value
 
 
-def test_why_there_is_no_yes_or_no() -> None:
-    reasons = [parse_yes_no(reply).reason for reply in ("Yes and no", "maybe", "<think>yes</think>")]
-    assert reasons == [
-        "yes and no are named together, and neither is the verdict",
-        "no yes or no in the reply",
-        "the reply is empty",
-    ]
-
-
 LABELS = ("Not relevant", "Somewhat relevant", "Very relevant")
 
 
@@ -596,25 +587,6 @@ def test_no_reply_makes_a_parser_fail(text: str) -> None:
         assert texts is None or all(isinstance(entry, str) for entry in texts)
     aspects = parse_aspects(text, ASPECTS).value
     assert aspects is None or all(0 <= grade <= 2 for grade in aspects.values())
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "[" * 20_000,
-        "{" * 20_000,
-        '["' * 5_000,
-        "a a a " * 10_000,
-        "'" * 20_000,
-        "\n4" * 5_000,
-        "not_support, partial_support, support, " * 2_000,
-        "-" * 20_000 + "support: no",
-        "<s>" * 20_000,
-    ],
-)
-def test_hostile_replies_end(hostile: str) -> None:
-    for parser in ("rating", "yes_no", "label_list", "list", "items", "aspects", "verdict", "text", "label"):
-        parse_reply(hostile, Reading(parser, (0, 5), ASSIGN))
 
 
 @pytest.mark.parametrize(
@@ -886,8 +858,11 @@ def test_published_replies_that_are_cut_before_their_verdict_are_unparsed() -> N
     assert [reply for reply in cut if parse_rating(reply, (0, 3)).value is not None and '"0"' not in reply] == []
 
 
-@pytest.mark.parametrize("hostile", ["\n", "a", '"', "'", "9", "\n4", "the, ", "{", "[", '{"a": ', "I rate ", "</s>"])
-@pytest.mark.parametrize("parser", ["rating", "yes_no", "label"])
+HOSTILE = ["\n", "a", '"', "'", "9", "\n4", "the, ", "{", "[", '{"a": ', "I rate ", "</s>", '["', "a a a ", "-", "<s>"]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("parser", ["rating", "yes_no", "label", "label_list", "list", "items", "aspects", "text"])
 def test_the_time_to_read_a_verdict_does_not_grow_with_the_square_of_the_reply(hostile: str, parser: str) -> None:
     began = time.perf_counter()
     parse_reply(hostile * (100_000 // len(hostile)), Reading(parser, (0, 2), ("bad", "fair", "good")))
