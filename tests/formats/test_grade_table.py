@@ -106,7 +106,7 @@ def test_assigned_nuggets_and_item_qrels_are_such_a_table(tmp_path: Path) -> Non
     assert found == [("d1", "a", "4", "judge"), ("d1", "b", "0", "judge")]
 
 
-JUDGED = """question_id,passage_id,criterion,score,judge_model
+JUDGED = """question_id,answer_id,criterion,score,judge_model
 q1,d1,answers the question,4,gpt-4o
 q1,d1,names a source,0,gpt-4o
 q1,d2,answers the question,2,gpt-4o
@@ -370,13 +370,13 @@ def test_a_table_with_other_names_is_said_to_lack_them_whoever_is_chosen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str, more: list[str]
 ) -> None:
     """A table of a judge's labels as its own program wrote it."""
-    row, table = {"question_id": "q1", "answer_id": "a", "score": 1, "annotator": "gpt"}, tmp_path / f"own.{ending}"
+    row, table = {"question_id": "q1", "reply_id": "a", "score": 1, "annotator": "gpt"}, tmp_path / f"own.{ending}"
     lines = {"csv": f"{','.join(row)}\n{','.join(map(str, row.values()))}\n", "jsonl": f"{json.dumps(row)}\n"}
     table.write_text(lines[ending], encoding="utf-8")
     command, *others = more
     assert main([command, str(table), *others, "--grader", "gpt"]) == 2
     said = capsys.readouterr().err
-    assert f"{table}:1: " in said and "doc_id or docno" in said and "answer_id" in said
+    assert f"{table}:1: " in said and "doc_id or docno" in said and "reply_id" in said
 
 
 def test_what_a_notebook_holds_is_read_alike() -> None:
