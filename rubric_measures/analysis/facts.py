@@ -17,7 +17,17 @@ from ir_measures.measures.base import Measure
 from rubric_measures.analysis.comparison import Comparison, Pair, compare_runs
 from rubric_measures.analysis.resampling import Tests
 from rubric_measures.base.errors import MeasureError, counted, escaped
-from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, markdown_text, render
+from rubric_measures.base.tables import (
+    Cell,
+    Column,
+    Ranged,
+    Report,
+    Reported,
+    Table,
+    in_notebook,
+    markdown_text,
+    render,
+)
 from rubric_measures.measures.grades import NONE, QueryGrades
 from rubric_measures.measures.provider import evaluate_run
 from rubric_measures.types.entities import RubricItem, make_run
@@ -191,6 +201,15 @@ class FactDiff(Reported):
         lines = [escaped(line) for run in self.runs for line in str(run).split("\n")]
         facts = "".join(render(self.report(), "text")).rstrip("\n")
         return "\n".join([*lines, *self.left_out, *(["", facts] if facts else [])])
+
+    def __repr__(self) -> str:
+        return f"<FactDiff of {', '.join(run.after for run in self.runs)}>"
+
+    def _repr_html_(self) -> str:
+        tests = {run.after: run.pair.test for run in self.runs}
+        bars = {name: Ranged(test.mean_difference, test.low, test.high) for name, test in tests.items()}
+        said = [str(run).replace("\n", "; ") for run in self.runs]
+        return in_notebook(self.report().tables, "; ".join([*said, *self.left_out]), bars)
 
     def markdown(self, most: int = COMMENT, *, beside: int = 0) -> str:
         """A comment for a pull request: what is said of each run, and the facts, lost ones first.

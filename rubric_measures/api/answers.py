@@ -108,6 +108,9 @@ class EvaluatedAnswers:
     def __str__(self) -> str:
         return str(self.board if self.plan is None else self.plan)
 
+    def __repr__(self) -> str:
+        return f"<EvaluatedAnswers of {', '.join(self.runs)}>"
+
     def _repr_html_(self) -> str:
         if self.plan is not None:
             return in_notebook([], str(self.plan))

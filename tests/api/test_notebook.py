@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import json
 from collections.abc import Callable
@@ -143,8 +144,8 @@ def test_what_stands_last_in_a_cell_is_shown_with_what_it_says() -> None:
         (board, f"highest {COVER}: alpha; compare() says which runs differ", ">beta</text>"),
         (board.compare(baseline="beta"), "not told apart from beta: alpha", ">alpha</text>"),
     ):
-        html = one._repr_html_()
-        assert f"<b>{said}</b>" in html and drawn in html and html.count("<svg") == 1 and "<table>" in html
+        page = one._repr_html_()
+        assert f"<b>{said}</b>" in page and drawn in page and page.count("<svg") == 1 and "<table>" in page
 
 
 def test_names_and_texts_are_no_markup_in_a_notebook() -> None:
@@ -157,7 +158,10 @@ def test_names_and_texts_are_no_markup_in_a_notebook() -> None:
     made = rubric_measures.evaluate_answers(
         [{"question": bad, "answer": bad, "reference": f"{bad} is blue.", "run": bad}], model="lexical"
     )
-    for one in (bank, grades, board, board.compare(), made):
+    diff = made.against(made)
+    assert f"0 facts gained, 0 lost, 1 missed by both; {bad} against {bad} before: " in html.unescape(diff._repr_html_())
+    assert repr(made) == f"<EvaluatedAnswers of {bad}>" and repr(diff) == f"<FactDiff of {bad}>"
+    for one in (bank, grades, board, board.compare(), made, diff):
         assert "<script" not in one._repr_html_() and "&lt;script&gt;" in one._repr_html_()
 
 
