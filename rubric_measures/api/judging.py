@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 from msgspec import Struct
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, refuse_ignored, tell, warn
 from rubric_measures.base.json_text import typed
 from rubric_measures.corpora.loading import (
     Bank,
@@ -243,10 +243,7 @@ def _check(model: object, games: Sequence[object], playing: Mapping[str, object]
         if not games:
             text = "name the games, or answers, queries and a model to play them"
             raise InputError(text, settings=("answers", "queries", "model", "save"))
-        ignored = [name for name, value in playing.items() if is_given(value)]
-        if ignored:
-            text = f"{', '.join(ignored)} would have no effect without a model; leave it out"
-            raise InputError(text, settings=(*ignored, "model"))
+        refuse_ignored((name for name, value in playing.items() if is_given(value)), "without a model", "model")
         return
     if missing := [name for name in ("answers", "queries") if not is_given(playing[name])]:
         raise InputError(f"playing games needs {', '.join(missing)}", settings=missing)
@@ -444,9 +441,8 @@ def verify(
     is_canary = report == "canary"
     if not is_canary:
         asked_for = {"model": model, "prompt": prompt, "dry_run": dry_run, **given_of(asking), **given_of(calls)}
-        if ignored := sorted(name for name, value in asked_for.items() if is_given(value)):
-            text = f"{', '.join(ignored)} would have no effect in the report {report}, as only canary asks a grader"
-            raise InputError(f"{text}; leave it out", settings=ignored)
+        where = f"in the report {report}, as only canary asks a grader"
+        refuse_ignored((name for name, value in asked_for.items() if is_given(value)), where)
     settings = ReportSettings(report, Grader.parse(grader), queries, runs, min_judgment)
     keep_cache(calls.cache, graded, bank, *runs, calls.prices)
     known = bank_of(bank)

@@ -139,6 +139,21 @@ def _say_in_number(record: logging.LogRecord) -> bool:
 logging.getLogger("rubric_measures").addFilter(_say_in_number)
 
 
+def refuse_ignored(names: Iterable[str], where: str = "here", *why: str) -> None:
+    """Refuses settings that would do nothing, as they would be ignored in silence.
+
+    Args:
+        names: of them.
+        where: they would do nothing.
+        why: settings that make them useless, or would give them a use; they are named, too.
+
+    Raises:
+        InputError: there are some.
+    """
+    if ignored := sorted(set(names)):
+        raise InputError(f"{', '.join(ignored)} would have no effect {where}; leave it out", settings=(*ignored, *why))
+
+
 def warn(text: str, *values: object, settings: tuple[str, ...] = (), level: int = logging.WARNING) -> None:
     """Logs what was left out or changed, unless one of the values is the count 0.
 

@@ -25,10 +25,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, refuse_ignored
 from rubric_measures.base.files import peek_head
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import CALLS, REPLIES, Printed, PrintedRatings, refuse
+from rubric_measures.cli.inputs import CALLS, REPLIES, Printed, PrintedRatings
 
 
 @command(
@@ -107,17 +107,13 @@ def agreement(
             program, or from 2 on, as in its paper.
         plot: also draw the differences of the first two sources' labels: .pdf, .svg or .png.
     """
-    from rubric_measures.corpora.overwriting import keep_inputs
-
-    for output in (printed.output, plot):
-        keep_inputs(output, *(source.removeprefix("judgments:") for source in sources))
     if min_judgment is None:
         return printed.show(agreement(*sources, cutoff=cutoff, notes=False), plot)
     if len(sources) != 1:
         raise InputError("--tables takes one graded-records file")
     given = {**agreement.keywords, "cutoff": cutoff, "plot": plot}
     ignored = {name for name, value in given.items() if value} - tables.keywords.keys()
-    refuse(("rounds" if name == "draws" else name for name in ignored), "on --tables")
+    refuse_ignored(("rounds" if name == "draws" else name for name in ignored), "on --tables")
     from rubric_measures.analysis.graders import tables_report
 
     printed.write(tables_report(tables(sources[0], min_judgment=min_judgment)))
@@ -253,13 +249,7 @@ def tournament(tournament: Call, *, plot: str | None = None, printed: PrintedRat
         answers: reports or plain answers; their runs are the agents.
         plot: also draw ratings, groups and the win matrix: .pdf, .svg or .png.
     """
-    from rubric_measures.corpora.overwriting import keep_apart, keep_cache
-
-    given = tournament.keywords
     # What was paid for is kept: the ratings alone go to standard output.
-    if given.get("model") and not given.get("save"):
+    if "model" in tournament.keywords and "save" not in tournament.keywords:
         raise InputError("games that are played are kept; name their file", settings=("save",))
-    save, cache = given.get("save"), getattr(given.get("calls"), "cache", None)
-    keep_apart(output=printed.output, save=save, plot=plot)
-    keep_cache(cache or (f"{save}.cache.sqlite" if save else None), printed.output)
     return printed.show(tournament(), plot)

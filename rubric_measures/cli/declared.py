@@ -44,7 +44,7 @@ _WITH_COMMAS = frozenset({"queries"})
 _ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
 # Classes of objects whose fields are a group of options.
 _SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard", "PrintedPage", "PrintedRatings"})
-_OUTPUTS = ("output", "plot", "report", "manifest")
+_OUTPUTS = ("output", "plot", "report", "manifest", "save", "scores")
 _NUMBERS = {"int": int, "float": float}
 # What a value is called where the name of its option does not say it.
 _WORDS = {
@@ -354,17 +354,17 @@ class Command(NamedTuple):
     def _keep_files(self, given: Mapping[str, Any]) -> None:
         from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 
+        outputs = {name: given[name] for name in _OUTPUTS if name not in self.files and given.get(name, "-") != "-"}
+        keep_apart(**outputs)
         # What a function of the library writes, it looks after: grades may be added to a file in its place.
         handed = {one.name for target in self.calls.values() for one in parameters(target)}
-        own = {one.name for one in parameters(self.own)} - handed
-        written = {name: given[name] for name in _OUTPUTS if name in own and given.get(name, "-") != "-"}
-        read: list[Any] = []
+        written = {name: path for name, path in outputs.items() if name not in handed}
+        read: list[str] = []
         for name, one in self.options().items() if written else ():
             if ("file" in one.kinds or name in self.files) and name in given.keys() - {*_OUTPUTS, "cache"}:
                 read += given[name] if isinstance(given[name], list) else [given[name]]
         for path in written.values():
-            keep_inputs(path, *read)
-        keep_apart(**written)
+            keep_inputs(path, *(name.removeprefix("judgments:") for name in read))
         keep_cache(given.get("cache"), *written.values())
 
 

@@ -182,21 +182,6 @@ def review_over(files: Sequence[object]) -> ReviewAddress:
     return ReviewAddress(REVIEW, shlex.join(map(str, ["rubric_measures", "review", *files])))
 
 
-def refuse(ignored: Iterable[str], beside: str, *others: str) -> None:
-    """Refuses options that would do nothing.
-
-    Args:
-        ignored: their parameters.
-        beside: where they would do nothing.
-        others: the parameters of options that make them useless, to be named too.
-
-    Raises:
-        InputError: there are some.
-    """
-    if names := sorted(ignored):
-        raise InputError(f"{', '.join(names)} would have no effect {beside}; leave it out", settings=(*names, *others))
-
-
 def gates_of(limits: Sequence[str], run: str | None, is_compared: bool = False) -> Gates:
     """The gates that --fail-under and --run name (which may be the run that is compared, too); before all else."""
     if run and not limits and not is_compared:

@@ -20,11 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rubric_measures.base.errors import InputError, escaped, tell, warn
+from rubric_measures.base.errors import InputError, escaped, refuse_ignored, tell, warn
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.tables import Report
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, PrintedPage, refuse, review_of
+from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, PrintedPage, review_of
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.loading import Bank
@@ -61,7 +61,9 @@ def cache(
 
     used: Mapping[str, Sequence[str]] = {"export": ("model", "output"), "prune": ("model", "status")}
     given = {"model": model, "status": status, "output": output != "-"}
-    refuse((name for name, value in given.items() if value and name not in used.get(action, ())), f"in cache {action}")
+    refuse_ignored(
+        (name for name, value in given.items() if value and name not in used.get(action, ())), f"in cache {action}"
+    )
     if (action == "merge") is not bool(others):
         wanted = "needs the target and at least one other cache" if action == "merge" else "takes one cache"
         raise InputError(f"cache {action} {wanted}")

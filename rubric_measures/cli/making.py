@@ -25,10 +25,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, refuse_ignored
 from rubric_measures.base.tables import Report, Table, TableForm, columns, render
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, refuse, review_over
+from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, review_over
 
 if TYPE_CHECKING:
     from rubric_measures.grading.grader import GradedRecords
@@ -130,12 +130,6 @@ def combine(combine: Call, *, format: TableForm = "text") -> int:
     return 0
 
 
-def _steps(source: Path, folder: Path) -> list[list[str]]:
-    names = {"source": shlex.quote(str(source)), "folder": shlex.quote(str(folder))}
-    lines = Path(__file__).with_name("example.txt").read_text(encoding="utf-8").splitlines()
-    return [shlex.split(line.format_map(names)) for line in lines]
-
-
 def _copied(source: Path, target: Path) -> Path:
     """The collection, copied into a folder that is new or empty."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -165,26 +159,22 @@ def example(*, run_command: Callable[..., int], folder: str = "example-output", 
     target = Path(folder)
     if target.resolve() == example_folder().resolve():
         raise InputError(f"{target}: is the example collection itself; name another folder")
+    source = example_folder() if copy is None else _copied(example_folder(), Path(copy))
+    named = {"source": shlex.quote(str(source)), "folder": shlex.quote(str(target))}
+    said = Path(__file__).with_name("example.txt").read_text(encoding="utf-8").format_map(named)
+    steps, _, closing = said.partition("\n\n")
     if copy is not None:
-        source = _copied(example_folder(), Path(copy))
         print(f"{source}: the example collection. What `rubric_measures example` runs, over these files:\n")
         print(f"$ mkdir -p {shlex.quote(str(target))}")
-        for step in _steps(source, target):
-            print(f"$ rubric_measures {shlex.join(step)}")
-        return 0
-    target.mkdir(parents=True, exist_ok=True)
-    source = example_folder()
+    else:
+        target.mkdir(parents=True, exist_ok=True)
     status = 0
-    for step in _steps(source, target):
-        print(f"\n$ rubric_measures {shlex.join(step)}", flush=True)
-        status = max(status, run_command(step))
-    print(f"\ngraded records: {target / 'graded.jsonl.gz'}")
-    print(f"qrels:          {target / 'rubric.qrels'}   (trec_eval -l 4 reads a grade of 4 as relevant)")
-    print(f"leaderboard:    {target / 'leaderboard.tsv'}")
-    print(f"citations:      {target / 'support.jsonl.gz'}   (words of the sentence in the document: a floor, no judge)")
-    print(f"report:         {target / 'report.html'}   (open it in a browser: which facts each run misses, and why)")
-    graded = [str(target / "graded.jsonl.gz"), "--bank", str(source / "questions.jsonl")]
-    print(f"\nCheck the grades yourself:\n$ rubric_measures review {shlex.join(graded)}", flush=True)
+    for step in steps.splitlines():
+        print(f"{'$' if copy else chr(10) + '$'} rubric_measures {step}", flush=True)
+        if copy is None:
+            status = max(status, run_command(shlex.split(step)))
+    if copy is None:
+        print(f"\n{closing}", end="", flush=True)
     return status
 
 
@@ -274,7 +264,7 @@ def grade(
     ignored = named - done.keywords.keys()
     kind = "citations are judged" if support else "only some items are graded" if way else "all items are graded"
     beside = {"grader": "where", "old_bank": "only_changed", "collection": "support", "citations": "support"}
-    refuse(ignored, f"where {kind}", way or beside.get(min(ignored, default=""), ""))
+    refuse_ignored(ignored, f"where {kind}", way or beside.get(min(ignored, default=""), ""))
     if not support and len(passages) > 1:
         raise InputError("name one file of passages; several are answers, with --support")
     graded = done(passages if support else passages[0], output=output, dry_run=dry_run)

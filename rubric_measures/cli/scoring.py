@@ -17,7 +17,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from rubric_measures.base.errors import InputError, escaped, naming
+from rubric_measures.base.errors import InputError, escaped, naming, refuse_ignored
 from rubric_measures.base.files import atomic_writer, check_readable_twice
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import (
@@ -27,7 +27,6 @@ from rubric_measures.cli.inputs import (
     gates_of,
     is_watched,
     progress,
-    refuse,
     review_of,
 )
 
@@ -160,12 +159,12 @@ def leaderboard(
     if content_of(str(source)) == "argue judgments":
         given |= {"runs": runs, "report": report, "fail_under": fail_under, "run": run}
         named = (name for name, value in given.items() if value)
-        refuse(named, f"on {source}, which holds Auto-ARGUE's judgments of reports")
+        refuse_ignored(named, f"on {source}, which holds Auto-ARGUE's judgments of reports")
         board = argue(source, bank)
         if plot is not None:
             board.plot(plot, plot_kind or "dots")
         return _written(board, printed)
-    refuse(argue.keywords, f"on {source}, which holds no judgments of Auto-ARGUE")
+    refuse_ignored(argue.keywords, f"on {source}, which holds no judgments of Auto-ARGUE")
     gates = gates_of(fail_under, run) if fail_under or run else None
     page = None if report is None else _page_of(source, bank, given)
     grades, ranked = load(source, bank), list(runs) or None

@@ -23,7 +23,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
 
-from rubric_measures.base.errors import FormatError, InputError, counted, naming
+from rubric_measures.base.errors import FormatError, InputError, counted, naming, refuse_ignored
 from rubric_measures.base.files import begins_records
 from rubric_measures.base.plugins import named_groups
 from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
@@ -919,6 +919,5 @@ def refuse_unused(function: Callable[..., Any], given: Mapping[str, Any], unused
         InputError: one of them is given, and is not what it is by default.
     """
     usual = {name: one.default for name, one in inspect.signature(function).parameters.items()}
-    named = [name for name in dict.fromkeys(unused) if is_given(given[name])]
-    if ignored := [name for name in named if usual[name] is None or given[name] != usual[name]]:
-        raise InputError(f"{', '.join(ignored)} would have no effect here; leave it out", settings=(*ignored, *why))
+    named = [name for name in unused if is_given(given[name])]
+    refuse_ignored((name for name in named if usual[name] is None or given[name] != usual[name]), "here", *why)

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Any, Literal, NamedTuple, Self, cast, get_args, get_origin, get_type_hints
 
-from rubric_measures.base.errors import GradingError, InputError
+from rubric_measures.base.errors import GradingError, InputError, refuse_ignored
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, SharedOptions, refuse_settings
 from rubric_measures.models.settings import given_of
 from rubric_measures.prompts.library import Frame, Prompt, list_text
@@ -139,8 +139,7 @@ class Asking:
         Raises:
             InputError: another one is not what it is by default.
         """
-        if ignored := sorted(given_of(self).keys() - set(names)):
-            raise InputError(f"{', '.join(ignored)} would have no effect here; leave it out", settings=ignored)
+        refuse_ignored(given_of(self).keys() - set(names))
         return self
 
     def as_json(self, prompt: Prompt) -> dict[str, object]:
