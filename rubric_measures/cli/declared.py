@@ -361,7 +361,7 @@ class Command(NamedTuple):
         written = {name: path for name, path in outputs.items() if name not in handed}
         read: list[str] = []
         for name, one in self.options().items() if written else ():
-            if ("file" in one.kinds or name in self.files) and name in given.keys() - {*_OUTPUTS, "cache"}:
+            if ("file" in one.kinds or name in self.files) and name in given.keys() - {*outputs, "cache"}:
                 read += given[name] if isinstance(given[name], list) else [given[name]]
         for path in written.values():
             keep_inputs(path, *(name.removeprefix("judgments:") for name in read))

@@ -168,7 +168,7 @@ BAD = {
         ["--model", "lexical", "--answers", "a.jsonl"],
         "games that are played are kept; name their file (--save)",
     ),
-    "without effect": (["{games}", "--games-per", "query=1", "--save", "x"], "save, games_per would have no effect"),
+    "without effect": (["{games}", "--games-per", "query=1", "--save", "x"], "games_per, save would have no effect"),
     "no file": (["none.jsonl"], "none.jsonl: cannot be read"),
     "itself": (["{itself}"], "itself.jsonl:1: query 'q': agent 'x' plays against itself"),
     "twice": (["{games}", "{games}"], "comes twice"),

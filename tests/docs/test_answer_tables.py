@@ -1,4 +1,4 @@
-"""The commands and the snippet of docs/answer-tables.md, run in a folder with the example's answers."""
+"""The commands of docs/answer-tables.md, run in a folder with the example's answers."""
 
 from __future__ import annotations
 
@@ -45,12 +45,6 @@ def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
             assert capsys.readouterr().out.startswith("run")
     listed = {name for row in re.findall(r"^\| `([\w.]+)` \|", PAGE, re.MULTILINE) for name in [row]}
     assert listed >= {path.name for path in Path("report").iterdir() if not path.name.endswith(".manifest.json")}
-
-
-@pytest.mark.usefixtures("answers")
-def test_the_snippet() -> None:
-    [snippet] = blocks("python")
-    exec(compile(snippet, "answer-tables.md", "exec"), {})
 
 
 def test_the_page_names_the_columns_that_are_known() -> None:
