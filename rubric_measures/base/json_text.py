@@ -156,8 +156,9 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
     for name, place in re.findall(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]", path.removesuffix("`")):
         step: Any = int(place) if place else name
         if not step and isinstance(value, dict):
-            # msgspec names no key where any may stand: there values are texts, perhaps of a few that are allowed.
-            step = next(key for key, one in value.items() if not isinstance(one, str) or repr(one) in what)
+            # msgspec names no key where any may stand: there values are numbers, or texts, perhaps of a few.
+            is_text = "got `str`" in what
+            step = next(key for key, one in value.items() if isinstance(one, str) is is_text or repr(one) in what)
         field += f"[{step}]" if place else f".{step}"
         value = value[step]
     lacks = re.match("Object missing required field `(.*)`|Expected `array` of length (.*)", what)

@@ -324,7 +324,7 @@ class _Records(Collection):
         texts: dict[str, str] = {}
         with paused_collector():
             # What is odd was said in the first reading.
-            for group in iter_graded(self._path, {("", "")}):
+            for group in iter_graded(self._path, says=False):
                 for one in group.passages:
                     if (wanted is None or one.doc_id in wanted) and texts.setdefault(one.doc_id, one.text) != one.text:
                         problem = f"document {one.doc_id!r} has two texts in different queries"

@@ -26,7 +26,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias, cast, get_args
 
 import msgspec
@@ -830,15 +829,14 @@ class GradedFile(list[QueryPassages]):
 def load_graded(path: str | os.PathLike[str]) -> GradedFile:
     """The whole file; lines of one query are merged wherever they stand, in the order of first appearance.
 
-    Reads gzip (by content) or plain JSON lines, `["q", [passage, …]]` or `["q", passage]`. A passage that comes twice
-    with the same content is kept once. Query ids that are numbers become strings. Both are counted and said once. Where
-    a JSON object names a key twice, the later value counts, and no note says so: to look for it would take an eighth
-    more reading time.
+    Reads gzip (by content) or plain JSON lines, `["q", [passage, …]]` or `["q", passage]`. Query ids that are numbers
+    become strings, which is said once. Where a JSON object names a key twice, the later value counts, and no note says
+    so: to look for it would take an eighth more reading time.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: naming file, line and field: not JSON, a wrong field, one passage id with two contents, a damaged
-            gzip file, no passages at all.
+        FormatError: naming file, line and field: not JSON, a wrong field, a passage that comes twice, a damaged gzip
+            file, no passages at all.
     """
     groups: dict[str, QueryPassages] = {}
     with paused_collector():
@@ -847,60 +845,39 @@ def load_graded(path: str | os.PathLike[str]) -> GradedFile:
     return GradedFile(path_name(path), groups.values())
 
 
-def iter_graded(
-    path: str | os.PathLike[str], compared: Collection[tuple[str, str]] = frozenset()
-) -> Iterator[QueryPassages]:
+def iter_graded(path: str | os.PathLike[str], says: bool = True) -> Iterator[QueryPassages]:
     """The lines of a file, one by one, as `load_graded` reads them; a query may come in several.
 
-    Nothing is kept but ids. So passages that come twice are compared last of all, in a second reading of the file: what
-    is made of the lines counts only when the iterator is exhausted. A file that cannot be read again has a hash kept of
-    what each passage says. Who lets go of a line (`del`) before asking for the next one takes a third less time.
+    Nothing is kept but ids. Who lets go of a line (`del`) before asking for the next one takes a third less time.
 
     Args:
         path: the file.
-        compared: (query_id, doc_id) of passages that are known to come twice; this is the second reading, then.
+        says: whether what is odd is counted in notes.
 
     Raises:
         InputError, FormatError: as `load_graded`.
     """
     name = path_name(path)
-    is_read_once = not Path(name).is_file()
-    seen: dict[str, dict[str, int]] = {}
-    again: set[tuple[str, str]] = set()
+    seen: dict[str, set[str]] = {}
     counts: Counter[str] = Counter()
     for line, data in iter_lines(name):
         try:
             query_id, passages = _parsed(data, counts)
-            known, doc_ids = seen.setdefault(query_id, {}), [one.doc_id for one in passages]
-            # As nearly always.
-            are_new = len({*doc_ids}) == len(doc_ids) and known.keys().isdisjoint(doc_ids)
-            is_plain = are_new and not (is_read_once or compared)
-            known |= dict.fromkeys(doc_ids if is_plain else (), 0)
-            new = passages if is_plain else []
-            for passage, doc_id in () if is_plain else zip(passages, doc_ids, strict=True):
-                content = _content(passage) if is_read_once or (query_id, doc_id) in compared else 0
-                if doc_id not in known:
-                    known[doc_id] = content
-                    new.append(passage)
-                    continue
-                again.add((query_id, doc_id))
-                counts["passages"] += 1
-                if known[doc_id] != content:
-                    problem = f"passage {doc_id!r} of query {query_id!r} comes twice with different content; keep one"
-                    raise FormatError(problem)
-            _check(new, counts)
+            known = seen.setdefault(query_id, set())
+            for doc_id in [one.doc_id for one in passages]:
+                if doc_id in known:
+                    raise FormatError(f"passage {doc_id!r} of query {query_id!r} comes twice; keep one")
+                known.add(doc_id)
+            _check(passages, counts)
         except FormatError as error:
             raise FormatError(error.problem, path=name, line=line, field=error.field) from None
-        yield QueryPassages(query_id, new, line)
+        yield QueryPassages(query_id, passages, line)
         # Who holds on to a line while the next one is read takes a third more time.
-        del passages, new
+        del passages
     if not seen:
         raise FormatError("holds no graded passages", path=name)
-    if again and not is_read_once and not compared:
-        for _ in iter_graded(path, again):
-            pass
     # Without those that are 0.
-    for kind, said in _SAID.items() if +counts and not compared else ():
+    for kind, said in _SAID.items() if says and +counts else ():
         warn("%s: %d " + said, name, counts[kind])
 
 
@@ -1022,18 +999,8 @@ def _check(passages: Iterable[GradedPassage], counts: Counter[str]) -> None:
 
 _SAID = {
     "ids": "query ids are numbers; read as text",
-    "passages": "passages come twice with the same content; the first is kept",
     "items": "grades name an item that their grade set has graded before; the later grade counts",
 }
-
-
-def _content(passage: GradedPassage) -> int:
-    """A hash of what a passage says, without the definitions of graders, which only one of its copies may have."""
-    said = passage.as_json()
-    for entry in [*(said.get("exam_grades") or ()), *(said.get("grades") or ())]:
-        if isinstance(entry.get("provenance"), dict):
-            entry["provenance"].pop("definition", None)
-    return hash(content_of(said))
 
 
 def without_texts(group: QueryPassages) -> QueryPassages:

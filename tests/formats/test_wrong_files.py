@@ -200,6 +200,11 @@ WRONG: list[tuple[str, Any, str]] = [
     ("answers", [REPORT, REPORT], ":2: dr / m#1 stands in line 1 already"),
     ("reports", [REPORT, REPORT], ":2: dr / m#1 stands in line 1 already"),
     ("reports", [{**REPORT, "responses": [{"text": 1}]}], ":1: responses[0].text: "),
+    (
+        "reports",
+        [{**REPORT, "responses": [{"text": "A", "citations": {"d1": 0.5, "d2": "high"}}]}],
+        ":1: responses[0].citations.d2: expected a number; found 'high'",
+    ),
     ("answers", [{"query_id": "1", "text": "x"}], ":1: run_id: expected run_id or run"),
     ("answers", [{"query_id": "1", "run_id": "r", "text": {}}], ":1: text: expected a text; found '{}'"),
     ("answers", "7\n", ":1: the header lacks query_id or qid"),

@@ -25,7 +25,7 @@ def one_passage(query_id: str, doc_id: str, text: str = "") -> dict[str, Any]:
 
 @st.composite
 def files(draw: st.DrawFn) -> list[list[Any]]:
-    """Lines of a file in any order and of both shapes; sometimes a passage twice, with the same content."""
+    """Lines of a file in any order and of both shapes."""
     lines: list[list[Any]] = []
     queries = draw(st.lists(st.sampled_from(["q1", "q2", "q 3", 'a"q\\4', "ü5"]), min_size=1, max_size=5, unique=True))
     for query_id in queries:
@@ -34,8 +34,6 @@ def files(draw: st.DrawFn) -> list[list[Any]]:
         more = [f"e{number}" for number in range(draw(st.integers(0, 3)))]
         if more:
             lines.append([query_id, [one_passage(query_id, doc_id) for doc_id in more]])
-        if draw(st.booleans()) and draw(st.booleans()):
-            lines.append([query_id, one_passage(query_id, "d0")])
     return draw(st.permutations(lines))
 
 
