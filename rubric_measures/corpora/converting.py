@@ -73,7 +73,7 @@ def convert(
         name: what records call the grader of item qrels, which name none.
         run: write this run, of several in records; the name of the run in requests.
         answers: the answers that support judgments of RAGDoll are about.
-        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
+        grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`.
 
     Returns:
         the output.

@@ -232,7 +232,7 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--model", "scripted:x", "QUERIES", "--limit", "0"], "limit must be at least 1 (--limit)"),
         (["--model", "MODEL", "QUERIES", "--program", "nuggetizer"], "there are the words of workbench for these"),
         (["--model", "scripted:x", "QUERIES", "--by", "all"], "by would have no effect here; leave it out (--by)"),
-        (["--model", "scripted:x", "QUERIES", "--min-judgment", "2", "--grader", "m"], "min_judgment, grader would"),
+        (["--model", "scripted:x", "QUERIES", "--min-judgment", "2", "--grader", "m"], "grader, min_judgment would"),
     ],
 )
 def test_wrong_arguments_are_one_line(
