@@ -17,7 +17,7 @@ from msgspec.json import schema_components
 from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, JudgeRow, QuerySpread
 from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue, PredictionPowered
 from rubric_measures.analysis.comparing import COMPARISONS, AskedComparison, AskedDesign, LeftOut
-from rubric_measures.analysis.comparison import Comparison, Components, Design
+from rubric_measures.analysis.comparison import Comparison, Design
 from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
 from rubric_measures.analysis.correlation import Coefficient
 from rubric_measures.analysis.graders import AgreementCell
@@ -61,10 +61,6 @@ RESULT: Fields = {
     "measure": str,
     "significant_pairs": fields(LeaderboardCorrelation)["pairs"],
     "coefficients": list[COEFFICIENT],  # type: ignore[valid-type]
-}
-DESIGN: Fields = {
-    **fields(Design, "components"),
-    "components": record("components", {**fields(Components), "reliability": Number}, Components),
 }
 LABELS: Fields = {
     "source": str, "documents": int, "group": str, "statistics": dict[str, Interval], "outside": int,
@@ -124,7 +120,7 @@ FILES: dict[str, Any] = {
     "power": {
         "format": Literal["rubric_measures power 1"],
         **fields(AskedDesign),
-        "measures": list[record("design", DESIGN, Design)],  # type: ignore[misc]
+        "measures": list[Design],
     },
     "reusability": {
         "format": Literal["rubric_measures reusability 1"],

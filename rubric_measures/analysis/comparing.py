@@ -434,11 +434,7 @@ class Designs(Reported):
             for cells, note in zip((needed, variance, told), notes, strict=True)
         ]
         joined = declared(self.designs, needed | variance | told, places)
-        measures = [
-            {**plain(one), "components": {**plain(one.components), "reliability": one.components.reliability}}
-            for one in self.designs
-        ]
-        content = {"format": "rubric_measures power 1", **asdict(said), "measures": measures}
+        content = {"format": "rubric_measures power 1", **asdict(said), "measures": self.designs}
         return Report(tables, [joined], lambda: plain(content))
 
     @property

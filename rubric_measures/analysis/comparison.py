@@ -45,6 +45,8 @@ class Components:
         rest: variance of what a run does on a query beyond both; noise of runs and queries cannot be told from it.
         run_count: how many runs.
         query_count: how many queries.
+        reliability: the share of the variance of the means that is of runs: runs / (runs + rest / queries), Eρ²; None
+            of 0.
     """
 
     runs: float
@@ -52,6 +54,7 @@ class Components:
     rest: float
     run_count: int
     query_count: int
+    reliability: float | None
 
     @property
     def shares(self) -> list[float | None]:
@@ -59,12 +62,6 @@ class Components:
         parts = (self.runs, self.queries, self.rest)
         total = self.runs + self.queries + self.rest
         return [part / total if total else None for part in parts]
-
-    @property
-    def reliability(self) -> float | None:
-        """The share of the variance of the means that is of runs: runs / (runs + rest / queries), Eρ²; None of 0."""
-        whole = self.runs + self.rest / self.query_count
-        return self.runs / whole if whole > 0 else None
 
 
 def variance_components(scores: ArrayLike) -> Components:
@@ -91,7 +88,9 @@ def variance_components(scores: ArrayLike) -> Components:
     rest = float(((table - by_run - by_query[:, None] + mean) ** 2).sum()) / ((n - 1) * (k - 1))
     # What is left by rounding alone is nothing.
     rest = rest if rest > 1e-20 * max(1.0, runs, queries) else 0.0
-    return Components(max((runs - rest) / n, 0.0), max((queries - rest) / k, 0.0), rest, k, n)
+    true = max((runs - rest) / n, 0.0)
+    whole = true + rest / n
+    return Components(true, max((queries - rest) / k, 0.0), rest, k, n, true / whole if whole > 0 else None)
 
 
 # A test that so many queries do not decide is not decided by queries.

@@ -261,7 +261,7 @@ def check_bundle(folder: _Path, later: _Path | None = None) -> Proof | Changes:
         later: another one to compare it with.
 
     Raises:
-        FormatError: a folder is no bundle, or holds links.
+        FormatError: a folder is no bundle, or holds links or pipes.
         InputError: as of `score`.
     """
     at = Path(folder)
@@ -273,10 +273,11 @@ def check_bundle(folder: _Path, later: _Path | None = None) -> Proof | Changes:
         banks = [load_bank(of / one.bank) for of, one in both if one.bank]
         return changes(board, load_board(Path(later) / BOARD), banks if len(banks) == 2 else ())
     lines, values = manifest.held(at)
-    if all((at / name).is_file() for name in manifest.named):
-        bank, qrels = (None if name is None else at / name for name in (manifest.bank, manifest.qrels))
-        grades = load(at / manifest.graded, bank, **{"on_failed": board.on_failed, **manifest.load})
-        runs = [str(at / run) for run in manifest.runs] or None
+    places = manifest.places(at)
+    if all(places[name].is_file() for name in manifest.named):
+        bank, qrels = (None if name is None else places[name] for name in (manifest.bank, manifest.qrels))
+        grades = load(places[manifest.graded], bank, **{"on_failed": board.on_failed, **manifest.load})
+        runs = [str(places[run]) for run in manifest.runs] or None
         proof = _proved(board, grades, runs, qrels, part=manifest.certificate)
     else:
         # Nothing can be computed again.

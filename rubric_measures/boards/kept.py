@@ -67,9 +67,8 @@ class Proof(Reported):
                 yield f"proved: {counted(len(names), 'value')}, computed again or held to their digest"
             elif names:
                 # The part of a bundle or board that a value belongs to.
+                parts = ["/".join(one.split("/")[: 1 + one.startswith(("settings/", "also/"))]) for one in names]
                 is_claimed = standing == "claimed"
-                deep = "settings/" if is_claimed else "also/"
-                parts = ["/".join(one.split("/")[: 1 + one.startswith(deep)]) for one in names]
                 parts = ["coverage and failures" if is_claimed and part == "runs" else part for part in parts]
                 yield f"{standing}: {', '.join(dict.fromkeys(parts))}"
         if self.digest and not self.differences:
@@ -395,26 +394,32 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
         """That of all that the bundle holds and says."""
         return hashlib.sha256(canonical_json(asdict(self)).encode()).hexdigest()
 
+    def places(self, folder: Path) -> dict[str, Path]:
+        """Where each file of a folder stands that it names: packed or unpacked, it is the same file."""
+        places = {}
+        for name in sorted({*self.files, *self.named}):
+            other = folder / (name.removesuffix(".gz") if name.endswith(".gz") else f"{name}.gz")
+            places[name] = other if other.is_file() and not (folder / name).is_file() else folder / name
+        return places
+
     def held(self, folder: Path) -> tuple[list[str], dict[str, Standing]]:
         """What differs between the files of a folder and those that are named here, and what became of each."""
-        lines: list[str] = []
-        values: dict[str, Standing] = {}
-        there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {MANIFEST}
-        for name in sorted({*self.files, *self.named, *there}):
-            kept = self.files.get(name)
-            if name not in there:
-                lines.append(f"{name}: is missing")
+        wrong: dict[str, str] = {}
+        places = self.places(folder)
+        others = {path for path in folder.rglob("*") if path.is_file()} - {folder / MANIFEST, *places.values()}
+        places |= {path.relative_to(folder).as_posix(): path for path in sorted(others)}
+        for name, path in places.items():
+            if not path.is_file():
+                wrong[name] = "is missing"
             elif name not in self.named:
-                lines.append(f"{name}: is not named by {MANIFEST}")
-            elif kept is None:
-                lines.append(f"{name}: without a digest")
-            elif digest_of(folder / name) != kept:
-                lines.append(f"{name}: other content than when the bundle was made")
-            else:
-                values[name] = "not looked at" if name in self.also else "proved"
-                continue
-            values[name] = "different"
-        return lines, values
+                wrong[name] = f"is not named by {MANIFEST}"
+            elif name not in self.files:
+                wrong[name] = "without a digest"
+            elif digest_of(path) != self.files[name]:
+                wrong[name] = "other content than when the bundle was made"
+        # Nobody computes what was only packed, too.
+        right: dict[str, Standing] = {name: "claimed" if name in self.also else "proved" for name in places}
+        return [f"{name}: {what}" for name, what in wrong.items()], right | dict.fromkeys(wrong, "different")
 
 
 def digest_of(path: Path) -> str:
@@ -427,7 +432,7 @@ def read_manifest(folder: Path) -> Manifest:
     """What a bundle says of its files.
 
     Raises:
-        FormatError: the folder is no bundle, holds links, or names files outside of it.
+        FormatError: the folder is no bundle, holds links or pipes, or names files outside of it.
     """
     if not (folder / MANIFEST).is_file():
         raise FormatError(f"is no bundle, which is a folder with a file {MANIFEST}", path=path_name(folder))
@@ -438,6 +443,8 @@ def read_manifest(folder: Path) -> Manifest:
         path = PurePosixPath(one)
         if path.is_absolute() or ".." in path.parts or "\\" in one:
             raise FormatError(f"names a file outside of the folder: {one!r:.60}", path=name)
-    if links := sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink()):
-        raise FormatError(f"stands beside a link, {links[0]}; a bundle holds its files themselves", path=name)
+    # Links lead out of it, and nobody has what a pipe says.
+    odd = (path for path in folder.rglob("*") if path.is_symlink() or not (path.is_file() or path.is_dir()))
+    if others := sorted(str(path.relative_to(folder)) for path in odd):
+        raise FormatError(f"stands beside {others[0]}, which is no file; a bundle holds its files", path=name)
     return manifest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -50,25 +51,32 @@ def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captur
     for name in ("graded.jsonl", "bank.jsonl", "bm25.run"):
         (made.parent / name).unlink()
     status, out, _ = call(capsys, "check", elsewhere)
-    same, proved, claimed, unread, digest = out.splitlines()
+    same, proved, claimed, digest = out.splitlines()
     assert (status, same.partition(":")[0], proved.partition(":")[0]) == (0, "the same", "proved")
-    assert claimed == "claimed: settings/version, settings/grades, settings/graders"
-    assert unread == "not looked at: also/notes.txt"
+    assert claimed == "claimed: also/notes.txt, settings/version, settings/grades, settings/graders"
     # A paper can cite the bundle, however its files are packed.
     records = (elsewhere / "graded.jsonl").read_bytes()
     (elsewhere / "graded.jsonl").write_bytes(gzip.compress(records))
     assert call(capsys, "check", elsewhere)[1].splitlines()[-1] == digest
+    (elsewhere / "graded.jsonl").rename(elsewhere / "graded.jsonl.gz")
+    (elsewhere / "bank.jsonl.gz").write_bytes(gzip.compress((elsewhere / "bank.jsonl").read_bytes()))
+    assert call(capsys, "check", elsewhere)[1].startswith("bank.jsonl.gz: is not named by bundle.json\n")
+    (elsewhere / "bank.jsonl").unlink()
     status, out, _ = call(capsys, "check", elsewhere, "--format", "json")
     found = json.loads(out)
     assert (status, f"bundle sha256:{found['digest']}") == (0, digest)
-    assert found["values"]["also/notes.txt"] == "not looked at" and found["values"]["bank.jsonl"] == "proved"
+    assert found["values"]["also/notes.txt"] == "claimed" and found["values"]["bank.jsonl"] == "proved"
     # Nothing else lies in the folder.
     (elsewhere / "more.txt").write_text("more")
     assert call(capsys, "check", elsewhere)[1].startswith("more.txt: is not named by bundle.json\n")
     (elsewhere / "more.txt").unlink()
     (elsewhere / "link").symlink_to(tmp_path)
     status, out, err = call(capsys, "check", elsewhere)
-    assert (status, out) == (2, "") and "a link, link; a bundle holds its files themselves" in err
+    assert (status, out) == (2, "") and "stands beside link, which is no file; a bundle holds its files" in err
+    (elsewhere / "link").unlink()
+    os.mkfifo(elsewhere / "runs" / "pipe")
+    status, out, err = call(capsys, "check", elsewhere)
+    assert (status, out) == (2, "") and "stands beside runs/pipe, which is no file; a bundle holds its files" in err
     manifest = json.loads((elsewhere / "bundle.json").read_text())
     assert (manifest["graded"], manifest["bank"]) == ("graded.jsonl", "bank.jsonl")
     assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == ["also/notes.txt"]
@@ -157,7 +165,7 @@ def test_what_differs_is_said(made: Path, capsys: Captured) -> None:
     (made / "runs/bm25.run").unlink()
     out = call(capsys, "check", made)[1]
     # Without it nothing is computed again.
-    assert "runs/bm25.run: is missing" in out and "\nnot looked at: also/notes.txt, format, measures, runs, " in out
+    assert "runs/bm25.run: is missing" in out and "\nnot looked at: format, measures, runs, " in out
     assert "graded.jsonl: is no bundle, which is a folder" in call(capsys, "check", made, made / "graded.jsonl")[2]
 
 
