@@ -48,7 +48,6 @@ from rubric_measures.corpora.loading import (
     read_runs,
     run_list,
 )
-from rubric_measures.formats.support import ArgueReport
 from rubric_measures.measures.findings import Looked, Note, say
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.measure import is_supported, parse_measures, rubric_measures_of
@@ -56,6 +55,7 @@ from rubric_measures.measures.measure import is_supported, parse_measures, rubri
 if TYPE_CHECKING:
     from rubric_measures.analysis.comparing import Changes, Comparisons
     from rubric_measures.analysis.correlating import Correlations
+    from rubric_measures.formats.support import ArgueReport
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import Label
     from rubric_measures.measures.qrels import Unit

@@ -81,7 +81,7 @@ class Parameter(NamedTuple):
 
 
 # A statement of a module begins in the first column, where no bracket is closed.
-_STATEMENT = re.compile(r"^(?=[^\s)\]}])", re.M)
+_STATEMENT = re.compile(r"\n(?=[^\s)\]}])")
 _DEFINES = re.compile(r"(?:def|class) (\w+)|(\w+)(?:: \w+)? = ")
 _HEAD = re.compile(r'def .*?""".*?"""', re.S)
 _IMPORTS = re.compile(r"^ *from ([\w.]+) import (?:\(([^)]*)\)|([^#\n]*))", re.M)
@@ -116,9 +116,9 @@ def _named(module: str, name: str) -> tuple[str, ast.AST | None]:
 
 @functools.cache
 def _parsed(text: str) -> ast.AST | None:
-    # What stands below the docstring of a function takes its time to parse, and says nothing of options.
+    # What stands below the docstring of a function, or the fields of a class, takes time to parse and says no option.
     head = _HEAD.match(text)
-    [node, *_] = ast.parse(text if head is None else head[0]).body
+    [node, *_] = ast.parse(re.split("\n    (?:def |@)", text, maxsplit=1)[0] if head is None else head[0]).body
     return node.value if isinstance(node, ast.Assign | ast.AnnAssign) else node
 
 
