@@ -215,17 +215,13 @@ class Leaderboard(Struct, frozen=True):
         """What a table of means does not show: queries without grades, failed grades, coverage; and what may be wrong
         with grades and runs.
         """
-        rows = {run: row for run, row in self.values.items() if run not in BELOW}
+        rows = {run: row for run, row in self.cells.items() if run not in BELOW}
         about = of_queries(rows, self.unknown, self.missing) if self.unknown or self.missing else ()
         of_checks = () if self.checks is None else checked(self.checks)
         notes = [*self.said, *about, *self.findings, *of_checks]
         inexact = self.inexact or ()
-        unscored = sum(
-            list(column.values()).count(None)
-            for row in rows.values()
-            for name, column in row.items()
-            if name not in inexact
-        )
+        scored = (cell for row in rows.values() for name, cell in row.items() if name not in inexact)
+        unscored = sum(list(cell.per_query.values()).count(None) for cell in scored)
         if inexact:
             text = "no score by %s of runs that need grades which were never asked, or failed: only bounds are known"
             notes.append(Note(text % ", ".join(inexact), tuple(inexact)))

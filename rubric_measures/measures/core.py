@@ -20,8 +20,6 @@ import numpy as np
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 NONE = -np.inf
-# The grade of what says the opposite.
-_OPPOSITE = -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +58,9 @@ class View:
     def counts(self, level: float) -> Counts:
         """How many of the passages cover each item, and how many grades of it are valid or failed."""
         if level not in self.known:
-            if "given" not in self.known:
-                given, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
-                self.known["given"] = [cells.sum(axis=1) for cells in (given, failed, given & ~failed)]
-            times, (valid, lost, sure) = (self.grades >= level).sum(axis=1), self.known["given"]
-            misses, left = np.where(times > 0, 0.0, sure), np.nonzero((times == 0) & (lost > 0))
-            self.known[level] = Counts(times, valid, lost, (times == 1) + 0.0, misses, left)
+            valid, none = (self.grades > NONE).sum(axis=1), np.zeros(self.best.shape, int)
+            failed = none if self.failed is None else self.failed.sum(axis=1)
+            self.known[level] = Counts((self.grades >= level).sum(axis=1), valid, failed)
         counts: Counts = self.known[level]
         return counts
 
@@ -81,16 +76,11 @@ class View:
 
 
 class Counts(NamedTuple):
-    """R × n each: the passages that cover an item; its valid grades; its failed ones; whether one passage alone covers
-    it; where none does, its valid grades beside which none failed. And what failed grades leave open: rankings, items.
-    """
+    """R × n each: the passages that cover an item; its valid grades; its failed ones."""
 
     times: Array
     valid: Array
     failed: Array
-    once: Array
-    misses: Array
-    open: tuple[Array, ...]
 
 
 class Covered(NamedTuple):
@@ -98,11 +88,11 @@ class Covered(NamedTuple):
 
     Attributes:
         open: where only failed grades could tell: rankings, items.
-        expected: of each of these the probability that one covers.
+        expected: of each of these (a row a weighting) the probability that one covers.
         spread: the standard deviation of that.
     """
 
-    open: tuple[Array, ...]
+    open: tuple[Array, Array]
     expected: Array
     spread: Array
 
@@ -125,17 +115,19 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
             what is expected and its spread have a row each.
         others: n, see above.
     """
-    counts, asked = view.counts(level), np.atleast_2d(weights).max(axis=0) > 0
-    at, place = (of[asked[counts.open[1]]] for of in counts.open)
-    once, misses = (weights @ counts.once.T)[..., at], (weights @ counts.misses.T)[..., at]
+    times, valid, failed = view.counts(level)
+    at, place = np.nonzero((times == 0) & (failed > 0) & (np.atleast_2d(weights).max(axis=0) > 0))
+    # A valid grade beside which another one failed, of a facet, says nothing.
+    sure = valid if view.failed is None else ((view.grades > NONE) & ~view.failed).sum(axis=1)
+    once, misses = ((weights @ of.T)[..., at] for of in ((times == 1) + 0.0, np.where(times > 0, 0.0, sure)))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = once / (once + misses)
         for some in (weights, others) if np.isnan(share).any() else ():
             if some is not None:
-                share = np.where(np.isnan(share), ((some @ counts.times.T) / (some @ counts.valid.T))[..., at], share)
+                share = np.where(np.isnan(share), ((some @ times.T) / (some @ valid.T))[..., at], share)
         mean = weights.sum(axis=-1, keepdims=True) / np.count_nonzero(weights, axis=-1, keepdims=True)
         smoothed = (once + mean / 2) / (once + misses + mean)
-    miss, smooth = ((1 - p) ** counts.failed[at, place] for p in (share, smoothed))
+    miss, smooth = ((1 - p) ** failed[at, place] for p in (share, smoothed))
     return Covered((at, place), 1 - miss, np.sqrt(smooth * (1 - smooth)))
 
 
@@ -158,7 +150,7 @@ class Scores(NamedTuple):
 
 
 class ItemRow(NamedTuple):
-    """A measure of items: what an item weighs, whether partial credit counts, what the sum is divided by.
+    """A measure of items: what an item weighs, and what the sum is divided by.
 
     An item weighs the same as `each` other, 1 where it is `vital` and 0 else, ½ in the place of this 0 (`half`), or its
     `own` weight, of which a negative one is a penalty. The sum is divided by the positive weight of all items of the
@@ -166,17 +158,16 @@ class ItemRow(NamedTuple):
     """
 
     weight: str
-    has_credit: bool
     over: str = "bank"
 
 
 ITEM_MEASURES = {
-    "RubricCover": ItemRow("each", False),
-    "nRubricCover": ItemRow("each", False, "reach"),
-    "NuggetV": ItemRow("vital", True),
-    "NuggetW": ItemRow("half", True),
-    "NuggetA": ItemRow("each", True),
-    "WeightedCover": ItemRow("own", True),
+    "RubricCover": ItemRow("each"),
+    "nRubricCover": ItemRow("each", "reach"),
+    "NuggetV": ItemRow("vital"),
+    "NuggetW": ItemRow("half"),
+    "NuggetA": ItemRow("each"),
+    "WeightedCover": ItemRow("own"),
 }
 
 
@@ -188,7 +179,7 @@ def contradicted(view: View) -> Array:
     Source: Zhang, Smucker and Clarke, TREC 2025 DRAGUN track, the contradictory score.
     """
     weights = np.where(np.isnan(view.weights), 1.0, np.maximum(view.weights, 0))
-    return _over((view.best == _OPPOSITE) @ weights, weights.sum())
+    return _over((view.best == -2) @ weights, weights.sum())
 
 
 # What an item weighs that is not vital, where one that is weighs 1.
@@ -271,8 +262,8 @@ DISCOUNTS: dict[str, Callable[[Array, float], Array]] = {
     "err": lambda ranks, beta: 1 / ranks,
     "rbp": lambda ranks, beta: beta ** (ranks - 1),
 }
-# The discount of a rank, and what the discounted gains are divided by: those of a ranking whose every passage covers
-# every item (`perfect`), of the greedy ideal ranking (`ideal`), or of an endless perfect ranking (`endless`).
+# The discount of a rank, and the ranking whose gains are the divisor: every passage covers every item (`perfect`, or
+# `endless`), or the greedy ideal one (`ideal`).
 NOVELTY = {
     "alpha_DCG": ("dcg", "perfect"),
     "alpha_nDCG": ("dcg", "ideal"),
@@ -292,14 +283,14 @@ def novelty(
     """Measures with rubric items as subtopics: the gain of a rank is Σ over the items that its passage covers of
     (1 - α)^(times that passages above cover them); gains are discounted by rank, summed and normalised.
 
-    Definitions are those of NIST's ndeval, without its limits. Items that no passage of the pool covers take no part.
+    As NIST's ndeval defines them, without its limits. Items that no passage of the pool covers take no part.
 
     Args:
         name: one of `NOVELTY`.
-        view: the top k of the rankings, or all of them.
+        view: the top k of the rankings.
         pool: the graded passages × items, those with larger ids first (as in ndeval, ties go to them).
         level: the least grade that covers.
-        cutoff: k; None where all of the rankings count.
+        cutoff: k; None for all.
         alpha: how much less an item counts each time, in [0, 1].
         beta: the persistence of NRBP.
 
@@ -342,7 +333,7 @@ def greedy(pool: Array, cutoff: int | None, alpha: float) -> tuple[Array, list[i
     """The gains of the ideal ranking, and its passages (rows of the pool), built greedily; the exact one is NP-hard.
 
     Each rank takes the passage with the greatest gain, of equal ones the first. Passages that cover the same items are
-    alike, so kinds of passages are compared.
+    of one kind.
     """
     alike: dict[bytes, list[int]] = {}
     for place, passage in enumerate(pool):

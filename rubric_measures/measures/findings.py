@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import numpy as np
 from ir_measures.measures.base import Measure
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from rubric_measures.base.errors import counted, in_number
@@ -170,20 +170,21 @@ def tied(scores: Array) -> bool:
     return bool(np.count_nonzero(scores[1:] == scores[:-1]) >= 0.9 * (len(scores) - 1) > 1)
 
 
-class Looked:
+class Looked(Struct):
     """What grades and runs show while they are scored."""
 
-    def __init__(self) -> None:
-        # Of queries: how many grades, their lowest, highest, and lowest above 0; how many are no whole numbers, and the
-        # highest of these; how many are above 0, and above 1; whether the scale is known, and has more than two grades;
-        # whether there is nothing at all.
-        self._facts: dict[str, tuple[float, ...]] = {}
-        # Of items: weight, whether it is vital, and whether it alone has no grade.
-        self._items: list[Array] = [np.zeros((3, 0))]
-        # Of runs: the queries that they rank, those where nearly all documents have one score, an id of those where
-        # none of the first documents has a grade, and ids without grades, each with one of the grades.
-        self._ranked, self._tied, self._strange = (defaultdict[str, list[str]](list) for _ in range(3))
-        self._alike = defaultdict[str, list[tuple[str, str]]](list)
+    # Of queries: how many grades, their lowest, highest, and lowest above 0; how many are no whole numbers, and the
+    # highest of these; how many are above 0, and above 1; whether the scale is known, and has more than two grades;
+    # whether there is nothing at all.
+    _facts: dict[str, tuple[float, ...]] = {}
+    # Of items: weight, whether it is vital, and whether it alone has no grade.
+    _items: list[Array] = field(default_factory=lambda: [np.zeros((3, 0))])
+    # Of runs: the queries that they rank, those where nearly all documents have one score, an id of those where none of
+    # the first documents has a grade, and ids without grades, each with one of the grades.
+    _ranked: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _tied: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _strange: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _alike: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, name: str, grades: QueryGrades, rankings: Mapping[str, RankedRows]) -> None:
         """Takes a query, with the rankings of runs."""
