@@ -164,7 +164,8 @@ def leaderboard(
         if plot is not None:
             board.plot(plot, plot_kind or "dots")
         return _written(board, printed)
-    refuse_ignored(argue.keywords, f"on {source}, which holds no judgments of Auto-ARGUE")
+    if argue.keywords:
+        refuse_ignored(argue.keywords, f"on {source}, which holds no judgments of Auto-ARGUE")
     gates = gates_of(fail_under, run) if fail_under or run else None
     page = None if report is None else _page_of(source, bank, given)
     grades, ranked = load(source, bank), list(runs) or None
