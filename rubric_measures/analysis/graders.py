@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ir_measures import Qrel
 from msgspec import structs
@@ -203,12 +204,18 @@ def agreement_tables(
     if not _is_records(source):
         text = f"{_called(source)}tables of labels against judgments are of one graded-records file"
         raise InputError(text, settings=("min_judgment",))
-    passages = passages_of_records(source, bank_of(bank), Grader.parse(grader))
-    unjudged = sum(not passage.judgments for passage in passages)
-    ungraded = sum(not passage.grades for passage in passages)
+    passages = _judged_passages(source, bank_of(bank), Grader.parse(grader))
+    unjudged = sum(not judgments for _, judgments in passages)
+    ungraded = sum(not grades for grades, _ in passages)
     if unjudged or ungraded:
         tell(f"{unjudged} passages without a judgment and {ungraded} without a grade are left out")
-    return workbench_tables(passages, min_judgment)
+    labelled = [
+        (sorted(grades, reverse=True), set(judgments)) for grades, judgments in passages if grades and judgments
+    ]
+    layouts = _layouts(min_judgment)
+    # Of a passage with fewer than n grades it is the lowest one.
+    labels = {n: [(grades[:n][-1], judgments) for grades, judgments in labelled] for n in (1, 2, 5)}
+    return [_agreement_table(name, n, *layout, labels[n]) for n in labels for name, layout in layouts.items()]
 
 
 def _sources(
@@ -480,10 +487,10 @@ def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
     return LabelSource(f"judgments of {name}", labels)
 
 
-def passages_of_records(
-    path: str | os.PathLike[str], bank: TestBank | None = None, wanted: Grader | None = None
-) -> list[JudgedPassage]:
-    """The passages of graded records as the workbench's tables see them: all item grades, all judgments.
+def _judged_passages(
+    path: str | os.PathLike[str], bank: TestBank | None, wanted: Grader
+) -> list[tuple[Sequence[float], Sequence[float]]]:
+    """The passages of graded records as the workbench's tables see them: all item grades, all judgments of each.
 
     Where several grade sets pass the filter, the first of each passage counts, as in that program.
 
@@ -491,7 +498,7 @@ def passages_of_records(
         InputError: the grades are on another scale than 0 to 5, which is that of the tables, or have fractions.
     """
     groups = load_graded(path)
-    chosen = structs.replace(wanted or Grader(), first=True)
+    chosen = structs.replace(wanted, first=True)
     grades = collect_grades(select_queries(groups, groups.name, bank, chosen), bank)
     if grades.scale is not None and grades.scale[:2] != SELF_RATING[:2]:
         raise InputError(
@@ -501,15 +508,12 @@ def passages_of_records(
     of_passage: dict[Key, list[float]] = {}
     for key, grade in labels_of(grades, "", items=True).labels.items():
         of_passage.setdefault(key[:2], []).append(grade)
-    found = [
-        JudgedPassage(
-            tuple(of_passage.get((group.query_id, passage.doc_id), ())),
-            tuple(judgment.relevance for judgment in passage.judgments),
-        )
+    found: list[tuple[Sequence[float], Sequence[float]]] = [
+        (of_passage.get((group.query_id, passage.doc_id), []), [judgment.relevance for judgment in passage.judgments])
         for group in groups
         for passage in group.passages
     ]
-    real = next((label for one in found for label in (*one.grades, *one.judgments) if label % 1), None)
+    real = next((label for one in found for label in chain(*one) if label % 1), None)
     if real is not None:
         raise InputError(
             f"the workbench's tables are of whole grades and judgments, and there is {real}; leave tables out",
@@ -703,35 +707,12 @@ def _judged(gathered: Gathered, everybody: Sequence[Outcomes]) -> list[list[floa
     return [[of_one[key] for key in keys] for of_one in [*labels, gathered.judgments]]
 
 
-class JudgedPassage(NamedTuple):
-    """One passage with the grades of its items and its judgments.
-
-    Attributes:
-        grades: one grade an item, any order.
-        judgments: the relevance labels that assessors gave it; a passage may have several.
-    """
-
-    grades: tuple[float, ...]
-    judgments: tuple[float, ...]
+_Labels = tuple[int, ...]
+# The labels of the lines, the judgments of the columns, and for each line the column that means the same.
+_Layout = tuple[Sequence[_Labels], Sequence[_Labels], Sequence[int]]
 
 
-class TableLayout(NamedTuple):
-    """Which labels and judgments a table puts together.
-
-    Attributes:
-        name: GRADED, MERGE, LENIENT or STRICT.
-        labels: the lines: sets of labels.
-        judgments: the columns: sets of judgments.
-        diagonal: for each line the column that means the same; its κ is the line's.
-    """
-
-    name: str
-    labels: tuple[tuple[int, ...], ...]
-    judgments: tuple[tuple[int, ...], ...]
-    diagonal: tuple[int, ...]
-
-
-def table_layouts(min_judgment: int = 1) -> tuple[TableLayout, ...]:
+def _layouts(min_judgment: int) -> dict[str, _Layout]:
     """The program's four layouts.
 
     Args:
@@ -749,12 +730,12 @@ def table_layouts(min_judgment: int = 1) -> tuple[TableLayout, ...]:
     relevant, not_relevant = ((1, 2, 3), (-2, -1, 0)) if min_judgment == 1 else ((2, 3), (-2, -1, 0, 1))
     diagonal = (1, 1, 2, 2, 2, 3) if min_judgment == 1 else (0, 0, 1, 1, 1, 3)
     merged = ((2, 3), (1,)) if min_judgment == 1 else ((3,), (2,))
-    return (
-        TableLayout("GRADED", ((5,), (4,), (3,), (2,), (1,), (0,)), ((3,), (2,), (1,), (0,)), diagonal),
-        TableLayout("MERGE", ((4, 5), (1, 2, 3), (0,)), (*merged, not_relevant), (0, 1, 2)),
-        TableLayout("LENIENT", ((1, 2, 3, 4, 5), (0,)), (relevant, not_relevant), (0, 1)),
-        TableLayout("STRICT", ((4, 5), (0, 1, 2, 3)), (relevant, not_relevant), (0, 1)),
-    )
+    return {
+        "GRADED": (((5,), (4,), (3,), (2,), (1,), (0,)), ((3,), (2,), (1,), (0,)), diagonal),
+        "MERGE": (((4, 5), (1, 2, 3), (0,)), (*merged, not_relevant), (0, 1, 2)),
+        "LENIENT": (((1, 2, 3, 4, 5), (0,)), (relevant, not_relevant), (0, 1)),
+        "STRICT": (((4, 5), (0, 1, 2, 3)), (relevant, not_relevant), (0, 1)),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -771,8 +752,8 @@ class AgreementCell:
         kappa: Cohen's κ of the two-by-two table; None where it is undefined.
     """
 
-    label: tuple[int, ...]
-    judgment: tuple[int, ...]
+    label: _Labels
+    judgment: _Labels
     both: int
     label_only: int
     judgment_only: int
@@ -785,58 +766,42 @@ class AgreementTable:
     """One table.
 
     Attributes:
-        layout: what is compared.
+        name: GRADED, MERGE, LENIENT or STRICT.
         min_answers: n: the label of a passage is its n-th highest grade.
+        diagonal: for each line the column that means the same; its κ is the line's.
         cells: one row a label set, one column a judgment set.
         totals: passages of each line.
-    """
-
-    layout: TableLayout
-    min_answers: int
-    cells: tuple[tuple[AgreementCell, ...], ...]
-    totals: tuple[int, ...]
-
-    @property
-    def kappas(self) -> tuple[float | None, ...]:
-        """κ of each line: that of the cell whose judgments mean the same."""
-        return tuple(row[column].kappa for row, column in zip(self.cells, self.layout.diagonal, strict=True))
-
-
-def agreement_table(passages: Iterable[JudgedPassage], layout: TableLayout, min_answers: int = 1) -> AgreementTable:
-    """One table over all passages that have a grade and a judgment.
-
-    Args:
-        passages: passages; those without a grade or without a judgment are not counted.
-        layout: what is compared.
-        min_answers: the label is the n-th highest grade: 1 the maximum grade, 2 and 5 ask that so many items reach it;
-            of a passage with fewer grades the lowest one.
 
     Source: the Rubric workbench's inter-annotator export (Dietz, SIGIR 2024).
     """
-    labelled = [
-        (sorted(passage.grades, reverse=True)[:min_answers][-1], frozenset(passage.judgments))
-        for passage in passages
-        if passage.grades and passage.judgments
-    ]
 
-    def cell(label: tuple[int, ...], judgment: tuple[int, ...]) -> AgreementCell:
+    name: str
+    min_answers: int
+    diagonal: Sequence[int]
+    cells: tuple[tuple[AgreementCell, ...], ...]
+    totals: tuple[int, ...]
+
+
+def _agreement_table(
+    name: str,
+    min_answers: int,
+    lines: Sequence[_Labels],
+    judgments: Sequence[_Labels],
+    diagonal: Sequence[int],
+    labelled: Sequence[tuple[float, set[float]]],
+) -> AgreementTable:
+    def cell(label: _Labels, judgment: _Labels) -> AgreementCell:
         found = Counter((value in label, not judged.isdisjoint(judgment)) for value, judged in labelled)
         both, only_label, only_judgment, neither = (found[one, two] for one in (True, False) for two in (True, False))
         kappa = kappa_of_confusion([[both, only_label], [only_judgment, neither]])
         return AgreementCell(label, judgment, both, only_label, only_judgment, neither, kappa)
 
-    rows = tuple(tuple(cell(label, judgment) for judgment in layout.judgments) for label in layout.labels)
-    totals = tuple(sum(value in label for value, _ in labelled) for label in layout.labels)
-    return AgreementTable(layout, min_answers, rows, totals)
+    rows = tuple(tuple(cell(label, judgment) for judgment in judgments) for label in lines)
+    totals = tuple(sum(value in label for value, _ in labelled) for label in lines)
+    return AgreementTable(name, min_answers, diagonal, rows, totals)
 
 
-def workbench_tables(passages: Iterable[JudgedPassage], min_judgment: int = 1) -> list[AgreementTable]:
-    """All tables, for each number of answers every layout; see `table_layouts`."""
-    kept, layouts = list(passages), table_layouts(min_judgment)
-    return [agreement_table(kept, layout, n) for n in (1, 2, 5) for layout in layouts]
-
-
-def _set_name(labels: tuple[int, ...]) -> str:
+def _set_name(labels: _Labels) -> str:
     return "+".join(str(label) for label in sorted(labels))
 
 
@@ -846,7 +811,7 @@ def tables_report(tables: Sequence[AgreementTable]) -> Report:
     For programs every cell is a row: table, min_answers, label, judgment, counts, and κ with all digits.
     """
     each = [
-        {"table": one.layout.name, "min_answers": one.min_answers, "totals": one.totals, "cells": sum(one.cells, ())}
+        {"table": one.name, "min_answers": one.min_answers, "totals": one.totals, "cells": sum(one.cells, ())}
         for one in tables
     ]
     content = {"format": "rubric_measures agreement-tables 1", "tables": each}
@@ -854,23 +819,23 @@ def tables_report(tables: Sequence[AgreementTable]) -> Report:
 
 
 def _reading(table: AgreementTable) -> Table:
-    judgments = table.layout.judgments
-    highest = [max(row[column].both for row in table.cells) for column in range(len(judgments))]
+    highest = [max(cell.both for cell in column) for column in zip(*table.cells, strict=True)]
     rows: list[list[Cell]] = []
-    for row, diagonal, total, kappa in zip(table.cells, table.layout.diagonal, table.totals, table.kappas, strict=True):
+    for row, diagonal, total in zip(table.cells, table.diagonal, table.totals, strict=True):
         counts = [
             Marked(cell.both, "", bold=cell.both == highest[column], boxed=column == diagonal)
             for column, cell in enumerate(row)
         ]
+        kappa = row[diagonal].kappa
         rows.append([_set_name(row[0].label), *counts, total, None if kappa is None else f"{kappa:.2g}"])
-    heads = columns([table.layout.name, *map(_set_name, judgments), "total", "kappa"])
+    heads = columns([table.name, *(_set_name(cell.judgment) for cell in table.cells[0]), "total", "kappa"])
     return Table(heads, rows, f"min answers {table.min_answers}: label (lines) against judgment (columns)")
 
 
 def _data(tables: Sequence[AgreementTable]) -> Table:
     names = ["table", "min_answers", "label", "judgment", "both", "label_only", "judgment_only", "neither", "kappa"]
     rows: list[list[Cell]] = [
-        [table.layout.name, table.min_answers, _set_name(cell.label), _set_name(cell.judgment), cell.both,
+        [table.name, table.min_answers, _set_name(cell.label), _set_name(cell.judgment), cell.both,
          cell.label_only, cell.judgment_only, cell.neither, cell.kappa]
         for table in tables
         for row in table.cells
