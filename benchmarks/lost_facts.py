@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.facts import Question, Side, diff_facts
+from rubric_measures.analysis.facts import Evidence, QueryEvidence, Side, diff_facts
 from rubric_measures.measures.measure import NuggetV
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import SELF_RATING
@@ -25,15 +25,7 @@ FLIPS, CONFIRM = (0.03, 0.08), (0, 1, 2)
 
 Cells = NDArray[np.bool_]
 Peer = Callable[[Cells, Cells], tuple[bool, set[tuple[str, str]]]]
-ASKED = {
-    f"q{query:02}": Question(
-        "",
-        tuple(RubricItem(f"i{fact}", f"q{query:02}", "", "nugget", importance="vital") for fact in range(FACTS)),
-        SELF_RATING.covers or 4,
-        SELF_RATING,
-    )
-    for query in range(QUESTIONS)
-}
+ASKED = [f"q{query:02}" for query in range(QUESTIONS)]
 
 
 def graded(truth: Cells, flips: float, draw: np.random.Generator) -> Cells:
@@ -43,9 +35,13 @@ def graded(truth: Cells, flips: float, draw: np.random.Generator) -> Cells:
 
 def side(name: str, grades: Cells) -> Side:
     """The grades as those of a version: 5 where a fact is covered, else 0."""
-    rows = {query: {f"i{fact}": 5.0 * bool(one) for fact, one in enumerate(row)}
-            for query, row in zip(ASKED, grades, strict=True)}  # fmt: skip
-    return Side(name, rows)
+    queries = {}
+    for query, row in zip(ASKED, grades, strict=True):
+        items = tuple(RubricItem(f"i{fact}", query, "", "nugget", importance="vital") for fact in range(FACTS))
+        cells = {f"i{fact}": {name: Evidence(5.0 * bool(one), "graded")} for fact, one in enumerate(row)}
+        level = SELF_RATING.covers or 4
+        queries[query] = QueryEvidence(query, "", items, cells, level, None, SELF_RATING, {name: "an answer"})
+    return Side(name, name, queries)
 
 
 def rag_ci(before: Cells, after: Cells) -> tuple[bool, set[tuple[str, str]]]:
@@ -101,7 +97,7 @@ def simulated(
     for pair in again:
         agree &= (pair[0] == first[0]) & (pair[1] == first[1])
     doubtful = [(f"q{query:02}", f"i{fact}") for query, fact in np.argwhere(changed & ~agree)]
-    made = diff_facts(side("before", first[0]), side("after", first[1]), ASKED, NuggetV(rel=4), doubtful=doubtful)
+    made = diff_facts(side("before", first[0]), side("after", first[1]), NuggetV(rel=4), doubtful=doubtful)
     lost = {(one.query_id, one.item.item_id) for one in made.facts if one.state == "lost"}
     return made.is_worse, len(lost & deleted) / len(deleted) if deleted else 1.0
 

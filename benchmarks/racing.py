@@ -65,7 +65,7 @@ def max_t(scores: Array, topics: int, pairs: int) -> Array | None:
         return None
     first, second = np.triu_indices(scores.shape[2], 1)
     families = [paired_family(one[:, first] - one[:, second], "max-t", LEVELS[look], rounds=2000) for one in scores]
-    return np.array([family.critical[0] for family in families])
+    return np.array([family.critical for family in families])
 
 
 def sequence(scores: Array, topics: int, pairs: int) -> float | None:

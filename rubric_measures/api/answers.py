@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 from msgspec.structs import replace
 
 from rubric_measures.analysis.boards import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, load_board, refuse, score
+from rubric_measures.analysis.facts import FLIPPED, FactDiff, QueryEvidence, Side, diff_facts, evidence
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, tell
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.boards.kept import read_gates
@@ -42,7 +43,7 @@ from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.models.settings import Calls
-from rubric_measures.pages.board_page import evidence, write_report
+from rubric_measures.pages.board_page import write_report
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded, made_by_set
 from rubric_measures.types.entities import RubricItem, Signature, TestBank, canonical_json, make_run
@@ -50,13 +51,11 @@ from rubric_measures.types.entities import RubricItem, Signature, TestBank, cano
 if TYPE_CHECKING:
     import pandas
 
-    from rubric_measures.analysis.facts import FactDiff, Question, Side
     from rubric_measures.boards.kept import Gates
     from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
-    from rubric_measures.pages.board_page import QueryEvidence
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.types.scales import Scale
 
@@ -661,16 +660,10 @@ def compare_versions(
     Raises:
         InputError: the versions were graded with another bank, grader or prompt.
     """
-    from rubric_measures.analysis.facts import FLIPPED, FactDiff, Question, diff_facts
-
     if confirm < 0:
         raise InputError(f"changes are graded again 0 or more times, not {confirm}", settings=("confirm",))
     refuse_others(before, after)
     old, new = before.queries, after.queries
-    level = next(iter(new.values())).level
-    asked = {
-        query_id: Question(query.text or query_id, query.items, level, query.scale) for query_id, query in old.items()
-    }
     said = list(left_out)
     if gone := [query_id for query_id in old if query_id not in new]:
         said.append(f"{counted(len(gone), 'question')} without an answer now (such as {gone[0]}): their facts are lost")
@@ -679,42 +672,18 @@ def compare_versions(
     [measure, *_] = parse_measures(list(after.board.measures)[:1])
     found = []
     for run, other in pairs.items():
-        first, second = sides = _side(old, other, _named(other, run, before.name)), _side(new, run, run)
-        made = diff_facts(first, second, asked, measure, runs=len(pairs))
+        sides = Side(_named(other, run, before.name), other, old), Side(run, run, new)
+        made = diff_facts(*sides, measure, runs=len(pairs))
         flips = {(one.query_id, one.item.item_id) for one in made.facts if one.state in FLIPPED}
         if confirm and flips:
-            texts = [
-                {query_id: query.answers.get(name, "") for query_id, query in version.items()}
-                for version, name in ((old, other), (new, run))
-            ]
-            doubtful = _doubtful(flips, texts, sides, asked, confirm, asking or {})
-            made = diff_facts(first, second, asked, measure, doubtful=doubtful, runs=len(pairs))
+            doubtful = _doubtful(flips, sides, confirm, asking or {})
+            made = diff_facts(*sides, measure, doubtful=doubtful, runs=len(pairs))
         found.append(made)
     return FactDiff(tuple(found), tuple(said))
 
 
 def _named(other: str, run: str, version: str) -> str:
     return other if other != run else f"{other} of {version}" if version else f"{other} before"
-
-
-def _side(queries: Mapping[str, QueryEvidence], run: str, name: str) -> Side:
-    """The grades of a run; an empty answer is none."""
-    from rubric_measures.analysis.facts import Side
-
-    return Side(
-        name,
-        {
-            query_id: {item.item_id: query.cells[item.item_id][run].grade for item in query.items}
-            for query_id, query in queries.items()
-            if query.answers.get(run, "").strip()
-        },
-        {
-            (query_id, item_id): said
-            for query_id, query in queries.items()
-            for item_id, cells in query.cells.items()
-            if run in cells and (said := cells[run].retrieval)
-        },
-    )
 
 
 def part_of(bank: TestBank, cells: _Cells) -> TestBank:
@@ -727,23 +696,17 @@ def part_of(bank: TestBank, cells: _Cells) -> TestBank:
     return TestBank(items, bank.query_texts, bank.facet_texts)
 
 
-def _doubtful(
-    flips: _Cells,
-    texts: Sequence[Mapping[str, str]],
-    sides: Sequence[Side],
-    asked: Mapping[str, Question],
-    times: int,
-    asking: Mapping[str, Any],
-) -> _Cells:
+def _doubtful(flips: _Cells, sides: tuple[Side, Side], times: int, asking: Mapping[str, Any]) -> _Cells:
     """The changed facts that some grade does not find again: both answers are graded for them alone, with no cache."""
-    texts_of = {query_id: question.text for query_id, question in asked.items()}
-    bank = part_of(TestBank({query_id: tuple(question.items) for query_id, question in asked.items()}, texts_of), flips)
+    asked, level = sides[0].queries, next(iter(sides[1].queries.values())).level
+    texts_of = {query_id: query.text or query_id for query_id, query in asked.items()}
+    bank = part_of(TestBank({query_id: query.items for query_id, query in asked.items()}, texts_of), flips)
     names = ("before", "after")
     answers = [
-        Answer(query_id, name, of_side[query_id])
-        for name, of_side in zip(names, texts, strict=True)
+        Answer(query_id, name, answer)
+        for name, side in zip(names, sides, strict=True)
         for query_id in bank.items
-        if of_side.get(query_id, "").strip()
+        if (answer := side.answer(query_id))
     ]
     groups = list(
         pooled([], 1, {}, answers=answers, queries={one: texts_of[one] for one in bank.items}, max_words=None)
@@ -758,12 +721,11 @@ def _doubtful(
             of_these = found[query_id]
             place = [item.item_id for item in of_these.items].index(item_id)
             for name, side in zip(names, sides, strict=True):
-                if query_id not in side.grades:
+                if not side.answer(query_id):
                     continue
                 [doc_id] = rows[name][query_id].doc_ids
                 grade_now = of_these.grades[of_these.docs[doc_id], place]
-                now = grade_now >= asked[query_id].level
                 # A grade that failed agrees with nothing.
-                if grade_now == NONE or now != side.covers(query_id, item_id, asked[query_id].level):
+                if grade_now == NONE or (grade_now >= level) != side.covers(query_id, item_id, level):
                     doubtful.add((query_id, item_id))
     return doubtful

@@ -1,267 +1,26 @@
 """The report of a board: who is best, what to look at, and for every query which run has which item, and why.
 
-The evidence: for every query, run and item the best passage, its nearest sentence, the reason. The page: raw scores as
-dots with intervals, findings as lists, and the evidence behind each grade, in one HTML file (`board.html`).
+Raw scores as dots with intervals, findings as lists, and the evidence behind each grade, in one HTML file
+(`board.html`).
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from rubric_measures.analysis.boards import Board
 from rubric_measures.analysis.comparing import mean_intervals
+from rubric_measures.analysis.facts import STATES, Evidence, FactDiff, QueryEvidence, evidence
 from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
-from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.boards.board import BELOW, Leaderboard
-from rubric_measures.corpora.loading import Gradable, RecordGrades, Runs, load, rankings_for, read_runs
-from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
-from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
-from rubric_measures.measures.measure import parse_measures
+from rubric_measures.corpora.loading import Gradable, Runs
 from rubric_measures.pages.frame import PageCell, ReviewAddress, importance, page, plain_number, some, ticks, write_page
-from rubric_measures.records.models import QueryPassages
-from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
-from rubric_measures.types.scales import CONTRADICTED, Scale, covering_level
-
-if TYPE_CHECKING:
-    from rubric_measures.analysis.facts import FactDiff
-
-# The longest stretch of a passage that is shown as its sentence, in characters.
-_LONGEST = 400
-Rankings = Mapping[str, Mapping[str, Sequence[str]]]
-"""Run -> query -> its documents, best first, as many as count."""
-
-
-class Evidence(NamedTuple):
-    """Why a run has an item, or has it not.
-
-    Attributes:
-        grade: the best grade of the run's passages; None where there is none.
-        status: `graded`, or why there is no grade: `unparsed`, `refused`, `truncated`, `failed`; `missing` where nobody
-            graded a passage of the run for the item. Of sentences of answers also `uncited`, `textless` where
-            there is no text of what is cited, and `other` where the sentence is one of another run.
-        doc_id: the passage with that grade.
-        sentence: its sentence that shares most content words with the item.
-        reason: why the grader gave the grade, where it was asked for that.
-        lacks: the content words of the item that the passage does not have, as they stand in the item.
-        retrieved: of an item that an answer misses, whether what was retrieved for it has the item; None where that is
-            not known.
-    """
-
-    grade: float | None
-    status: str
-    doc_id: str = ""
-    sentence: str = ""
-    reason: str = ""
-    lacks: tuple[str, ...] = ()
-    retrieved: bool | None = None
-
-    @property
-    def retrieval(self) -> str:
-        """The same in words; empty where it is not known. Or what is worse: that the opposite was said."""
-        if self.grade == CONTRADICTED:
-            return "said wrongly"
-        return "" if self.retrieved is None else "retrieved, not said" if self.retrieved else "not retrieved"
-
-
-@dataclass(frozen=True)
-class QueryEvidence:
-    """One query of a report.
-
-    Attributes:
-        query_id: the query.
-        text: its text; empty where the bank does not give it.
-        items: the items; without a bank those that were graded, with their ids as texts.
-        cells: item id -> run -> evidence.
-        level: the least grade that covers an item.
-        partial: the least grade that earns half the credit; None where none does.
-        scale: the scale of the grades; None where it is not known.
-        answers: run -> its text, of runs with one passage: generated answers.
-        owners: item id -> the run whose sentence it is, where grades say what citations support; else empty.
-    """
-
-    query_id: str
-    text: str
-    items: tuple[RubricItem, ...]
-    cells: Mapping[str, Mapping[str, Evidence]]
-    level: int
-    partial: int | None
-    scale: Scale | None
-    answers: Mapping[str, str] = field(default_factory=dict)
-    owners: Mapping[str, str] = field(default_factory=dict)
-
-    def is_covered(self, item_id: str, run: str) -> bool:
-        """Whether a run covers an item."""
-        grade = self.cells[item_id][run].grade
-        return grade is not None and grade >= self.level
-
-    def covered(self, run: str) -> int:
-        """How many items a run covers."""
-        return sum(self.is_covered(item.item_id, run) for item in self.items)
-
-    def with_retrieved(self, known: Mapping[tuple[str, str, str], bool]) -> QueryEvidence:
-        """The same, with what is known of (query, item, run): whether contexts have what an answer misses."""
-        cells = {
-            item_id: {
-                run: found._replace(retrieved=known.get((self.query_id, item_id, run)))
-                for run, found in of_item.items()
-            }
-            for item_id, of_item in self.cells.items()
-        }
-        return replace(self, cells=cells)
-
-    def retrieval(self, item_id: str, runs: Sequence[str]) -> str:
-        """Whether what these runs miss was retrieved, in words."""
-        found: dict[str, list[str]] = {}
-        for run in runs:
-            if said := self.cells[item_id][run].retrieval:
-                found.setdefault(said, []).append(run)
-        several = len(self.cells[item_id]) > 1
-        return "; ".join(f"{some(of)}: {said}" if several else said for said, of in found.items())
-
-    def missed(self, run: str) -> list[RubricItem]:
-        """The items that a run was graded for and does not cover, vital ones first."""
-        lacking = [
-            item
-            for item in self.items
-            if self.cells[item.item_id][run].grade is not None and not self.is_covered(item.item_id, run)
-        ]
-        return sorted(lacking, key=lambda item: item.importance != "vital")
-
-
-def evidence_of(
-    groups: Iterable[QueryPassages],
-    rankings: Rankings,
-    bank: TestBank | None,
-    wanted: Grader,
-    *,
-    level: int | None = None,
-    source: str = "",
-    answers: Mapping[str, Sequence[CitedAnswer]] | None = None,
-) -> Iterator[QueryEvidence]:
-    """The evidence of each query of graded records, in their order.
-
-    Args:
-        groups: the records; consumed once, a query at a time.
-        rankings: the runs.
-        bank: the items.
-        wanted: which grades count.
-        level: the least grade that covers an item; None takes that of the scale.
-        source: what the records are called, for errors.
-        answers: query -> the answers whose sentences are the items, where grades say what citations support. The
-            evidence of a sentence is then the document that it cites first, as its score is.
-
-    Raises:
-        InputError: several grade sets are left, or the covering level is not known.
-        UnknownNameError: the bank lacks a query.
-    """
-    for checked in check_records(groups, GradeSetSelector(wanted, source), bank):
-        of_query = (answers or {}).get(checked.query_id, ())
-        if of_query:
-            items = sentence_items(of_query)
-        elif bank is not None:
-            items = bank.items[checked.query_id]
-        else:
-            items = tuple(RubricItem(item_id, checked.query_id, item_id) for item_id in checked.items)
-        found = _of_query(checked, items, rankings, level)
-        yield _of_sentences(found, checked, of_query) if of_query else found
-
-
-def _of_sentences(found: QueryEvidence, checked: CheckedQuery, answers: Sequence[CitedAnswer]) -> QueryEvidence:
-    """The same with what stands behind sentences: what they cite, each for the run that says it."""
-    documents = {passage.doc_id: passage for passage in checked.passages}
-    items = {item.item_id: item for item in found.items}
-    owners, cells = {}, {}
-    for answer in answers:
-        for sentence in answer.sentences:
-            cited = documents.get(sentence.citations[0]) if sentence.citations else None
-            row = None if cited is None else cited.grades.get(sentence.item_id)
-            if row is None:
-                shown = Evidence(None, "missing" if sentence.citations else "uncited")
-            elif not row.text:
-                # Files of labels have no texts of documents; a grader without one makes no call.
-                status = "textless" if row.status == "failed" else row.status
-                shown = Evidence(row.grade, status, row.doc_id, reason=row.reason)
-            else:
-                shown = _evidence(items[sentence.item_id], row)
-            owners[sentence.item_id] = answer.run_id
-            others = dict.fromkeys(found.cells[sentence.item_id], Evidence(None, "other"))
-            cells[sentence.item_id] = {**others, answer.run_id: shown}
-    return replace(found, cells=cells, owners=owners)
-
-
-def _of_query(
-    checked: CheckedQuery, items: tuple[RubricItem, ...], rankings: Rankings, level: int | None
-) -> QueryEvidence:
-    passages = {passage.doc_id: passage for passage in checked.passages}
-    ranked = {
-        run: [passages[doc_id] for doc_id in of_run.get(checked.query_id, ()) if doc_id in passages]
-        for run, of_run in rankings.items()
-    }
-    graded = any(row.grade is not None for row in checked.rows())
-    least = covering_level(checked.scale, level) if graded or checked.scale is not None else level or 1
-    shown: dict[tuple[str, str], Evidence] = {}
-    cells: dict[str, dict[str, Evidence]] = {}
-    for item in items:
-        of_item = cells.setdefault(item.item_id, {})
-        for run, members in ranked.items():
-            rows = [one.grades[item.item_id] for one in members if item.item_id in one.grades]
-            # The first of the best grades; where all failed, the first of these.
-            best = max(rows, key=lambda row: -math.inf if row.grade is None else row.grade, default=None)
-            if best is None:
-                of_item[run] = Evidence(None, "missing")
-                continue
-            # Runs share passages, and what is shown of them.
-            key = (item.item_id, best.doc_id)
-            if key not in shown:
-                shown[key] = _evidence(item, best)
-            of_item[run] = shown[key]
-    return QueryEvidence(
-        checked.query_id,
-        checked.text,
-        items,
-        cells,
-        least,
-        None if checked.scale is None else checked.scale.partial,
-        checked.scale,
-        {run: members[0].text for run, members in ranked.items() if len(members) == 1},
-    )
-
-
-def _evidence(item: RubricItem, row: CheckedGrade) -> Evidence:
-    wanted = set(content_stems(item.text))
-    for answer in item.gold_answers:
-        wanted |= set(content_stems(answer))
-    sentences = _sentences(row.text)
-    stated = frozenset[str]().union(*(stems for _, stems in sentences))
-    lacks = tuple(dict.fromkeys(word.strip(".,;:!?()[]\"'“”") for word in item.text.split() if _lacks(word, stated)))
-    # The first one of those with the most words; none where no sentence has any.
-    sentence, stems = max(sentences, key=lambda one: len(wanted & one[1]), default=("", frozenset[str]()))
-    shown = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST].rstrip()}…"
-    return Evidence(row.grade, row.status, row.doc_id, shown if wanted & stems else "", row.reason, lacks)
-
-
-def _lacks(word: str, stated: frozenset[str]) -> bool:
-    stems = content_stems(word)
-    return bool(stems) and not stated.issuperset(stems)
-
-
-@lru_cache(maxsize=64)
-def _sentences(passage: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """The sentences of a passage, each with the stems of its content words."""
-    found, start = [], 0
-    for stop in sentence_ends(passage):
-        sentence = " ".join(passage[start:stop].split())
-        found.append((sentence, frozenset(content_stems(sentence))))
-        start = stop
-    return tuple(found)
-
+from rubric_measures.types.entities import RubricItem
 
 _FAILED = {
     "unparsed": "the reply could not be read",
@@ -384,13 +143,13 @@ class _BoardReport:
                     continue  # nobody judged it, and scores leave it out
                 elif not covering:
                     whose = owner or ("" if several else query.text or query.query_id)
-                    remark = ", ".join(filter(None, (said, query.retrieval(item.item_id, self.runs))))
+                    remark = ", ".join(filter(None, (said, self.retrieval(query, item.item_id, self.runs))))
                     nobody.append((item.importance != "vital", (link, item.text, remark, whose)))
                 elif not owner and (lacking := [run for run in speaking if run not in covering]):
                     # What the best runs lack comes first, and then what splits the runs most evenly.
                     key = (self.runs.index(lacking[0]), abs(len(covering) - len(lacking)))
                     remark = f"{said} only in {some(covering)}".strip()
-                    separating.append((key, (link, item.text, remark, query.retrieval(item.item_id, lacking))))
+                    separating.append((key, (link, item.text, remark, self.retrieval(query, item.item_id, lacking))))
             name = query.text or query.query_id
             silent += [(f"#q{place}", name, "", f"{run}: {why}") for run in self.runs if (why := _silence(query, run))]
         yield "nobody", [line for _, line in sorted(nobody, key=lambda one: one[0])]
@@ -398,12 +157,19 @@ class _BoardReport:
         yield "failed", failed
         yield "silent", silent
 
+    def retrieval(self, query: QueryEvidence, item_id: str, runs: Sequence[str]) -> str:
+        """Whether what these runs miss was retrieved, in words."""
+        found: dict[str, list[str]] = {}
+        for run in runs:
+            if said := query.cells[item_id][run].retrieval:
+                found.setdefault(said, []).append(run)
+        several = len(query.cells[item_id]) > 1
+        return "; ".join(f"{some(of)}: {said}" if several else said for said, of in found.items())
+
     def versions(self, against: FactDiff) -> Iterator[tuple[list[str], list[tuple[str, list[Any]]]]]:
         """Of each run that is compared with another: what is said of it, and by what became of them the facts that not
         both cover, as lines of findings.
         """
-        from rubric_measures.analysis.facts import STATES
-
         places = {
             (query.query_id, item.item_id): f"#i{place}-{number}"
             for place, query in enumerate(self.queries)
@@ -601,40 +367,3 @@ def write_report(
         importance=importance,
     )
     write_page(path, parts)
-
-
-def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[QueryEvidence]:
-    """What stands behind a board, query by query; see `write_report`."""
-    known = load(grades)
-    if not isinstance(known, RecordGrades):
-        text = "a report shows passages and answers; grades of this kind have no texts beside them: give graded records"
-        raise InputError(text, settings=("report",))
-    if board.signature.settings.get("unit"):
-        raise InputError("a report shows items of whole queries; leave facets out", settings=("report", "facets"))
-    from rubric_measures.formats.trec import runs_of_records
-    from rubric_measures.measures.scoring import Plan
-    from rubric_measures.measures.support import SupportMeasure
-    from rubric_measures.records.models import cited_answers
-
-    measures = parse_measures(list(board.measures))
-    plan = Plan(measures, known.on_failed)
-    # Where passages whose grades failed leave a ranking, it is looked at deeper.
-    is_deeper = known.on_failed == "expected" and any(one.condenses for one in plan.computations)
-    depth = None if is_deeper else plan.depth
-    # A level that a measure names counts; else that of the scale.
-    named = measures[0].params.get("rel")
-    if known.held == "-":
-        raise InputError("a report reads the records twice; name a file", settings=("report",))
-    groups = list(known.groups)
-    read = runs_of_records(groups) if runs is None else read_runs(runs)
-    ranked = {run.run_id: rankings_for(run, known) for run in read}
-    cut = {
-        run: {query: list(doc_ids[:depth]) for query, doc_ids in ranked.get(run, {}).items()}
-        for run in board.ranking()
-        if run in board.cells
-    }
-    level = named if isinstance(named, int) else None
-    cited = (
-        {group.query_id: cited_answers(group) for group in groups} if isinstance(measures[0], SupportMeasure) else {}
-    )
-    return list(evidence_of(groups, cut, known.bank, known.wanted, level=level, source=known.name, answers=cited))
