@@ -2,7 +2,7 @@
 
 A row is inserted when a call is about to be made, and says who makes it; it is filled when the call is answered. So the
 rows are the reply cache, they say which calls are under way, and what was spent is a sum over them, whatever became of
-the process that paid.
+the process that paid. The table and what is asked of it stand in `calls.sql`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import json
 import operator
 import os
 import platform
+import re
 import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
@@ -111,13 +112,6 @@ def _is_alive(owner: str, until: float, now: float) -> bool:
     return True
 
 
-# A damaged reply is named when it is asked for; it is counted without its fields, and can be pruned.
-_READABLE = (
-    "(SELECT rowid AS row, model, length(reply) AS size, iif(json_valid(reply), reply, '{}') AS reply FROM calls "
-    "WHERE reply IS NOT NULL)"
-)
-
-
 class ModelCount(NamedTuple):
     """How much of a cache belongs to one model; `truncated` replies were cut, `characters` is the size of all."""
 
@@ -190,54 +184,14 @@ def encoded(reply: Reply) -> str:
 
 _APPLICATION_ID = 0x52_4D_43_31  # "RMC1": tells our files from other SQLite files
 _SCHEMA_VERSION = 2
-# A plain rowid table: WITHOUT ROWID halves the write rate. The replicate and the hash of the messages make exported
-# replies usable for another model; the request itself is not stored, it would be hundred times the reply.
-_SCHEMA = (
-    """CREATE TABLE calls (
-    key BLOB NOT NULL,
-    model TEXT NOT NULL,
-    query TEXT NOT NULL,
-    owner TEXT, -- who makes it; NULL when it is over
-    until REAL, -- when the owner last said that it is there, and so long after
-    day TEXT, -- on which it was sent (UTC); NULL: not yet, or not by a run over this file
-    failed INTEGER NOT NULL,
-    prompt_tokens INTEGER NOT NULL,
-    completion_tokens INTEGER NOT NULL,
-    cost REAL,
-    messages BLOB NOT NULL,
-    replicate INTEGER NOT NULL,
-    reply TEXT -- NULL where there is none, or another call was answered first, or it was pruned
-)""",
-    "CREATE INDEX calls_by_key ON calls (key)",
+# The statements of the store by name.
+_SQL: Mapping[str, str] = dict(
+    re.findall(
+        r"^-- name: (\w+)\n(?:--[^\n]*\n)*(.*?)\s*(?=^-- name:|\Z)",
+        Path(__file__).with_name("calls.sql").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
 )
-_COUNTS = (
-    "SELECT model, count(*), sum(json_extract(reply, '$.status') IS 'truncated'), "
-    "sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
-    "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(size) "
-    f"FROM {_READABLE} GROUP BY model ORDER BY model"
-)
-_ASK = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, 1, 0, 0, NULL, ?, ?, NULL)"
-_FILL = (
-    "UPDATE calls SET owner = NULL, until = NULL, day = ?, failed = ?, prompt_tokens = ?, completion_tokens = ?, "
-    "cost = ?, reply = ? WHERE key = ? AND owner = ?"
-)
-# Without a day: it was not paid by a run over this file.
-_ADD = "INSERT INTO calls VALUES (?, ?, ?, NULL, NULL, NULL, ?, ?, ?, NULL, ?, ?, ?)"
-_LAST_FINAL = (
-    "SELECT coalesce((SELECT min(rowid) - 1 FROM calls WHERE rowid > :after AND owner IS NOT NULL AND until >= :now), "
-    "max(rowid), 0) FROM calls"
-)
-_PAID = """
-SELECT is_final, count(*), total(cost), sum(is_unknown), sum(is_ours AND NOT is_unknown),
-    total(iif(is_ours, cost, 0)), sum(is_silent), sum(is_free AND NOT is_ours)
-FROM (
-    SELECT rowid <= :last AS is_final, model = :model AS is_ours,
-        cost IS NULL AS is_free, cost IS NULL AND failed AND NOT prompt_tokens + completion_tokens AS is_unknown,
-        model = :model AND cost IS NULL AND NOT failed AND NOT prompt_tokens AS is_silent,
-        coalesce(cost, (model = :model) * (prompt_tokens * :shown + completion_tokens * :written) / 1e6) AS cost
-    FROM calls WHERE rowid > :after AND day IS NOT NULL
-) GROUP BY 1
-"""
 # What key, model, hash of the messages, replicate and reply of a row are.
 _TYPES = (bytes, str, bytes, int, str)
 _LOOKUP_BLOCK = 400
@@ -377,8 +331,8 @@ class ReplyCache:
             return
         if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise InputError(f"{self.path}: is an SQLite file of something else, not a reply cache; name another file")
-        for table in _SCHEMA:
-            execute(table)
+        execute(_SQL["schema"])
+        execute(_SQL["index"])
         execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
@@ -405,8 +359,7 @@ class ReplyCache:
         with self._using:
             if not self._is_there():
                 return {}
-            text = "SELECT key, reply FROM calls WHERE key IN (%s) AND reply IS NOT NULL"
-            return {key.hex(): self._decode(key, reply) for key, reply in self._of_keys(text, keys)}
+            return {key.hex(): self._decode(key, reply) for key, reply in self._of_keys(_SQL["replies"], keys)}
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """What a look at the file finds; nothing where there is none."""
@@ -451,14 +404,14 @@ class ReplyCache:
         with self._using, _NOTHING if is_first and not sent else _transaction(self._connection):
             execute = self._connection.execute
             for other in sent:
-                execute("UPDATE calls SET day = ? WHERE key = ? AND owner = ?", (day, bytes.fromhex(other), owner))
-            if is_first and execute(_FILL, (day, *numbers, cost, text, key, owner)).rowcount:
+                execute(_SQL["sent"], (day, bytes.fromhex(other), owner))
+            if is_first and execute(_SQL["fill"], (day, *numbers, cost, text, key, owner)).rowcount:
                 return reply
             stored = self.get(request.key)
             text = text if stored is None else None
-            if execute(_FILL, (day, *numbers, cost, text, key, owner)).rowcount == 0 and text is not None:
+            if execute(_SQL["fill"], (day, *numbers, cost, text, key, owner)).rowcount == 0 and text is not None:
                 digest = bytes.fromhex(messages_hash(request))
-                execute(_ADD, (key, request.model, request.query, *numbers, digest, request.replicate, text))
+                execute(_SQL["add"], (key, request.model, request.query, *numbers, digest, request.replicate, text))
         return reply if stored is None or not reply.is_kept else stored
 
     def _decode(self, key: bytes, text: str) -> Reply:
@@ -476,11 +429,7 @@ class ReplyCache:
     def entries(self, model: str | None = None) -> Iterator[CacheEntry]:
         """All stored replies (of one model), in the order in which they were asked for."""
         last = 0
-        statement = (
-            "SELECT rowid, key, model, messages, replicate, reply FROM calls WHERE rowid > ? "
-            "AND reply IS NOT NULL AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000"
-        )
-        while rows := self._rows(statement, last, model, model):
+        while rows := self._rows(_SQL["entries"], last, model, model):
             for row in rows:
                 last = row[0]
                 if tuple(map(type, row[1:])) != _TYPES:
@@ -494,12 +443,7 @@ class ReplyCache:
 
         Calls with a price and without are rows of their own. Calls that a living process is making are not in it yet.
         """
-        text = (
-            "SELECT day, model, count(*), sum(failed), sum(prompt_tokens), sum(completion_tokens), sum(cost) "
-            "FROM calls WHERE day IS NOT NULL AND (owner IS NULL OR until < ?) "
-            "GROUP BY day, model, cost IS NOT NULL ORDER BY day, model, cost IS NOT NULL"
-        )
-        return [LedgerRow(*row) for row in self._rows(text, time.time())]
+        return [LedgerRow(*row) for row in self._rows(_SQL["ledger"], time.time())]
 
     def paid(self, after: int, model: str, prices: tuple[float, float]) -> tuple[int, Spent, Spent]:
         """What was paid, from a row on.
@@ -516,9 +460,9 @@ class ReplyCache:
         with self._using:
             if not self._is_there():
                 return after, Spent(), Spent()
-            last = self._connection.execute(_LAST_FINAL, {"after": after, "now": time.time()}).fetchone()[0]
+            last = self._connection.execute(_SQL["last_final"], {"after": after, "now": time.time()}).fetchone()[0]
             named = {"after": after, "last": last, "model": model, "shown": prices[0], "written": prices[1]}
-            found = {row[0]: Spent(*row[1:]) for row in self._connection.execute(_PAID, named)}
+            found = {row[0]: Spent(*row[1:]) for row in self._connection.execute(_SQL["paid"], named)}
             return last, found.get(True, Spent()), found.get(False, Spent())
 
     @property
@@ -551,16 +495,14 @@ class ReplyCache:
                 for one in wanted
                 if (key := one.key) not in found.answered and key not in found.elsewhere and (may is None or may())
             ]  # fmt: skip
-            self._connection.executemany(_ASK, new)
+            self._connection.executemany(_SQL["ask"], new)
         found.taken.update([row[0].hex() for row in new])
         return found
 
     def _note_others(self, owner: str, wanted: Sequence[Request], found: Taken) -> None:
         """Finds out which calls were made, or are being made, by others."""
         now, process = time.time(), owner.rpartition(":")[0] + ":"
-        text = "SELECT rowid, key, owner, until, reply FROM calls "
-        text += "WHERE key IN (%s) AND (reply IS NOT NULL OR owner IS NOT NULL)"
-        for row, key, other, until, reply in self._of_keys(text, [one.key for one in wanted]):
+        for row, key, other, until, reply in self._of_keys(_SQL["replies_and_owners"], [one.key for one in wanted]):
             if reply is not None:
                 found.answered[key.hex()] = self._decode(key, reply)
             elif other.startswith(process):
@@ -568,9 +510,8 @@ class ReplyCache:
             elif _is_alive(other, until, now):
                 found.elsewhere.add(key.hex())
             else:
-                # It was paid if it was sent.
-                self._connection.execute("DELETE FROM calls WHERE rowid = ? AND day IS NULL", (row,))
-                self._connection.execute("UPDATE calls SET owner = NULL, until = NULL WHERE rowid = ?", (row,))
+                self._connection.execute(_SQL["give_up_unsent"], (row,))
+                self._connection.execute(_SQL["give_up"], (row,))
 
     def _of_keys(self, text: str, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """The rows that a statement finds for some keys (hex)."""
@@ -582,12 +523,12 @@ class ReplyCache:
         """Says that a run still makes some calls, and returns the seconds until it should say so again."""
         self._say_gone()
         until = time.time() + self._lease_seconds
-        self._change("UPDATE calls SET until = ? WHERE key = ? AND owner = ?", owner, keys, until)
+        self._change(_SQL["renew"], owner, keys, until)
         return self._lease_seconds / 4
 
     def release(self, owner: str, keys: Iterable[str]) -> None:
         """Gives calls of a run back, as it does not make them."""
-        self._change("DELETE FROM calls WHERE key = ? AND owner = ?", owner, keys)
+        self._change(_SQL["release"], owner, keys)
 
     def _change(self, statement: str, owner: str, keys: Iterable[str], *values: object) -> None:
         if found := [(*values, bytes.fromhex(key), owner) for key in keys]:
@@ -596,7 +537,7 @@ class ReplyCache:
 
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""
-        return [ModelCount(*row) for row in self._rows(_COUNTS)]
+        return [ModelCount(*row) for row in self._rows(_SQL["counts"])]
 
     def file_bytes(self) -> int:
         """The size of the file and its log on disk."""
@@ -658,7 +599,7 @@ class ReplyCache:
                         reply, numbers = entry.reply, (entry.reply.prompt_tokens, entry.reply.completion_tokens)
                         hashes = bytes.fromhex(entry.key), bytes.fromhex(entry.messages)
                         row = hashes[0], entry.model, "", not reply.is_answer, *numbers, hashes[1], entry.replicate
-                        self._connection.execute(_ADD, (*row, encoded(reply)))
+                        self._connection.execute(_SQL["add"], (*row, encoded(reply)))
                         added += 1
         tell(f"{counted(added, 'reply')} added, {len(self)} in {self.path}")
         return added
@@ -674,12 +615,9 @@ class ReplyCache:
         """
         self._refuse_unknown(model)
         cut = sum(count.truncated for count in self.counts())
-        which = f"(?1 IS NOT NULL OR ?2 != '') AND rowid IN (SELECT row FROM {_READABLE} WHERE ifnull(?1 = model, 1) "
-        which += "AND (?2 = '' OR json_extract(reply, '$.status') = ?2))"
         with self._using:
             with _transaction(self._connection):
-                text = f"UPDATE calls SET reply = NULL WHERE {which}"
-                removed = self._connection.execute(text, (model, status)).rowcount
+                removed = self._connection.execute(_SQL["prune"], (model, status)).rowcount
             self._connection.execute("VACUUM")
         cut -= sum(count.truncated for count in self.counts())
         of_them = f" ({cut} of them truncated)" if cut else ""
