@@ -13,10 +13,12 @@ import difflib
 import hashlib
 import inspect
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
+from pathlib import Path
 from typing import Annotated, Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -180,18 +182,9 @@ def llm_name(model: str) -> str:
     return model.split("#", maxsplit=1)[0]
 
 
-# What a request says by itself, and the parameter that says it: as an option it would take that one's place.
-_SAID_ELSEWHERE = {
-    "best_of": "replicates", "echo": "", "extra_body": "", "max_completion_tokens": "max_tokens",
-    "max_new_tokens": "max_tokens", "messages": "prompt", "model": "model", "n": "replicates", "prompt": "prompt",
-    "stream": "",
-}  # fmt: skip
-# The usual options of endpoints. They may know others, so only what is almost one of these is taken for a slip.
-_KNOWN = frozenset({
-    "chat_template_kwargs", "frequency_penalty", "grammar", "json_schema", "logit_bias", "logprobs", "max_tokens",
-    "min_p", "min_tokens", "num_ctx", "presence_penalty", "reasoning_effort", "reasoning_format", "repetition_penalty",
-    "response_format", "seed", "stop", "temperature", "top_k", "top_logprobs", "top_p",
-})  # fmt: skip
+# How endpoints say things, and the options that they take.
+ENDPOINTS = tomllib.loads(Path(__file__).with_name("endpoints.toml").read_text(encoding="utf-8"))
+_KNOWN = frozenset(ENDPOINTS["options"]["usual"])
 _ALMOST = 0.87  # `seeds` is almost `seed` (0.89), `top_probs` is not `top_logprobs` (0.86)
 
 
@@ -231,11 +224,9 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
         UnknownNameError: one of them is almost the name of another one.
     """
     for name in given:
-        if name in _SAID_ELSEWHERE:
-            mends = [_SAID_ELSEWHERE[name]] if _SAID_ELSEWHERE[name] else ()
-            raise InputError(
-                f"{name} is no generation option of a reply: the request says it by itself", settings=mends
-            )
+        if (mend := ENDPOINTS["options"]["said_elsewhere"].get(name)) is not None:
+            text = f"{name} is no generation option of a reply: the request says it by itself"
+            raise InputError(text, settings=[mend] if mend else ())
         if not re.fullmatch(r"[^\W\d][\w.-]*", name):
             raise InputError(
                 f"{name!r} is no name of a generation option; expected letters, digits, _ and -", settings=("option",)

@@ -9,28 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import warn
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.models.base import MOST_TOKENS, Reply, Request
+from rubric_measures.models.base import ENDPOINTS, MOST_TOKENS, Reply, Request
 
 _RENAMED_FIELD = "max_completion_tokens"
-# How endpoints say things: patterns, ends of replies, what a status means, what a call can do without.
-_TABLE = tomllib.loads(Path(__file__).with_name("endpoints.toml").read_text(encoding="utf-8"))
 
 
 def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-_SAYS: Mapping[str, re.Pattern[str]] = {name: _any_of(patterns) for name, patterns in _TABLE["says"].items()}
+_SAYS: Mapping[str, re.Pattern[str]] = {name: _any_of(patterns) for name, patterns in ENDPOINTS["says"].items()}
 _LEFT_OUT: Mapping[str, tuple[tuple[str, ...], re.Pattern[str], str]] = {
-    name: (tuple(row["fields"]), _any_of(row["says"]), row["follows"]) for name, row in _TABLE["left_out"].items()
+    name: (tuple(row["fields"]), _any_of(row["says"]), row["follows"]) for name, row in ENDPOINTS["left_out"].items()
 }
 # Tokens to think in, beside those of the reply: as a rule 64 times the reply's, within these bounds.
 _ROOM_A_TOKEN, _LEAST_ROOM, _MOST_ROOM = 64, 4_096, 16_384
@@ -102,7 +98,7 @@ STRUCTURED_MODES = ("off", "choice", "guided_choice", "json_schema")
 _OWN_OPTIONS = ("api", "explain", "structured")
 _TOP_LOGPROBS = 20
 _SCHEMA_FIELD = "reply"
-_ENDS: Mapping[str, Sequence[str]] = _TABLE["ends"]
+_ENDS: Mapping[str, Sequence[str]] = ENDPOINTS["ends"]
 _SHORTER = "say a lower max_tokens"
 _REPLY_LENGTH = re.compile(r"max_?(?:completion_?|new_?|output_?)?tokens", re.IGNORECASE)
 _KEY_LIKE = re.compile(r"\b(sk|rk|pk|hf|gsk)[-_][\w*.\-]{6,}|Bearer\s+[^\s'\"]+|//[^/\s@]+@")
@@ -416,7 +412,7 @@ class Endpoint:
         error = self.shown(f"HTTP {status}: {text}" if text else f"HTTP {status}")
         if status in (400, 422) and (advice := _advice(text)):
             return Trouble("final", f"{error}; {advice}")
-        row = next(row for row in _TABLE["trouble"] if _fits(row, status, code, text))
+        row = next(row for row in ENDPOINTS["trouble"] if _fits(row, status, code, text))
         return Trouble(row["kind"], error, wait, row.get("reply", "failed"), row.get("congestion", False))
 
     def learn(self, status: int, said: str, body: Mapping[str, Any]) -> bool:
