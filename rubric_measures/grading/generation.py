@@ -37,7 +37,7 @@ from rubric_measures.base.tables import in_notebook
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import File, Rows, file_beside, grader_of, is_given, named_files, refuse_unused
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-from rubric_measures.formats.banks import BankEntry, bank_entries, write_bank
+from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.formats.documents import iter_documents
 from rubric_measures.formats.judged import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries, read_query_file
@@ -326,15 +326,6 @@ class SourceSegment(NamedTuple):
 
     doc_id: str
     text: str
-
-
-def published_calls(segments: int, nuggets: int) -> tuple[int, int]:
-    """How many creation and importance calls one query takes when none is retried: ⌈segments/10⌉ and ⌈nuggets/10⌉.
-
-    >>> published_calls(25, 30)
-    (3, 3)
-    """
-    return -(-segments // BATCH), -(-nuggets // BATCH)
 
 
 def nuggetize(
@@ -711,22 +702,6 @@ def _dataset(name: str, what: str) -> Any:
     return found
 
 
-def made_entries(bank: TestBank, info: Mapping[str, object]) -> list[BankEntry]:
-    """The entries of a bank that was just made, each with how it was made (model, prompts and their hashes).
-
-    Queries without items are left out: a bank that says that a query has no items would say that nothing is to be
-    covered, where the truth is that nothing is known.
-    """
-    items = {query_id: found for query_id, found in bank.items.items() if found}
-    return bank_entries(replace(bank, items=items, edited={}), info=info)
-
-
-def write_synthetic(name: str, queries: Iterable[SyntheticQuery]) -> None:
-    """Writes synthetic queries as JSON lines: a query file whose lines also keep document, passages and model."""
-    with atomic_writer(name) as stream:
-        stream.writelines(canonical_json(query._asdict()) + "\n" for query in queries)
-
-
 def aspect_bank(query_texts: Mapping[str, str], prompt: str = "ragelo.answer_pointwise") -> TestBank:
     """A bank whose items are the aspects that a prompt grades (`relevance`, `accuracy`, …), for each query.
 
@@ -897,7 +872,7 @@ def generate(
                 found = nuggetize(every, related, first, over_generate=over_generate, program=program)
                 if dry_run and not over_generate:
                     text = "importance takes up to %d calls more, by the nuggets that creation leads to"
-                    tell(text, published_calls(0, MAX_NUGGETS)[1] * sum(bool(related.get(one)) for one in texts))
+                    tell(text, -(-MAX_NUGGETS // BATCH) * sum(bool(related.get(one)) for one in texts))
         if dry_run:
             return Generated(TestBank({}), plan=tuple(Estimate.of(one.model, one.runner, one.stats) for one in callers))
         made = _drawn(written, quotas, output) if made_of == "queries" else _finished(first, found, output)
@@ -991,7 +966,9 @@ def _finished(caller: Caller, found: MadeBank, output: _File | None) -> Generate
             "options": dict(caller.asker(found.prompts[0]).request(Ask(()), "").options),
             "prompts": {prompt.prompt_class: prompt.hash for prompt in found.prompts},
         }
-        write_bank(output, made_entries(bank, info))
+        # A query without items in a bank would say that nothing is to be covered, where nothing is known.
+        items = {query_id: found for query_id, found in bank.items.items() if found}
+        write_bank(output, bank_entries(replace(bank, items=items, edited={}), info=info))
     made = [query_id for query_id, items in bank.items.items() if items]
     if lacking := {failure.query_id for failure in failures} - set(made):
         count, names = len(made) + len(lacking), ",".join(made)
@@ -1009,7 +986,9 @@ def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], output: _File | No
     if not queries:
         raise GradingError("no call led to a query; nothing was written")
     if output is not None:
-        write_synthetic(os.fspath(output), queries)
+        # A query file whose lines also keep document, passages and model.
+        with atomic_writer(output) as stream:
+            stream.writelines(canonical_json(query._asdict()) + "\n" for query in queries)
     return Generated(TestBank({}), tuple(queries), tuple(made.failures), missing)
 
 
