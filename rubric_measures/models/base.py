@@ -217,12 +217,14 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
     """Refuses generation options that are settings of the model's backend, that a request says by itself, or misspelt.
 
     A request's option of such a name would stand in its key and in the record, and change nothing: the backend computes
-    as it was made, and endpoints ignore in silence what they do not know. Names like no known one are let through.
+    as it was made, and endpoints ignore in silence what they do not know. Names like no known one are let through, but
+    by a backend that says what it `takes`.
 
     Raises:
         InputError: one of them is a setting, or no name.
-        UnknownNameError: one of them is almost the name of another one.
+        UnknownNameError: one of them is almost the name of another one, or the backend takes others.
     """
+    takes: Collection[str] | None = getattr(backend, "takes", None)
     for name in given:
         if (mend := ENDPOINTS["options"]["said_elsewhere"].get(name)) is not None:
             text = f"{name} is no generation option of a reply: the request says it by itself"
@@ -231,9 +233,9 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
             raise InputError(
                 f"{name!r} is no name of a generation option; expected letters, digits, _ and -", settings=("option",)
             )
-        plain = name.lower().replace("-", "_")
-        if name not in _KNOWN and difflib.get_close_matches(plain, _KNOWN, 1, _ALMOST):
-            raise UnknownNameError("generation option", plain, _KNOWN, hint=f"(given: {name})", settings=("option",))
+        plain, known = name.lower().replace("-", "_"), takes or _KNOWN
+        if name not in known and (takes or difflib.get_close_matches(plain, _KNOWN, 1, _ALMOST)):
+            raise UnknownNameError("generation option", plain, known, hint=f"(given: {name})", settings=("option",))
     settings = _settings_of(type(backend)) | set(backend.options)
     if wrong := sorted(settings.intersection(given)):
         raise InputError(f"{wrong[0]} is a setting of the model, not of a reply", settings=("model_option",))

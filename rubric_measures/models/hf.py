@@ -151,7 +151,6 @@ _WHOLE = 256 << 20  # files up to this size are hashed whole
 _BLOCK = 1 << 20
 _UNLIMITED = 10**9  # tokenizers without a limit say something like 1e30
 FORGED = "the text writes a control token of the model"
-GENERATION_OPTIONS = frozenset({"temperature", "max_tokens", "seed", "top_p"})
 
 
 @dataclass(frozen=True)
@@ -308,6 +307,7 @@ class HuggingFaceModel(abc.ABC):
     # Another draw at temperature 0 gives the same reply.
     deterministic = True
     auto_class = "AutoModel"
+    takes = ("max_tokens", "seed", "temperature", "top_p")
 
     def __init__(
         self,
@@ -481,16 +481,6 @@ class HuggingFaceModel(abc.ABC):
         ]
         return min((int(size) for size in found if size and 0 < size < _UNLIMITED), default=None)
 
-    def check_options(self, request: Request) -> None:
-        """Refuses generation options that would be ignored.
-
-        Raises:
-            BackendError: the request has an option that this backend does not know.
-        """
-        if unknown := sorted(set(request.options) - set(self.options) - GENERATION_OPTIONS):
-            known = ", ".join(sorted(GENERATION_OPTIONS))
-            raise BackendError(f"{self.model}: unknown generation option {', '.join(unknown)} (known: {known})")
-
     def release_memory(self) -> None:
         """Gives memory back to the device after a batch that was too large."""
         import torch
@@ -637,7 +627,6 @@ class WritingModel(HuggingFaceModel):
         return ids
 
     def _prepare(self, request: Request) -> WritingJob | Reply:
-        self.check_options(request)
         ids, limit = self._tokens(request.messages), token_limit(request)
         if not ids:
             return Reply(None, "failed", "the prompt is empty")

@@ -357,7 +357,6 @@ class ExtractiveBackend(HuggingFaceModel):
         return None
 
     def _prepare(self, request: Request) -> _WindowJob | Reply:
-        self.check_options(request)
         try:
             fields = parse_json(request.messages[-1].content, lenient=True)
             context, question = (defused(str(fields[name]), self.control_tokens) for name in ("context", "question"))

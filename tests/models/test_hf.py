@@ -13,9 +13,16 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError  # noqa: E402
+from rubric_measures.base.errors import (  # noqa: E402
+    BackendError,
+    DeviceLostError,
+    InputError,
+    MissingExtraError,
+    UnknownNameError,
+)
 from rubric_measures.grading.asking import Asking  # noqa: E402
 from rubric_measures.grading.grader import GradingEngine  # noqa: E402
+from rubric_measures.grading.styles import make_style  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Backend, Reply, Request  # noqa: E402
 from rubric_measures.models.hf import (  # noqa: E402
@@ -402,10 +409,10 @@ def test_options_are_checked(folders: Callable[[str], str], options: dict[str, A
         make_backend(f"hf:{folders('t5')}", **options)
 
 
-def test_unknown_generation_options_stop_the_run(folders: Callable[[str], str]) -> None:
+def test_unknown_generation_options_are_refused(folders: Callable[[str], str]) -> None:
     backend = make_backend(f"hf:{folders('t5')}")
-    with pytest.raises(BackendError, match="unknown generation option top_k"):
-        list(backend.complete(ask(backend, "x", top_k=3)))
+    with pytest.raises(UnknownNameError, match="unknown generation option 'top_k'"):
+        make_style(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", Asking(option={"top_k": 3}))
 
 
 # Through the grader
