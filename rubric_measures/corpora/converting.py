@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import to_builtins
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming
 from rubric_measures.base.files import path_name, paused_collector
@@ -169,23 +169,21 @@ def _joined(paths: Sequence[str], sources: Sequence[str], target: str, output: P
 
 def _unknown(contents: Iterable[Any]) -> Counter[str]:
     """The fields that have no name here, of the rows that keep them, and how many rows have each."""
-    names: Counter[str] = Counter()
 
-    def look(row: Any, said: Any) -> Iterator[str]:
-        if isinstance(row, Struct) and isinstance(said, dict):
-            fields = dict(zip(row.__struct_encode_fields__, row.__struct_fields__, strict=True))
+    def look(known: Any, said: Any) -> Iterator[str]:
+        if isinstance(said, dict) and isinstance(known, dict):
             for name, value in said.items():
-                if name in fields:
-                    yield from look(getattr(row, fields[name]), value)
+                if name in known:
+                    yield from look(known[name], value)
                 elif value not in (None, "", {}, []):
                     yield name
-        elif isinstance(row, Sequence) and isinstance(said, list) and len(row) == len(said):
-            for one, inner in zip(row, said, strict=True):
-                yield from look(one, inner)
+        elif isinstance(said, list) and isinstance(known, list):
+            for pair in zip(known, said, strict=False):
+                yield from look(*pair)
 
-    for row in itertools.chain.from_iterable(one for one in contents if isinstance(one, list)):
-        names.update(set(look(row, parse_json(bytes(row.raw)))) if isinstance(row, models.JsonRecord) else ())
-    return names
+    rows = itertools.chain.from_iterable(one for one in contents if isinstance(one, list))
+    kept = (row for row in rows if isinstance(row, models.JsonRecord))
+    return Counter(name for row in kept for name in set(look(to_builtins(row), parse_json(bytes(row.raw)))))
 
 
 def _check_ways(inputs: Sequence[tuple[str, str]], to: str, is_told: bool) -> None:

@@ -73,7 +73,8 @@ def places() -> dict[str, str]:
 NAMES = table("names")
 QUERY_IDS, DOC_IDS, RUN_IDS, TOPIC_IDS = (NAMES[name] for name in ("query", "doc", "run", "topic"))
 # A column that is one of these is meant as it is called.
-KNOWN_NAMES = {*QUERY_IDS, *DOC_IDS, *RUN_IDS, *NAMES["query_text"], *NAMES["text"]}
+_NAMED = (QUERY_IDS, DOC_IDS, RUN_IDS, NAMES["query_text"], NAMES["text"], *table("answer table").values())
+KNOWN_NAMES = {"answer", *chain.from_iterable(_NAMED)}
 
 
 def meant(columns: Iterable[str], known: Mapping[str, str]) -> str:
