@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import random
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +22,6 @@ from rubric_measures.corpora.assigned import load_assignments
 from rubric_measures.corpora.pooling import pooled
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.answers import read_answers
-from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.queries import Limit
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests import matrices
@@ -129,19 +127,6 @@ def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptur
         check_answers([], track="rag99")
 
 
-def test_files_of_plain_answers_are_pooled(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "answers.tsv").write_text("q1\tr\tA b.\nq2\tr\t\n")
-    (tmp_path / "topics.jsonl").write_text(
-        '{"qid": "q1", "query": "x", "word_limit": 1}\n{"qid": "q2", "query": "y"}\n'
-    )
-    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        groups = rubric_measures.pool(tmp_path / "answers.tsv", queries=tmp_path / "topics.jsonl", max_words=None)
-        found = [(passage.doc_id, passage.text) for group in groups for passage in group.passages]
-    assert found == [("r/q1/1", "A b."), ("r/q2/1", "")]
-    assert "1 empty answer, scored 0" in caplog.text
-    assert "run r has 2 of 1 word for query q1" in caplog.text
-
-
 def test_a_run_that_never_says_anything_is_named(caplog: pytest.LogCaptureFixture) -> None:
     answers = [Answer("q1", "a", "words"), Answer("q2", "a", ""), Answer("q1", "b", " "), Answer("q2", "b", "")]
     check_answers(answers)
@@ -195,21 +180,6 @@ def _scores(path: Path, **options: Any) -> dict[str, dict[str, dict[str, float |
     measures = [ir_measures.parse_measure(name) for name in SIX]
     board = score_runs(assigned.grades, sorted(assigned.rankings.items()), measures, overall=False)
     return {run: dict(columns) for run, columns in board.values.items()}  # type: ignore[arg-type]
-
-
-def test_grades_lengths_and_rankings(tmp_path: Path) -> None:
-    rows = [
-        _line("q", "a", [("x", "vital", "support"), ("y", "okay", "failed"), ("z", None, "not_support")]),
-        _line("q", "b", [("y", "okay", "partial_support"), ("x", "vital", "not_support")], answer_text=""),
-    ]
-    assigned = load_assignments(_write(tmp_path, rows))
-    query = assigned.grades.queries["q"]
-    assert [(item.text, item.importance) for item in query.items] == [("x", "vital"), ("y", "okay"), ("z", None)]
-    x, y, z = (item.item_id for item in query.items)
-    assert matrices.cells(query) == {"a": {x: 2, z: 0}, "b": {x: 0, y: 1}}
-    assert matrices.lost(query) == {"a": {y}}
-    assert assigned.rankings == {"a": {"q": ["a"]}, "b": {"q": ["b"]}}
-    assert assigned.lengths == {"a": {"q": 3}, "b": {"q": 0}}
 
 
 def test_labels_that_nobody_defined_are_failed_grades(
@@ -368,18 +338,6 @@ def test_scores_are_those_of_exact_fractions_whatever_the_order_of_lines(tmp_pat
                 name = f"Nugget{which}(rel=2,{'strict=True' if strict else 'partial_rel=1'})"
                 value = found[row["run_id"]][name][row["qid"]]
                 assert value == pytest.approx(float(expected), abs=1e-12)
-
-
-def test_the_command_line_reads_assignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _write(tmp_path, [_line("q", "a", [("x", "vital", "support"), ("y", "vital", "partial_support")])])
-    code = main(
-        ["leaderboard", str(path), "-m", "NuggetV", "NuggetV(strict=True)", "--format", "trec_eval", "--no-overall"]
-    )
-    assert code == 0
-    (tmp_path / "board.txt").write_text(capsys.readouterr().out)
-    table = read_leaderboard(tmp_path / "board.txt")
-    assert table.column("NuggetV(rel=2,partial_rel=1)") == {"a": 0.75}
-    assert table.column("NuggetV(rel=2,strict=True)") == {"a": 0.5}
 
 
 # As a run of the track: no header, tabs, a text in quotes where it holds a comma.

@@ -251,7 +251,6 @@ ASSIGNED = {
     "response_length": 2,
 }
 RUBRICS = {"qid": "q1", "rubrics": [{"criterion": "names it", "weight": -2, "axis": "x"}]}
-TOPIC = {"request_id": "q1", "title": "skin", "limit": 100}
 
 
 def test_what_is_no_text_is_refused_also_where_nobody_looks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,24 +266,6 @@ def converted(tmp_path: Path, line: dict[str, Any], to: str, *more: str) -> Any:
     (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
     assert main(["convert", str(tmp_path / "in.jsonl"), "--to", to, *more, "-o", str(tmp_path / "out.jsonl")]) == 0
     return json.loads((tmp_path / "out.jsonl").read_text())
-
-
-def test_banks_of_every_make(tmp_path: Path) -> None:
-    bank = converted(tmp_path, NUGGETS, "bank")
-    assert [(item["nugget_text"], item["importance"]) for item in bank["items"]] == [("epidermis", "vital")]
-    assert converted(tmp_path, bank, "nuggets") == NUGGETS
-    # Over the test bank, which all of them can become.
-    assert list(converted(tmp_path, NUGGETS, "nugget-bank")["claim_bank"]) == ["epidermis"]
-    assert [item["weight"] for item in converted(tmp_path, RUBRICS, "bank")["items"]] == [-2.0]
-    full = {**TOPIC, "problem_statement": "All of it.", "language": "en"}
-    assert converted(tmp_path, full, "queries") == {
-        "query_id": "q1",
-        "text": "skin",
-        "limit": 100,
-        "problem_statement": "All of it.",
-        "language": "en",
-    }
-    assert detect_format(tmp_path / "out.jsonl") == "queries"
 
 
 def test_what_a_form_of_nuggets_cannot_hold_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -351,18 +332,6 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == ""
 
 
-def test_assignments_to_records_and_back(tmp_path: Path) -> None:
-    records = converted(tmp_path, ASSIGNED, "records")
-    assert [rating["self_rating"] for rating in records[1][0]["exam_grades"][0]["self_ratings"]] == [1]
-    bank = tmp_path / "bank.jsonl"
-    bank.write_text(json.dumps(converted(tmp_path, ASSIGNED, "bank")) + "\n")
-    again = tmp_path / "again.jsonl"
-    again.write_text(json.dumps(records) + "\n")
-    out = tmp_path / "assignments.jsonl"
-    assert main(["convert", str(again), "--to", "assignments", "--bank", str(bank), "-o", str(out)]) == 0
-    assert json.loads(out.read_text()) == ASSIGNED
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -399,19 +368,6 @@ def test_what_cannot_be_converted(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and message in lines[0]
     assert {path: path.read_bytes() for path in files.iterdir()} == before
-
-
-def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["q/1 %é", [{"paragraph_id": "d 1/é%", "text": "t", "exam_grades": None}]]
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(line, ensure_ascii=False).encode() + b"\r\n")
-    (tmp_path / "x.qrels").write_bytes("\ufeffq/1%20%é 0 d_1 1\r\n".encode())
-    assert main(["convert", str(path), "-o", str(tmp_path / "b.jsonl")]) == 0
-    assert json.loads((tmp_path / "b.jsonl").read_text("utf-8")) == line
-    convert([path], tmp_path / "c.jsonl", add_qrels=[tmp_path / "x.qrels"])
-    assert json.loads((tmp_path / "c.jsonl").read_text("utf-8")) == line
-    assert main(["convert", str(tmp_path / "x.qrels"), "-o", str(tmp_path / "y.qrels")]) == 0
-    assert (tmp_path / "y.qrels").read_text("utf-8") == "q/1%20%é 0 d_1 1\n"
 
 
 def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -210,13 +210,6 @@ def test_wrong_settings_are_said(files: Path) -> None:
     assert JudgeSettings().default_measures(TestBank({}), YES_NO) == ("RubricCover(rel=1)",)
 
 
-def test_measures_that_the_bank_cannot_serve_are_said_before_a_call(files: Path) -> None:
-    settings = {"model": "lexical", "bank": str(_bank(files)), "outdir": str(files / "out"), "measures": ["NuggetV"]}
-    with pytest.raises(MeasureError, match="importance"):
-        RubricJudge().judge(_reports(files), _topics(files), None, **settings)
-    assert not (files / "out").exists()
-
-
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "autojudge_base", None)
     with pytest.raises(MissingExtraError, match=r"rubric_measures\[autojudge\]"):

@@ -12,7 +12,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -205,9 +204,3 @@ def test_a_reply_that_is_not_in_the_cache_is_one_line(kit: Kit) -> None:
     assert code == 2 and "Traceback" not in err
     (line,) = [line for line in err.splitlines() if line.startswith("Error:")]
     assert "the cache does not have all replies, and OPENAI_BASE_URL names no endpoint" in line
-
-
-def test_the_extra_brings_the_client_of_the_default_model() -> None:
-    content = tomllib.loads((DOCS.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = content["project"]["optional-dependencies"]
-    assert "rubric_measures[openai]" in extras["autojudge"] and extras["openai"]

@@ -143,41 +143,6 @@ def test_an_assessor_cannot_be_overridden() -> None:
     assert list(check_records([], GradeSetSelector(OVERRIDE, "x"))) == []
 
 
-def test_an_assessor_who_is_the_grader_has_no_stale_grades_either(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    items = {item.item_id: item for item in load_bank(write_lines(tmp_path / "b.jsonl", BANK)).items["q1"]}
-    now = {item_id: item_content(item) for item_id, item in items.items()}
-
-    def ada(contents: dict[str, str], **grades: int) -> dict[str, Any]:
-        entry = by("ada", {f"q1/{name}": grade for name, grade in grades.items()})
-        return {**entry, "item_contents": contents}
-
-    # a: stale; b: as it is now, then stale; c: of unknown words, then stale; d: stale, then as it is now.
-    old = dict.fromkeys(now, "of other words")
-    first = [ada({"q1/b": now["q1/b"], "q1/d": old["q1/d"]}, b=3, c=4, d=1), ada(old, a=5, b=5, c=5)]
-    first.append(ada({"q1/d": now["q1/d"]}, d=2))
-    second = [grade_set(dict.fromkeys(items, 0)), ada(old, a=5)]
-    lines = [["q1", [passage("q1", "d1", first, {"one": 1}), passage("q1", "d2", second, {"one": 2})]]]
-    graded, bank = write_lines(tmp_path / "g.jsonl", lines), load_bank(tmp_path / "b.jsonl")
-    grades = load_records(graded, bank, Grader("human:ada"))
-    said = {(row.doc_id, row.iteration): row.relevance for row in grades.queries["q1"].rows()}
-    assert said == {("d1", "q1/b"): 3, ("d1", "q1/d"): 2}
-    stale = (
-        "3 grades by assessors left out: they were given to other words or gold answers of their items than the bank"
-    )
-    assert sum(stale in message for message in caplog.messages) == 1
-    caplog.clear()
-    # Without a bank nobody knows; another grader's records say nothing of it.
-    assert len(list(load_records(graded, None, Grader("human:ada")).queries["q1"].rows())) == 5
-    for wanted in (Grader("model"), Grader(prompt="QuestionSelfRatedUnanswerablePromptWithChoices")):
-        load_records(graded, bank, wanted)
-    assert not [message for message in caplog.messages if "left out" in message]
-    write_lines(graded, [["q1", [passage("q1", "d2", second, {"one": 2})]]])
-    with pytest.raises(InputError, match=r"holds no grades .* \(1 grade by assessors was given to other words"):
-        load_records(graded, bank, Grader("human:ada"))
-
-
 def test_a_grade_of_unknown_words_goes_with_a_later_stale_one(tmp_path: Path) -> None:
     stale = {**by("ada", {"q1/a": 5}), "item_contents": {"q1/a": "of other words"}}
     items = {item.item_id: item for item in load_bank(write_lines(tmp_path / "b.jsonl", BANK)).items["q1"]}

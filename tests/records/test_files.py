@@ -21,7 +21,6 @@ from rubric_measures.records.models import (
     load_graded,
     write_graded,
 )
-from tests import example_records as example
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 
@@ -195,17 +194,6 @@ def test_answers_of_direct_grades_is_written_as_answer(tmp_path: Path) -> None:
     assert load_graded(tmp_path / "b.jsonl") == groups
 
 
-def test_repeated_items_are_counted_once_for_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    found = passage()
-    found["exam_grades"][0]["self_ratings"].append({"question_id": "q1/a", "self_rating": 2})
-    # Without ratings, an item in both lists is one.
-    found["exam_grades"].append({**found["exam_grades"][0], "self_ratings": None, "llm": "other"})
-    found["exam_grades"][1] |= {"correctAnswered": ["a"], "wrongAnswered": ["b", "a"]}
-    with caplog.at_level(logging.WARNING, "rubric_measures"):
-        load_graded(write_lines(tmp_path / "a.jsonl", ["q1", [found]], ["q2", [found]]))
-    assert len(caplog.messages) == 1 and "4 grades name an item" in caplog.messages[0]
-
-
 def test_half_surrogate_pairs_in_replies_can_be_written(tmp_path: Path) -> None:
     entry = ItemGradeSet.build(
         {}, answers=[("a", "x\ud83d")], llm="m", item_status={"a": "failed"}, errors={"a": "\udc80"}
@@ -231,13 +219,6 @@ def test_real_files_are_written_back_unchanged(tmp_path: Path, name: str) -> Non
     write_graded(tmp_path / "a.jsonl", load_graded(SHARED / name))
     with gzip.open(SHARED / name) as before, (tmp_path / "a.jsonl").open() as after:
         assert [json.loads(line) for line in before] == [json.loads(line) for line in after]
-
-
-def test_an_empty_query_id_is_named(tmp_path: Path) -> None:
-    for content in ([example.passage("", "d1", [])], example.passage("", "d1", [])):
-        path = example.write_lines(tmp_path / "x.jsonl", [["", content]])
-        with pytest.raises(FormatError, match=r"x\.jsonl:1: \[0\]: the query id is empty; expected text"):
-            load_graded(path)
 
 
 def test_records_made_by_name_are_checked_as_those_of_files() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_run, runs_of_records
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded
@@ -142,15 +141,6 @@ def test_ranks_count_where_scores_disagree_and_that_is_said(caplog: pytest.LogCa
     ]
 
 
-def test_gaps_have_scores_between_those_of_their_neighbours() -> None:
-    # Before the first: one more each; between 8 and 5 two steps of 1.
-    [run] = runs_of_records(records((2, 8.0, "a"), (5, 5.0, "b")))
-    assert list(run.rankings["q1"].scores) == [9.0, 8.0, 7.0, 6.0, 5.0]
-    # Tied neighbours leave no room: c, then a by id, would have to stand around the gap.
-    [run] = runs_of_records(records((1, 8.0, "c"), (3, 8.0, "a")))
-    assert list(run.rankings["q1"].doc_ids) == ["c", "no-record-2", "a"]
-
-
 def test_a_leaderboard_says_that_ranks_and_scores_disagree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [group] = records((1, 0.2, "a"), (2, 0.9, "b"), (4, 0.1, "c"))
     lines = [["q1", [one.as_json() for one in group.passages]]]
@@ -168,11 +158,3 @@ def _run(folder: Path) -> Path:
     path = folder / "one.run"
     path.write_text("q1 Q0 a 1 2 one\n")
     return path
-
-
-def test_a_passage_that_a_run_ranks_twice_is_refused() -> None:
-    [group] = records((1, 1.0, "a"))
-    twice = group.passages[0].as_json()
-    twice["paragraph_data"]["rankings"] *= 2
-    with pytest.raises(InputError, match="passage 'a' occurs twice in the ranking of 'one'"):
-        runs_of_records([QueryPassages("q1", [GradedPassage(**twice)])])
