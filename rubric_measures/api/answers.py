@@ -38,7 +38,7 @@ from rubric_measures.grading.answer_banks import BankSource, given_bank, made_ba
 from rubric_measures.grading.asking import UNREAD, Asking
 from rubric_measures.grading.grade import grade, grade_support, sentence_bank
 from rubric_measures.grading.grader import GradedRecords, GradingPlan, GradingReport, default_prompts
-from rubric_measures.measures.grades import NONE
+from rubric_measures.measures.grades import NONE, Grades
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rubric_measures.boards.kept import Gates
-    from rubric_measures.measures.grades import Grades, OnFailed
+    from rubric_measures.measures.grades import OnFailed
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
@@ -412,7 +412,7 @@ def evaluate_answers(
 def _planned(plan: GradingPlan | None, bank: TestBank, asked: Questions) -> EvaluatedAnswers:
     """What a dry run gives back."""
     empty = GradedRecords([], report=GradingReport())
-    return EvaluatedAnswers(Board((), {}, Signature({})), load(empty, bank), bank, empty, tuple(asked.runs), plan=plan)
+    return EvaluatedAnswers(Board((), {}, Signature({})), Grades({}), bank, empty, tuple(asked.runs), plan=plan)
 
 
 def _evaluated(
