@@ -136,10 +136,15 @@ class EvaluatedAnswers:
             raise UnknownNameError("run", run, self.runs)
         return {query.query_id: lacking for query in self.evidence if (lacking := query.missed(run))}
 
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """How the grades were made: model, prompt, temperature, …."""
+        return settings_of(self.records)
+
     @property
-    def _version(self) -> AnswerVersion:
-        name = "" if self.folder is None else self.folder.name
-        return AnswerVersion(name, self.board, self.evidence, self.runs, settings_of(self.records))
+    def queries(self) -> dict[str, QueryEvidence]:
+        """Question -> its grades."""
+        return {query.query_id: query for query in self.evidence}
 
     def against(
         self, other: EvaluatedAnswers | str | os.PathLike[str], run: str | None = None, *, confirm: int = 0
@@ -159,9 +164,9 @@ class EvaluatedAnswers:
             InputError: the others were graded with another bank, grader or prompt, or have no such runs.
             UnknownNameError: there is no such run.
         """
-        before = other._version if isinstance(other, EvaluatedAnswers) else read_version(other)
+        before = other if isinstance(other, EvaluatedAnswers) else read_evaluation(other)
         pairs, left_out = paired_runs(before.runs, self.runs, run)
-        return compare_versions(before, self._version, pairs, left_out, confirm=confirm, asking=self.asking)
+        return compare_versions(before, self, pairs, left_out, confirm=confirm, asking=self.asking)
 
     def assert_not_worse(
         self, other: EvaluatedAnswers | str | os.PathLike[str], run: str | None = None, *, confirm: int = 0
@@ -321,11 +326,13 @@ def evaluate_answers(
         (is_cited and against is not None, "facts are compared, and citations are none; leave one out",
          ("against", "measures")),
     )  # fmt: skip
-    before: AnswerVersion | None = None
+    before: EvaluatedAnswers | None = None
     if isinstance(against, EvaluatedAnswers):
-        before = against._version
+        before = against
+        # Its files may be written anew here.
+        _ = before.evidence, before.settings
     elif isinstance(against, str | os.PathLike) and Path(against).is_dir():
-        before = read_version(against)
+        before = read_evaluation(against)
         bank = Path(against) / "bank.csv" if bank is None and bank_from is None else bank
     folder = None if output is None else Path(output) if dry_run else _folder(output)
     tables = answer_tables_of(answers, columns, systems)
@@ -403,8 +410,7 @@ def evaluate_answers(
     if contexts:
         made = dataclasses.replace(made, retrieved=_retrieved(made, asked, how))
     if compared[0]:
-        now = made._version
-        diff = compare_versions(before or now, now, *compared, confirm=confirm, asking=made.asking)
+        diff = compare_versions(before or made, made, *compared, confirm=confirm, asking=made.asking)
         made = dataclasses.replace(made, diff=diff)
     return _written(made, "", shown)
 
@@ -532,32 +538,8 @@ def _retrieved(made: EvaluatedAnswers, asked: Questions, asking: Mapping[str, An
 _Cells = set[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class AnswerVersion:
-    """Graded answers.
-
-    Attributes:
-        name: what they are called, where a run has the same name on both sides.
-        board: their scores.
-        evidence: their grades, question by question.
-        runs: the systems that answered.
-        settings: how the grades were made: model, prompt, temperature, ….
-    """
-
-    name: str
-    board: Board
-    evidence: Sequence[QueryEvidence]
-    runs: tuple[str, ...]
-    settings: Mapping[str, str]
-
-    @property
-    def queries(self) -> dict[str, QueryEvidence]:
-        """Question -> its grades."""
-        return {query.query_id: query for query in self.evidence}
-
-
-def read_version(folder: str | os.PathLike[str]) -> AnswerVersion:
-    """The answers in a folder that `evaluate_answers` wrote, in memory: another evaluation may take its place.
+def read_evaluation(folder: str | os.PathLike[str]) -> EvaluatedAnswers:
+    """What `evaluate_answers` wrote into a folder, in memory: another evaluation may take its place.
 
     Raises:
         InputError: a file is not there.
@@ -569,11 +551,12 @@ def read_version(folder: str | os.PathLike[str]) -> AnswerVersion:
         text = f"{at} has no {lacking[0]}; name a folder that an evaluation of answers wrote to its end"
         raise InputError(text, settings=("against",))
     kept = load_board(at / "board.json")
-    groups = list(load_graded(at / "graded.jsonl.gz"))
-    grades = load(groups, load_bank(at / "bank.csv"), on_failed=kept.on_failed)
+    records = GradedRecords(load_graded(at / "graded.jsonl.gz"), report=GradingReport())
+    bank = load_bank(at / "bank.csv")
+    grades = load(records, bank, on_failed=kept.on_failed)
     board = score(grades, None, list(kept.measures), overall=False, notes=False)
-    runs = tuple(run.run_id for run in runs_of_records(groups))
-    return AnswerVersion(at.resolve().name, board, evidence(board, grades), runs, settings_of(groups))
+    runs = tuple(run.run_id for run in runs_of_records(records))
+    return EvaluatedAnswers(board, grades, bank, records, runs, at)
 
 
 def settings_of(groups: Iterable[QueryPassages]) -> dict[str, str]:
@@ -615,7 +598,7 @@ def paired_runs(before: Iterable[str], after: Iterable[str], run: str | None) ->
     return pairs, [f"not compared: {'; '.join(names)}"] if names else []
 
 
-def refuse_others(before: AnswerVersion, after: AnswerVersion) -> None:
+def refuse_others(before: EvaluatedAnswers, after: EvaluatedAnswers) -> None:
     """Refuses versions that were graded with another bank, grader or prompt: their difference may be the graders'.
 
     Raises:
@@ -629,9 +612,8 @@ def refuse_others(before: AnswerVersion, after: AnswerVersion) -> None:
     if changed:
         text = f"not comparable: another bank; {counted(len(changed), 'question')} (such as {changed[0]}) "
         raise InputError(f"{text}had other facts before; grade both with one bank", settings=("against", "bank"))
-    for name in sorted(
-        before.settings.keys() | after.settings.keys(), key=lambda one: (one not in ("model", "prompt"), one)
-    ):
+    names = before.settings.keys() | after.settings.keys()
+    for name in sorted(names, key=lambda one: (one not in ("model", "prompt"), one)):
         said = [version.settings.get(name, "none") for version in (before, after)]
         if said[0] != said[1]:
             text = f"not comparable: the grader has another {name} ({said[0]:.60} before, {said[1]:.60} now)"
@@ -639,8 +621,8 @@ def refuse_others(before: AnswerVersion, after: AnswerVersion) -> None:
 
 
 def compare_versions(
-    before: AnswerVersion,
-    after: AnswerVersion,
+    before: EvaluatedAnswers,
+    after: EvaluatedAnswers,
     pairs: Mapping[str, str],
     left_out: Sequence[str],
     *,
@@ -672,7 +654,7 @@ def compare_versions(
     [measure, *_] = parse_measures(list(after.board.measures)[:1])
     found = []
     for run, other in pairs.items():
-        sides = Side(_named(other, run, before.name), other, old), Side(run, run, new)
+        sides = Side(_named(other, run, before.folder), other, old), Side(run, run, new)
         made = diff_facts(*sides, measure, runs=len(pairs))
         flips = {(one.query_id, one.item.item_id) for one in made.facts if one.state in FLIPPED}
         if confirm and flips:
@@ -682,8 +664,8 @@ def compare_versions(
     return FactDiff(tuple(found), tuple(said))
 
 
-def _named(other: str, run: str, version: str) -> str:
-    return other if other != run else f"{other} of {version}" if version else f"{other} before"
+def _named(other: str, run: str, folder: Path | None) -> str:
+    return other if other != run else f"{other} before" if folder is None else f"{other} of {folder.resolve().name}"
 
 
 def part_of(bank: TestBank, cells: _Cells) -> TestBank:

@@ -65,6 +65,12 @@ def test_every_fact_has_a_state_and_lost_ones_come_first() -> None:
     assert pair == {"new": pytest.approx(7 / 12), "old": pytest.approx(7 / 12)}  # (2/3 + 1/2) / 2
 
 
+def test_versions_in_memory_whose_folder_is_written_anew(tmp_path: Path) -> None:
+    old = evaluated(OLD, output=tmp_path)
+    diff = evaluated(NEW, output=tmp_path, against=old).diff
+    assert states(diff) == states(evaluated(NEW).against(evaluated(OLD)))
+
+
 def test_a_question_without_an_answer_loses_its_facts() -> None:
     for answers in (NEW[:1], [NEW[0], *rows("new", ink=" ")]):
         diff = evaluated(answers).against(evaluated(OLD))

@@ -196,33 +196,6 @@ def test_items_of_an_answer_share_a_call_and_a_dry_run_says_how_many(
     assert len(board["runs"]) == 12
 
 
-def test_what_changed_is_asked_again_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("openai")
-    pytest.importorskip("aiohttp")
-    command = table_and_bank(tmp_path, 1)
-    new = tmp_path / "new.jsonl"
-    new.write_text((tmp_path / "a.jsonl").read_text(encoding="utf-8").replace("s0", "s1").replace("r 0", "r 1"))
-    of_three = [json.dumps(dict(zip("123", grades, strict=True))) for grades in (("5", "5", "5"), ("5", "0", "0"))]
-    # Of the two facts that were lost one is found again.
-    rules = [
-        says(of_three[0], "Answer 0.", "fact 0"),
-        says(of_three[1], "Answer 1.", "fact 0"),
-        says('{"1": "5", "2": "5"}', "Answer 0.", "fact 1", "fact 2"),
-        says('{"1": "5", "2": "0"}', "Answer 1.", "fact 1", "fact 2"),
-    ]
-    with model(tmp_path, *rules) as server:
-        asked = [*endpoint(server), "--no-explain"]
-        assert main([*command, *asked]) == 0
-        before = server.stats()["calls"]
-        later = ["answers", str(new), "--against", str(tmp_path / "report"), "--folder", str(tmp_path / "new"), *asked]
-        assert main([*later, "--confirm", "2"]) == 0
-        # An answer, and two answers twice.
-        assert server.stats()["calls"] - before == 1 + 4
-    printed = capsys.readouterr().out
-    assert "s0 → s1" in printed and "0 facts gained, 1 lost, 1 unsure" in printed
-    assert re.search(r"^unsure +fact 1 ", printed, re.MULTILINE) and re.search(r"^lost +fact 2 ", printed, re.MULTILINE)
-
-
 def test_replies_that_nobody_can_read_end_the_run_early(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("openai")
     pytest.importorskip("aiohttp")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.tables import FORMS, TABLE_FORMS
-from rubric_measures.cli import _command_parser, main
+from rubric_measures.cli import main
 from tests.example_records import grade_set, passage, write_lines
 
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -77,13 +77,6 @@ def test_every_form_works_beside_every_report(form: str, report: list[str], caps
         for table in out.split("\n\n"):
             borders = {re.sub(r"\\.", "", line).count("|") for line in table.splitlines() if line[:1] == "|"}
             assert len(borders) <= 1
-
-
-@pytest.mark.parametrize("command", ["leaderboard", "tournament", "correlate", "compare", "agreement", "verify"])
-def test_every_command_has_every_form(command: str) -> None:
-    parser, _ = _command_parser(command)
-    (option,) = (action for action in parser._actions if "--format" in action.option_strings)
-    assert set(TABLE_FORMS) <= set(option.choices or ())
 
 
 @pytest.mark.usefixtures("folder")
