@@ -569,7 +569,20 @@ def judge_board(
     names = sorted({key[0] for keys in common for key in keys})
     pairs = list(cutoffs) or [(level, level) for level in range(ends[0] + 1, ends[1] + 1)]
     engine = Resample(len(names), draws)
-    found = [_row(truth, judge, keys, names, ends, pairs, engine) for judge, keys in zip(judges, common, strict=True)]
+    # Each judge's row, and its κ in every bootstrap round.
+    found: list[tuple[JudgeRow, FloatArray]] = []
+    for judge, keys in zip(judges, common, strict=True):
+        a, b = (np.array([one.labels[key] for key in keys], dtype=np.int_) for one in (truth, judge))
+        intervals, at, drawn = _statistics(a, b, [key[0] for key in keys], names, ends, pairs, engine)
+        del intervals["mean_difference"]
+        if judge.failed is not None:
+            lost = np.array([judge.failed.get(name, (0, 0)) for name in names], dtype=np.float64)
+            # As a table of one row a query: failed grades before all of them.
+            intervals |= column_intervals(
+                lost[:, None, :], lambda tables: {"failed": ratio(tables[:, 0, 0], tables[:, 0, 1])}, engine
+            )[0]
+        outside = sum(not ends[0] <= label <= ends[1] for label in judge.labels.values())
+        found.append((JudgeRow(judge, len(keys), outside, intervals, at), drawn))
     found.sort(key=lambda one: (-_kappa(one[0]), one[0].name))
     rows = [row for row, _ in found]
     kappas, drawn = np.array([_kappa(row) for row in rows]), np.stack([one for _, one in found], axis=1)
@@ -583,30 +596,6 @@ def _kappa(row: JudgeRow) -> float:
     """κ for the order of judges; those without come last."""
     value = row.statistics["kappa"].estimate
     return -np.inf if value is None else value
-
-
-def _row(
-    truth: LabelSource,
-    judge: LabelSource,
-    keys: Sequence[Key],
-    names: Sequence[str],
-    ends: tuple[int, int],
-    pairs: Sequence[tuple[int, int]],
-    engine: Resample,
-) -> tuple[JudgeRow, FloatArray]:
-    """The row of one judge, and its κ in every bootstrap round."""
-    a, b = (np.array([one.labels[key] for key in keys], dtype=np.int_) for one in (truth, judge))
-    intervals, at, drawn = _statistics(a, b, [key[0] for key in keys], names, ends, pairs, engine)
-    del intervals["mean_difference"]
-    if judge.failed is not None:
-        lost = np.array([judge.failed.get(name, (0, 0)) for name in names], dtype=np.float64)
-        # As a table of one row a query: failed grades before all of them.
-        shares, _ = column_intervals(
-            lost[:, None, :], lambda tables: {"failed": ratio(tables[:, 0, 0], tables[:, 0, 1])}, engine
-        )
-        intervals |= shares
-    outside = sum(not ends[0] <= label <= ends[1] for label in judge.labels.values())
-    return JudgeRow(judge, len(keys), outside, intervals, at), drawn
 
 
 def _statistics(

@@ -32,7 +32,7 @@ from rubric_measures.grading.asking import Asking
 from rubric_measures.grading.grade import grade
 from rubric_measures.models.settings import Calls, given_of, note_limit
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.types.entities import BOARD_FORMAT, Preference, TestBank
+from rubric_measures.types.entities import BOARD_FORMAT, Preference
 from rubric_measures.verification import ReportName
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
     from rubric_measures.pages.frame import ReviewAddress
-    from rubric_measures.records.models import GradedFile
-    from rubric_measures.verification.sections import ReportSettings, Section
+    from rubric_measures.verification.sections import Reports, Section
 
 _File = str | os.PathLike[str]
 Games: TypeAlias = File | Preference | Iterable[File | Preference]
@@ -348,26 +347,22 @@ class Verified:
     """A report with which assessors check grades and banks; it is computed while it is written, once.
 
     Attributes:
-        source: the records.
-        bank: the test bank, where it is known.
-        settings: which report, about which grades.
+        reports: which, about which records.
         asked: what the canary suite found.
         is_complete: every grade that was asked for is there.
         plan: of a dry run, the calls that it would need; there is no report then.
     """
 
-    source: GradedFile
-    bank: TestBank | None
-    settings: ReportSettings
+    reports: Reports
     asked: Sequence[Section] = ()
     is_complete: bool = True
     plan: GradingPlan | None = None
 
     def report(self) -> Report:
         """The tables, as they come."""
-        from rubric_measures.verification.sections import report_sections, sections_report
+        from rubric_measures.verification.sections import sections_report
 
-        return sections_report(itertools.chain(self.asked, report_sections(self.source, self.bank, self.settings)))
+        return sections_report(itertools.chain(self.asked, self.reports.sections()))
 
     def save(self, path: str, review: ReviewAddress | None = None) -> None:
         """Writes pages for a browser: one, and where that is not enough whole queries in files beside it.
@@ -380,11 +375,10 @@ class Verified:
             InputError: a file cannot be written, or there is more than standard output can take.
         """
         from rubric_measures.verification.html import write_html
-        from rubric_measures.verification.sections import report_parts
 
-        parts = itertools.chain(self.asked, report_parts(self.source, self.bank, self.settings))
-        title = f"Verification of {Path(self.source.name).name}"
-        files = write_html(path, parts, self.settings, title, review, self.bank)
+        of = self.reports
+        title = f"Verification of {Path(of.source.name).name}"
+        files = write_html(path, itertools.chain(self.asked, of.parts()), of.settings, title, review, of.bank)
         if len(files) > 1:
             tell("%s and %d pages of details beside it", files[0], len(files) - 1)
 
@@ -436,7 +430,7 @@ def verify(
     from rubric_measures.grading.grader import default_prompts
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.verification.graders import build_canaries, canary_report
-    from rubric_measures.verification.sections import ReportSettings, canary_sections, chosen_queries
+    from rubric_measures.verification.sections import Reports, ReportSettings, canary_sections
 
     is_canary = report == "canary"
     if not is_canary:
@@ -447,8 +441,9 @@ def verify(
     keep_cache(calls.cache, graded, bank, *runs, calls.prices)
     known = bank_of(bank)
     source = read_as_records(graded, "the canary suite" if is_canary else "")
+    reports = Reports(source, known, settings)
     if not is_canary:
-        return Verified(source, known, settings)
+        return Verified(reports)
     if model is None or known is None:
         raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
     names = tuple(prompt) or default_prompts(model if isinstance(model, str) else model.model, known)
@@ -458,7 +453,7 @@ def verify(
         raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
     scales = [scale for one in prompts if (scale := one.grade_scale) is not None]
     highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
-    groups = list(chosen_queries(source, settings, source.name))
+    groups = list(reports.chosen())
     built = build_canaries(groups, known, source.name, highest=[*highest] or ["5"])
     # An empty passage is one of the cases: what the model makes of it is to be seen.
     asking = dataclasses.replace(asking, empty_texts="ask")
@@ -466,8 +461,8 @@ def verify(
         built, known, model=model, prompt=prompt, asking=asking, calls=calls, dry_run=dry_run, progress=progress
     )
     if made.plan is not None:
-        return Verified(source, known, settings, plan=made.plan)
+        return Verified(reports, plan=made.plan)
     found = canary_report(made)
     failed = sum(count.failed for count in found.counts.values())
     warn("%d canary grades failed: they count neither way", failed)
-    return Verified(source, known, settings, tuple(canary_sections(found)), not failed)
+    return Verified(reports, tuple(canary_sections(found)), not failed)

@@ -313,20 +313,12 @@ def _replay(games: Games, orders: NDArray[np.int64], settings: EloSettings) -> F
     first, second = games.rows[:, 1][orders] + offsets, games.rows[:, 2][orders] + offsets
     earned = (settings.k * games.rows[:, 3] / 2.0)[orders]
     factor = np.log(10.0) / 400.0 * (-1.0 if settings.reversed_expectation else 1.0)
-    work = np.empty(replays)
     for a, b, points in zip(first, second, earned, strict=True):
         rating_a, rating_b = ratings.take(a), ratings.take(b)
-        np.subtract(rating_b, rating_a, out=work)
-        np.multiply(work, factor, out=work)
-        np.exp(work, out=work)
-        np.add(work, 1.0, out=work)
-        np.divide(settings.k, work, out=work)
-        np.subtract(points, work, out=work)
-        rating_a += work
-        rating_b -= work
+        gain = points - settings.k / (np.exp((rating_b - rating_a) * factor) + 1.0)
+        rating_a, rating_b = rating_a + gain, rating_b - gain
         if settings.integers:
-            np.trunc(rating_a, out=rating_a)
-            np.trunc(rating_b, out=rating_b)
+            rating_a, rating_b = np.trunc(rating_a), np.trunc(rating_b)
         ratings[a], ratings[b] = rating_a, rating_b
     finals: FloatArray = ratings.reshape(replays, size)
     return finals

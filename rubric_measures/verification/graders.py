@@ -50,10 +50,8 @@ from rubric_measures.measures.grades import PARTIAL
 from rubric_measures.measures.loading import RecordQuery, read_records, select_queries
 from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.records.models import (
-    DirectGrade,
     GradedPassage,
     GradeSetKey,
-    ItemGradeSet,
     QueryPassages,
     details_of,
     grade_set_key,
@@ -176,9 +174,14 @@ def grader_report(
                 for (first, one), (second, other) in combinations(grades.items(), 2):
                     counts = pairs.setdefault((first, second), Counter())
                     counts.update((grade, other[item_id]) for item_id, grade in one.items() if item_id in other)
-                for row in _differing(group.query_id, passage.doc_id, grades, scales) if len(grades) > 1 else ():
-                    disagreed += 1
-                    yield row
+                for item_id in dict.fromkeys(item_id for one in grades.values() for item_id in one):
+                    of_item = {key: scales[key, item_id] for key, one in grades.items() if item_id in one}
+                    # Graders on one scale that say different things.
+                    for scale in dict.fromkeys(of_item.values()):
+                        given = {key: grades[key][item_id] for key, own in of_item.items() if own == scale}
+                        if spread := max(given.values()) - min(given.values()):
+                            disagreed += 1
+                            yield Disagreement(group.query_id, passage.doc_id, item_id, spread, given)
 
     found = heapq.nsmallest(most, counted(), key=lambda row: (-row.spread, row[:3]))
     graders = dict(sorted(graders.items()))
@@ -205,7 +208,11 @@ def _graded(
         scale = wanted.scale or scale_of_set(entry)
         of_grader.scale = of_grader.scale or scale
         scales.update(((key, item_id), scale and scale[:2]) for item_id in grades)
-        _count_replicates(entry, grades, of_grader)
+        for item_id, of_item in details_of(entry).items():
+            drawn = of_item.get("replicates")
+            if drawn and item_id in grades:
+                of_grader.replicated += 1
+                of_grader.flips += sum(one[0] != grades[item_id] for one in drawn) / len(drawn)
     for key, (given, said) in merged.items():
         of_grader = graders[key]
         of_grader.passages += 1
@@ -213,31 +220,6 @@ def _graded(
         of_grader.statuses.update(said.get(item_id, "graded") for item_id in {**given, **said})
         of_grader.truncated += "truncated" in said.values()
     return {key: merged[key][0] for key in sorted(merged)}, scales
-
-
-def _differing(
-    query_id: str,
-    doc_id: str,
-    grades: Mapping[GradeSetKey, Mapping[str, float]],
-    scales: Mapping[tuple[GradeSetKey, str], tuple[int, int] | None],
-) -> Iterator[Disagreement]:
-    """The items of a passage of which graders on one scale say different things."""
-    for item_id in dict.fromkeys(item_id for of_grader in grades.values() for item_id in of_grader):
-        of_item = {key: scales[key, item_id] for key, of_grader in grades.items() if item_id in of_grader}
-        for scale in dict.fromkeys(of_item.values()):
-            given = {key: grades[key][item_id] for key, its_scale in of_item.items() if its_scale == scale}
-            if len(set(given.values())) > 1:
-                yield Disagreement(query_id, doc_id, item_id, max(given.values()) - min(given.values()), given)
-
-
-def _count_replicates(
-    entry: ItemGradeSet | DirectGrade, grades: Mapping[str, float], of_grader: GraderStatistics
-) -> None:
-    for item_id, of_item in details_of(entry).items():
-        drawn = of_item.get("replicates")
-        if drawn and item_id in grades:
-            of_grader.replicated += 1
-            of_grader.flips += sum(one[0] != grades[item_id] for one in drawn) / len(drawn)
 
 
 def _pair(

@@ -617,83 +617,6 @@ class ReportSettings:
         return 1 if self.min_judgment is None else self.min_judgment
 
 
-def chosen_queries(groups: Iterable[QueryPassages], settings: ReportSettings, source: str) -> Iterator[QueryPassages]:
-    """The queries that are wanted, with all their passages.
-
-    Raises:
-        InputError: at the end, where a wanted query is not there.
-    """
-    wanted = set(settings.queries or ())
-    seen: set[str] = set()
-    for group in groups:
-        seen.add(group.query_id)
-        if not wanted or group.query_id in wanted:
-            yield group
-    missing = sorted(wanted - seen)
-    if missing:
-        raise InputError(f"{source}: has no query {missing[0]!r}")
-
-
-def _refuse_partial(selector: GradeSetSelector, settings: ReportSettings) -> None:
-    """Refuses reports of what no passage covers where some grades were never asked."""
-    if _LEVELLED & settings.parts and selector.asked_for:
-        text = f"{selector.source}: {PARTIAL}, and what covers nothing is known of all grades alone"
-        raise InputError(f"{text}; grade all, or ask for another report")
-
-
-def _no_grades(source: GradedFile) -> InputError:
-    return InputError(f"{source.name}: holds no grades that pass the filter; are its passages graded?")
-
-
-def report_sections(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
-    """The sections of the reports: first the statistics, then the analyses, query by query; see `report_parts`."""
-    for part in report_parts(source, bank, settings):
-        if isinstance(part, Section):
-            yield part
-        else:
-            yield from query_sections(part, settings, settings.parts)
-
-
-def report_parts(
-    source: GradedFile, bank: TestBank | None, settings: ReportSettings
-) -> Iterator[Section | CheckedQuery]:
-    """The sections of the statistics, then the queries that the analyses are about.
-
-    Args:
-        source: the records.
-        bank: the test bank, where it is known.
-        settings: which reports.
-
-    Raises:
-        InputError: the records lack the grades, or are of citations, and the bank report is asked for.
-    """
-    if "bank" in settings.parts:
-        first = next(iter(source), None)
-        if first is not None and any(cited_answer(first.query_id, one) for one in first.passages):
-            text = "holds what citations support; sentences of answers are no bank to report on"
-            raise InputError(f"{source.name}: {text}")
-    if {"item-statistics", "graders", "bank"} & settings.parts:
-        yield from _statistics(source, bank, settings)
-    if "calibration" in settings.parts:
-        yield _calibration(source, bank, settings)
-    if _ANALYSES & settings.parts:
-        yield from _analyses(source, bank, settings)
-
-
-def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[CheckedQuery]:
-    selector = GradeSetSelector(settings.wanted, source.name)
-    lacks_order = settings.report == "uncertain"
-    for query in check_records(chosen_queries(source, settings, source.name), selector, bank):
-        _refuse_partial(selector, settings)
-        lacks_order = lacks_order and all(row.confidence is None for row in query.rows())
-        yield query
-    if not selector.found:
-        raise _no_grades(source)
-    if lacks_order:
-        text = "%s: no grade says how sure it is, so the best come first; label probabilities or replicates say it"
-        warn(text, source.name)
-
-
 def query_sections(query: CheckedQuery, settings: ReportSettings, parts: AbstractSet[str]) -> Iterator[Section]:
     """These analyses of a query."""
     if "grading" in parts:
@@ -706,58 +629,115 @@ def query_sections(query: CheckedQuery, settings: ReportSettings, parts: Abstrac
         yield bad_item_section(query, settings.least)
 
 
-def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Section:
-    # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
-    selector = GradeSetSelector(replace(settings.wanted, assessors=None), source.name)
-    groups = chosen_queries(source, settings, source.name)
-    return calibration_section(calibration_bins(checked_pairs(groups, selector, bank)))
+@dataclass(frozen=True)
+class Reports:
+    """Reports about records.
 
+    Attributes:
+        source: the records.
+        bank: the test bank, where it is known.
+        settings: which report, about which grades.
+    """
 
-def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
-    """Statistics of items, the bank report, and statistics of graders."""
-    groups = list(chosen_queries(source, settings, source.name))
-    if {"item-statistics", "bank"} & settings.parts:
-        selector = GradeSetSelector(settings.wanted, source.name)
-        queries = [select_query(group, selector, bank) for group in groups]
-        _refuse_partial(selector, settings)
-        if settings.runs:
-            queries = ranked_by_files(queries, settings.runs)
-        report = _item_report(source, queries, selector, bank, settings)
-        if "item-statistics" in settings.parts:
-            yield from item_sections(report, settings.least)
-            yield stability_section(report.coverage, bank_stability(report.coverage))
-        if "bank" in settings.parts:
-            yield from bank_sections(report, queries, settings.report == "suggest")
-    if "graders" in settings.parts:
-        of_graders = grader_report(groups, settings.wanted)
-        if not of_graders.graders:
-            raise _no_grades(source)
-        yield from grader_sections(of_graders)
+    source: GradedFile
+    bank: TestBank | None
+    settings: ReportSettings
 
+    def chosen(self) -> Iterator[QueryPassages]:
+        """The queries that are wanted, with all their passages.
 
-def _item_report(
-    source: GradedFile,
-    queries: Sequence[RecordQuery],
-    selector: GradeSetSelector,
-    bank: TestBank | None,
-    settings: ReportSettings,
-) -> ItemReport:
-    report = item_report(queries, settings.least)
-    if not selector.found:
-        raise _no_grades(source)
-    note_left_out(selector.left_out)
-    failed = sum(row.failed for row in report.statistics)
-    warn(
-        "failed grades (%d): what is counted of passages leaves them out, and scores of runs count them as they are "
-        "expected to cover",
-        failed,
-    )
-    selector.note_counts()
-    # What queries that the user left out lack is nothing to say.
-    in_bank = {} if bank is None or settings.queries else bank.items
-    silent = {query_id for query_id, items in in_bank.items() if items} - set(report.queries)
-    text = "no passages in %s for %d queries of the bank (such as %s); in no statistics: %d items"
-    lost = sum(len(in_bank[query_id]) for query_id in silent)
-    warn(text, source.name, len(silent), min(silent, default=""), lost)
-    say(without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)}))
-    return report
+        Raises:
+            InputError: at the end, where a wanted query is not there.
+        """
+        wanted = set(self.settings.queries or ())
+        seen: set[str] = set()
+        for group in self.source:
+            seen.add(group.query_id)
+            if not wanted or group.query_id in wanted:
+                yield group
+        if missing := sorted(wanted - seen):
+            raise InputError(f"{self.source.name}: has no query {missing[0]!r}")
+
+    def sections(self) -> Iterator[Section]:
+        """The sections of the reports: first the statistics, then the analyses, query by query; see `parts`."""
+        for part in self.parts():
+            if isinstance(part, Section):
+                yield part
+            else:
+                yield from query_sections(part, self.settings, self.settings.parts)
+
+    def parts(self) -> Iterator[Section | CheckedQuery]:
+        """The sections of the statistics, then the queries that the analyses are about.
+
+        Raises:
+            InputError: the records lack the grades, or are of citations, and the bank report is asked for.
+        """
+        parts = self.settings.parts
+        if "bank" in parts:
+            first = next(iter(self.source), None)
+            if first is not None and any(cited_answer(first.query_id, one) for one in first.passages):
+                text = "holds what citations support; sentences of answers are no bank to report on"
+                raise InputError(f"{self.source.name}: {text}")
+        if {"item-statistics", "graders", "bank"} & parts:
+            yield from self._statistics()
+        if "calibration" in parts:
+            # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
+            selector = GradeSetSelector(replace(self.settings.wanted, assessors=None), self.source.name)
+            yield calibration_section(calibration_bins(checked_pairs(self.chosen(), selector, self.bank)))
+        if _ANALYSES & parts:
+            yield from self._analyses()
+
+    def _refuse(self, found: object, asked_for: object = None) -> None:
+        """Refuses records without grades, and what no passage covers where some grades were never asked."""
+        if not found:
+            raise InputError(f"{self.source.name}: holds no grades that pass the filter; are its passages graded?")
+        if _LEVELLED & self.settings.parts and asked_for:
+            text = f"{self.source.name}: {PARTIAL}, and what covers nothing is known of all grades alone"
+            raise InputError(f"{text}; grade all, or ask for another report")
+
+    def _analyses(self) -> Iterator[CheckedQuery]:
+        selector = GradeSetSelector(self.settings.wanted, self.source.name)
+        lacks_order = self.settings.report == "uncertain"
+        for query in check_records(self.chosen(), selector, self.bank):
+            self._refuse(True, selector.asked_for)
+            lacks_order = lacks_order and all(row.confidence is None for row in query.rows())
+            yield query
+        self._refuse(selector.found)
+        if lacks_order:
+            text = "%s: no grade says how sure it is, so the best come first; label probabilities or replicates say it"
+            warn(text, self.source.name)
+
+    def _statistics(self) -> Iterator[Section]:
+        """Statistics of items, the bank report, and statistics of graders."""
+        groups, settings = list(self.chosen()), self.settings
+        if {"item-statistics", "bank"} & settings.parts:
+            selector = GradeSetSelector(settings.wanted, self.source.name)
+            queries = [select_query(group, selector, self.bank) for group in groups]
+            self._refuse(True, selector.asked_for)
+            if settings.runs:
+                queries = ranked_by_files(queries, settings.runs)
+            report = item_report(queries, settings.least)
+            self._refuse(selector.found)
+            self._note(report, selector)
+            if "item-statistics" in settings.parts:
+                yield from item_sections(report, settings.least)
+                yield stability_section(report.coverage, bank_stability(report.coverage))
+            if "bank" in settings.parts:
+                yield from bank_sections(report, queries, settings.report == "suggest")
+        if "graders" in settings.parts:
+            of_graders = grader_report(groups, settings.wanted)
+            self._refuse(of_graders.graders)
+            yield from grader_sections(of_graders)
+
+    def _note(self, report: ItemReport, selector: GradeSetSelector) -> None:
+        note_left_out(selector.left_out)
+        text = "failed grades (%d): what is counted of passages leaves them out, and scores of runs count them as they "
+        warn(text + "are expected to cover", sum(row.failed for row in report.statistics))
+        selector.note_counts()
+        # What queries that the user left out lack is nothing to say.
+        in_bank = {} if self.bank is None or self.settings.queries else self.bank.items
+        silent = {query_id for query_id, items in in_bank.items() if items} - set(report.queries)
+        text = "no passages in %s for %d queries of the bank (such as %s); in no statistics: %d items"
+        lost = sum(len(in_bank[query_id]) for query_id in silent)
+        warn(text, self.source.name, len(silent), min(silent, default=""), lost)
+        say(without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)}))
