@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,7 +70,6 @@ from rubric_measures.measures.combining import (
     Rule,
     compiled,
     gather,
-    member_rule,
     outcomes_of,
     panel_rule,
     with_grades,
@@ -638,7 +638,7 @@ def panel_report(
         cutoff: the least label and the least judgment that are relevant.
     """
     places = range(len(gathered.names))
-    everybody = [outcomes_of(gathered, member_rule(place)) for place in places]
+    everybody = [outcomes_of(gathered, itemgetter(place)) for place in places]
     judged = _judged(gathered, [*everybody, outcomes])
     names = [*gathered.names, name]
     reached = [

@@ -381,7 +381,8 @@ def score_records(
         seen.add(query.query_id)
         scorer = scoring.prepare(name, query.grades)
         if scorer is not None:
-            scoring.score(name, scorer, {run_id: scorer.ranked(one) for run_id, one in query.rankings.items()})
+            found = {run_id: scorer.ranked(one) for run_id, one in query.rankings.items()}
+            scoring.score(name, scorer, found | {run: found[run]._replace(is_tied=True) for run in query.tied})
     if not scoring.order:
         raise InputError("the records hold no ranking; give run files")
     said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {}), "sort": "rank,score,doc_id"}

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError, InputError, tell
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.formats import judged
 from rubric_measures.formats.base import PathName
@@ -38,6 +38,10 @@ class AssignedAnswers:
             run_id: {query_id: one if isinstance(one, int) else len(one.split()) for query_id, one in of_run.items()}
             for run_id, of_run in self.texts.items()
         }
+
+
+# To so many queries two runs give other answers.
+_MANY = 4
 
 
 @dataclass
@@ -144,6 +148,11 @@ def load_assignments(
             queries.setdefault(query_id, opened(query_id))
         notes.say(name)
         grades = {query_id: codes.matrix(query_id, query) for query_id, query in queries.items()}
+    first: dict[tuple[tuple[str, str | int], ...], str] = {}
+    for run_id, of_run in texts.items():
+        twin = first.setdefault(tuple(sorted(of_run.items())), run_id)
+        if twin != run_id and len(of_run) >= _MANY and any(isinstance(one, str) and one for one in of_run.values()):
+            tell("%s: runs %s and %s give the same answers to all queries: is one another run?", name, twin, run_id)
     rankings = {run_id: {query_id: [run_id] for query_id in of_run} for run_id, of_run in texts.items()}
     return AssignedAnswers(Grades(grades, on_failed, source), rankings, texts)
 

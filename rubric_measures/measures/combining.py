@@ -199,11 +199,6 @@ def panel_rule(by: str) -> Rule:
     return together
 
 
-def member_rule(place: int) -> Rule:
-    """What one member alone says."""
-    return lambda said: said[place]
-
-
 def outcomes_of(gathered: Gathered, rule: Rule) -> Outcomes:
     """What the members say together, by a rule, of every item of every passage; items without an outcome are left
     out."""

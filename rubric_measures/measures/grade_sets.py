@@ -855,7 +855,10 @@ class GradeSetSelector(Struct):
                 self.made |= made.signatures
                 self.asked_for |= made.asked_for
             scale = wanted.scale or (made.scale if rates else scale_of_set(entry))
-            if not rates and isinstance(entry, ItemGradeSet) and entry.prompt_info and entry.prompt_info.is_self_rated:
+            if isinstance(entry, DirectGrade):
+                is_bare = entry.known_status == "graded" and entry.self_rating is entry.relevance_label is None
+                self.counts["unrated"] += is_bare and scale is not None and scale.highest > 1
+            elif not rates and entry.prompt_info and entry.prompt_info.is_self_rated:
                 # Where all grades failed there are none.
                 self.counts["unrated"] += bool(entry.correct_answered or entry.wrong_answered)
             self.counts["sampled"] += len(stands_for(entry)) if entry.llm.startswith(HUMAN) else 0
@@ -1032,15 +1035,11 @@ def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
         ids = [*entry.correct_answered, *entry.wrong_answered]
     if entry.item_status:
         return [*ids, *entry.item_status]
-    if not ids and entry.llm_response_errors and _is_of_grader(entry):
+    info = entry.prompt_info
+    # Where the prompt leads to grades, and not to texts alone, as its records say or its class does.
+    if not ids and entry.llm_response_errors and ((info and info.is_self_rated) or scale_of_set(entry) is not None):
         return list(entry.llm_response_errors)
     return ids
-
-
-def _is_of_grader(entry: ItemGradeSet) -> bool:
-    """Whether a prompt leads to grades, and not to texts alone, as its records say or its class does."""
-    info = entry.prompt_info
-    return (info is not None and bool(info.is_self_rated)) or scale_of_set(entry) is not None
 
 
 def grade_sets(

@@ -59,6 +59,13 @@ def refuse_share(share: float, needed: str) -> None:
         )
 
 
+def failure(what: str, query_id: str | None = None) -> MeasureError:
+    """The error where a failed grade is one: what failed, of which query."""
+    where = "" if query_id is None else f"query {query_id!r}: "
+    text = f"{where}{what} failed; grade again, or choose how failures count (expected or zero)"
+    return MeasureError(text, settings=("on_failed",))
+
+
 def note_left_out(left_out: Counter[str]) -> None:
     """Says once how many grades were left out because the bank does not have their items."""
     text = "%d grades left out: their %d items are not in the test bank (such as %s)"
@@ -489,7 +496,7 @@ class Grades:
         from rubric_measures.base.plugins import require
 
         if self.on_failed == "error" and any(query.failed is not None for query in self.queries.values()):
-            raise MeasureError("some grades failed; grade again, or choose how failures count (on_failed)")
+            raise failure("some grades")
         rows = []
         for query in self.queries.values():
             query.refuse_partial(UNSAID)

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import path_name, paused_collector
+from rubric_measures.measures.findings import tied
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, note_left_out, placed
 from rubric_measures.records.models import (
@@ -58,6 +59,7 @@ class RecordQuery(Struct, frozen=True):
         passages: all doc_ids, in file order.
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
         made: the signatures of the graders that made them, where the records have any.
+        tied: the runs of which nearly all places have one rank.
         part: the name of the part of the query (`query_id/facet_id`) whose items these are; None for all of them.
         notes: what is to be said of the rankings.
     """
@@ -69,6 +71,7 @@ class RecordQuery(Struct, frozen=True):
     passages: Sequence[str]
     grade_sets: frozenset[GradeSetKey] = frozenset()
     made: frozenset[str] = frozenset()
+    tied: frozenset[str] = frozenset()
     part: str | None = None
     notes: RankNotes = RankNotes()
 
@@ -193,9 +196,11 @@ class _Open:
         is_next = (ranks - ranks[first] == np.arange(len(runs)) - first) & (ranks[first] <= 1)
         is_next[1:] &= (scores[1:] <= scores[:-1]) | (first[1:] != first[:-1])
         is_plain = np.logical_and.reduceat(is_next, starts).tolist()
-        ends = [*starts.tolist(), len(runs)][1:]
+        ends, level = [*starts.tolist(), len(runs)][1:], set[str]()
         for run_id, start, end, plain in zip(self._runs, starts.tolist(), ends, is_plain, strict=True):
             of_run = doc_ids[start:end]
+            if not plain and tied(ranks[start:end]):
+                level.add(run_id)
             if not plain or len(set(of_run)) < len(of_run):
                 where = f"{selector.source}: query {self.query_id!r}"
                 triples = zip(ranks[start:end].tolist(), scores[start:end].tolist(), of_run, strict=True)
@@ -230,6 +235,7 @@ class _Open:
             self._doc_ids,
             frozenset(selector.found) | selector.assessors,
             frozenset(selector.made),
+            frozenset(level),
             notes=notes,
         )
 

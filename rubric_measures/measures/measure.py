@@ -455,19 +455,9 @@ def register_plug_ins() -> None:
     """Registers the measures of all packages that work; of each other one the reason is said in one line."""
     found = plug_ins(_GROUP, "measure")
     # A package that imports `rubric_measures` is not ready yet where it came first; it registers its measures itself.
-    ready = {name: one for name, one in found.items() if not _is_being_imported(one.entry_point.module)}
+    specs = {name: getattr(sys.modules.get(one.entry_point.module), "__spec__", None) for name, one in found.items()}
+    ready = {name: one for name, one in found.items() if not getattr(specs[name], "_initializing", False)}
     list(usable(ready, _registered))
-
-
-def check_plug_in(name: str) -> None:
-    """Says why a measure of another package is not known; nothing where no package has it.
-
-    Raises:
-        PlugInError: a package has it, and it cannot be used.
-    """
-    one = plug_ins(_GROUP, "measure").get(name)
-    if one is not None:
-        _registered(one, one.load())
 
 
 def _registered(plug_in: PlugIn, found: Any) -> RubricMeasure:
@@ -478,10 +468,6 @@ def _registered(plug_in: PlugIn, found: Any) -> RubricMeasure:
         return found if isinstance(found, FunctionMeasure) else measure_of(found)
     except Exception as error:
         raise plug_in.refused(f"{type(error).__name__}: {error}") from error
-
-
-def _is_being_imported(module: str) -> bool:
-    return bool(getattr(getattr(sys.modules.get(module), "__spec__", None), "_initializing", False))
 
 
 _GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
@@ -732,7 +718,9 @@ def parse_measures(measures: Measures) -> list[Measure]:
             except NameError:
                 _refuse_other_spelling(str(text))
                 name = str(text).split("(")[0].split("@")[0]
-                check_plug_in(name)
+                # Why a measure of another package is not known.
+                if (plug_in := plug_ins(_GROUP, "measure").get(name)) is not None:
+                    _registered(plug_in, plug_in.load())
                 raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
             except (ValueError, AssertionError) as error:
                 _refuse_other_spelling(str(text))

@@ -36,6 +36,7 @@ from rubric_measures.measures.grades import (
     Rows,
     all_rows,
     build_query,
+    failure,
     note_left_out,
     scale_of_item,
     scale_rows,
@@ -351,9 +352,7 @@ def qrels_of(
     ]
     failed = sum(int(query.failed.sum()) for query in queries if query.failed is not None)
     if failed and grades.on_failed == "error":
-        raise MeasureError(
-            f"{failed} grades failed; grade again, or choose how failures count", settings=("on_failed",)
-        )
+        raise failure(f"{failed} grades")
     if all(row.doc_id == BANK_DOC for row in rows):
         raise InputError("no passage has a grade, so there are no qrels to write")
     if failed:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures import core
 from rubric_measures.measures.core import NONE, Array
-from rubric_measures.measures.grades import OnFailed, QueryGrades, texts_digest
+from rubric_measures.measures.grades import OnFailed, QueryGrades, failure, texts_digest
 from rubric_measures.measures.measure import (
     FunctionMeasure,
     ItemMeasure,
@@ -164,11 +164,6 @@ class Shown(Struct, eq=False, dict=True):
         return self if self.grades.failed is None else self.read(replace(self.grades, failed=None))
 
     @cached_property
-    def condensed(self) -> Shown:
-        """Without the passages of which all that is known is that grades failed."""
-        return self.without(self.grades.void) if self.grades.void.any() else self
-
-    @cached_property
     def ends(self) -> tuple[Shown, Shown]:
         """With all failed grades as the lowest, and as the highest of the scale."""
         scale = self.grades.scale
@@ -295,13 +290,8 @@ class _OfItems(Computation):
         if query.is_expecting or view.failed is None:
             return found
         if query.on_failed == "error":
-            lost = np.argwhere(view.failed.any(axis=1) & ~(view.best >= min(self._shares)))
-            for _, place in lost[:1]:
-                raise MeasureError(
-                    f"query {view.query_id!r}: item {view.item_ids[place]!r} has a failed grade for a ranked passage; "
-                    "grade again, or choose how failures count (expected or zero)",
-                    settings=("on_failed",),
-                )
+            for _, place in np.argwhere(view.failed.any(axis=1) & ~(view.best >= min(self._shares)))[:1]:
+                raise failure(f"a grade of item {view.item_ids[place]!r} for a ranked passage", view.query_id)
         return found._replace(value=found.certain, spread=np.full(len(found.value), np.nan))
 
     def best(self, query: QueryScorer) -> float:
@@ -341,8 +331,7 @@ class _OfFunction(Computation):
 
     def known(self, found: core.Scores, query: QueryScorer, shown: Shown) -> Array:
         """Where all grades are there."""
-        rows, is_open = shown.top(self.cutoff, self.judged_only)[0], query.open_rows
-        known: Array = np.asarray(~is_open[rows].any(axis=1))
+        known: Array = ~np.any(shown.view(self.cutoff, self.judged_only).failed, axis=(1, 2))
         return known
 
     def _call(self, shown: Shown) -> Array:
@@ -374,14 +363,8 @@ def _refuse_failed(shown: Shown, cutoff: int | None) -> None:
     grades, rows = shown.grades, shown.top(cutoff)[0]
     if grades.failed is None:
         return
-    lost = np.append(grades.failed.any(axis=1), False)[rows]
-    for number, place in np.argwhere(lost)[:1]:
-        doc_id = list(grades.docs)[rows[number, place]]
-        raise MeasureError(
-            f"query {grades.query_id!r}: a grade of the ranked passage {doc_id!r} failed; grade again, or choose how "
-            "failures count (expected or zero)",
-            settings=("on_failed",),
-        )
+    for number, place in np.argwhere(np.append(grades.failed.any(axis=1), False)[rows])[:1]:
+        raise failure(f"a grade of the ranked passage {list(grades.docs)[rows[number, place]]!r}", grades.query_id)
 
 
 class _OfRankings(Computation):
@@ -397,7 +380,10 @@ class _OfRankings(Computation):
         if grades.failed is None:
             value = self.value(query, shown, grades)
             return core.Scores(value, value, value, value, np.full(len(value), np.nan))
-        seen, is_void = shown.condensed if query.is_expecting else shown.zeros, grades.void.any()
+        is_void, seen = grades.void.any(), shown
+        # Without the passages of which all that is known is that grades failed.
+        if is_void or not query.is_expecting:
+            seen = shown.without(grades.void) if query.is_expecting else shown.zeros
         value = self.value(query, seen, grades)
         cutoff = None if query.is_expecting and self.judged_only else self.cutoff
         if query.on_failed == "error":
@@ -795,8 +781,7 @@ class QueryScorer:
         self.is_partial = False
         if grades.is_partial:
             if plan.on_failed == "error" and grades.failed is not None and grades.failed.any():
-                text = "some grades failed; grade again, or choose how failures count (expected or zero)"
-                raise MeasureError(f"query {grades.query_id!r}: {text}", settings=("on_failed",))
+                raise failure("some grades", grades.query_id)
             # What was never asked could be any grade, as one that failed: values that hang on it are not known.
             lost = np.zeros(grades.grades.shape, bool) if self.counted.failed is None else self.counted.failed
             is_open = ~self.counted.valid & ~lost if plan.on_failed == "zero" else ~self.counted.valid | lost
@@ -809,13 +794,6 @@ class QueryScorer:
         may_leave = plan.condenses and not grades.is_partial and self.counted.failed is not None
         self.void = self.counted.void if may_leave and self.counted.void.any() else None
         self.depth = plan.depth if self.void is None else None
-
-    @cached_property
-    def open_rows(self) -> Array:
-        """Which passages have a grade that could be any; last come passages without grades."""
-        lost = self.counted.failed
-        found: Array = np.append(np.zeros(len(self.grades.docs), bool) if lost is None else lost.any(axis=1), False)
-        return found
 
     @cached_property
     def by_id(self) -> Array:

@@ -118,11 +118,9 @@ def _labels(grades: QueryGrades, on_failed: OnFailed) -> Callable[[CitedSentence
             grade = -math.inf if row is None else matrix[row][place]
             if grade == -math.inf and row is not None and lost is not None and lost[row][place]:
                 if on_failed == "error":
-                    raise MeasureError(
-                        f"query {grades.query_id!r}: the grade of sentence {sentence.item_id!r} by document "
-                        f"{doc_id!r} failed; grade again, or choose how failures count (expected or zero)",
-                        settings=("on_failed",),
-                    )
+                    from rubric_measures.measures.grades import failure
+
+                    raise failure(f"the grade of sentence {sentence.item_id!r} by document {doc_id!r}", grades.query_id)
                 failed, grade = (failed, 0) if on_failed == "zero" else (True, grade)
             support = 1 if grade >= covers else 0.5 if grade >= partial else -1 if grade == CONTRADICTED else 0
             labels.append(None if grade == -math.inf else support)

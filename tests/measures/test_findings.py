@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -312,3 +313,34 @@ def test_an_unknown_best_score_is_a_fact(caplog: pytest.LogCaptureFixture) -> No
     (note,) = [one for one in board.notes if one.text.startswith("the best possible score is not known by")]
     assert not note.is_warning and note.ids == ("WeightedCover(rel=4,partial_rel=3)@5",)
     assert (note.text, False) in logged(caplog)
+
+
+def test_labels_without_ratings_and_places_of_one_rank_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    label = {"correctAnswered": True, "answer": "2", "llm": "m", "prompt_info": {"prompt_class": "Thomas"}}
+    rows = [
+        [query_id, [{"paragraph_id": one, "text": "t", "grades": [{**label, "self_rating": 2}], "paragraph_data": {
+            "rankings": [{"method": "a", "paragraphId": one, "queryId": query_id, "rank": 1, "score": 1.0}]
+        }} for one in DOCS]]
+        for query_id in QUERIES
+    ]  # fmt: skip
+    path = tmp_path / "direct.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    notes = warnings(rubric_measures.score(path, measures="nDCG@3"))
+    assert any("run a: nearly all documents have one score" in one for one in notes), notes
+    assert "48 grade sets of a prompt that rates have no ratings (self_ratings)" in caplog.text
+
+
+def test_the_same_answers_under_two_names_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    nugget = {"text": "a fact", "importance": "vital", "assignment": "support"}
+    rows = [
+        {"qid": query_id, "run_id": run_id, "answer_text": f"of {query_id}", "nuggets": [nugget]}
+        for query_id in QUERIES
+        for run_id in ("one", "other")
+    ]
+    path = tmp_path / "assignments.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    rubric_measures.score(path, measures="NuggetV")
+    assert "runs one and other give the same answers to all queries: is one another run?" in caplog.text
