@@ -12,6 +12,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Any, TypeVar
 
 import msgspec
@@ -153,12 +154,14 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
     """The field of a value that msgspec complains about, and in one line what was expected and found there."""
     what, _, path = error.partition(" - at `$")
     field = ""
-    for name, place in re.findall(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]", path.removesuffix("`")):
+    steps = re.findall(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]", path.removesuffix("`"))
+    for number, (name, place) in enumerate(steps, 1):
         step: Any = int(place) if place else name
         if not step and isinstance(value, dict):
             # msgspec names no key where any may stand: there values are numbers, or texts, perhaps of a few.
             is_text = "got `str`" in what
-            step = next(key for key, one in value.items() if isinstance(one, str) is is_text or repr(one) in what)
+            ends = {key: reduce(lambda at, more: at[more[0]], steps[number:], one) for key, one in value.items()}
+            step = next(key for key, one in ends.items() if isinstance(one, str) is is_text or repr(one) in what)
         field += f"[{step}]" if place else f".{step}"
         value = value[step]
     lacks = re.match("Object missing required field `(.*)`|Expected `array` of length (.*)", what)
