@@ -1,7 +1,7 @@
 """Audits by simulation: how often two equal runs are "settled", what intervals hold when it ends, and what it costs.
 
 python -m benchmarks.audits                      everything
-python -m benchmarks.audits looks                one part: looks, stages or board
+python -m benchmarks.audits looks                one part: looks, means, stages or board
 python -m benchmarks.audits --repeats 10 looks   fewer audits
 
 The part `board` reads public data, which no test needs: RUBRIC_MEASURES_SHARED names its folder.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from scipy.special import ndtri
 
 from rubric_measures.analysis.calibration import (
     AuditPlan,
+    DrawnPassage,
     PairAudit,
     Place,
+    Settled,
     make_audit,
 )
 from rubric_measures.formats.trec import read_qrels
@@ -31,6 +34,11 @@ from rubric_measures.records.models import grade_of_items, load_graded
 READING, GRADING = 30.0, 8.0
 # How alike errors within a passage are; their correlation is then .24, as of public grades by GPT-4.
 ALIKE = 0.62
+# Queries, how often the grader is right, how often it flatters one run, and how much that run leads.
+LOOKED_AT = (
+    *((50, 0.85, 0.0, 0.0), (50, 0.85, 0.2, 0.0), (25, 0.85, 0.0, 0.0), (100, 0.7, 0.0, 0.0)),
+    *((50, 0.85, 0.0, 0.7), (50, 0.85, 0.2, 0.3)),
+)
 
 
 @dataclass(frozen=True)
@@ -41,11 +49,13 @@ class World:
         truth: (query, passage, item): whether it covers.
         labels: the grader's.
         rankings: of the runs `a` and `b`.
+        means: of these runs: the mean share of items that their passages cover.
     """
 
     truth: NDArray[np.bool_]
     labels: dict[Place, dict[str, bool]]
     rankings: dict[str, dict[str, list[str]]]
+    means: tuple[float, float]
 
 
 def make_world(
@@ -87,32 +97,37 @@ def make_world(
         for p, row in enumerate(of_query)
     }
     rankings = {run: {ids[q]: [ids[p] for p in row] for q, row in enumerate(top.tolist())} for run, top in tops.items()}
-    return World(truth, labels, rankings)
+    found = truth.mean(axis=2)
+    means = tuple(float(np.take_along_axis(found, tops[run], axis=1).mean()) for run in "ab")
+    return World(truth, labels, rankings, (means[0], means[1]))
+
+
+def found_by(world: World, drawn: Sequence[DrawnPassage]) -> dict[tuple[str, str, str], bool]:
+    """What assessors find in passages that are drawn."""
+    return {
+        (*one.place, item): bool(world.truth[int(one.query_id), int(one.doc_id), int(item)])
+        for one in drawn
+        for item in one.items
+    }
 
 
 def audited(world: World, plan: AuditPlan) -> tuple[PairAudit, list[tuple[int, float]]]:
     """The audit of the two runs, with what assessors find of all that is planned."""
     audit = make_audit(plan, world.labels, world.rankings)
-    truth = {
-        (*one.place, item): bool(world.truth[int(one.query_id), int(one.doc_id), int(item)])
-        for one in audit.drawn
-        for item in one.items
-    }
-    return audit.pairs[0], audit.corrections(0, truth)
+    return audit.pairs[0], audit.corrections(0, found_by(world, audit.drawn))
 
 
 def looks(repeats: int) -> None:
-    """Audits of equal runs, looked at after every passage."""
-    print(f"\nTwo equal runs, 150 passages planned, looked at after each, nominal 5 % and 95 %, {repeats} audits\n")
-    print(
-        "| queries | grader is right | it flatters one run | false “settled” | with a usual interval | interval holds |"
-    )
-    print("|---|---|---|---|---|---|")
-    for queries, agreement, flattered in ((50, 0.85, 0.0), (50, 0.85, 0.2), (25, 0.85, 0.0), (100, 0.7, 0.0)):
+    """Audits of two runs, looked at after every passage, until one settles them."""
+    print(f"\n150 passages planned, looked at after each, nominal 5 % and 95 %, {repeats} audits a row\n")
+    print("| queries | right | flatters | lead | “settled” | wrongly | with a usual interval | interval holds |")
+    print("|---|---|---|---|---|---|---|---|")
+    for queries, agreement, flattered, lead in LOOKED_AT:
         generator = np.random.default_rng(queries)
-        false, usual, held = np.zeros(3)
+        settled, usual, ends, real = 0, 0, list[Settled](), list[float]()
         for seed in range(repeats):
-            world = make_world(generator, queries=queries, agreement=agreement, flattered=flattered)
+            world = make_world(generator, queries=queries, agreement=agreement, flattered=flattered, lead=lead)
+            real.append(world.means[0] - world.means[1])
             audit, checked = audited(world, AuditPlan([("a", "b")], 150, seed=seed))
             stopped, called = None, False
             for size in range(1, len(checked) + 1):
@@ -122,14 +137,42 @@ def looks(repeats: int) -> None:
                 # The interval of one look, of the same error.
                 half = (found.high - found.estimate) / 2.2414 * np.sqrt(size / audit.planned) * 1.96
                 called |= abs(found.estimate) > half
-                if found.verdict != "open" and stopped is None:
-                    stopped = found
-            last = stopped or found
-            false += stopped is not None
+                stopped = stopped or (found if found.verdict != "open" else None)
+                # What else comes tells of the usual interval alone.
+                if stopped and called:
+                    break
+            settled += stopped is not None
             usual += called
-            held += last.low is not None and last.high is not None and last.low <= 0.0 <= last.high
-        shares = " | ".join(f"{one / repeats:.3f}" for one in (false, usual, held))
-        print(f"| {queries} | {agreement} | {flattered} | {shares} |", flush=True)
+            ends.append(stopped or found)
+        # The interval is of what more such queries would show.
+        truth = np.mean(real) if lead else 0.0
+        held = sum(one.low <= truth <= one.high for one in ends if one.low is not None and one.high is not None)
+        wrongly = sum(one.verdict == "worse" or (one.verdict == "better" and not lead) for one in ends)
+        shares = " | ".join(f"{one / repeats:.3f}" for one in (settled, wrongly, usual, held))
+        print(f"| {queries} | {agreement} | {flattered} | {truth:.3f} | {shares} |", flush=True)
+
+
+def means(repeats: int) -> None:
+    """The calibrated board of the runs of an audit without pairs, looked at four times."""
+    print(f"\nThe mean of run a, 150 passages planned, looked at four times, nominal 95 %, {repeats} audits a row\n")
+    print("| queries | right | flatters | truth | grader | holds at all looks | half an interval at the end |")
+    print("|---|---|---|---|---|---|---|")
+    for queries, agreement, flattered, lead in LOOKED_AT:
+        generator = np.random.default_rng(queries)
+        low, high, real, said = [], [], [], []
+        for seed in range(repeats):
+            world = make_world(generator, queries=queries, agreement=agreement, flattered=flattered, lead=lead)
+            audit = make_audit(AuditPlan([], 150, seed=seed), world.labels, world.rankings)
+            looks_at = [audit.settled(found_by(world, audit.drawn[:size]))[0] for size in (40, 75, 110, 150)]
+            real.append(world.means[0])
+            said.append(looks_at[-1].grader)
+            low.append([one.low or 0.0 for one in looks_at])
+            high.append([one.high or 0.0 for one in looks_at])
+        truth, ends = np.mean(real), np.array([low, high])
+        held = ((ends[0] <= truth) & (truth <= ends[1])).all(axis=1).mean()
+        half = (ends[1] - ends[0])[:, -1].mean() / 2
+        row = f"{truth:.3f} | {np.mean(said):.3f} | {held:.3f} | {half:.3f}"
+        print(f"| {queries} | {agreement} | {flattered} | {row} |", flush=True)
 
 
 def stages(repeats: int) -> None:
@@ -208,7 +251,7 @@ def board(repeats: int) -> None:
             truth = said ^ (noise > ndtri(1 - np.where(said, wrong[True], wrong[False])))
             for pair in pairs:
                 audit = make_audit(AuditPlan([pair], planned, items=items, seed=seed), labels, rankings)
-                weights = audit.weights[0]
+                weights = audit.weights[pair]
                 terms = [w * truth[row[q, doc]].mean() for q, docs in weights.items() for doc, w in docs.items()]
                 real = sum(terms) / len(weights)
                 found = {
@@ -228,7 +271,7 @@ def board(repeats: int) -> None:
         print(f"| {items} | {planned} | {shares} |", flush=True)
 
 
-PARTS = {"looks": looks, "stages": stages, "board": board}
+PARTS = {"looks": looks, "means": means, "stages": stages, "board": board}
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from itertools import product
@@ -141,6 +142,8 @@ def violations(browser: Browser) -> list[str]:
 
 
 AXE = (Path(str(axe.__file__)).parent / "axe.min.js").read_text(encoding="utf-8")
+# Older ones know less.
+assert tuple(map(int, re.findall(r"\d+", AXE[:20])[:2])) >= (4, 12), "pip install -U axe-playwright-python"
 # Who speaks to a page says the words that stand on its controls.
 RULES = "{resultTypes: ['violations'], rules: {'label-content-name-mismatch': {enabled: true}}}"
 STYLED = """

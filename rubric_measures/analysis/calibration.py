@@ -18,7 +18,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Container, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
@@ -504,8 +504,8 @@ def _tuned_power(truth: FloatArray, guess: FloatArray, others: FloatArray) -> fl
     return min(1.0, max(0.0, shared / ((1.0 + len(truth) / len(others)) * spread)))
 
 
-# The normal approximation needs some queries.
-_FIRST_LOOK = 10
+# The normal approximation needs so many queries.
+FIRST_LOOK = 10
 # Before anybody checked: with which probability assessors say of an item what the grader says. So many audits are
 # simulated with it.
 GUESSED_AGREEMENT = 0.85
@@ -520,6 +520,8 @@ Labels = Mapping[Place, Mapping[str, bool]]
 """passage -> item_id -> whether the grader's grade covers the item."""
 Rankings = Mapping[str, Mapping[str, Sequence[str]]]
 """run_id -> query_id -> doc_ids, the best first."""
+Runs = tuple[str, ...]
+"""A pair of runs, whose difference is asked for; or one run, whose mean is."""
 Truth = Mapping[tuple[str, str, str], bool]
 """(query_id, doc_id, item_id) -> what assessors found."""
 
@@ -557,7 +559,7 @@ def draw_audit(labels: Labels, seed: int, items: int = 5, size: int | None = Non
     Args:
         labels: the grader's labels. Passages without items are left out.
         seed: another seed draws others.
-        items: how many items of a passage, at least 1.
+        items: how many items of a passage, 1 or more.
         size: how many passages; None draws all.
 
     Source: Särndal, Swensson and Wretman, Model Assisted Survey Sampling (1992), section 4.3 (two stages) and 3.7
@@ -566,8 +568,6 @@ def draw_audit(labels: Labels, seed: int, items: int = 5, size: int | None = Non
     >>> [one.doc_id for one in draw_audit({("q", "a"): {"i": True}, ("q", "b"): {"i": False}}, seed=1)]
     ['b', 'a']
     """
-    if items < 1:
-        raise InputError(f"an audit draws one item of a passage or more, not {items}")
     of_query: dict[str, list[Place]] = {}
     for place in sorted(labels, key=lambda place: _number(seed, *place)):
         if labels[place]:
@@ -665,17 +665,15 @@ class AuditPlan:
             raise InputError(f"a smallest difference of shares is between 0 and 1, not {self.smallest:g}")
 
 
-def difference_weights(
-    rankings: Rankings, pair: tuple[str, str], labels: Labels, cutoff: int
-) -> dict[str, dict[str, float]]:
-    """query_id -> doc_id -> what the passage's share of covered items adds to the difference of two runs.
+def share_weights(rankings: Rankings, runs: Runs, labels: Labels, cutoff: int) -> dict[str, dict[str, float]]:
+    """query_id -> doc_id -> what the passage's share of covered items adds to a run, or to the difference of two.
 
     A run's score on a query is the mean, over its graded passages down to the cutoff, of the share of items that a
     passage covers. For runs of one answer a query that is Rubric-Cover. A run without a graded passage there scores 0.
 
     Args:
-        rankings: the runs.
-        pair: two of them.
+        rankings: all runs.
+        runs: one of them, or two.
         labels: the grader's labels.
         cutoff: how many passages of a ranking count.
 
@@ -686,7 +684,7 @@ def difference_weights(
         InputError: there is no such run.
     """
     found: dict[str, dict[str, float]] = {query_id: {} for query_id, _ in labels}
-    for run_id, sign in zip(pair, (1.0, -1.0), strict=True):
+    for run_id, sign in zip(runs, (1.0, -1.0), strict=False):
         if run_id not in rankings:
             raise InputError(f"no run {run_id} has passages here; there are {', '.join(sorted(rankings))}")
         for query_id, weights in found.items():
@@ -702,23 +700,23 @@ def difference_weights(
 
 
 class Settled(NamedTuple):
-    """What an audit says of two runs.
+    """What an audit says of the difference of two runs, or of the mean of one.
 
     Attributes:
-        pair: the runs.
+        runs: the pair, or the one run.
         checked: how many passages were checked, of those drawn so far without a gap.
-        grader: the difference as the grader has it.
-        estimate: the difference that assessors would find; None before the first look.
+        grader: the difference or mean as the grader has it.
+        estimate: what assessors would find; None before the first look.
         low: lower end of its interval, which holds at all looks; None before the first look.
         high: upper end.
-        verdict: `better`, `worse`, `same` (closer than the smallest difference) or `open`.
+        verdict: `better`, `worse`, `same` (closer than the smallest difference) or `open`; of one run `open`.
         more: how many passages more will probably settle it; 0 where it is settled, None where the planned ones will
             not.
         needs: what could settle it then, from half of the planned passages on: `passages`, or `queries` where the
             audit's own error is too small to matter; empty else.
     """
 
-    pair: tuple[str, str]
+    runs: Runs
     checked: int
     grader: float
     estimate: float | None
@@ -744,17 +742,17 @@ def _powered(model: FloatArray, found: FloatArray, seen: NDArray[np.bool_]) -> t
 
 @dataclass(frozen=True, eq=False)
 class PairAudit:
-    """The audit of the difference of two runs.
+    """The audit of the difference of two runs, or of the mean of one.
 
     Attributes:
         plan: what was planned.
-        pair: the runs.
-        model: (queries,) the difference as the grader has it.
+        runs: the pair, or the one run.
+        model: (queries,) the difference or mean as the grader has it.
         sizes: (queries,) how many passages can be drawn.
     """
 
     plan: AuditPlan
-    pair: tuple[str, str]
+    runs: Runs
     model: FloatArray
     sizes: FloatArray
 
@@ -785,24 +783,28 @@ class PairAudit:
         # Where nothing differs there is nothing to check: such a query is known.
         seen = (counts > 0) | (self.sizes == 0)
         grader = float(self.model.mean())
-        if not checked or seen.sum() < _FIRST_LOOK:
-            return Settled(self.pair, len(checked), grader, None, None, None, "open", None)
+        if not checked or seen.sum() < FIRST_LOOK:
+            return Settled(self.runs, len(checked), grader, None, None, None, "open", None)
         scaled = values * self.sizes[places]
         corrections = np.bincount(places, scaled, minlength=len(self.model)) / np.maximum(counts, 1)
         estimate, error = _powered(self.model, self.model + corrections, seen)
         left = 1 / np.maximum(counts, 1) - 1 / np.maximum(self.sizes, 1)
         audit = float(scaled.var() * left[seen].mean() / seen.sum())
         reach = self._reach(int(seen.sum())) * error / math.sqrt(len(checked) / self.planned)
+        if len(self.runs) == 1:
+            # A share; and nothing is to be settled.
+            share, low, high = np.clip([estimate, estimate - reach, estimate + reach], 0.0, 1.0).tolist()
+            return Settled(self.runs, len(checked), grader, share, low, high, "open", None)
         verdict = self._verdict(estimate, reach)
         more, needs = (0, "") if verdict != "open" else self._outlook(estimate, error, audit, len(checked))
         ends = estimate - reach, estimate + reach
-        return Settled(self.pair, len(checked), grader, estimate, *ends, verdict, more, needs)
+        return Settled(self.runs, len(checked), grader, estimate, *ends, verdict, more, needs)
 
     def _reach(self, queries: int) -> float:
         """How many standard errors an interval reaches at the planned end; the pairs share what may go wrong."""
         from scipy.special import ndtr, stdtrit
 
-        bound = flat_bound(1.0 - (1.0 - self.plan.level) / len(self.plan.pairs))
+        bound = flat_bound(1.0 - (1.0 - self.plan.level) / max(1, len(self.plan.pairs)))
         return float(stdtrit(queries - 1, ndtr(bound)))
 
     def _verdict(self, estimate: float, reach: float) -> str:
@@ -822,11 +824,6 @@ class PairAudit:
         return None, "queries" if self._verdict(estimate, reach * math.sqrt(rest)) == "open" else "passages"
 
 
-@functools.lru_cache(maxsize=4096)
-def _look(pair: PairAudit, checked: tuple[tuple[int, float], ...]) -> Settled:
-    return pair.settled(checked)
-
-
 @dataclass(frozen=True)
 class Audit:
     """What assessors are asked, and what they find.
@@ -835,27 +832,29 @@ class Audit:
         plan: what was planned.
         labels: the grader's labels of the passages that are drawn from.
         drawn: the passages that are checked, in their order.
-        weights: of each pair, see `difference_weights`.
+        weights: the pairs of the plan, or else every run, with their `share_weights`.
     """
 
     plan: AuditPlan
     labels: Labels
     drawn: Sequence[DrawnPassage]
-    weights: Sequence[Mapping[str, Mapping[str, float]]]
+    weights: Mapping[Runs, Mapping[str, Mapping[str, float]]]
+    # Number of a pair -> what was checked at the last look at it, and the first look that settled it.
+    _looks: dict[int, tuple[Sequence[tuple[int, float]], Settled | None]] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
     def pairs(self) -> list[PairAudit]:
-        """The audits of the pairs of the plan, before anything is checked."""
+        """The audits of the pairs or runs, before anything is checked."""
         counts = Counter(query_id for query_id, _ in self.labels)
         shares = {place: sum(said.values()) / len(said) for place, said in self.labels.items()}
         found = []
-        for pair, weights in zip(self.plan.pairs, self.weights, strict=True):
+        for runs, weights in self.weights.items():
             model = [
                 math.fsum(weight * shares[query_id, doc_id] for doc_id, weight in docs.items())
                 for query_id, docs in sorted(weights.items())
             ]
             sizes = np.array([float(counts[query_id]) for query_id in sorted(weights)])
-            found.append(PairAudit(self.plan, pair, np.array(model), sizes))
+            found.append(PairAudit(self.plan, runs, np.array(model), sizes))
         return found
 
     def checked(self, truth: Container[tuple[str, str, str]]) -> list[DrawnPassage]:
@@ -866,12 +865,12 @@ class Audit:
         return list(takewhile(lambda one: all((*one.place, item_id) in truth for item_id in one.items), self.drawn))
 
     def corrections(self, number: int, truth: Truth) -> list[tuple[int, float]]:
-        """(place of the query, correction) of the checked passages for a pair of the plan.
+        """(place of the query, correction) of the checked passages for a pair, or for a run.
 
         A passage's correction is its weight times Σ N_h/n_h (truth − label) over its drawn items, by all its items: the
         Horvitz–Thompson estimate.
         """
-        weights = self.weights[number]
+        weights = self.weights[self.pairs[number].runs]
         at = {query_id: place for place, query_id in enumerate(sorted(weights))}
         found: list[tuple[int, float]] = []
         for one in self.checked(truth):
@@ -881,17 +880,31 @@ class Audit:
         return found
 
     def settled(self, truth: Truth) -> list[Settled]:
-        """What the checks say of each pair; what the first so many passages settled stays settled.
+        """What the checks say of each pair of the plan; what the first so many passages settled stays settled.
 
         Args:
             truth: (query_id, doc_id, item_id) -> whether the assessors' first, blind grade covers.
         """
         found = []
-        for number, pair in enumerate(self.pairs):
-            checked = tuple(self.corrections(number, truth))
-            looks = (_look(pair, checked[:size]) for size in range(_FIRST_LOOK, len(checked)))
-            found.append(next((one for one in looks if one.verdict != "open"), None) or _look(pair, checked))
+        for number, pair in enumerate(self.pairs[: len(self.plan.pairs)]):
+            checked = self.corrections(number, truth)
+            before, first = self._looks.get(number, ((), None))
+            # How many corrections are the same as at the last look: up to there nothing is looked at again.
+            same = len(list(takewhile(lambda two: two[0] == two[1], zip(before, checked, strict=False))))
+            if first is None or first.checked > same:
+                sizes = range(max(same + 1, FIRST_LOOK), len(checked) + 1)
+                looks = (pair.settled(checked[:size]) for size in sizes)
+                first = next((one for one in looks if one.verdict != "open"), None)
+            self._looks[number] = checked, first
+            found.append(first or pair.settled(checked))
         return found
+
+    def board(self, truth: Truth) -> list[Settled]:
+        """What the checks say of each pair, or of each run where no pair is planned; nothing where it is too early."""
+        found = self.settled(truth) or [
+            run.settled(self.corrections(number, truth)) for number, run in enumerate(self.pairs)
+        ]
+        return [one for one in found if one.estimate is not None]
 
     def share(self, holds: Truth) -> tuple[float, float] | None:
         """The share of all items of which something holds, and how many independent ones would say as much.
@@ -930,7 +943,7 @@ class Audit:
         None where there are too few queries for an interval.
         """
         found: list[float | None] = []
-        for number, pair in enumerate(self.pairs):
+        for number, pair in enumerate(self.pairs[: len(self.plan.pairs)]):
             generator, ends = seeded(1), list[Settled]()
             for _ in range(_SIMULATED):
                 truth = {
@@ -951,17 +964,18 @@ def make_audit(plan: AuditPlan, labels: Labels, rankings: Rankings) -> Audit:
     Args:
         plan: what is planned.
         labels: the grader's labels.
-        rankings: the runs; those of the pairs are used.
+        rankings: the runs; those of the pairs are used, or all where there are none.
 
     Raises:
         InputError: a run of a pair is not there, or no passage tells the runs of the pairs apart.
     """
     if plan.pairs and not rankings:
         raise InputError("the records hold no rankings, so there are no runs to settle", settings=("settle",))
-    weights = [difference_weights(rankings, pair, labels, plan.cutoff) for pair in plan.pairs]
-    matter = {(query_id, doc_id) for one in weights for query_id, docs in one.items() for doc_id in docs}
-    frame = {place: said for place, said in labels.items() if said and (place in matter or not weights)}
-    if weights and not frame:
+    parts: Sequence[Runs] = plan.pairs or [(run_id,) for run_id in sorted(rankings)]
+    weights = {runs: share_weights(rankings, runs, labels, plan.cutoff) for runs in parts}
+    matter = {(query_id, doc_id) for one in weights.values() for query_id, docs in one.items() for doc_id in docs}
+    frame = {place: said for place, said in labels.items() if said and (place in matter or not plan.pairs)}
+    if plan.pairs and not frame:
         raise InputError("the runs show the same passages: there is no difference to settle")
     return Audit(plan, frame, draw_audit(frame, plan.seed, plan.items, plan.passages), weights)
 
@@ -983,7 +997,7 @@ def sentence(
     >>> sentence(found, board={"RubricCover@20": {"a": 0.5, "b": 0.6}}).partition(". ")[2]
     'On the board RubricCover@20 has another order, which this does not settle (0.500, 0.600)'
     """
-    first, second = one.pair
+    first, second = one.runs
     if one.estimate is None or one.low is None or one.high is None:
         return f"{first} against {second}: not yet known, {counted(one.checked, 'passage')} checked"
     low, high = (f"{abs(end):.2f}".removeprefix("0") for end in (one.low, one.high))
@@ -1008,7 +1022,7 @@ def sentence(
 def _beside(one: Settled, board: Mapping[str, Mapping[str, float | None]]) -> str:
     said = []
     for name, scores in board.items():
-        first, second = (scores.get(run) for run in one.pair)
+        first, second = (scores.get(run) for run in one.runs)
         if first is not None and second is not None:
             order = "better" if first > second else "worse" if first < second else "no"
             words = "the same order" if order == one.verdict else "another order, which this does not settle"

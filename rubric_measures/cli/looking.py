@@ -157,7 +157,7 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
     try:
         made.next_command = partial(_grading, "" if made.material.is_draft else " --only-changed")
         if export:
-            _export(made, opened.keywords["bank"], export)
+            _export(made, export)
             made.store.close(unused=True)
         else:
             with paused_collector():
@@ -175,10 +175,10 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
     return 0
 
 
-def _export(review: Review, bank: str, folder: str) -> None:
+def _export(review: Review, folder: str) -> None:
     from rubric_measures.review.session import export_review
 
-    made = export_review(review.store, review.material, bank, folder)
+    made = export_review(review, folder)
     for path in made.paths:
         tell("wrote %s", path)
     for note in made.notes:

@@ -118,11 +118,11 @@ def open_review(
     grader: str | Grader | None = None,
     assessor: str = "",
     blind: bool = True,
-    audit: int = 50,
+    audit: int | None = None,
     settle: Sequence[tuple[str, str]] = (),
-    level: float = 0.95,
+    level: float | None = None,
     smallest: float | None = None,
-    depth: int = 20,
+    depth: int | None = None,
     guidelines: str | os.PathLike[str] | None = None,
     assign: Sequence[str] = (),
     adjudicator: str = "",
@@ -138,13 +138,13 @@ def open_review(
         grader: whose grades are reviewed, where the file has those of several graders.
         assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
-        audit: how many passages the audit has, five items of each.
+        audit: how many passages the audit has, five items of each (50).
         settle: pairs of runs whose difference in the mean share of items that a passage covers the audit is to settle;
             it asks then only for passages that matter to it.
             What is said here and in the next three stays for the whole audit, also where it is not said again.
-        level: with what probability all that an audit calls settled is right, however often one looks.
+        level: with what probability all that an audit calls settled is right, however often one looks (0.95).
         smallest: a difference below it does not matter: such runs are settled, too.
-        depth: how many passages of a run count.
+        depth: how many passages of a run count (20).
         guidelines: a file of instructions for assessors, in Markdown; None for none.
         assign: `NAME=QUERIES` of each assessor who works on some queries only, see `parse_assignments`.
         adjudicator: who decides what assessors differ on.
@@ -170,17 +170,19 @@ def open_review(
     store = ReviewStore(path, material.bank, waiting=material.waiting, scale=material.scale)
     try:
         store.belong_to(bank=bank_hash(material.bank), grader=material.grader)
-        kept = None if settle else store.begun_with("audit")
-        if kept is not None:
-            *settle, audit, level, smallest, depth = parse_json(kept)
-        plan = AuditPlan([(one, other) for one, other in settle], audit, level, smallest, depth)
-        if settle:
+        *pairs, passages, held, difference, ranks = parse_json(store.begun_with("audit") or "[50, 0.95, null, 20]")
+        # A pair is the same the other way round.
+        pairs = tuple({frozenset(pair): tuple(pair) for pair in reversed(settle or pairs)}.values())[::-1]
+        said = zip((audit, level, smallest, depth), (passages, held, difference, ranks), strict=True)
+        planned = [known if one is None else one for one, known in said]
+        plan = AuditPlan(pairs, *planned)  # type: ignore[arg-type]
+        if pairs:
             if not blind:
                 problem = "runs are settled by blind grades, and the grader's would be shown; leave one out"
                 raise InputError(problem, settings=("settle",))
-            draw(material, plan, (), ())
+            draw(material, plan, frozenset(), frozenset())
             # Whoever chose another plan after a look would settle what chance brought.
-            store.belong_to(audit=json.dumps([*settle, audit, level, smallest, depth]))
+            store.belong_to(audit=json.dumps([*pairs, *planned]))
         lost = sum(cell not in material.numbers for cell in store.snapshot().grades)
         if lost:
             raise InputError(

@@ -32,6 +32,7 @@ from rubric_measures.review.session import (
     agreement_rows,
     changed_cells,
     export_review,
+    found_table,
     impact_of,
     inside,
     note_of,
@@ -340,12 +341,10 @@ class Seat:
 
 def queue(review: Review, asked: Asked) -> ScreenAnswer:
     """The first screen: the queues. With an order, the next grade of that queue, where there is one."""
-    start = Seat(review, choice_of(review, asked), asked.assessor).start() if asked.get("order") else ""
-    return ScreenAnswer(redirect=start) if start else _cards(review, asked)
-
-
-def _cards(review: Review, asked: Asked) -> ScreenAnswer:
-    query_id = choice_of(review, asked).query_id
+    choice = choice_of(review, asked)
+    if asked.get("order") and (start := Seat(review, choice, asked.assessor).start()):
+        return ScreenAnswer(redirect=start)
+    query_id = choice.query_id
     cards: list[dict[str, Any]] = []
     for order, (name, purpose) in ORDERS.items():
         seat = Seat(review, queue_choice(review, order, asked.assessor, query_id), asked.assessor)
@@ -477,7 +476,6 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
     grade = _asked_grade(review, asked)
     differ = Seat(review, queue_choice(review, "differ", asked.assessor), asked.assessor)
     seen = asked.assessor in review.material.said.shown.get(cell, ())
-    seen |= review.store.has_graded(asked.assessor, cell)
     # The adjudicator may have looked at what assessors say.
     seen |= differ.choice.judges and differ.queue.place(cell) is not None
     blind = review.blind and not seen
@@ -490,8 +488,7 @@ def _asked_grade(review: Review, asked: Asked) -> int | None:
     text = asked.form.get("grade", [""])[-1]
     grades = {str(grade): grade for grade in review.material.grade_names}
     if text != "u" and text not in grades:
-        known = ", ".join(grades) if len(grades) <= _MOST_BUTTONS else "{} to {}".format(*review.material.scale[:2])
-        raise InputError(f"a grade is one of {known}, or u for undecided, not {text!r}")
+        raise InputError(f"a grade is one of {', '.join(grades)}, or u for undecided, not {text!r}")
     return grades.get(text)
 
 
@@ -508,8 +505,6 @@ def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
             raise InputError("assessors do not differ there, or it was decided already; the undo takes a decision back")
     elif decision == "override":
         grade = said.grade if said else None
-        if grade is not None and grade == row.grade:
-            raise InputError(f"there is nothing to keep: you and the grader both say {grade}")
     if grade is None:
         raise InputError("there is no grade to decide about; give your own grade first")
     review.store.decide(asked.assessor, cell, decision, grade, reason)
@@ -555,6 +550,7 @@ def progress(review: Review, asked: Asked) -> ScreenAnswer:
         link=assessor_link,
         agreements=agreement_rows(material, snapshot),
         few=FEW,
+        board=found_table(review, snapshot) if review.blind and not material.is_draft else None,
     )
 
 
@@ -599,7 +595,7 @@ def post_export(review: Review, asked: Asked) -> ScreenAnswer:
     """Writes the records with corrections, the bank and the audit trail into a folder of the project."""
     name = asked.get("folder").strip()
     try:
-        made = export_review(review.store, review.material, review.bank_path, inside(review.project, name))
+        made = export_review(review, inside(review.project, name))
     except InputError as error:
         return export(review, asked, name, problem=str(error))
     return export(review, asked, name, made)
@@ -734,7 +730,7 @@ def _edits_of(review: Review, asked: Asked, kind: str) -> list[Edit]:
         if added["query_id"] not in review.material.bank.items:
             raise InputError(f"the bank has no query {added['query_id']!r}")
         return [(kind, added, {})]
-    chosen = _chosen(review, asked)
+    chosen = _chosen(asked)
     if kind == "item_merge":
         if len(chosen) < 2:
             raise InputError("choose at least two items to merge")
@@ -756,22 +752,16 @@ def _edits_of(review: Review, asked: Asked, kind: str) -> list[Edit]:
     raise InputError(f"there is no edit {kind!r}")
 
 
-def _chosen(review: Review, asked: Asked) -> dict[str, int]:
+def _chosen(asked: Asked) -> dict[str, int]:
     """The items that a form is about, each with the version that the editor saw."""
     values = asked.form.get("merge") or ([f"{asked.get('key')}@{asked.get('version')}"] if asked.get("key") else [])
     parted = [value.rpartition("@") for value in values]
-    chosen = {key: int(number) if number.isdecimal() else -1 for key, _, number in parted}
-    snapshot = review.store.snapshot()
-    if len({state_of(snapshot, key).item.query_id for key in chosen}) > 1:
-        raise InputError("items of different queries cannot be edited together")
-    return chosen
+    return {key: int(number) if number.isdecimal() else -1 for key, _, number in parted}
 
 
 def _fields(asked: Asked) -> dict[str, Any]:
     """The fields of an item that the form has; those that it lacks stay as they are."""
     fields: dict[str, Any] = {"text": asked.get("text").strip()}
-    if not fields["text"]:
-        raise InputError("an item needs a text")
     if "importance" in asked.form:
         fields["importance"] = asked.get("importance") or None
         if fields["importance"] not in (None, "vital", "okay"):

@@ -34,7 +34,7 @@ from rubric_measures.analysis import calibration
 from rubric_measures.analysis.agreement import LabelSource, SourceAgreement, compare_sources
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
-from rubric_measures.base.tables import inert
+from rubric_measures.base.tables import Column, Report, Table, columns, inert, render
 from rubric_measures.boards.scoring import score_runs
 from rubric_measures.corpora.conversion import read_entries
 from rubric_measures.formats.banks import write_bank
@@ -201,8 +201,9 @@ def shown_cells(material: Material, snapshot: Snapshot) -> frozenset[CellKey]:
     return frozenset(graded.union(*material.graded_by.values()) - blind_grades(material, snapshot).keys())
 
 
+@lru_cache(maxsize=2)
 def draw(
-    material: Material, plan: calibration.AuditPlan, left: Collection[tuple[str, str]], shown: Collection[CellKey]
+    material: Material, plan: calibration.AuditPlan, left: frozenset[tuple[str, str]], shown: frozenset[CellKey]
 ) -> calibration.Audit:
     """The audit of the grades that count; a grade that failed covers nothing.
 
@@ -231,17 +232,9 @@ def draw(
     return calibration.make_audit(plan, labels, rankings)
 
 
-def settled_of(material: Material, audit: calibration.Audit, snapshot: Snapshot) -> list[calibration.Settled]:
-    """What an audit says of its pairs now."""
-    blind = blind_grades(material, snapshot)
-    return audit.settled({cell: grade >= material.scale.covers for cell, grade in blind.items()})
-
-
-def cells_of(audit: calibration.Audit, settled: Sequence[calibration.Settled] = ()) -> list[CellKey]:
-    """The grades that are asked, in their order: none behind the passages that settled all pairs."""
-    ends = [one.checked for one in settled if one.verdict != "open"]
-    drawn = audit.drawn[: max(ends)] if ends and len(ends) == len(settled) else audit.drawn
-    return [CellKey(*one.place, item_id) for one in drawn for item_id in one.items]
+def truth_of(material: Material, snapshot: Snapshot) -> calibration.Truth:
+    """What assessors found blindly."""
+    return {cell: grade >= material.scale.covers for cell, grade in blind_grades(material, snapshot).items()}
 
 
 def note_of(review: Review, snapshot: Snapshot) -> tuple[str, list[str]]:
@@ -260,8 +253,8 @@ def note_of(review: Review, snapshot: Snapshot) -> tuple[str, list[str]]:
         # One before them has an item that is undecided or nobody's yet.
         first = f"all {len(left[0].items)} items of passage {left[0].doc_id} of query {left[0].query_id}"
         said.append(f"{counted(graded, 'graded passage')} will count once {first} have a blind grade")
-    for one, reach in zip(settled_of(material, audit, snapshot), audit.expected_reaches, strict=True):
-        pair = " against ".join(one.pair)
+    for one, reach in zip(audit.settled(truth_of(material, snapshot)), audit.expected_reaches, strict=True):
+        pair = " against ".join(one.runs)
         if reach is None:
             size = f"{counted(drawn, 'passage')} of {counted(len(material.queries), 'query')}"
             said.append(f"{pair}: nothing will be settled by {size}: it takes ten of both")
@@ -279,6 +272,24 @@ def note_of(review: Review, snapshot: Snapshot) -> tuple[str, list[str]]:
     both = blind.keys() & material.numbers.keys()
     same: dict[tuple[str, str, str], bool] = {cell: material.grade(cell).grade == blind[cell] for cell in both}
     return _right(audit, same, checked), said
+
+
+def found_table(review: Review, snapshot: Snapshot) -> Table:
+    """The calibrated board: every run's mean share of covered items as assessors would find it, or the differences of
+    the pairs that an audit is to settle; below it what else the audit says. No row where assessors checked too little.
+    """
+    audit, plan = review.audit(snapshot), review.plan
+    rows = audit.board(truth_of(review.material, snapshot))
+    right, said = note_of(review, snapshot)
+    held = f"{'all intervals hold together' if plan.pairs else 'an interval holds'} at {100 * plan.level:g} %"
+    known = f"{held}, however often one looks, up to the {counted(len(audit.drawn), 'passage')} that are planned"
+    needs = f"known from checked passages of {calibration.FIRST_LOOK} queries on"
+    what = f"{calibration.SETTLED_MEASURE}, over a run's first {plan.cutoff}: by the grader, and as assessors would say"
+    notes = [f"{what}; {known if rows else needs}" if audit.weights else "", right, *said]
+    heads = columns(["run", "grader", "calibrated", "low", "high"], 3)
+    heads += [Column("checked", only="programs"), Column("verdict", only="programs")]
+    cells = [[" − ".join(one.runs), *one[2:6], one.checked, one.verdict] for one in rows]
+    return Table(heads, cells, "Calibrated board", [note for note in notes if note])
 
 
 def _right(audit: calibration.Audit, same: calibration.Truth, checked: int) -> str:
@@ -471,7 +482,7 @@ class Review:
     project: Path
     default_assessor: str = ""
     blind: bool = True
-    plan: calibration.AuditPlan = field(default_factory=lambda: calibration.AuditPlan([], 50))
+    plan: calibration.AuditPlan = field(default_factory=lambda: calibration.AuditPlan((), 50))
     guidelines: str = ""
     assignments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     adjudicator: str = ""
@@ -508,7 +519,7 @@ class Review:
         """The audit of the grades that count, and that can still be given blindly."""
         # Where nobody grades blindly, what was graded stays in the sample.
         shown = shown_cells(self.material, snapshot) if self.blind else frozenset[CellKey]()
-        return _audit_of(self, frozenset(snapshot.left), shown)
+        return draw(self.material, self.plan, frozenset(snapshot.left), shown)
 
 
 @lru_cache(maxsize=24)
@@ -517,12 +528,12 @@ def queue_of(review: Review, choice: QueueChoice, snapshot: Snapshot) -> CellQue
     if choice.order != "audit":
         return make_queue(review.material, choice, snapshot)
     audit = review.audit(snapshot)
-    return make_queue(review.material, choice, snapshot, cells_of(audit, settled_of(review.material, audit, snapshot)))
-
-
-@lru_cache(maxsize=2)
-def _audit_of(review: Review, left: frozenset[tuple[str, str]], shown: frozenset[CellKey]) -> calibration.Audit:
-    return draw(review.material, review.plan, left, shown)
+    settled = audit.settled(truth_of(review.material, snapshot))
+    ends = [one.checked for one in settled if one.verdict != "open"]
+    # Nothing behind the passages that settled all pairs.
+    drawn = audit.drawn[: max(ends)] if ends and len(ends) == len(settled) else audit.drawn
+    cells = [CellKey(*one.place, item_id) for one in drawn for item_id in one.items]
+    return make_queue(review.material, choice, snapshot, cells)
 
 
 _GRADE_COLUMNS = (
@@ -541,10 +552,7 @@ def inside(project: Path, name: str) -> Path:
         InputError: it lies elsewhere (an absolute path, `..`, a link that leads out).
     """
     root = project.resolve()
-    try:
-        path = (root / name).resolve()
-    except (OSError, ValueError):
-        raise InputError(f"{name!r} is no path") from None
+    path = (root / name).resolve()
     if path != root and root not in path.parents:
         raise InputError(f"{name!r} lies outside of the project folder; name a folder inside it")
     return path
@@ -564,31 +572,30 @@ class Exported(NamedTuple):
     waiting: int
 
 
-def export_review(store: ReviewStore, material: Material, bank_path: str, folder: str | os.PathLike[str]) -> Exported:
-    """Writes `graded.jsonl.gz`, `bank.jsonl`, `grades.csv` (a row a grade) and `audit.jsonl` into a folder, which is
-    made when it is not there; of the draft of a bank the two files without grades.
+def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
+    """Writes `graded.jsonl.gz`, `bank.jsonl`, `grades.csv` (a row a grade), `audit.jsonl`, and what an audit found as
+    `found.md` and `found.json` into a folder, which is made when it is not there; of the draft of a bank the two files
+    without grades.
 
     Args:
-        store: what assessors did.
-        material: what they reviewed.
-        bank_path: the bank's file.
+        review: the review.
         folder: where the files go.
 
     Raises:
         InputError: the folder cannot be written, is called like a file, or a file would replace what was read. Nothing
             is written then.
     """
-    target = Path(folder)
+    target, store, material = Path(folder), review.store, review.material
     if target.suffix in (".md", ".csv", ".json", ".jsonl", ".gz", ".html", ".sqlite"):
         raise InputError(f"{path_name(folder)}: an export is a folder of files; this is the name of one file")
     events, snapshot = store.events(), store.snapshot()
-    entries = edited_entries(read_entries(bank_path), material.bank, snapshot, material.stale)
+    entries = edited_entries(read_entries(review.bank_path), material.bank, snapshot, material.stale)
     # A draft of a bank has no grades.
     names = ["bank.jsonl", "audit.jsonl"]
     if not material.is_draft:
-        names = ["graded.jsonl.gz", *names, "grades.csv"]
+        names = ["graded.jsonl.gz", *names, "grades.csv", "found.md", "found.json"]
     paths = [target / name for name in names]
-    read = {Path(material.path).resolve(), Path(bank_path).resolve()}
+    read = {Path(material.path).resolve(), Path(review.bank_path).resolve()}
     if read & {path.resolve() for path in paths}:
         raise InputError(f"{path_name(folder)}: holds what is reviewed; export into another folder")
     there = [path.name for path in paths if path.exists()]
@@ -610,6 +617,10 @@ def export_review(store: ReviewStore, material: Material, bank_path: str, folder
             rows = csv.writer(stream, lineterminator="\n")
             rows.writerow(_GRADE_COLUMNS)
             rows.writerows(_grade_rows(material, snapshot))
+        found = found_table(review, snapshot)
+        for name, form in (("found.md", "markdown"), ("found.json", "json")):
+            with atomic_writer(target / name) as stream:
+                stream.writelines(render(Report([found]), form))
         models.write_graded(
             target / "graded.jsonl.gz", corrected_groups(material, snapshot, _stands(material, snapshot, events))
         )

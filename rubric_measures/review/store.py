@@ -33,7 +33,6 @@ from rubric_measures.measures.grade_sets import grade_of_assessors
 from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
 
-EDITS = ("item_add", "item_edit", "item_retire", "item_split", "item_merge")
 # The decision of an adjudicator, which binds.
 ADJUDICATE = "adjudicate"
 
@@ -803,7 +802,6 @@ class ReviewStore:
             **cell._asdict(),
             "grade": self._checked(grade),
             "grader_grade": grader_grade,
-            "blind": blind,
             "queue": queue,
         }
         if note.strip():
@@ -815,22 +813,19 @@ class ReviewStore:
             "decision": "agree" if agrees else "",
             **({"reason": note.strip()} if note.strip() else {}),
         }
-        with self._turn(writes=True):
+        # Whoever ever graded it saw the grader's grade; also where that was taken back.
+        query = "select 1 from grade where (assessor, query_id, doc_id, item_id) = (?, ?, ?, ?) and grade is not null"
+        with self._turn(writes=True) as file:
+            blind &= file.execute(query, (assessor, *cell)).fetchone() is None
             # Before the action is in the log: a snapshot knows of nothing that follows its last action.
             looked, before = self.snapshot().looked, self._said(assessor, cell)
-            event = self._log(assessor, "grade", payload)
+            event = self._log(assessor, "grade", payload | {"blind": blind})
             if before is None or before.first is None:
                 # A grade that is changed later was given knowing the grader's.
                 is_blind = blind and (assessor, cell) not in looked
                 is_blind &= before is None or (before.blind and before.final is None)
                 changes |= {"first": grade, "blind": is_blind, "first_time": "" if grade is None else event.time}
             return self._say(event, before, **changes)
-
-    def has_graded(self, assessor: str, cell: CellKey) -> bool:
-        """Whether an assessor ever gave a cell a grade, and so saw the grader's; also where it was taken back."""
-        query = "select 1 from grade where (assessor, query_id, doc_id, item_id) = (?, ?, ?, ?) and grade is not null"
-        with self._turn() as file:
-            return file.execute(query, (assessor, *cell)).fetchone() is not None
 
     def decide(self, assessor: str, cell: CellKey, decision: str, grade: float, reason: str) -> Event:
         """Keeps what an assessor does after seeing the grader's grade.
@@ -931,9 +926,7 @@ class ReviewStore:
 
 
 def _check_versions(snapshot: Snapshot, kind: str, expected: Mapping[str, int]) -> None:
-    """Refuses an edit that there is not, and one of an item that somebody changed after the editor saw it."""
-    if kind not in EDITS:
-        raise InputError(f"no such edit: {kind!r}")
+    """Refuses an edit of an item that somebody changed after the editor saw it."""
     stale = [
         key
         for key, version in expected.items()

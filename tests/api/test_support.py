@@ -17,7 +17,7 @@ from rubric_measures.formats.support import read_support_labels
 from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import open_review
 from rubric_measures.review.queues import words_of
-from rubric_measures.review.session import export_review, impact_of
+from rubric_measures.review.session import Review, export_review, impact_of
 from rubric_measures.review.store import CellKey
 from tests.fault_server import running
 from tests.support_data import line, write
@@ -189,7 +189,9 @@ def test_assessors_correct_pairs_of_several_queries(tmp_path: Path, docs: str) -
         assert row.before == before["SupportPrecision"].mean
         assert row.after is not None and row.after > (row.before or 0)
         assert [one.after for one in recall.rows] == [pytest.approx(row.after * 2 / 3)]
-        graded_after, bank_after = export_review(store, review.material, bank, tmp_path / "corrected").paths[:2]
+        graded_after, bank_after = export_review(
+            Review(review.material, store, [], bank, Path()), tmp_path / "corrected"
+        ).paths[:2]
     kept = list(rubric_measures.load_bank(str(bank_after)))
     assert [(item.query_id, item.item_id) for item in kept] == [(t, f"one/{n}") for t in ("t1", "t2") for n in range(3)]
     assert [item.importance for item in kept] == [None, None, None, "vital", None, None]

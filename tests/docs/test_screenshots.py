@@ -90,13 +90,13 @@ def test_the_review_page(browser: Browser, tmp_path: Path) -> None:
     try:
         browser.open(server.link)
         browser.url = server.url
+        compare(browser, "review-start.png", 1240, 400)
         browser.open("check?order=query&" + urlencode(dict(zip("qdi", material.cells[0], strict=True))))
         # One grade is the grader's, the next one is not.
         browser.press_keys(f"{first:.0f}", "5" if second is None or second < 3 else "0")
         browser.wait_for("accept")
         compare(browser, "review-check.png", 1240, 800)
         browser.open()
-        compare(browser, "review-start.png", 1240, 640)
         browser.keys(Keys.ENTER)
         browser.wait_for("keep")
         browser.press_keys(Keys.ENTER)

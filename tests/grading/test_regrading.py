@@ -13,7 +13,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, grade_of_items, load_graded
 from rubric_measures.review.queues import load_material
-from rubric_measures.review.session import export_review
+from rubric_measures.review.session import Review, export_review
 from rubric_measures.review.store import CellKey, ReviewStore
 from rubric_measures.types.entities import make_item_id
 from tests.example_records import passage, write_lines
@@ -71,7 +71,7 @@ def edited(graded: Path, *edits: tuple[str, dict[str, Any]], grade: tuple[CellKe
             states = store.snapshot().items
             keys = [*payload.get("keys", ()), *([payload["key"]] if "key" in payload else ())]
             store.edit_all("ada", [(kind, payload, {key: states[key].version for key in keys})])
-        export_review(store, material, str(bank), folder)
+        export_review(Review(material, store, [], str(bank), Path()), folder)
     finally:
         store.close()
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import signal
@@ -10,6 +11,8 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -34,6 +37,8 @@ pytest.importorskip("jinja2")
 
 EVIL = "<script>document.title='owned'</script> & <img src=x onerror=alert(1)> \u202e\u05e9\u05dc\u05d5\u05dd"
 CELL = {"q": "q1", "d": "d1", "i": "q1/a"}
+# How often a server is killed while three people grade.
+KILLS = 3
 
 
 def make_project(folder: Path) -> Path:
@@ -213,6 +218,42 @@ def test_wrong_host_missing_token_and_foreign_forms_are_refused(server: Server) 
     assert "default-src 'none'" in ada.client.get("/").headers["content-security-policy"]
     for then in ("//evil.example", "https://evil.example", "/\\evil.example", "/ä", "/\r\nset-cookie: a=b"):
         assert ada.post("/person", person="eve", then=then).headers["location"] == "/", then
+
+
+def test_of_three_writers_at_a_server_that_is_killed_no_acknowledged_grade_is_lost(tmp_path: Path) -> None:
+    ids = [f"q1/{number}" for number in range(20)]
+    passages = [passage("q1", f"d{number}", [grade_set(dict.fromkeys(ids, 4))]) for number in range(50)]
+    write_lines(tmp_path / "graded.jsonl.gz", [["q1", passages]])
+    items = [{"query_id": "q1", "question_id": one, "question_text": one} for one in ids]
+    write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
+    cells = [{"q": "q1", "d": f"d{number}", "i": one} for number in range(50) for one in ids]
+    server, sent = Server(tmp_path), set[tuple[str, str, str]]()
+
+    def write(one: Assessor, name: str, cells: list[dict[str, str]]) -> None:
+        fields = {"form_token": one.token(), "order": "query", "grade": "4"}
+        with contextlib.suppress(httpx.TransportError):
+            for cell in cells:
+                if one.client.post("/grade", data=fields | cell).status_code == 303:
+                    sent.add((name, cell["d"], cell["i"]))
+
+    for turn in range(KILLS):
+        people = [(Assessor(server, name), name) for name in ("ada", "bob", "cleo")]
+        writers = [threading.Thread(target=write, args=(*one, cells[turn::KILLS])) for one in people]
+        before = len(sent)
+        for writer in writers:
+            writer.start()
+        while len(sent) < before + 40:
+            time.sleep(0.002)
+        server.process.kill()
+        for writer in writers:
+            writer.join()
+        server.kill()
+        if turn + 1 < KILLS:
+            server.start()
+    material = load_material(tmp_path / "graded.jsonl.gz", tmp_path / "bank.jsonl")
+    with contextlib.closing(ReviewStore(tmp_path / "graded.jsonl.gz.review.sqlite", material.bank)) as store:
+        kept = {(name, *cell[1:]) for cell, said in store.snapshot().grades.items() for name in said}
+    assert len(sent) >= 40 * KILLS and sent <= kept, sent - kept
 
 
 def test_a_state_file_that_another_program_keeps_locked_is_said(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 
+from rubric_measures.analysis.calibration import AuditPlan
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
@@ -33,7 +34,7 @@ ITEMS = "abcdefgh"
 
 
 def make_files(folder: Path, seed: int = 1) -> tuple[str, str]:
-    """20 queries, six passages of eight items each; `old` shows d1 to d3, `new` d3 to d6: better ones."""
+    """20 queries, six passages of eight items each; `old` shows d1 to d3, `new` d3 to d6: better ones; `twin` to d5."""
     chance = np.random.default_rng(seed)
     records = []
     for query_id in QUERIES:
@@ -41,7 +42,8 @@ def make_files(folder: Path, seed: int = 1) -> tuple[str, str]:
         for number in range(1, 7):
             likely = 0.7 if number > 3 else 0.3
             grades = {f"{query_id}/{one}": (5 if chance.random() < likely else 1) for one in ITEMS}
-            ranks = {**({"old": number} if number <= 3 else {}), **({"new": number} if number >= 3 else {})}
+            shown = {"old": number <= 3, "new": number >= 3, "twin": number in (3, 4, 5)}
+            ranks = {run: number for run, is_shown in shown.items() if is_shown}
             passages.append(passage(query_id, f"{query_id}-d{number}", [grade_set(grades)], ranks))
         records.append([query_id, passages])
     write_lines(folder / "graded.jsonl", records)
@@ -64,11 +66,9 @@ def asked_cells(review: Review) -> list[CellKey]:
 
 
 def card(review: Review) -> str:
-    """What the card of the audit says."""
+    """What the first screen says before it comes to other queues."""
     page = str(screens.queue(review, Asked("/", {}, {}, "ada", "token")).content)
-    found = re.search(r'data-order="audit">(.*?)</section>', page, re.S)
-    assert found is not None
-    return " ".join(re.sub(r"<[^>]*>", " ", found[1]).split())
+    return " ".join(re.sub(r"<[^>]*>", " ", page[page.index("<main") : page.index("<details")]).split())
 
 
 def give(review: Review, cells: list[CellKey], says: Callable[[CellKey, float], float | None]) -> None:
@@ -125,7 +125,14 @@ def test_an_exported_audit_says_what_its_grades_stand_for(tmp_path: Path, capsys
         assert share is not None
         progress = screens.progress(review, Asked("/progress", {}, {}, "ada", "token")).content
         assert "these numbers are not those of all items" in progress
-        path = export_review(review.store, review.material, bank, tmp_path / "out").paths[0]
+        path = export_review(review, tmp_path / "out").paths[0]
+    # Every run has less than the grader says, on the page and in the files.
+    rows = json.loads((tmp_path / "out" / "found.json").read_text(encoding="utf-8"))["rows"]
+    table = (tmp_path / "out" / "found.md").read_text(encoding="utf-8")
+    assert [row["run"] for row in rows] == ["new", "old", "twin"] and "### Calibrated board" in table
+    for row in rows:
+        assert row["low"] < row["calibrated"] < row["high"] < 1 and row["calibrated"] < row["grader"] - 0.05
+        assert f">{row['calibrated']:.3f}</td>" in progress and f"{row['calibrated']:.3f} |" in table
     assert main(["calibrate", path, "--bank", bank, "--format", "json", "--rounds", "0"]) == 0
     out, err = capsys.readouterr()
     (same,) = {row["same"] for row in json.loads(out)["bias"]}
@@ -158,9 +165,29 @@ def test_pairs_of_runs_are_settled_by_blind_grades(tmp_path: Path) -> None:
         )
         checked = len(review.store.snapshot().grades)
         assert said is not None and 50 <= checked == len(asked_cells(review)) < len(cells)
-        assert "0 of" in card(review)
         give(review, cells[checked:], lambda _, grade: 6 - grade)
         assert said[0] in card(review) and len(asked_cells(review)) == checked
+
+
+def test_several_pairs_are_settled_together_and_a_small_difference_too(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path)
+    pairs = [("new", "old"), ("new", "twin"), ("old", "new")]
+    with closing((review := open_review(graded, bank, audit=100, settle=pairs, smallest=0.15)).store):
+        # The same pair the other way round is none more.
+        assert len(review.plan.pairs) == 2
+        said = [""]
+        while left := [cell for cell in asked_cells(review) if cell not in review.store.snapshot().grades]:
+            give(review, left[:10], lambda _, grade: grade)
+            said.append(card(review))
+        assert any(re.search(r"[1-9]\d* minutes? more will probably settle new against twin", one) for one in said)
+        assert re.search(r"new beats old by \.\d\d to \.\d\d in the mean .* settled", said[-1])
+        assert re.search(r"new and twin differ by at most \.(0\d|1[0-5]) in the mean .* settled", said[-1])
+        assert len(review.store.snapshot().grades) < 500
+    chance = np.random.default_rng(5)
+    other = {"state": str(tmp_path / "other"), "settle": pairs[1:2], "audit": 100}
+    with closing((review := open_review(graded, bank, **other)).store):
+        give(review, asked_cells(review), lambda _, grade: 5 if chance.random() < 0.5 else 1)
+        assert "more checks will not settle it: ask more queries" in card(review)
 
 
 def test_a_grader_that_flatters_a_run_settles_nothing_for_it(tmp_path: Path) -> None:
@@ -221,11 +248,11 @@ def test_what_a_board_orders_otherwise_is_not_called_settled(tmp_path: Path) -> 
 
 def test_the_plan_of_an_audit_stays_from_the_first_grade_on(tmp_path: Path) -> None:
     graded, bank = make_files(tmp_path)
-    open_review(graded, bank, settle=[("new", "old")], audit=20).store.close()
+    open_review(graded, bank, settle=[("new", "twin")], level=0.9).store.close()
     # Corrected before there is a grade, and kept where it is not said again.
     open_review(graded, bank, settle=[("new", "old")]).store.close()
     with closing((review := open_review(graded, bank, audit=7)).store):
-        assert (review.plan.pairs, review.plan.passages) == ([("new", "old")], 50)
+        assert review.plan == AuditPlan((("new", "old"),), 7, 0.9)
         give(review, asked_cells(review)[:1], lambda _, grade: grade)
         review.store.undo("ada")
     with pytest.raises(InputError, match="another audit"):
@@ -235,7 +262,7 @@ def test_the_plan_of_an_audit_stays_from_the_first_grade_on(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        (["--settle", "newer", "old"], "no run newer has passages here; there are new, old"),
+        (["--settle", "newer", "old"], "no run newer has passages here; there are new, old, twin"),
         (["--audit", "0"], "an audit has 1 passage and 1 rank or more"),
         (["-m", "NuggetV"], "importance"),
         (["--bind", "192.0.2.1:80", "--allow-remote", "lab"], "cannot listen there"),

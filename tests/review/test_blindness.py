@@ -182,7 +182,7 @@ def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_
         review.store.grade(assessor, cell, 2, review.material.grade(cell).grade)
         review.store.decide(assessor, cell, "override", 2, "only half of it")
     review.store.edit_all("ada", [("item_edit", {"key": "q1/a", "gold_answers": ["x"]}, {"q1/a": 0})])
-    graded, bank, *_ = export_review(review.store, review.material, review.bank_path, tmp_path / "out").paths
+    graded, bank, *_ = export_review(review, tmp_path / "out").paths
     wanted = Grader("model", "QuestionSelfRatedUnanswerablePromptWithChoices")
     material = load_material(graded, bank, wanted)
     store = ReviewStore(tmp_path / "second.sqlite", material.bank, waiting=material.waiting)

@@ -7,6 +7,7 @@ from contextlib import closing
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -30,6 +31,8 @@ from tests.review.test_app import CELL, EVIL, Assessor, Server, make_project
 
 pytestmark = needs_browser
 
+# With a line of code that no screen is wide enough for.
+GUIDELINES = f"Grade what is **clearly** said.\n\n    {'said ' * 50}{'x' * 200}\n"
 CHECK = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fa"
 OPEN = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fb"
 SCREENS = (
@@ -51,7 +54,7 @@ SCREENS = (
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "guidelines.md").write_text("Grade what is **clearly** said.\n", encoding="utf-8")
+    (tmp_path / "project" / "guidelines.md").write_text(GUIDELINES, encoding="utf-8")
     running = Server(make_project(tmp_path / "project"), "--guidelines", str(tmp_path / "project" / "guidelines.md"))
     yield running
     running.kill()
@@ -165,18 +168,26 @@ def test_fifty_cells_of_the_example_are_graded_by_keyboard(tmp_path: Path) -> No
 def test_fifteen_items_stand_on_one_screen(tmp_path: Path, words: str, highest: int, height: int) -> None:
     """Those of the queue full size, the others a line each that leads to them; the ends of the scale in words.
 
-    A long item takes two lines until it is its turn.
+    A long item takes two lines until it is its turn. There are 100 queries of 20 passages.
     """
-    ids = [f"q1/{number:02}" for number in range(15)]
-    says = {"prompt_class": "Ours", "scale": [0, highest], "covers": 4}
-    sets = [{**grade_set(dict.fromkeys(ids, 3)), "prompt_info": says}]
-    write_lines(tmp_path / "graded.jsonl.gz", [["q1", [passage("q1", "d1", sets, {"one": 1}, 2)]]])
-    items = [{"query_id": "q1", "question_id": one, "question_text": f"{one}: {words}"} for one in ids]
-    write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
+    says, records, bank = {"prompt_class": "Ours", "scale": [0, highest], "covers": 4}, list[Any](), list[Any]()
+    for query in (f"q{number}" for number in range(100)):
+        ids = [f"{query}/{number:02}" for number in range(15)]
+        sets = [{**grade_set(dict.fromkeys(ids, 3)), "prompt_info": says}]
+        records.append([query, [passage(query, f"d{rank}", sets, {"one": rank}, 2) for rank in range(1, 21)]])
+        items = [{"query_id": query, "question_id": one, "question_text": f"{one}: {words}"} for one in ids]
+        bank.append({"query_id": query, "items": items})
+    write_lines(tmp_path / "graded.jsonl.gz", records)
+    write_lines(tmp_path / "bank.jsonl", bank)
     running = Server(tmp_path, "--audit", "1")
     ada = Browser(tmp_path / "ada", running.link, "ada")
     try:
         ada.open()
+        # One button; the other queues are behind a line.
+        buttons = ada.driver.find_elements(By.CSS_SELECTOR, "main a.button, main button")
+        assert [one.text for one in buttons if one.is_displayed()] == ["Start, 5 left Enter"]
+        ada.open_details("Other queues")
+        assert ada.find("[data-order=query] a.button").is_displayed()
         ada.find("[data-order=audit] a.button").click()
         ada.wait_for("HOW WELL DOES THE PASSAGE COVER EACH")
         rows = ada.driver.find_elements(By.CSS_SELECTOR, "#items li")

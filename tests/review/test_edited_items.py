@@ -53,7 +53,7 @@ def reviewed(graded: Path, bank: Path, name: str, *edits: tuple[str, dict[str, A
         for kind, payload in edits:
             states = store.snapshot().items
             store.edit_all("ada", [(kind, payload, {payload["key"]: states[payload["key"]].version})])
-        made = export_review(store, material, str(bank), graded.parent / name).paths
+        made = export_review(Review(material, store, [], str(bank), Path()), graded.parent / name).paths
     return Path(made[0]), Path(made[1])
 
 
@@ -156,7 +156,7 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
         assert store.snapshot().left == {("q1", "q1/alpha"): "was retired since"}
         store.undo("ada")
         assert store.snapshot().items["q1/alpha"].regrade
-        made = export_review(store, material, str(first[1]), graded.parent / "again")
+        made = export_review(Review(material, store, [], str(first[1]), Path()), graded.parent / "again")
         assert made.waiting == 1 and marks(Path(made.paths[1])) == {"q1/alpha": True}
 
 
@@ -181,7 +181,7 @@ def test_another_grader_keeps_the_mark_and_makes_nobody_wait(graded: Path, capsy
     material = load_material(new, first[1], Grader("lexical:1"))
     with closing(store_of(material, graded.parent / "second.sqlite")) as store:
         store.edit_all("ada", [("item_edit", comma, {"q1/alpha": 0})])
-        paths = export_review(store, material, str(first[1]), graded.parent / "second").paths
+        paths = export_review(Review(material, store, [], str(first[1]), Path()), graded.parent / "second").paths
     # The mark stays for the other one, and says that the words which the first one graded mean the same.
     second = Path(paths[0]), Path(paths[1])
     assert marks(second[1]) == {"q1/alpha": True}
@@ -326,7 +326,7 @@ def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: 
     review.store.grade("ada", CellKey("q1", "d2", "q1/a"), None, 5)
 
     def exported(place: str) -> list[str]:
-        made = export_review(review.store, review.material, str(tmp_path / "bank.jsonl"), tmp_path / place)
+        made = export_review(review, tmp_path / place)
         return [note for note in made.notes if "do not count" in note]
 
     assert exported("before") == []
@@ -342,5 +342,7 @@ def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: 
         store.grade("ada", CellKey("q1", "d1", "q1/a"), 5, 5, blind=False)
         store.grade("ada", CellKey("q1", "d3", "q1/a"), 5, 5)
         store.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
-        made = export_review(store, material, str(tmp_path / "before" / "bank.jsonl"), tmp_path / "third")
+        made = export_review(
+            Review(material, store, [], str(tmp_path / "before" / "bank.jsonl"), Path()), tmp_path / "third"
+        )
     assert [note.partition(" are ")[0] for note in made.notes] == ["3 grades of the export"]

@@ -20,7 +20,7 @@ from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.loading import read_records
 from rubric_measures.records.models import SelfRating, load_graded, provenance_of, write_graded
 from rubric_measures.review.queues import Material, load_material
-from rubric_measures.review.session import Impact, export_review, impact_of
+from rubric_measures.review.session import Impact, Review, export_review, impact_of
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.types.entities import TestBank, item_content, make_item_id
 from tests.example_records import grade_set, passage, write_lines
@@ -159,7 +159,7 @@ def test_impact_is_the_leaderboard_on_the_export_review_after_review(seed: int) 
                         act(store, material, chance)
                 impacts = impact_of(material, MEASURES, store.snapshot())
                 folder = Path(name) / str(number)
-                paths = export_review(store, material, str(bank), folder).paths
+                paths = export_review(Review(material, store, [], str(bank), Path()), folder).paths
             assert side(impacts, "before") == scores_of(graded, material.bank)
             graded, bank, pending = Path(paths[0]), Path(paths[1]), set(impacts[0].waiting)
             assert pending <= marks(bank)
