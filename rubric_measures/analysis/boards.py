@@ -59,15 +59,6 @@ _KINDS = get_args(BoardPlot)
 _PANELS = 4
 
 
-def figures_of(
-    board: Leaderboard, kind: BoardPlot, tests: Tests, grades: Gradable | None = None, runs: Runs | None = None
-) -> Iterator[Figure]:
-    """The pages of a picture of a board, see `Board.plot`."""
-    if kind not in _KINDS:
-        raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
-    return _heat(board, grades, runs) if kind == "heat" else _dots(board, tests)
-
-
 def _runs_of(board: Leaderboard) -> list[str]:
     return [run for run in board.ranking() if run not in BELOW]
 
@@ -235,7 +226,9 @@ class Board(Leaderboard, frozen=True):
         from rubric_measures.analysis.plots import save_figures
         from rubric_measures.analysis.resampling import Tests
 
-        return save_figures(figures_of(self, kind, tests or Tests(), grades, runs), path)
+        if kind not in _KINDS:
+            raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
+        return save_figures(_heat(self, grades, runs) if kind == "heat" else _dots(self, tests or Tests()), path)
 
 
 def reusability(

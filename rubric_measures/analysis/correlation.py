@@ -20,6 +20,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Literal
 
 import numpy as np
@@ -43,7 +44,21 @@ from rubric_measures.analysis.resampling import (
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.types.scales import LARGEST_SCORE
 
+Batch = Callable[[FloatArray, FloatArray], FloatArray]
 
+
+def in_pieces(batch: Batch) -> Batch:
+    """The same for so many samples at once as the processor's cache can hold with all pairs of runs."""
+
+    @wraps(batch)
+    def whole(x: FloatArray, y: FloatArray) -> FloatArray:
+        found = [batch(x[piece], y[piece]) for piece in pieces(len(x), x.shape[1] ** 2)]
+        return np.concatenate([np.empty(0), *found])
+
+    return whole
+
+
+@in_pieces
 def tau_ap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     """AP correlation of the estimated ranking `y` with the true ranking `x`, errors at the top weigh most.
 
@@ -59,22 +74,18 @@ def tau_ap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
         return np.full(samples, np.nan)
     # H(0) … H(2 · runs), H(n) = 1 + 1/2 + … + 1/n.
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 2 * runs + 1))])
-    result = np.empty(samples)
-    for piece in pieces(samples, runs * runs):
-        xs, ys = x[piece], y[piece]
-        above = ys[:, None, :] > ys[:, :, None]
-        place = 1 + above.sum(axis=2)
-        tied = (ys[:, None, :] == ys[:, :, None]).sum(axis=2)
-        concordant = (above & (xs[:, None, :] > xs[:, :, None])).sum(axis=2)
-        # A run of a group of t that starts at rank p stands at p, p+1, …, p+t−1 equally often.
-        spread = harmonic[place + tied - 2] - harmonic[np.maximum(place - 2, 0)]
-        total = np.where(place > 1, concordant * spread / tied, 0.0)
-        # Inside a group every pair is concordant in half of the orders.
-        inside = (tied - 1) - (place - 1) * (harmonic[place + tied - 2] - harmonic[place - 1])
-        total += inside / (2.0 * tied)
-        undefined = _has_ties(xs) | (place.max(axis=1) == 1)
-        result[piece] = np.where(undefined, np.nan, 2.0 * total.sum(axis=1) / (runs - 1) - 1.0)
-    return result
+    above = y[:, None, :] > y[:, :, None]
+    place = 1 + above.sum(axis=2)
+    tied = (y[:, None, :] == y[:, :, None]).sum(axis=2)
+    concordant = (above & (x[:, None, :] > x[:, :, None])).sum(axis=2)
+    # A run of a group of t that starts at rank p stands at p, p+1, …, p+t−1 equally often.
+    spread = harmonic[place + tied - 2] - harmonic[np.maximum(place - 2, 0)]
+    total = np.where(place > 1, concordant * spread / tied, 0.0)
+    # Inside a group every pair is concordant in half of the orders.
+    inside = (tied - 1) - (place - 1) * (harmonic[place + tied - 2] - harmonic[place - 1])
+    total += inside / (2.0 * tied)
+    undefined = _has_ties(x) | (place.max(axis=1) == 1)
+    return np.where(undefined, np.nan, 2.0 * total.sum(axis=1) / (runs - 1) - 1.0)
 
 
 def _tau_ap_b_one_way(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -86,6 +97,7 @@ def _tau_ap_b_one_way(x: FloatArray, y: FloatArray) -> FloatArray:
     return 2.0 * ratio(share, below_top.sum(axis=1).astype(np.float64)) - 1.0
 
 
+@in_pieces
 def tau_ap_b_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     """Symmetric AP correlation of two rankings that may both have ties, τ_AP,b.
 
@@ -95,14 +107,10 @@ def tau_ap_b_batch(x: FloatArray, y: FloatArray) -> FloatArray:
 
     Source: Urbano and Marrero, The Treatment of Ties in AP Correlation (ICTIR 2017), section 4.
     """
-    samples, runs = x.shape
-    result = np.empty(samples)
-    for piece in pieces(samples, runs * runs):
-        xs, ys = x[piece], y[piece]
-        result[piece] = (_tau_ap_b_one_way(xs, ys) + _tau_ap_b_one_way(ys, xs)) / 2.0
-    return result
+    return (_tau_ap_b_one_way(x, y) + _tau_ap_b_one_way(y, x)) / 2.0
 
 
+@in_pieces
 def tau_gap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     """Head-weighted, gap-sensitive correlation of the estimated ranking `y` with the true scores `x`, τ_GAP.
 
@@ -118,18 +126,12 @@ def tau_gap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     >>> tau_gap_batch(np.array([[0.9, 0.5, 0.4]]), np.array([[3.0, 1.0, 2.0]])).round(4).tolist()
     [0.8]
     """
-    samples, runs = x.shape
-    result = np.empty(samples)
-    for piece in pieces(samples, runs * runs):
-        xs, ys = x[piece], y[piece]
-        above = ys[:, None, :] > ys[:, :, None]
-        gaps = np.where(above, xs[:, None, :] - xs[:, :, None], 0.0)
-        shares = ratio(np.maximum(gaps, 0.0).sum(axis=2), np.abs(gaps).sum(axis=2))
-        counts = ~np.isnan(shares)
-        result[piece] = (
-            2.0 * ratio(np.where(counts, shares, 0.0).sum(axis=1), counts.sum(axis=1).astype(np.float64)) - 1.0
-        )
-    return result
+    above = y[:, None, :] > y[:, :, None]
+    gaps = np.where(above, x[:, None, :] - x[:, :, None], 0.0)
+    shares = ratio(np.maximum(gaps, 0.0).sum(axis=2), np.abs(gaps).sum(axis=2))
+    counts = ~np.isnan(shares)
+    known = np.where(counts, shares, 0.0).sum(axis=1)
+    return 2.0 * ratio(known, counts.sum(axis=1).astype(np.float64)) - 1.0
 
 
 def _contributions(scores: FloatArray) -> FloatArray:
@@ -185,9 +187,6 @@ def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9) -> FloatArray:
         tail = agreement[:, -1] * p ** (runs + 1) / (1.0 - p)
         result[piece] = (1.0 - p) / p * (agreement @ weights + tail)
     return result
-
-
-Batch = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +247,7 @@ def top_k(official: ArrayLike, k: int) -> NDArray[np.intp]:
     return chosen
 
 
+@in_pieces
 def kendall_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     """Kendall's τ-b of every row of `x` with the same row of `y`.
 
@@ -262,17 +262,14 @@ def kendall_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     first, second = np.triu_indices(x.shape[1], 1)
     # Sums of up to 2^24 units are exact in float32, which is several times faster than integers here.
     exact = "f4" if len(first) <= 1 << 24 else "f8"
-    result = np.empty(len(x))
-    for piece in pieces(len(x), len(first)):
-        left, right = (
-            ((side[piece][:, first] > side[piece][:, second]).view(np.int8)
-             - (side[piece][:, first] < side[piece][:, second]).view(np.int8)).astype(exact)
-            for side in (x, y)
-        )  # fmt: skip
-        both, untied, others = (np.einsum("bp,bp->b", *pair).astype(np.float64)
-                                for pair in ((left, right), (left, left), (right, right)))  # fmt: skip
-        result[piece] = ratio(both, np.sqrt(untied * others))
-    return result
+    left, right = (
+        ((side[:, first] > side[:, second]).view(np.int8)
+         - (side[:, first] < side[:, second]).view(np.int8)).astype(exact)
+        for side in (x, y)
+    )  # fmt: skip
+    both, untied, others = (np.einsum("bp,bp->b", *pair).astype(np.float64)
+                            for pair in ((left, right), (left, left), (right, right)))  # fmt: skip
+    return ratio(both, np.sqrt(untied * others))
 
 
 def pearson_batch(x: FloatArray, y: FloatArray) -> FloatArray:

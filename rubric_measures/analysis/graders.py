@@ -215,7 +215,7 @@ def agreement_tables(
     layouts = _layouts(min_judgment)
     # Of a passage with fewer than n grades it is the lowest one.
     labels = {n: [(grades[:n][-1], judgments) for grades, judgments in labelled] for n in (1, 2, 5)}
-    return [_agreement_table(name, n, *layout, labels[n]) for n in labels for name, layout in layouts.items()]
+    return [_agreement_table(name, n, layout, labels[n]) for n in labels for name, layout in layouts.items()]
 
 
 def _sources(
@@ -783,13 +783,10 @@ class AgreementTable:
 
 
 def _agreement_table(
-    name: str,
-    min_answers: int,
-    lines: Sequence[_Labels],
-    judgments: Sequence[_Labels],
-    diagonal: Sequence[int],
-    labelled: Sequence[tuple[float, set[float]]],
+    name: str, min_answers: int, layout: _Layout, labelled: Sequence[tuple[float, set[float]]]
 ) -> AgreementTable:
+    lines, judgments, diagonal = layout
+
     def cell(label: _Labels, judgment: _Labels) -> AgreementCell:
         found = Counter((value in label, not judged.isdisjoint(judgment)) for value, judged in labelled)
         both, only_label, only_judgment, neither = (found[one, two] for one in (True, False) for two in (True, False))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from ir_measures.measures.base import Measure
 from msgspec.structs import replace
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubric_measures.analysis.correlation import (
     Coefficient,
@@ -125,18 +125,12 @@ def significant_pair_agreement(official: ArrayLike, scores: ArrayLike) -> PairAg
     """
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     first, second = np.triu_indices(x.shape[1], 1)
-    (x_way, x_real), (y_way, y_real) = (_directions(table, first, second) for table in (x, y))
+    families = [paired_family(table[:, first] - table[:, second]) for table in (x, y)]
+    (x_way, x_real), (y_way, y_real) = ((np.sign(one.means), one.different) for one in families)
     opposite = x_way * y_way < 0
     both, one, none = x_real & y_real, x_real ^ y_real, ~(x_real | y_real)
     counts = [int((kind & way).sum()) for kind in (both, one, none) for way in (~opposite, opposite)]
     return PairAgreement(*[*counts, int(x_real.sum()), counts[0]])
-
-
-def _directions(
-    table: FloatArray, first: NDArray[np.intp], second: NDArray[np.intp]
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    family = paired_family(table[:, first] - table[:, second])
-    return np.sign(family.means), family.different
 
 
 DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "max_rank_drop")
@@ -542,6 +536,13 @@ def correlate_grid(
     scales, grades = _sets_of(groups, restriction, bank)
     _refuse_above_all(expand_measures(measures, [1]), scales.values())
     prompts = prompt_cells(scales)
+
+    def board_of(chosen: Grader, items: TestBank | None, some: Sequence[Measure]) -> Leaderboard:
+        queries = select_queries(groups, groups.name, items, chosen, keep_ranks=compat is not None)
+        if compat == "workbench":
+            return score_workbench(queries, some)
+        return score_records(queries, some, on_failed=on_failed, overall=False)
+
     for key, scale in scales.items():
         chosen = replace(restriction.only(key), first=compat == "workbench")
         # Labels of whole passages grade no item, so the bank has nothing to say about them.
@@ -554,7 +555,7 @@ def correlate_grid(
                 settings=("scale",),
             )
         every = expand_measures(measures, levels)
-        for measure, board, reason in _grid_boards(groups, items, chosen, every, on_failed, compat):
+        for measure, board, reason in _grid_boards(partial(board_of, chosen, items), every):
             result, scores, notes = None, None, list[Note]()
             if board is not None:
                 found = [*of_queries(board.values, board.unknown, board.missing), *board.findings]
@@ -570,31 +571,15 @@ def correlate_grid(
 
 
 def _grid_boards(
-    groups: GradedFile,
-    bank: TestBank | None,
-    chosen: Grader,
-    measures: Sequence[Measure],
-    on_failed: OnFailed | None,
-    compat: str | None,
+    board_of: Callable[[Sequence[Measure]], Leaderboard], measures: Sequence[Measure]
 ) -> list[tuple[Measure, Leaderboard | None, str]]:
     """A leaderboard for each measure; all in one pass, or one by one where some measure cannot be computed."""
-
-    def board_of(some: Sequence[Measure]) -> Leaderboard:
-        queries = select_queries(groups, groups.name, bank, chosen, keep_ranks=compat is not None)
-        if compat == "workbench":
-            return score_workbench(queries, some)
-        return score_records(queries, some, on_failed=on_failed, overall=False)
-
     try:
         board = board_of(measures)
-    except MeasureError:
-        boards: list[tuple[Measure, Leaderboard | None, str]] = []
-        for measure in measures:
-            try:
-                boards.append((measure, board_of([measure]), ""))
-            except MeasureError as error:
-                boards.append((measure, None, str(error)))
-        return boards
+    except MeasureError as error:
+        if len(measures) == 1:
+            return [(measures[0], None, str(error))]
+        return [one for measure in measures for one in _grid_boards(board_of, [measure])]
     return [(measure, board, "") for measure in measures]
 
 
