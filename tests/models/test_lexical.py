@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
@@ -42,6 +42,7 @@ def test_the_grade_is_the_share_of_content_words_in_fifths(item: str, passage: s
     assert lexical_grade(item, passage) == grade
 
 
+@settings(max_examples=40)
 @given(st.text(), st.text())
 def test_any_text_gets_a_grade_of_the_scale_and_more_text_never_less(item: str, passage: str) -> None:
     grade = lexical_grade(item, passage)
