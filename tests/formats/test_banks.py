@@ -203,34 +203,6 @@ def test_a_table_says_what_it_leaves_behind(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().err.endswith(said)
 
 
-def test_what_facets_say_differently_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    more = {"status": "reviewed", "task_id": "t9"}
-    item = {"query_id": "q1", "nugget_id": "q1/x", "nugget_text": "It is thin.", "info": {"z": 3}}
-    entries = [
-        {"query_id": "q1", "facet_id": "a", "dom": "x", **more, "items": [item]},
-        {"query_id": "q1", "facet_id": "b", "dom": "y", **more, "items": []},
-    ]
-    path = write_of_banks(tmp_path / "bank.jsonl", *entries)
-    # What only entries of RAGDoll say of themselves is a field like others here.
-    assert through(path, "nuggets").items() >= {"dom": "x", **more}.items()
-    assert "1 field of queries has two values ('dom' 1); the first is kept" in capsys.readouterr().err
-    # Each loss is said once.
-    assert main(["convert", str(path), "-o", str(tmp_path / "bank.csv")]) == 0
-    said = capsys.readouterr().err
-    assert "info of 1 item, dom of 1 query, status of 1 query, task_id of 1 query" in said
-    assert "z of" not in said
-
-
-def test_a_status_from_elsewhere_makes_no_failed_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    criterion = {"criterion": "Says it.", "weight": 5, "axis": "explicit"}
-    path = write_of_banks(tmp_path / "rubrics.jsonl", {"qid": "q1", "status": "draft", "rubrics": [criterion]})
-    assert through(path, "ragdoll:rubric")["status"] == "completed"
-    assert "status of 1 query" in capsys.readouterr().err
-    bank = write_of_banks(tmp_path / "bank.jsonl", BANK)
-    assert main(["convert", str(bank), "--to", "rubrics", "-o", str(tmp_path / "no.jsonl")]) == 2
-    assert "has no weight, and a criterion needs one" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("ways", [("nuggets",), ("bank", "nuggets"), ("nugget-bank", "nuggets")])
 def test_importances_are_written_back_as_they_were(
     tmp_path: Path, ways: tuple[str, ...], capsys: pytest.CaptureFixture[str]

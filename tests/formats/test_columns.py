@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import logging
 import random
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +14,10 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.formats import columns
-from rubric_measures.formats.columns import DoubtError, Ranked, Tokens
+from rubric_measures.formats.columns import DoubtError, Tokens
 from rubric_measures.formats.trec import (
     checked_qrels,
     checked_rankings,
-    map_runs,
     read_run,
     regular_qrels,
     regular_rankings,
@@ -124,11 +121,6 @@ def test_files_of_any_shape_are_read_as_the_careful_reader_reads_them(
     assert read > 50
 
 
-def _line(**other: str) -> str:
-    row = {"query": "q1", "iteration": "Q0", "doc": "a", "rank": "1", "score": "1", "tag": "s", **other}
-    return " ".join(row.values()) + "\n"
-
-
 @pytest.mark.parametrize(("single", "expected"), [(False, 2), (True, 1)])
 def test_a_rank_disagrees_where_trec_eval_sees_a_higher_score_below(
     single: bool, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -139,44 +131,6 @@ def test_a_rank_disagrees_where_trec_eval_sees_a_higher_score_below(
     scores = {"d": (3, 0.5), "a": (1, 1.0), "c": (3, 0.25), "b": (2, 1 + 1e-12), "e": (4, 0.75)}
     path.write_text("".join(f"q Q0 {doc} {rank} {score} s\n" for doc, (rank, score) in scores.items()))
     assert read_run(path).rank_disagreements == expected
-
-
-@pytest.mark.parametrize("workers", [1, 3, None])
-def test_many_runs_are_read_as_if_one_by_one(
-    workers: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    texts = {
-        "a": _line() + _line(doc="b", rank="2", score="2"),
-        "b": _line().removesuffix("\n"),
-        "c": "q1 Q0 a 1 1\n",
-        "d": _line(score="high"),
-        "e": "q1 Q0 a 1 1\n",
-        "f": "x",
-    }
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    paths = [str(tmp_path / name) for name in texts]
-    caplog.set_level(logging.WARNING, logger="rubric_measures")
-    read: list[str] = []
-    watched: list[str] = []
-
-    def watch(paths: object) -> object:
-        for path in paths:  # type: ignore[attr-defined]
-            watched.append(path)
-            yield path
-
-    take: Callable[[str, Ranked], list[str]] = lambda _, ranked: ranked.docs.strings()  # noqa: E731
-    with pytest.raises(FormatError, match="d:1: score: 'high' is not a finite number"):
-        for run_id, found in map_runs(paths, take, workers, watch):  # type: ignore[arg-type]
-            read.append(f"{run_id} {found}")
-    assert read == ["s {'q1': ['b', 'a']}", "s {'q1': ['a']}", "c {'q1': ['a']}"]
-    assert watched == paths[:4]
-    said = [message.replace(str(tmp_path), "") for message in caplog.messages]
-    assert said == [
-        "/a: the rank column disagrees with the scores in 1 query (1 place); the scores count",
-        "/b: the last line has no line end; is the file complete?",
-        "/c: has no tag column; the run is called c",
-    ]
 
 
 def _qrels_text(rng: random.Random) -> str:

@@ -13,7 +13,6 @@ import rubric_measures
 from rubric_measures import Draws
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.measures.grades import all_rows
 from rubric_measures.records.models import load_graded
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
@@ -78,32 +77,6 @@ def test_failed_grades_and_documents_without_a_run_are_rows(tmp_path: Path) -> N
     places = [("d1", "one", "1"), ("d1", "two", "4"), ("d2", "", "")]
     rows = [tuple(row[name] for name in names) for row in rows_of(tmp_path / "all.csv")]
     assert rows == [(*place, *pair) for place in places for pair in pairs]
-
-
-def test_assigned_nuggets_and_item_qrels_are_such_a_table(tmp_path: Path) -> None:
-    nuggets = [
-        {"text": "The air scatters blue.", "importance": "vital", "assignment": "support"},
-        {"text": "The eye sees violet less.", "importance": "okay", "assignment": "partial_support"},
-    ]
-    line = {
-        "query": "Why blue?",
-        "qid": "q1",
-        "answer_text": "Air.",
-        "response_length": 1,
-        "run_id": "one",
-        "nuggets": nuggets,
-    }
-    write_lines(tmp_path / "assigned.jsonl", [line])
-    assert main(["convert", str(tmp_path / "assigned.jsonl"), "-o", str(tmp_path / "assigned.csv")]) == 0
-    rows = rows_of(tmp_path / "assigned.csv")
-    assert [(row["query_id"], row["run_id"], row["text"], row["grade"]) for row in rows] == [
-        ("q1", "one", "The air scatters blue.", "2"), ("q1", "one", "The eye sees violet less.", "1")
-    ]  # fmt: skip
-    (tmp_path / "items.qrels").write_text("q1 a d1 4\nq1 b d1 0\n", encoding="utf-8")
-    more = ["--from", "item-qrels", "--name", "judge"]
-    assert main(["convert", str(tmp_path / "items.qrels"), *more, "-o", str(tmp_path / "items.csv")]) == 0
-    found = [(row["doc_id"], row["item_id"], row["grade"], row["grader"]) for row in rows_of(tmp_path / "items.csv")]
-    assert found == [("d1", "a", "4", "judge"), ("d1", "b", "0", "judge")]
 
 
 JUDGED = """question_id,answer_id,criterion,score,judge_model
@@ -257,19 +230,6 @@ def test_a_row_number_is_no_document_and_a_document_has_one_rank(tmp_path: Path)
     (tmp_path / "r.csv").write_text(f"query_id,doc_id,run_id,rank,item_id,grade\n{rows}")
     with pytest.raises(InputError, match="document 'd1', run 'r': has the ranks 1 and 7; keep one"):
         rubric_measures.score(rubric_measures.load(tmp_path / "r.csv", grader="scale=0-1"), measures="RubricCover@5")
-
-
-def test_a_reason_that_looks_like_a_formula_is_guarded_and_comes_back(tmp_path: Path) -> None:
-    rows = [("-d1", "=not said"), ("d2", "- a list"), ("d3", "'=quoted"), ("d4", "-1"), ("d5", "plain")]
-    path = tmp_path / "grades.csv"
-    lines = [{"query_id": "q1", "doc_id": doc_id, "grade": 1, "reason": said} for doc_id, said in rows]
-    (tmp_path / "grades.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["convert", str(tmp_path / "grades.jsonl"), "-o", str(path)]) == 0
-    with path.open() as stream:
-        written = [(row["doc_id"], row["reason"]) for row in csv.DictReader(stream)]
-    # Programs compare ids, so these stay as they are.
-    assert written == [("-d1", "'=not said"), ("d2", "'- a list"), ("d3", "''=quoted"), ("d4", "-1"), ("d5", "plain")]
-    assert [(row.doc_id, row.reason) for row in GRADES.read(path)] == rows
 
 
 TWO_JUDGES = """query_id,doc_id,item_id,grade,judge,reason

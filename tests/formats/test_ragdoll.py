@@ -18,7 +18,6 @@ from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.plain import BATTLES, GAMES, RAGELO_GAMES
-from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.support import read_support_labels
 from rubric_measures.types.entities import Preference
 from tests.example_records import write_lines as write
@@ -181,16 +180,6 @@ def test_a_criterion_of_two_weights_needs_a_bank(
     assert scores(capsys, answers, "--on-failed", "expected", "--bank", rubric)[0]["x"] == ("0.694444", "0.555556")
 
 
-def test_a_nugget_bank_is_no_rubric(rubric: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [{"qid": "q1", "rubrics": [{"criterion": "Is short", "weight": 5, "axis": "Brevity"}]}]
-    path = write(tmp_path / "r.jsonl", lines)
-    assert main(["convert", str(path), "--to", "ragdoll:rubric", "-o", str(tmp_path / "o.jsonl")]) == 2
-    assert "'Is short' has the axis 'Brevity'; RAGDoll knows explicit, implicit" in capsys.readouterr().err
-    # Not one of these files is taken for queries.
-    assert main(["convert", str(rubric), "--to", "queries", "-o", str(tmp_path / "q.json")]) == 0
-    assert read_queries(tmp_path / "q.json") == {"q1": "What is q1?", "q2": "What is q2?"}
-
-
 def test_the_toolkits_own_scores(capsys: pytest.CaptureFixture[str]) -> None:
     folder = shared_data("support")
     board = rubric_measures.score(
@@ -300,17 +289,6 @@ def test_ratings_without_a_prior(battles: Path, capsys: pytest.CaptureFixture[st
     assert counts == [("y", 2, 2, 1, 1), ("x", 1, 2, 2, 1)]
     assert (content["both_bad"], content["undecided"]) == (1, {"unparsed": 1})
     assert "in 1 of the ties both answers are bad" in captured.err
-
-
-def test_files_for_programs_have_all_digits(battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for form in ("tsv", "json", "trec_eval"):
-        path = tmp_path / f"board.{form}"
-        assert main(["tournament", str(battles), "--rounds", "5", "--format", form, "--output", str(path)]) == 1
-        # Five games, all of other queries: 1, 1, 0, ½, ½ points for y.
-        assert read_leaderboard(path).column("WinRate")["y"] == pytest.approx(0.6, abs=1e-15)
-    capsys.readouterr()
-    assert main(["tournament", str(battles), "--rounds", "5", "--compat", "ragdoll"]) == 1
-    assert capsys.readouterr().out.splitlines()[1].split()[1] == "1035.2"
 
 
 def test_a_model_plays_battles_with_bare_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

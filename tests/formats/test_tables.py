@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-import rubric_measures
 from rubric_measures.api.judging import _games
-from rubric_measures.base.errors import FormatError, InputError, MissingExtraError
-from rubric_measures.formats import plain, tables
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.formats import plain
 from rubric_measures.formats.answers import AnswerRow, parsed_columns, read_answer_table
 from rubric_measures.formats.queries import QUERIES
 from rubric_measures.formats.specs import Field, Spec, number, text
@@ -70,16 +69,6 @@ def test_whole_numbers_of_many_digits(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"n\.jsonl:1: n: expected a number; found '999"):
         NUMBERED.read(tmp_path / "n.jsonl")
     assert [text(one) for one in (2, 2.0, 2.5, -0.0, 1e16)] == ["2", "2", "2.5", "0", "10000000000000000"]
-
-
-def test_parquet_without_its_extra_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def lacks(*names: str) -> Any:
-        raise MissingExtraError(*names)
-
-    monkeypatch.setattr(tables, "require", lacks)
-    (tmp_path / "bank").write_bytes(b"PAR1 and more")
-    with pytest.raises(MissingExtraError):
-        rubric_measures.load_bank(tmp_path / "bank")
 
 
 # As `EvaluationDataset.to_csv` of ragas writes it: lists are Python's.

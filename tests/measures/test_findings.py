@@ -253,11 +253,6 @@ ODD = (
     "odd.run: has 2 different tags; the run is called odd",
     "odd.run: the rank column disagrees with the scores in 8 queries (40 places); the scores count",
 )
-WRAPPED = (
-    "1 standard measure reads the labels that the grades imply (maximum grade): RubricQrels(measure='nDCG@10')",
-    ("RubricQrels(measure='nDCG@10')",),
-    False,
-)
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, bool]]:
@@ -302,17 +297,6 @@ def test_qrels_note_failures_fractions_and_levels(tmp_path: Path, caplog: pytest
     written = rubric_measures.api.write_qrels(known, tmp_path / "out.qrels", label="count")
     assert written.notes[0].text == "labels count the items graded 4 or better (the scale is 0 to 5)"
     assert logged(caplog) == [(note.text, note.is_warning) for note in written.notes]
-
-
-def test_an_unknown_best_score_is_a_fact(caplog: pytest.LogCaptureFixture) -> None:
-    items = tuple(RubricItem(f"item-{number}", "q00", "", weight=3 - 2 * number) for number in range(4))
-    rows = [row for row in graded() if row.query_id == "q00"]
-    grades = rubric_measures.load(rows, bank=TestBank({"q00": items}), grader="scale=0-5:4:3")
-    caplog.set_level("INFO")
-    board = rubric_measures.score(grades, {"one": {"q00": a_run()["q00"]}}, "WeightedCover@5")
-    (note,) = [one for one in board.notes if one.text.startswith("the best possible score is not known by")]
-    assert not note.is_warning and note.ids == ("WeightedCover(rel=4,partial_rel=3)@5",)
-    assert (note.text, False) in logged(caplog)
 
 
 def test_labels_without_ratings_and_places_of_one_rank_are_named(

@@ -258,13 +258,6 @@ def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
     assert len(caplog.messages) == 1
 
 
-def test_a_set_of_another_program_with_settings_that_was_amended_is_one_with_the_others() -> None:
-    other = parsed(told({"q1/a": 5}, {"temperature": 0.0}))
-    hashed = grade_set_key(other).grade_set
-    amended = other.replacing(llm_options={}, **made("cccc00000003", mixed=hashed))
-    assert hashed and grade_set_key(amended) == grade_set_key(other)
-
-
 @pytest.mark.parametrize("said", [{"covers": [4]}, {"scale": [[0], 5]}, {"grade_names": 3}, {"partial": {"a": 1}}])
 def test_a_scale_that_cannot_be_read_is_none(said: dict[str, Any]) -> None:
     entry = grade_set({"i1": 4})

@@ -67,17 +67,6 @@ def test_gains_and_counts_do_not_change_other_measures() -> None:
     assert compute(measures, qrels, run) == alone
 
 
-def test_a_provider_that_is_not_installed_says_how_to_install_it() -> None:
-    if ir_measures.cwl_eval.is_available():
-        pytest.skip("cwl_eval is installed")
-    with pytest.raises(
-        MeasureError, match=r"^AP: .*Provider cwl_eval is not available.*pip install ir-measures\[cwl_eval"
-    ):
-        compute([ir_measures.AP], QRELS, RUN, "cwl_eval")
-    with pytest.raises(MeasureError, match=r"The following.*: - cwl_eval \(pip install ir-measures\[cwl_eval"):
-        compute([ir_measures.RBP(rel=1)], QRELS, RUN)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -321,21 +321,6 @@ def test_nothing_costs_more_than_a_dry_run_says(tmp_path: Path, capsys: pytest.C
     assert float(found["cost_of_calls"]) < paid["cost"] <= float(found["cost_at_most"])
 
 
-def test_passages_that_an_endpoint_always_forbids_cost_no_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A firewall dislikes the first 21 passages: the others are graded, in the first run and every later one."""
-    good = {f"a{number}": f"text {number}" for number in range(60)}
-    bad = {f"b{number}": f"faults=403,always {number}" for number in range(21)}
-    passages, bank = write_passages(tmp_path, **bad, **good), write_items(tmp_path, *(f"Item {n}?" for n in range(3)))
-    with model(tmp_path, says("4", "")) as server:
-        for _ in range(2):
-            assert main(["grade", passages, "--bank", bank, *endpoint(server), "-o", str(tmp_path / "o.jsonl")]) == 1
-            assert "63 of 243 are not graded: 63 failed" in capsys.readouterr().err
-            found = grades(tmp_path / "o.jsonl")
-            assert {doc_id for doc_id, of_items in found.items() if of_items} == good.keys()
-
-
 def test_an_endpoint_that_accepts_no_call_ends_a_run_unless_the_cache_has_replies(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -451,18 +436,6 @@ def test_a_reply_that_is_cut_is_asked_for_once_more_with_four_times_the_tokens(
         before = server.stats()["calls"]
         assert main([*short[:-1], str(tmp_path / "once.jsonl"), "--retries", "0"]) == 1
         assert server.stats()["calls"] == before + 20
-
-
-def test_a_reply_that_is_cut_in_a_batch_is_asked_for_once_more(tmp_path: Path) -> None:
-    out, state = tmp_path / "out.jsonl", tmp_path / "batches.json"
-    with model(tmp_path, *RULES, thoughts=150, batch_polls=0) as server:
-        command = [*inputs(tmp_path), *endpoint(server, batch=state, poll=0.01), "-o", str(out)]
-        assert main(command) == 0
-        # 64 tokens were too few; the second batch has 256.
-        assert set(server.stats()["answers"].values()) == {2}
-    assert grades(out) == EXPECTED
-    assert {found["max_tokens"] for found in details(sets(out)["p0"]).values()} == {256}
-    assert not state.exists()
 
 
 def test_room_to_think_fits_what_the_endpoint_takes(tmp_path: Path) -> None:

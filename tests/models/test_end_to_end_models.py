@@ -12,7 +12,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.prompts.library import load_prompt
 from tests.hf_models import CHAT_TEMPLATE, save_llama, save_t5
-from tests.models.test_end_to_end_http import RATING, VERIFIED, grades, sets, write_items, write_passages
+from tests.models.test_end_to_end_http import RATING, grades, write_items, write_passages
 
 for _module in ("torch", "transformers"):
     pytest.importorskip(_module)
@@ -62,39 +62,6 @@ def test_a_model_makes_a_bank_and_grades_with_it(tmp_path: Path, capsys: pytest.
     )
     rows = {row["run_id"]: row["measures"] for row in json.loads(capsys.readouterr().out)["runs"]}
     assert rows["one"][measure]["mean"] == 0.5
-
-
-def verifying() -> dict[str, str]:
-    """Prompt -> reply: two passages, from one of which the right answer is extracted."""
-    question, gold = "How long?", "366"
-    check = load_prompt(VERIFIED).verify
-    return {
-        shown(VERIFIED, question=question, context="A leap year."): "366 days",
-        shown(VERIFIED, question=question, context="A week."): "seven days",
-        shown(check, question=question, correct_answer=gold, answer="366 days"): "Yes",
-        shown(check, question=question, correct_answer=gold, answer="seven days"): "No",
-    }
-
-
-def test_a_model_checks_what_it_extracted(tmp_path: Path) -> None:
-    model = save_t5(tmp_path / "t5", taught=verifying())
-    passages = write_passages(tmp_path, leap="A leap year.", week="A week.")
-    out = graded(tmp_path, passages, write_items(tmp_path, "How long?", gold=("366",)), model, "--prompt", VERIFIED)
-    assert grades(out) == {"leap": {"How long?": 1}, "week": {"How long?": 0}}
-    entry = sets(out)["leap"]
-    assert dict(entry.answers) == {"q1/How long?": "366 days"}
-    assert entry.details["q1/How long?"]["checks"] == [["366", "Yes"]]
-    # The same answers against another key, by their words and without a model.
-    words = graded(
-        tmp_path,
-        passages,
-        write_items(tmp_path, "How long?", gold=("366 days.",)),
-        model,
-        "--prompt",
-        "QuestionCompleteConcisePromptWithAnswerKey2",
-        out="words.jsonl",
-    )
-    assert grades(words) == {"leap": {"How long?": 1}, "week": {"How long?": 0}}
 
 
 @pytest.mark.parametrize("kind", ["seq2seq", "decoder"])

@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.models import make_backend
-from rubric_measures.models.base import llm_name
 from tests.fault_server import Running
 from tests.models.test_end_to_end_http import grades, model, says, sets, write_items, write_passages
 
@@ -108,11 +105,3 @@ def test_the_library_fetches_nothing_when_it_is_imported() -> None:
         subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=240)
         with pytest.raises(TimeoutError):
             proxy.accept()
-
-
-def test_names_and_settings() -> None:
-    made = make_backend("litellm:anthropic/claude", concurrency=3)
-    assert made.model == "litellm:anthropic/claude" and llm_name(made.model) == "anthropic/claude"
-    assert llm_name(make_backend("litellm:openai/m", base_url="http://a/v1").model) == "openai/m"
-    with pytest.raises(InputError, match="has no Batch API"):
-        make_backend("litellm:openai/m", batch="b.json")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import random
 import re
 import tempfile
 from html.parser import HTMLParser
@@ -222,36 +221,6 @@ def test_each_grade_leads_into_the_review_page(tmp_path: Path, capsys: pytest.Ca
     # Without a bank there is no review.
     assert main([*command, "--grader", "kind=question"]) == 0
     assert "/check?" not in page.read_text(encoding="utf-8")
-
-
-def large() -> Any:
-    """100 queries × 3 systems with ten items each, answers of about 120 words."""
-    chance = random.Random(1)
-    vocabulary = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 10))) for _ in range(3000)]
-
-    def sentence(length: int) -> str:
-        return " ".join(chance.choices(vocabulary, k=length)).capitalize() + "."
-
-    rows = []
-    for number in range(100):
-        facts = [sentence(12) for _ in range(10)]
-        question = sentence(9).replace(".", "?")
-        for system in ("one", "two", "three"):
-            said = [fact if chance.random() < 0.5 else sentence(12) for fact in facts]
-            rows.append(
-                {
-                    "question": f"{number} {question}",
-                    "system": system,
-                    "answer": " ".join(said),
-                    "reference": " ".join(facts),
-                }
-            )
-    return rubric_measures.evaluate_answers(rows, model="lexical")
-
-
-def test_a_hundred_queries_and_three_systems_fit_in_three_megabytes() -> None:
-    page = page_of(large())
-    assert 100_000 < len(page.encode("utf-8")) < 3_000_000
 
 
 def test_the_wheel_holds_templates_style_and_script() -> None:
