@@ -605,26 +605,18 @@ class _RubricQrels(RubricMeasure):
 
     label="max":   label(p) = max over r of grade(p, r), and 0 where that is below rel
     label="count": label(p) = the number of items with grade(p, r) >= rel
-    label="item":  the mean over the items r of the measure with label(p) = grade(p, r)
 
     Range: that of the measure. Passages without grades are unjudged. With label="max" a measure with a level takes
     `rel` as its own; write another one inside the name: measure="P(rel=2)@20".
 
-    label="item" is the intent-aware form with graded gains, for nDCG, ERR, RBP, AP, RR, P, R and Success. Items take
-    part of which some passage has a grade above 0, or of `rel` where the measure has a level. A passage whose grade of
-    an item failed leaves the ranking of this item.
-
-    .. cite:: Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3; Dietz, SIGIR 2024; over items Agrawal et al., WSDM
-       2009, section 4
+    .. cite:: Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3; Dietz, SIGIR 2024
     """
 
     PRETTY_NAME = "Rubric-Qrels"
     SHORT_DESC = "A standard measure over relevance labels that are derived from the grades of the passages."
     SUPPORTED_PARAMS = {
         "measure": ParamInfo(dtype=str, required=True, desc="the standard measure, such as nDCG@10 or AP"),
-        "label": ParamInfo(
-            dtype=str, choices=["max", "count", "item"], default="max", desc="how item grades become a label"
-        ),
+        "label": ParamInfo(dtype=str, choices=["max", "count"], default="max", desc="how item grades become a label"),
         "rel": min_grade("relevant (max), or as covering an item (count)"),
         "cutoff": CUTOFF,
     }

@@ -410,15 +410,13 @@ class _OfRankings(Computation):
         if query.is_expecting and grades.failed is not None and grades.void.any() and not grades.valid.any():
             return math.nan
         found = self.best_rows(query)
-        if found is None:
-            return math.nan
         doc_ids = list(grades.docs)
         ranked = Shown.of(grades, [RankedRows(found, len(found), "", [doc_ids[row] for row in found])])
         return float(self.value(query, ranked, grades)[0])
 
     @abstractmethod
-    def best_rows(self, query: QueryScorer) -> Sequence[int] | Array | None:
-        """The best ranking, or the part of it that counts; None where it is not known."""
+    def best_rows(self, query: QueryScorer) -> Array:
+        """The best ranking, or the part of it that counts."""
 
 
 class _OfSubtopics(_OfRankings):
@@ -455,6 +453,8 @@ class _OfSubtopics(_OfRankings):
 class _OfLabels(_OfRankings):
     """A standard measure over one label a passage: by a formula of `core`, else by a program behind ir_measures."""
 
+    reads_items = False
+
     def __init__(self, measure: Measure) -> None:
         super().__init__(measure)
         is_ours = isinstance(measure, type(RubricQrels))
@@ -462,20 +462,16 @@ class _OfLabels(_OfRankings):
         self._label: Any = measure.params.get("label", "max") if is_ours else "max"
         self._rel: int | None = measure.params.get("rel") if is_ours else None
         cutoff, level = self._inner.params.get("cutoff"), self._inner.params.get("rel")
-        self._cut = self.cutoff = cutoff if isinstance(cutoff, int) else None
+        self.cutoff = cutoff if isinstance(cutoff, int) else None
         self.judged_only = bool(self._inner.params.get("judged_only"))
         self.needed = Needed(self.cutoff)
-        self.reads_items = self._label == "item"
         # Programs sort in several ways, so they see the scores of labels that stand for themselves.
         self._is_program = not is_ours
-        self.reads_ids = not is_ours or (self._label != "item" and self._formula(None) is None)
+        self.reads_ids = not is_ours or self._formula(None) is None
         if not is_ours:
             self.levels = []
         elif self._label != "count" and isinstance(level, int):
             self.levels.append(level)
-        if self._label == "item":
-            # Failed grades of an item may be anywhere.
-            self.cutoff = None
 
     def _formula(self, scale: Scale | None) -> Mapping[str, Any] | None:
         """What `core.labels` is told of the measure; None where a program has to compute it."""
@@ -484,13 +480,13 @@ class _OfLabels(_OfRankings):
         given = {name for name, value in of.params.items() if value != of.SUPPORTED_PARAMS[name].default}
         graded = {"nDCG": {"cutoff", "dcg"}, "ERR": {"cutoff"}, "RBP": {"cutoff", "p", "rel"}}
         is_known = highest is not None or of.NAME not in ("ERR", "RBP") or "rel" in given
-        lacks_cutoff = of.NAME in ("P", "R", "Success") and self._cut is None
+        lacks_cutoff = of.NAME in ("P", "R", "Success") and self.cutoff is None
         is_ours = of.NAME in core.LABEL_MEASURES and given <= graded.get(of.NAME, {"cutoff", "rel"})
         if not (is_ours and is_known) or lacks_cutoff:
             return None
         return {
             "name": of.NAME,
-            "cutoff": self._cut,
+            "cutoff": self.cutoff,
             "level": of["rel"] if of.NAME not in graded or "rel" in given else None,
             "highest": highest or 1,
             "persistence": of["p"] if of.NAME == "RBP" else 0.8,
@@ -506,40 +502,17 @@ class _OfLabels(_OfRankings):
         grades, inner = shown.grades, self._inner
         if self._is_program and not grades.is_of_labels:
             raise MeasureError(f"{inner} is no measure over rubric items; write RubricQrels(measure={str(inner)!r})")
-        if self._label == "item":
-            return self._over_items(shown)
         column = grades.label_column(self._label, self._rel)
         formula = None
         if not self._is_program or (column[column > NONE] % 1).any():
             formula = self._formula(grades.scale)
         if formula is not None:
             pool = column if ideal is grades else ideal.label_column(self._label, self._rel)
-            return core.labels(view=shown.view(self._cut, column=column), pool=pool, **formula)
+            return core.labels(view=shown.view(self.cutoff, column=column), pool=pool, **formula)
         if inner.NAME == "NumRel" and not self._is_program:
             # The program behind ir_measures' own counts from label 1 only. As there, 0 for what a run does not rank.
             return np.where(shown.lengths > 0, np.count_nonzero(column >= inner["rel"]), 0.0)
         return self._by_program(shown)
-
-    def _over_items(self, shown: Shown) -> Array:
-        """The mean over the items of the values by the grades of one item.
-
-        For an item the passages leave the ranking whose grade of it failed, where failures count as expected.
-        """
-        grades, values = shown.grades, []
-        level = self._inner.params.get("rel")
-        formula = self._formula(grades.scale)
-        best = grades.grades.max(axis=0, initial=NONE)
-        for place in np.flatnonzero(best > 0 if level is None else best >= level):
-            if formula is None:
-                raise MeasureError(
-                    f"{self.measure}: nDCG, AP, RR, P, R and Success are averaged over items, and where the scale is "
-                    "known ERR and RBP; name one of these"
-                )
-            column, one = grades.grades[:, place], shown
-            if grades.failed is not None and grades.failed[:, place].any():
-                one = shown.without(grades.failed[:, place])
-            values.append(core.labels(view=one.view(self._cut, column=column), pool=column, **formula))
-        return np.mean(values, axis=0) if values else np.zeros(len(shown.rows))
 
     def _by_program(self, shown: Shown) -> Array:
         """The values by the program that ir_measures has for the measure.
@@ -576,17 +549,15 @@ class _OfLabels(_OfRankings):
         All of them rise with every label of the ranking, and only what they are normalised by stands against it.
         """
         formula, unknown = self._formula(lowest.grades.scale), np.full(len(lowest.rows), np.nan)
-        if formula is None or self._label == "item" or (self._label == "max" and lowest.grades.scale is None):
+        if formula is None or (self._label == "max" and lowest.grades.scale is None):
             return unknown, unknown
         low, high = (one.grades.label_column(self._label, self._rel) for one in (lowest, highest))
-        least = core.labels(view=lowest.view(self._cut, column=low), pool=high, **formula)
-        most = core.labels(view=highest.view(self._cut, column=high), pool=low, **formula)
+        least = core.labels(view=lowest.view(self.cutoff, column=low), pool=high, **formula)
+        most = core.labels(view=highest.view(self.cutoff, column=high), pool=low, **formula)
         return least, np.minimum(most, 1)
 
-    def best_rows(self, query: QueryScorer) -> Sequence[int] | Array | None:
-        """The passages by descending label; over items the best ranking is not known."""
-        if self._label == "item":
-            return None
+    def best_rows(self, query: QueryScorer) -> Array:
+        """The passages by descending label."""
         grades = query.counted
         column = grades.label_column(self._label, self._rel)
         order: Array = np.argsort(-column, kind="stable")

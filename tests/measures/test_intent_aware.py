@@ -10,12 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures import RubricQrels
-from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.core import greedy
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import RubricItem
-from rubric_measures.types.scales import SELF_RATING
 from tests import matrices
 from tests.matrices import query_of
 from tests.strategies import Case, cases
@@ -106,41 +103,3 @@ def test_cutoffs_beyond_twenty_and_several_parameters_in_one_call() -> None:
     assert together == {x: m.calc_aggregate([x], build_grades(qrels), run)[x] for x in measures}
     assert together[m.StRecall(rel=1) @ 30] == 1.0
     assert all(value > 0 for value in together.values())
-
-
-@given(cases(), st.integers(1, 6), st.integers(1, 5))
-def test_labels_of_items_are_the_intent_aware_measures_where_gains_are_binary(
-    case: Case, cutoff: int, rel: int
-) -> None:
-    # P-IA and AP-IA, which are held to ndeval above, are the same means over items.
-    measures = [
-        RubricQrels(measure=f"P@{cutoff}", label="item", rel=rel),
-        ir_measures.P_IA(rel=rel) @ cutoff,
-        RubricQrels(measure="AP", label="item", rel=rel),
-        ir_measures.AP_IA(rel=rel),
-    ]
-    ours = matrices.values(measures, case.compiled, case.ranking)
-    assert (ours[0], ours[2]) == (pytest.approx(ours[1], abs=1e-12), pytest.approx(ours[3], abs=1e-12))
-
-
-def test_graded_gains_of_items() -> None:
-    grades = [("a", "one", 5), ("b", "one", 3), ("b", "two", 2), ("c", "two", 0), ("a", "never", 0)]
-    items = [RubricItem(query_id="q", item_id=name, text=name) for name in ("one", "two", "never")]
-    query = query_of(grades, items, scale=SELF_RATING)
-    pairs = (("ERR@2", "item"), ("nDCG@2", "item"), ("ERR@2", "max"))
-    measures = [RubricQrels(measure=name, label=label) for name, label in pairs]
-    err, ndcg, plain = matrices.values(measures, query, ["c", "b", "a"])
-    # By hand. Nobody covers `never`, so the mean is over two items; `a` stands below the cutoff.
-    assert err == pytest.approx((7 / 32 / 2 + 3 / 32 / 2) / 2)
-    ideal = 5 + 3 / math.log2(3)
-    assert ndcg == pytest.approx((3 / math.log2(3) / ideal + 1 / math.log2(3)) / 2)
-    assert plain == pytest.approx(7 / 32 / 2)
-    # A passage whose grade of an item failed leaves the ranking of this item alone.
-    lost = query_of(grades, items, failed=[("c", "one")], scale=SELF_RATING)
-    [err] = matrices.values([RubricQrels(measure="ERR@2", label="item")], lost, ["c", "b", "a"])
-    assert err == pytest.approx((7 / 32 + (1 - 7 / 32) * 31 / 32 / 2 + 3 / 32 / 2) / 2)
-    with pytest.raises(MeasureError, match="are averaged over items"):
-        matrices.values([RubricQrels(measure="Bpref", label="item")], query, ["a"])
-    with pytest.raises(MeasureError, match="no item grades here"):
-        labels = build_grades([ir_measures.Qrel("q", "a", 1)]).queries["q"]
-        matrices.values([RubricQrels(measure="nDCG@2", label="item")], labels, ["a"])
