@@ -334,7 +334,9 @@ def evaluate_answers(
     elif isinstance(against, str | os.PathLike) and Path(against).is_dir():
         before = read_evaluation(against)
         bank = Path(against) / "bank.csv" if bank is None and bank_from is None else bank
-    folder = None if output is None else Path(output) if dry_run else _folder(output)
+    folder = None if output is None else Path(output)
+    if folder is not None and not dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
     tables = answer_tables_of(answers, columns, systems)
     runs = runs_in(tables)
     if run is not None and run not in runs:
@@ -467,15 +469,6 @@ def _measures(bank: TestBank) -> tuple[str, ...]:
         is_one = all(item.importance == "vital" for item in items)
         return ("NuggetV", "NuggetV(strict=True)") if is_one else OF_NUGGETS
     return OF_CRITERIA if all(item.weight is not None for item in items) else OF_ANSWERS
-
-
-def _folder(output: str | os.PathLike[str]) -> Path:
-    folder = Path(output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror or error})", settings=("output",)) from None
-    return folder
 
 
 def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:

@@ -16,9 +16,11 @@ from msgspec import Struct
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, refuse_ignored, tell, warn
 from rubric_measures.base.json_text import typed
+from rubric_measures.base.tables import Report, Reported
 from rubric_measures.corpora.loading import (
     Bank,
     File,
+    PassageRecords,
     bank_of,
     file_beside,
     file_path,
@@ -36,7 +38,6 @@ from rubric_measures.types.entities import BOARD_FORMAT, Preference
 from rubric_measures.verification import ReportName
 
 if TYPE_CHECKING:
-    from rubric_measures.base.tables import Report
     from rubric_measures.boards.kept import Proof
     from rubric_measures.formats.reports import Answer
     from rubric_measures.games.tournaments import Tournament
@@ -343,7 +344,7 @@ def _saved(save: _File | None) -> list[Preference]:
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verified(Reported):
     """A report with which assessors check grades and banks; it is computed while it is written, once.
 
     Attributes:
@@ -385,7 +386,7 @@ class Verified:
 
 def verify(
     report: ReportName,
-    graded: _File,
+    graded: File | PassageRecords,
     *,
     bank: Bank | None = None,
     grader: str | Grader | None = None,
@@ -406,7 +407,7 @@ def verify(
 
     Args:
         report: one of `REPORTS`.
-        graded: graded records, or a table of grades.
+        graded: graded records, or a table of grades. In Python also what `grade` returns.
         bank: the test bank.
         grader: whose grades are looked at; see `load`.
         runs: item statistics, bank: these TREC runs make the leaderboard (default: the rankings in GRADED).
@@ -440,7 +441,11 @@ def verify(
     settings = ReportSettings(report, Grader.parse(grader), queries, runs, min_judgment)
     keep_cache(calls.cache, graded, bank, *runs, calls.prices)
     known = bank_of(bank)
-    source = read_as_records(graded, "the canary suite" if is_canary else "")
+    with file_path(graded) as path:
+        source = read_as_records(path, "the canary suite" if is_canary else "")
+    if not isinstance(graded, str | os.PathLike):
+        # The file was a copy.
+        source.name = Path(source.name).name
     reports = Reports(source, known, settings)
     if not is_canary:
         return Verified(reports)

@@ -77,6 +77,9 @@ def test_a_model_of_ones_own_is_asked_as_was_said(files: tuple[Path, Path]) -> N
     backend, asking = FunctionBackend(lambda request: "0"), Asking(option={"top_p": 0.5})
     found = verify("canary", files[0], bank=files[1], model=backend, asking=asking)
     assert found.is_complete and found.report()
+    with open(files[0], "rb") as stream:
+        again = verify("canary", stream, bank=files[1], model=FunctionBackend(lambda request: "0"))
+    assert again.render("tsv").splitlines()[1:] == found.render("tsv").splitlines()[1:]
     assert backend.seen and {request.options["top_p"] for request in backend.seen} == {0.5}
 
 
