@@ -19,9 +19,8 @@ from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue, P
 from rubric_measures.analysis.comparing import COMPARISONS, AskedComparison, AskedDesign, LeftOut
 from rubric_measures.analysis.comparison import Comparison, Design
 from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
-from rubric_measures.analysis.correlation import Coefficient
 from rubric_measures.analysis.graders import AgreementCell
-from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, Pick
+from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick
 from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.boards.kept import Manifest, Standing
 from rubric_measures.games.tournaments import Tournament
@@ -30,11 +29,8 @@ from rubric_measures.types import entities
 FOLDER = Path(__file__).parent / "schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Fields = dict[str, Any]
-Number = float | None
 # Records to which fields may be added.
 OPEN = {"leaderboard", "tournament", "row"}
-# Fields that have another name in files.
-RENAMED = {"name": "measure", "pairs": "significant_pairs"}
 # What the code makes of its records on the way into a file.
 MADE: set[str] = set()
 
@@ -51,29 +47,13 @@ def record(name: str, of: Fields, like: Any = None) -> Any:
     return defstruct(name, told, namespace={"__doc__": like.__doc__} if like else {}, kw_only=True)
 
 
-COEFFICIENT = record(
-    "coefficient",
-    {**fields(Coefficient), "resampled": Literal["query", "run"]},
-    Coefficient,
-)
-RESULT: Fields = {
-    **fields(LeaderboardCorrelation, "name", "pairs", "coefficients"),
-    "measure": str,
-    "significant_pairs": fields(LeaderboardCorrelation)["pairs"],
-    "coefficients": list[COEFFICIENT],  # type: ignore[valid-type]
-}
 LABELS: Fields = {
     "source": str, "documents": int, "group": str, "statistics": dict[str, Interval], "outside": int,
     "cutoffs": list[record(  # type: ignore[misc]
         "judge_cutoff",
         {"truth": int, "judge": int, "kappa": Interval, "tpr": Interval, "tnr": Interval, "f1": Interval},
     )],
-    "leaderboard": record("judged_board", {
-        "measure": str, "runs": list[str], "worst_run": str | None, "worst_drop": Number,
-        "coefficients": list[record(  # type: ignore[misc]
-            "judged_coefficient", {"name": str, "value": Number, "reason": str, "interval": Interval | None}
-        )],
-    }) | None,
+    "leaderboard": LeaderboardCorrelation | None,
 }  # fmt: skip
 TABLE: Fields = {"table": str, "min_answers": int, "totals": list[int], "cells": list[AgreementCell]}
 
@@ -81,16 +61,15 @@ FILES: dict[str, Any] = {
     "correlate": {
         "format": Literal[CORRELATIONS],  # type: ignore[valid-type]
         "official": record("official", {"path": str, "measure": str, "ranks": bool}),
-        "leaderboards": list[  # type: ignore[misc]
-            record("board", {"path": str, **RESULT, "group": str | None}, LeaderboardCorrelation)
+        "leaderboards": list[record("board", {  # type: ignore[misc]
+            **fields(LeaderboardCorrelation), "path": str, "group": str | None
+        }, LeaderboardCorrelation)],
+        "grid": list[  # type: ignore[misc]
+            record("grid_cell", {**fields(GridCell, "scores", "notes"), "best": bool}, GridCell)
         ],
-        "grid": list[record("grid_cell", {  # type: ignore[misc]
-            **dict.fromkeys(("llm", "prompt_class", "kind", "measure", "reason"), str), "best": bool,
-            "result": record("result", RESULT, LeaderboardCorrelation) | None,
-        })],
         "best_by": str,
         "asked": AskedCorrelation,
-        "pick": record("pick", {**fields(Pick), "flattery": Number}, Pick) | None,
+        "pick": Pick | None,
     },
     "agreement": {
         "format": Literal["rubric_measures agreement 2"],
@@ -138,7 +117,10 @@ FILES: dict[str, Any] = {
         "runs": list[record("calibrated", fields(Calibrated), Calibrated)],  # type: ignore[misc]
     },
     "leaderboard": entities.KeptBoard,
-    "tournament": {"format": Literal[entities.BOARD_FORMAT], "tournament": record("games", fields(Tournament, "win_rates", "signature"), Tournament)},
+    "tournament": {
+        "format": Literal[entities.BOARD_FORMAT],
+        "tournament": record("games", fields(Tournament, "win_rates", "signature"), Tournament),
+    },
     "verify": {
         "rows": list[record("row", {  # type: ignore[misc]
             "report": str, "title": str, "reasons": [dict[str, str]]
@@ -161,7 +143,6 @@ def schema(name: str) -> Fields:
         told = dict(described(of.pop("description", "")))
         if part == entities.Cell.__name__:
             told |= described(entities.Mean.__doc__ or "")
-        told |= {new: told[old] for old, new in RENAMED.items() if old in told}
         del of["title"]
         if "properties" not in of:
             continue

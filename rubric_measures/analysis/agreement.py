@@ -31,6 +31,7 @@ from rubric_measures.analysis.resampling import (
     few_queries,
     groups_of_equals,
     ratio,
+    within,
 )
 from rubric_measures.base.errors import InputError, counted, tell
 from rubric_measures.base.tables import Cell, Column, Ranged, Report, Reported, Table, columns, declared, plain
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 Level = Literal["nominal", "ordinal"]
 # Name -> a value of every sample.
 Columns = dict[str, FloatArray]
+_SHARES = ("exact_match", "tpr", "tnr", "f1", "failed")
 
 
 def distances(labels: FloatArray, quadratic: bool = False) -> FloatArray:
@@ -178,7 +180,7 @@ def query_tables(
 def column_intervals(
     tables: FloatArray, statistics: Callable[[FloatArray], Columns], engine: Resample
 ) -> tuple[dict[str, Interval], Columns]:
-    """Statistics of summed tables with BCa intervals over queries, and their bootstrap replicates.
+    """Statistics of summed tables with intervals over queries, and their bootstrap replicates.
 
     Args:
         tables: a table (of any square size) of each query.
@@ -194,7 +196,12 @@ def column_intervals(
 
     drawn = engine.draw(values)
     replicates = dict(zip(names, drawn.replicates.T, strict=True))
-    return dict(zip(names, drawn.intervals(), strict=True)), replicates
+    intervals = dict(zip(names, drawn.intervals("t"), strict=True))
+    for name, one in intervals.items():
+        base = name.split()[-1]
+        if base not in ("mean_difference", "bias"):
+            intervals[name] = within(one, 0.0 if base in _SHARES else -1.0)
+    return intervals, replicates
 
 
 def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int]) -> FloatArray:
@@ -397,7 +404,7 @@ def _coincidences(table: FloatArray, present: NDArray[np.bool_], values: FloatAr
 
 
 def alpha_intervals(ratings: FloatArray, queries: Sequence[str], draws: Draws = USUAL_DRAWS) -> dict[str, Interval]:
-    """α (see `alphas`), nominal and ordinal, of two or more graders, with BCa intervals over queries.
+    """α (see `alphas`), nominal and ordinal, of two or more graders, with intervals over queries.
 
     Documents with fewer than two labels take no part.
 
@@ -905,15 +912,8 @@ def _judge(row: JudgeRow, board: JudgeBoard) -> dict[str, object]:
         "statistics": row.statistics,
         "cutoffs": [{"truth": truth, "judge": judge, **rates} for (truth, judge), rates in row.cutoffs.items()],
         "outside": row.outside,
-        "leaderboard": row.leaderboard and _leaderboard(row.leaderboard),
+        "leaderboard": row.leaderboard,
     }
-
-
-def _leaderboard(found: LeaderboardCorrelation) -> dict[str, object]:
-    names = ("name", "value", "reason", "interval")
-    each = [{name: getattr(one, name) for name in names} for one in found.coefficients]
-    said = {"measure": found.name, "runs": found.runs, "coefficients": each}
-    return {**said, "worst_run": found.worst_run, "worst_drop": found.worst_drop}
 
 
 def _group(row: JudgeRow, board: JudgeBoard) -> str:
@@ -1043,7 +1043,7 @@ def _judge_tables(board: JudgeBoard, places: int) -> Iterator[Table]:
     ranked = [(row, row.leaderboard) for row in board.rows if row.leaderboard is not None]
     if ranked:
         first = ranked[0][1]
-        heads = [f"leaderboard by {first.name}", "runs", *(one.name for one in first.coefficients)]
+        heads = [f"leaderboard by {first.measure}", "runs", *(one.name for one in first.coefficients)]
         rows = [
             [row.name, len(found.runs), *(_coefficient(row, index) for index in range(len(first.coefficients))),
              _worst_run(row)]

@@ -18,7 +18,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Container, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
@@ -34,6 +34,7 @@ from rubric_measures.analysis.resampling import (
     Resample,
     check_level,
     seeded,
+    within,
 )
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, Undefined, columns, plain
@@ -261,7 +262,7 @@ def grade_values(anchors: Sequence[Anchor], rel: float, draws: Draws = USUAL_DRA
     """
     tables = _tables(anchors, [], rel, [])
     counts = Counter(one.grade for one in anchors)
-    intervals = Resample(len(tables.anchors), draws).draw(tables.values).intervals()
+    intervals = Resample(len(tables.anchors), draws).draw(tables.values).intervals(bounds=(0.0, 1.0))
     return [
         GradeValue(float(grade), counts[grade], interval)
         for grade, interval in zip(tables.grades, intervals, strict=True)
@@ -277,8 +278,8 @@ def calibrated_runs(
     runs of any quality as long as the grader errs alike on all. The anchors are taken for a random sample of what is
     graded, and errors for independent of who wrote the answer.
 
-    Intervals are BCa over queries; a query is drawn with its answers and its anchors, so they contain the uncertainty
-    of the calibration. Coverage by simulation is in benchmarks/README.md.
+    Intervals are over queries, see `Drawn.intervals`; a query is drawn with its answers and its anchors, so they
+    contain the uncertainty of the calibration. Coverage by simulation is in benchmarks/README.md.
 
     Args:
         anchors: the grades that both gave.
@@ -310,19 +311,10 @@ def calibrated_runs(
     says = tables.grades >= rel
     raw = tables.shares[:, :, says].sum(axis=(0, 2)) / answered.sum()
     found = [
-        Calibrated(run, share, _within(one))
+        Calibrated(run, share, within(one, 0.0))
         for run, share, one in zip(runs, raw.tolist(), drawn.intervals(), strict=True)
     ]
     return sorted(found, key=lambda one: (-(one.interval.estimate or 0.0), one.run_id))
-
-
-def _within(one: Interval) -> Interval:
-    """The interval inside [0, 1], where shares are."""
-
-    def inside(end: float | None) -> float | None:
-        return None if end is None else min(max(end, 0.0), 1.0)
-
-    return replace(one, estimate=inside(one.estimate), low=inside(one.low), high=inside(one.high))
 
 
 @dataclass(frozen=True)

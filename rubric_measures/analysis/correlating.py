@@ -144,22 +144,26 @@ class Correlations(Reported):
             ]
 
         first = [_boards(results, own, coefficients, places)] if results else []
-        pairs = [one for _, one in results if one.pairs is not None]
-        agreed: _Cells[LeaderboardCorrelation] = {"significantly different pairs": lambda one: one.name}
+        pairs = [one for _, one in results if one.significant_pairs is not None]
+        agreed: _Cells[LeaderboardCorrelation] = {"significantly different pairs": lambda one: one.measure}
         for name, attribute in _PAIRS.items():
-            agreed[name] = attrgetter(f"pairs.{attribute}")
+            agreed[name] = attrgetter(f"significant_pairs.{attribute}")
         last = [_grid(grid, coefficients, places, best, pick)] if grid else []
         content = {
             "format": CORRELATIONS,
             "official": {"path": self.official_path, "measure": official.name, "ranks": official.ranks},
             "leaderboards": [
-                {"path": path, **_json(result), "group": own[place] if own else None}
+                {"path": path, **vars(result), "group": own[place] if own else None}
                 for place, (path, result) in enumerate(results)
             ],
-            "grid": [_grid_json(cell, index in best) for index, cell in enumerate(grid)],
+            "grid": [
+                {name: value for name, value in vars(cell).items() if name not in ("scores", "notes")}
+                | {"best": index in best}
+                for index, cell in enumerate(grid)
+            ],
             "best_by": best_by,
             "asked": to_builtins(self.asked),
-            "pick": None if pick is None else {**plain(pick), "flattery": pick.flattery},
+            "pick": pick,
         }
         told = [declared(pairs, agreed, places)] if pairs else []
         return Report([*first, *told, *last], [*first, *last], lambda: plain(content))
@@ -202,7 +206,7 @@ class Correlations(Reported):
                 elif one.interval is not None and one.interval.low is None:
                     lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.name)
             if result.noise_free is not None and result.noise_free.expected is None and result.noise_free.reason:
-                notes[f"{result.name}: no tau without noise: {result.noise_free.reason}"] += 1
+                notes[f"{result.measure}: no tau without noise: {result.noise_free.reason}"] += 1
             reasons = sorted(lacking.items(), key=lambda item: item[0].startswith("without"))
             notes.update(f"{', '.join(names_of)} {what}" for what, names_of in reasons)
         said = [
@@ -215,7 +219,7 @@ class Correlations(Reported):
             said.append(Note(text, (self.official.name,), False, ("official_ranks",)))
         if any(result.worst_drop for result in self.found):
             worst = max(self.found, key=lambda result: result.worst_drop or 0.0)
-            text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.name}"
+            text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.measure}"
             said.append(Note(text, (str(worst.worst_run),), False))
         said += [Note(f"{text} (in {count} leaderboards)" if count > 1 else text) for text, count in notes.items()]
         for column in self.columns:
@@ -490,7 +494,7 @@ def _boards(
         cells["leaderboard"] = lambda row: row[1]
     if len({one.official for one in found}) > 1:
         cells["official"] = lambda row: row[2].official
-    cells |= {"measure": lambda row: row[2].name, "runs": lambda row: len(row[2].runs)}
+    cells |= {"measure": lambda row: row[2].measure, "runs": lambda row: len(row[2].runs)}
     notes = []
     if own:
         cells["group"] = lambda row: own[row[0]]
@@ -504,11 +508,13 @@ def _boards(
     if any(one.query_kendall is not None for one in found):
         cells[Column("query_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].query_kendall)
         cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].pooled_kendall)
-    if any(one.pairs is not None for one in found):
+    if any(one.significant_pairs is not None for one in found):
         for name, attribute in _PAIRS.items():
-            of = partial(lambda attribute, row: row[2].pairs and getattr(row[2].pairs, attribute), attribute)
+            of = partial(lambda name, row: (one := row[2].significant_pairs) and getattr(one, name), attribute)
             cells[Column(f"pairs:{name}", places, only="programs")] = of
-    drawn = {"query": "the same queries of both sides are drawn again", "run": "runs are drawn again (BCa)"}
+    # By simulation, see benchmarks/README.md.
+    narrow = " (of 20 runs or more these may hold only 84 to 89 %)" * any(len(one.runs) >= 20 for one in found)
+    drawn = {"query": f"the same queries of both sides are drawn again{narrow}", "run": "runs are drawn again"}
     units = {one.resampled for each in found for one in each.coefficients if one.interval is not None}
     if units:
         notes.append(f"intervals of coefficients: {'; '.join(drawn[unit] for unit in sorted(units))}")
@@ -545,14 +551,3 @@ def _flattery(pick: Pick, places: int) -> str:
         f"(mean of {pick.splits} splits; {100 * pick.same:.0f} % pick what is best on all): the pick flatters by "
         f"{number(abs(pick.flattery), places)}"
     )
-
-
-def _json(result: LeaderboardCorrelation) -> dict[str, object]:
-    named = {"name": "measure", "pairs": "significant_pairs"}
-    return {named.get(name, name): value for name, value in vars(result).items()}
-
-
-def _grid_json(cell: GridCell, best: bool) -> dict[str, object]:
-    result = None if cell.result is None else _json(cell.result)
-    start = {"llm": cell.llm, "prompt_class": cell.prompt_class, "kind": cell.kind, "measure": cell.measure}
-    return {**start, "best": best, "reason": cell.reason, "result": result}

@@ -40,6 +40,7 @@ from rubric_measures.analysis.resampling import (
     ratio,
     seeded,
     weighted_means,
+    within,
 )
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.types.scales import LARGEST_SCORE
@@ -628,7 +629,7 @@ def drawn_over_queries(
 def correlate_over_runs(
     official: ArrayLike, scores: ArrayLike, name: str = "kendall", draws: Draws = USUAL_DRAWS
 ) -> Coefficient:
-    """One coefficient of two leaderboards that have no per-query scores, with a BCa interval over runs.
+    """One coefficient of two leaderboards that have no per-query scores, with an interval over runs.
 
     Pairs (official score, score) are drawn with replacement. Two copies of a run are tied on both sides. τ-b, τ_AP,b, ρ
     and r can have ties. τ_AP has no such interval, because its official ranking must have none; nor has RBO, which
@@ -655,7 +656,7 @@ def correlate_over_runs(
         drawn = places.reshape(len(counts), -1)
         return COEFFICIENTS[base](x[drawn], y[drawn])
 
-    (interval,) = Resample(runs, draws).draw(values).intervals()
+    (interval,) = Resample(runs, draws).draw(values).intervals(bounds=_bounds(base, runs))
     return replace(point, interval=interval)
 
 
@@ -688,9 +689,7 @@ def query_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS
     (interval,) = mean_intervals(defined[:, None], draws)
     if not len(defined):
         interval = replace(interval, reason="τ is undefined on every query")
-    elif interval.low is not None and interval.high is not None:
-        interval = replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0))
-    return QueryTau(interval, len(defined), len(taus) - len(defined))
+    return QueryTau(within(interval, -1.0), len(defined), len(taus) - len(defined))
 
 
 def pooled_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> QueryTau:

@@ -162,7 +162,7 @@ class LeaderboardCorrelation:
 
     Attributes:
         official: name of the official column.
-        name: name of the other column.
+        measure: name of the other column.
         runs: the runs that both have, sorted.
         missing: official runs that the other leaderboard lacks.
         extra: runs that only the other leaderboard has.
@@ -171,13 +171,13 @@ class LeaderboardCorrelation:
         worst_drop: the ranks it loses; None likewise.
         query_kendall: τ per query averaged; None unless both sides have per-query scores of the same queries.
         pooled_kendall: τ over all query/run pairs; None likewise.
-        pairs: agreement on the significantly different pairs; None unless both have complete per-query scores.
+        significant_pairs: agreement on these; None unless both have complete per-query scores.
         notes: how the numbers were computed, where that is not as usual.
-        noise_free: τ without the noise of the queries; None as `pairs`.
+        noise_free: τ without the noise of the queries; None likewise.
     """
 
     official: str
-    name: str
+    measure: str
     runs: tuple[str, ...]
     missing: tuple[str, ...]
     extra: tuple[str, ...]
@@ -186,7 +186,7 @@ class LeaderboardCorrelation:
     worst_drop: float | None
     query_kendall: QueryTau | None = None
     pooled_kendall: QueryTau | None = None
-    pairs: PairAgreement | None = None
+    significant_pairs: PairAgreement | None = None
     notes: tuple[str, ...] = ()
     noise_free: NoiseFreeTau | None = None
 
@@ -598,6 +598,8 @@ class Pick:
         chosen: the mean value of the cell that is picked, on the queries that it was picked on; None with a reason.
         held_out: its mean value on the other queries; None likewise.
         same: the share of splits in which the cell is picked that is best on all queries; None likewise.
+        flattery: by how much the pick looks better than it is: chosen − held_out; of `max_rank_drop` a flattered one is
+            below. It is that of half the queries; with all of them it is smaller.
         reason: why there is none.
     """
 
@@ -608,15 +610,8 @@ class Pick:
     chosen: float | None
     held_out: float | None
     same: float | None
+    flattery: float | None
     reason: str = ""
-
-    @property
-    def flattery(self) -> float | None:
-        """By how much the pick looks better than it is: chosen − held_out; of `max_rank_drop` a flattered one is below.
-
-        It is that of half the queries; with all of them it is smaller.
-        """
-        return None if self.chosen is None or self.held_out is None else self.chosen - self.held_out
 
 
 def pick_of_grid(official: RunScores, cells: Sequence[GridCell], coefficient: str, *, seed: int = 42) -> Pick:
@@ -643,7 +638,7 @@ def pick_of_grid(official: RunScores, cells: Sequence[GridCell], coefficient: st
     ]
 
     def nothing(reason: str) -> Pick:
-        return Pick(coefficient, len(known), 0, 0, None, None, None, reason)
+        return Pick(coefficient, len(known), 0, 0, None, None, None, None, reason)
 
     if len(known) < 2:
         return nothing("fewer than two cells to pick from")
@@ -675,15 +670,9 @@ def pick_of_grid(official: RunScores, cells: Sequence[GridCell], coefficient: st
     best, rows = np.argmax(first, axis=1), np.arange(len(first))
     values = np.array([sign * float(value or 0.0) for value, _ in known])
     is_best = values[best] == values.max()
-    return Pick(
-        coefficient,
-        len(boards),
-        len(queries) // 2,
-        int(defined.sum()),
-        sign * float(first[rows, best].mean()),
-        sign * float(second[rows, best].mean()),
-        float(is_best.mean()),
-    )
+    chosen, held_out = (sign * float(half[rows, best].mean()) for half in (first, second))
+    counts = len(boards), len(queries) // 2, int(defined.sum())
+    return Pick(coefficient, *counts, chosen, held_out, float(is_best.mean()), chosen - held_out)
 
 
 # Numbers that name no measure are by whatever measure is compared.

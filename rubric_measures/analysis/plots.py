@@ -420,15 +420,10 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Fig
     apart.
 
     Args:
-        runs: from top to bottom, the same in all panels.
+        runs: one or more, from top to bottom, the same in all panels.
         panels: one or more.
         note: what points and intervals are, and over how many queries; below each measure.
-
-    Raises:
-        InputError: there is no run, or no panel.
     """
-    if not runs or not panels:
-        raise InputError("there is no run to plot")
     columns = [group_columns(runs, panel.groups) for panel in panels]
     most = [max(found, default=-1) + 1 for found in columns]
     figure, every = rows_figure(runs, [panel.measure for panel in panels], note, most)

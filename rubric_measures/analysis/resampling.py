@@ -185,6 +185,15 @@ class Interval:
     method: Method = "bca"
 
 
+def within(one: Interval, least: float, most: float = 1.0) -> Interval:
+    """The interval inside the values that the statistic can have."""
+
+    def inside(end: float | None) -> float | None:
+        return None if end is None else min(max(end, least), most)
+
+    return replace(one, estimate=inside(one.estimate), low=inside(one.low), high=inside(one.high))
+
+
 def wide(one: Interval) -> Interval:
     """The interval, or none where it has no width: what is the same however one draws says nothing of chance."""
     if one.low is None or one.high is None or one.high - one.low > ROUNDING:
@@ -285,6 +294,10 @@ class Drawn:
     def intervals(self, method: Method = "bca", bounds: tuple[float, float] = (-np.inf, np.inf)) -> list[Interval]:
         """The interval of each statistic.
 
+        `t`, and `bca` of fewer than 25 units: θ ± t s inside the bounds, with Student's t of n − 1 degrees and s² =
+        (n − 1) / n Σ d², d the leave-one-out values minus their mean. Of so few BCa intervals are too narrow: those of
+        κ covered .89 to .93 at 10 queries, these .94 to .95 (benchmarks/README.md).
+
         `bca`: bias-corrected and accelerated. With z_0 = Φ⁻¹(share of replicates below the estimate, half of those
         equal to it), a = Σ d³ / (6 (Σ d²)^1.5), d the mean of the leave-one-out values minus each of them: the ends are
         the replicates' quantiles at Φ(z_0 + (z_0 + z) / (1 − a (z_0 + z))) for z = Φ⁻¹((1 ∓ level) / 2).
@@ -295,11 +308,15 @@ class Drawn:
         correct with. The symmetric interval assumes that the truth is as far from the estimate as replicates are, on
         either side. Its coverage is in benchmarks/README.md.
 
-        Source: Efron, Better Bootstrap Confidence Intervals (JASA 1987); Hall, On Symmetric Bootstrap Confidence
-        Intervals (JRSS B 1988).
+        Source: Tukey, Bias and Confidence in Not Quite Large Samples (1958), for the jackknife; Efron, Better Bootstrap
+        Confidence Intervals (JASA 1987); Hall, On Symmetric Bootstrap Confidence Intervals (JRSS B 1988).
         """
+        from scipy.special import stdtrit
+
         result = []
+        method = "t" if method == "bca" and self.units < _ENOUGH_FOR_BCA else method
         shares = self._shares() if method == "bca" and len(self.replicates) else None
+        left_out = np.where(np.isnan(self.left_out), self.estimates, self.left_out)
         for column, estimate in enumerate(self.estimates.tolist()):
             drawn = self.replicates[:, column]
             drawn = drawn[~np.isnan(drawn)]
@@ -316,6 +333,9 @@ class Drawn:
                     low, high = np.quantile(drawn, shares[:, column])
                 else:
                     reach = np.quantile(np.abs(drawn - estimate), self.draws.level)
+                    if method == "t":
+                        error = left_out[:, column].std() * np.sqrt(self.units - 1)
+                        reach = stdtrit(self.units - 1, (1.0 + self.draws.level) / 2.0) * error
                     low, high = max(estimate - reach, bounds[0]), min(estimate + reach, bounds[1])
                 result.append(wide(Interval(estimate, float(low), float(high), *told, "", method)))
         return result
@@ -452,10 +472,9 @@ def mean_intervals(scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> list[Interv
         else:
             error = float(np.nanstd(table[:, column], ddof=1)) / np.sqrt(size)
             reach = float(stdtrit(size - 1, (1.0 + draws.level) / 2.0)) * error
-            low, high = means[column] - reach, means[column] + reach
-            if np.nanmin(table[:, column]) >= 0.0 and np.nanmax(table[:, column]) <= 1.0:
-                low, high = max(low, 0.0), min(high, 1.0)
-            result.append(wide(Interval(mean, low, high, *told, "", "t")))
+            one = Interval(mean, means[column] - reach, means[column] + reach, *told, "", "t")
+            is_share = np.nanmin(table[:, column]) >= 0.0 and np.nanmax(table[:, column]) <= 1.0
+            result.append(wide(within(one, 0.0) if is_share else one))
     return result
 
 
