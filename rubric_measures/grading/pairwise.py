@@ -231,13 +231,13 @@ def play(
         caller: the model; replicates are not drawn.
         games: the games.
         queries: query_id -> text.
-        answers: query_id -> agent -> text.
+        answers: query_id -> agent -> text; those of all games.
         references: query_id -> documents to show; by default none.
         prompt: the prompt's name or .toml file; by default `LexicalComparison` for the lexical grader, else
             `ragelo.answer_pairwise`.
 
     Raises:
-        UnknownNameError: a query has no text, or an agent of a game no answer.
+        UnknownNameError: a query has no text.
         InputError: the prompt compares no answers, or is not one for the backend.
         GradingError: the model cannot be used; finished calls are in the cache.
     """
@@ -256,10 +256,7 @@ def play(
     for game in games:
         if game.query_id not in queries:
             raise UnknownNameError("query", game.query_id, queries, hint="(it has no text)", settings=("queries",))
-        of_query = answers.get(game.query_id, {})
-        for agent in game[1:]:
-            if agent not in of_query:
-                raise UnknownNameError("agent", agent, of_query, hint=f"(no answer to query {game.query_id!r})")
+        of_query = answers[game.query_id]
         values = {"answer_a": of_query[game.agent_a], "answer_b": of_query[game.agent_b]}
         if values["answer_a"] == values["answer_b"]:
             found[game] = Preference(*game, "tie", grader=IDENTICAL, note="nobody was asked")

@@ -191,11 +191,9 @@ def test_other_prompts_are_refused(prompt: str, message: str) -> None:
         played(prompt=prompt)
 
 
-def test_unknown_queries_and_agents() -> None:
+def test_unknown_queries() -> None:
     with pytest.raises(UnknownNameError, match="unknown query 'q9'"):
         played(game=Game("q9", "x", "y"))
-    with pytest.raises(UnknownNameError, match="unknown agent 'z'"):
-        played(game=Game("q1", "x", "z"))
 
 
 def passage(doc_id: str, label: int | None, judged: int | None = None, prompt: str = "r") -> GradedPassage:
