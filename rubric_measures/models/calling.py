@@ -237,7 +237,7 @@ class _Call:
 
 
 class Engine:
-    """Runs calls in an event loop of its own thread; `submit` requests, `drain` replies.
+    """Runs calls in an event loop of its own thread; `submit` requests, take each `reply`.
 
     `make_client` gives the client of the endpoint, inside of the loop.
     """
@@ -273,30 +273,21 @@ class Engine:
             self._waiting.release()
 
     def _tell(self, action: Callable[[], object]) -> None:
-        # After a fatal error the loop is gone, and `drain` says why.
+        # After a fatal error the loop is gone, and `reply` says why.
         with contextlib.suppress(RuntimeError):
             if self._thread.is_alive():
                 self._loop.call_soon_threadsafe(action)
 
-    def drain(self) -> list[tuple[Request, Reply]]:
-        """Waits for a reply, and returns it with all others that are there.
+    def reply(self) -> tuple[Request, Reply]:
+        """Waits for the next reply.
 
         Raises:
             BackendError: nothing can work; all replies that came before were returned.
         """
-        found: list[tuple[Request, Reply]] = []
-        item = self._done.get()
-        while True:
-            if isinstance(item, BaseException):
-                if found:
-                    self._done.put(item)
-                    return found
-                raise item
-            found.append(item)
-            try:
-                item = self._done.get_nowait()
-            except queue.Empty:
-                return found
+        found = self._done.get()
+        if isinstance(found, BaseException):
+            raise found
+        return found
 
     def close(self) -> None:
         """Ends the thread; calls in flight are dropped."""

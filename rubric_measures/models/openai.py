@@ -178,18 +178,17 @@ class OpenAICompatible:
         engine = Engine(self._endpoint, self._client, self._settings)
         try:
             engine.submit([first])
-            outstanding, exhausted = 1, False
+            outstanding, exhausted, at_once = 1, False, min(_PULLED_AT_ONCE, window // 2)
             while outstanding or not exhausted:
                 # Calls that wait for their next attempt are no work for the endpoint.
-                room = window + min(engine.sleeping, _MOST_ASLEEP)
-                while not exhausted and outstanding < room:
-                    pulled = list(itertools.islice(iterator, min(_PULLED_AT_ONCE, room - outstanding)))
+                while not exhausted and outstanding + at_once <= window + min(engine.sleeping, _MOST_ASLEEP):
+                    pulled = list(itertools.islice(iterator, at_once))
                     exhausted = not pulled
                     engine.submit(pulled)
                     outstanding += len(pulled)
-                for answered in engine.drain() if outstanding else ():
+                if outstanding:
                     outstanding -= 1
-                    yield answered
+                    yield engine.reply()
         finally:
             engine.close()
 
