@@ -253,15 +253,14 @@ class Engine:
         self._line: deque[_Call] = deque()  # calls that wait for their turn
         self._waiting = asyncio.Semaphore(0)
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
-        self._started = threading.Event()
         self._stop = asyncio.Event()
         self._replies = 0  # of the endpoint, in this run
         self._rejected = 0  # calls that it called wrong before the first of these
         self._lost = 0
         self.sleeping = 0  # calls that wait before their next attempt
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
         self._thread.start()
-        self._started.wait()
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Puts requests in line."""
@@ -275,8 +274,7 @@ class Engine:
     def _tell(self, action: Callable[[], object]) -> None:
         # After a fatal error the loop is gone, and `reply` says why.
         with contextlib.suppress(RuntimeError):
-            if self._thread.is_alive():
-                self._loop.call_soon_threadsafe(action)
+            self._loop.call_soon_threadsafe(action)
 
     def reply(self) -> tuple[Request, Reply]:
         """Waits for the next reply.
@@ -296,17 +294,14 @@ class Engine:
 
     def _main(self) -> None:
         try:
-            asyncio.run(self._serve())
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._serve())
         except BaseException as error:
             self._done.put(error)
-        finally:
-            self._started.set()
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._client = self._make_client()
         workers = [asyncio.create_task(self._work(number * _STAGGER)) for number in range(self._policy.concurrency)]
-        self._started.set()
         try:
             await self._stop.wait()
         finally:
