@@ -48,7 +48,7 @@ from rubric_measures.grading.grader import Estimate
 from rubric_measures.measures.grade_sets import DirectLabels, Grader
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import Job, LocalRunner, RunStats
-from rubric_measures.models.settings import Calls, Interrupts, note_limit
+from rubric_measures.models.settings import Calls, interrupts, note_limit
 from rubric_measures.prompts.library import Prompt, list_text, load_prompt
 from rubric_measures.prompts.verdicts import Parsed
 from rubric_measures.records.models import QueryPassages, load_graded
@@ -912,7 +912,7 @@ def _callers(
 ) -> Iterator[list[Caller]]:
     """What puts questions to the models, behind their cache; of a dry run, what counts them."""
     with contextlib.ExitStack() as stack:
-        stop = None if dry_run else stack.enter_context(Interrupts()).event
+        stop = None if dry_run else stack.enter_context(interrupts())
         found = []
         for spec, one in models.items():
             stats = RunStats()

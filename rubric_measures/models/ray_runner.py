@@ -35,7 +35,6 @@ from rubric_measures.base.plugins import require
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.running import Complete, LocalRunner
-from rubric_measures.types.scales import Message
 
 _LOG = logging.getLogger("rubric_measures")
 _IN_FLIGHT = 2  # blocks that each actor has: one that it answers, and the next
@@ -250,11 +249,8 @@ class RayRunner(LocalRunner):
     @contextlib.contextmanager
     def calling(self) -> Iterator[Complete]:
         """What makes the calls of one run: the actors of a pool, which ends with it."""
-        pool = _Pool(self)
-        try:
+        with contextlib.closing(_Pool(self)) as pool:
             yield pool.complete
-        finally:
-            pool.close()
 
 
 @dataclass(eq=False)
@@ -349,9 +345,7 @@ class _Pool:
                 if not block:
                     return True
                 # What was computed from them stays here.
-                plain = [
-                    dataclasses.replace(one, messages=tuple(Message(*said) for said in one.messages)) for one in block
-                ]
+                plain = list(map(dataclasses.replace, block))
                 actor.owed.append((actor.handle.answer.remote(plain), block))
         return False
 
@@ -384,7 +378,7 @@ class _Pool:
             raise GradingError(f"Ray keeps failing ({error}); finished calls are in the cache: run again to continue")
         waiting = [block for _, block in actor.owed if block]
         _LOG.warning("a process of the Ray pool was gone; %d blocks are begun again", bool(lost) + len(waiting))
-        self._end(actor)
+        self._ray.kill(actor.handle)
         self._actors[self._actors.index(actor)] = self._begun()
         passages = list(_passages(lost))
         self._deaths.update(passage[0].key for passage in passages)
@@ -393,13 +387,10 @@ class _Pool:
             yield from ((request, Reply(None, "failed", note)) for request in passages.pop())
         self._again.extendleft(reversed([*passages, *waiting]))
 
-    def _end(self, actor: _Actor) -> None:
-        self._ray.kill(actor.handle)
-
     def close(self) -> None:
         """Ends the actors and, where Ray is our own, Ray."""
         for actor in self._actors:
-            self._end(actor)
+            self._ray.kill(actor.handle)
         self._stack.close()
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, warn
 from rubric_measures.models import make_backend
@@ -30,34 +30,30 @@ from rubric_measures.models.running import LocalRunner, Price, RunStats, checked
 Progress = bool | None | Callable[[RunStats], None]
 
 
-class Interrupts:
-    """The first Ctrl-C sets `event`, so that calls in flight are finished and kept; the second one interrupts.
+@contextlib.contextmanager
+def interrupts() -> Iterator[threading.Event]:
+    """What the first Ctrl-C sets, so that calls in flight are finished and kept; the second one interrupts.
 
     So do the signals that end a process, where they are handled as Ctrl-C is (`cli.Interruptible`).
     """
+    event = threading.Event()
 
-    def __init__(self) -> None:
-        self.event = threading.Event()
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        # Only the main thread may handle signals; elsewhere an interrupt stays what it was.
-        if threading.current_thread() is threading.main_thread():
-            self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._handle)
-            for name in ("SIGTERM", "SIGHUP"):
-                number = getattr(signal, name, None)
-                if number is not None and callable(signal.getsignal(number)):
-                    self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.event.is_set():
+    def handle(number: int, frame: FrameType | None) -> None:
+        if event.is_set():
             raise KeyboardInterrupt
-        self.event.set()
+        event.set()
+
+    numbers: list[int] = []
+    # Only the main thread may handle signals; elsewhere an interrupt stays what it was.
+    if threading.current_thread() is threading.main_thread():
+        others = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        numbers = [signal.SIGINT, *(one for one in others if callable(signal.getsignal(one)))]
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _in_notebook() -> bool:
@@ -265,7 +261,7 @@ class CalledModel:
                 yield LocalRunner(self.backend, opened, max_calls=0, price=self.price, tally=Tally())
                 return
             told = stack.enter_context(request_bar(progress, total, unit, name))
-            stop = stop or stack.enter_context(Interrupts()).event
+            stop = stop or stack.enter_context(interrupts())
             try:
                 yield self.runner_over(opened, progress=told, stop=stop)
             except (KeyboardInterrupt, RubricMeasuresError) as error:
