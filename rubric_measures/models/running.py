@@ -26,7 +26,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
 
-from rubric_measures.base.errors import GradingError, InputError, RejectedError, counted, tell, warn
+from rubric_measures.base.errors import GradingError, RejectedError, counted, tell, warn
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json, typed
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, Tally, llm_name
@@ -625,28 +625,6 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
         if name in prices:
             return prices[name]
     return None
-
-
-def checked_price(prices: str | os.PathLike[str] | None, backend: Backend, max_cost: float | None) -> Price | None:
-    """The price of a model from a price table; None where it is unknown and nothing needs it.
-
-    Args:
-        prices: the file of the table.
-        backend: the model.
-        max_cost: the limit on the cost.
-
-    Raises:
-        InputError: the limit is no sum of money, or there is one and the price is unknown.
-    """
-    if max_cost is not None and not 0 <= max_cost < math.inf:
-        raise InputError(f"a limit of {max_cost} on the cost: give a sum of money, 0 or more", settings=("max_cost",))
-    price = price_of(backend.model, load_prices(prices)) if prices else None
-    if max_cost is not None and price is None:
-        raise InputError(
-            f"a limit on the cost needs a price for {backend.model}; give a price table with an entry for it",
-            settings=("max_cost", "prices"),
-        )
-    return price
 
 
 @dataclass(frozen=True)

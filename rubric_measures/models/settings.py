@@ -8,6 +8,7 @@ A model to be asked, from plain settings: its backend, price, limits and cache, 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -24,7 +25,7 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Tally
 from rubric_measures.models.replies import ReplyCache
-from rubric_measures.models.running import LocalRunner, Price, RunStats, checked_price
+from rubric_measures.models.running import LocalRunner, Price, RunStats, load_prices, price_of
 
 # True shows a bar, None one in a notebook alone; a function gets the counts now and then.
 Progress = bool | None | Callable[[RunStats], None]
@@ -151,6 +152,9 @@ class Calls:
                 raise InputError(text, settings=(name, "runner"))
         if self.max_calls is not None and self.max_calls < 0:
             raise InputError(f"the limit of {self.max_calls} calls is below 0", settings=("max_calls",))
+        if self.max_cost is not None and not 0 <= self.max_cost < math.inf:
+            text = f"a limit of {self.max_cost} on the cost: give a sum of money, 0 or more"
+            raise InputError(text, settings=("max_cost",))
 
     @property
     def is_kept(self) -> bool:
@@ -215,7 +219,12 @@ class CalledModel:
     @cached_property
     def price(self) -> Price | None:
         """What its calls cost; None where that is unknown."""
-        return checked_price(self.calls.prices, self.backend, self.calls.max_cost)
+        prices, name = self.calls.prices, self.backend.model
+        price = price_of(name, load_prices(prices)) if prices else None
+        if self.calls.max_cost is not None and price is None:
+            text = f"a limit on the cost needs a price for {name}; give a price table with an entry for it"
+            raise InputError(text, settings=("max_cost", "prices"))
+        return price
 
     def runner_over(self, cache: ReplyCache | None = None, **more: Any) -> LocalRunner:
         """A runner over an open cache, or one in memory; `more` are `progress` and `stop` (see `LocalRunner`)."""
