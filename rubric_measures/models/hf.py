@@ -301,13 +301,13 @@ class HuggingFaceModel(abc.ABC):
         context: how many tokens the model may be shown, where neither tokenizer nor config says so, or says it wrongly.
         batch_tokens: tokens (padding included) computed at once; None takes 4,096 on a CPU, 32,768 on
             `mps`, 131,072 elsewhere. It is halved where so many do not fit into memory.
-        look_ahead: how many requests are pulled and sorted by length together.
     """
 
     # Another draw at temperature 0 gives the same reply.
     deterministic = True
     auto_class = "AutoModel"
     takes = ("max_tokens", "seed", "temperature", "top_p")
+    look_ahead = 512  # requests that are pulled and sorted by length together
 
     def __init__(
         self,
@@ -317,15 +317,13 @@ class HuggingFaceModel(abc.ABC):
         dtype: str = "auto",
         context: int | None = None,
         batch_tokens: int | None = None,
-        look_ahead: int = 512,
     ) -> None:
         self.source, self.model = source, source.model
         self.device = choose_device(device)
         self.dtype = choose_dtype(dtype, self.device)
         self.batch_tokens = int(batch_tokens or {"cpu": 4096, "mps": 32768}.get(self.device, 131072))
-        self.look_ahead = int(look_ahead)
-        if self.batch_tokens < 1 or self.look_ahead < 1 or (context is not None and int(context) < 1):
-            raise InputError("batch_tokens, look_ahead and context must be positive")
+        if self.batch_tokens < 1 or (context is not None and int(context) < 1):
+            raise InputError("batch_tokens and context must be positive")
         self._context = int(context) if context is not None else None
         self._lock = threading.RLock()
         self._tokenizer: Any = None
