@@ -85,14 +85,13 @@ def request_bar(
         yield show
 
 
-def note_limit(stats: RunStats, *, is_kept: bool = True) -> bool:
-    """Says that a limit was reached, and how to go on (with a cache that is kept, or without); whether one was."""
+def note_limit(stats: RunStats, *, is_kept: bool = True) -> None:
+    """Says that a limit was reached, and how to go on (with a cache that is kept, or without)."""
     if stats.limit:
         again = "raise it and run again" if stats.limit.startswith("the limit") else "run again to go on"
         how = f"{again}: finished calls are in the cache" if is_kept else "name a cache to go on later"
         settings = () if is_kept else ("cache",)
         warn(f"{stats.limit}, {stats.missing} requests were not made; {how}", settings=settings)
-    return bool(stats.limit)
 
 
 IN_MEMORY = ":memory:"
