@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import numpy as np
 from msgspec import Struct, to_builtins
 
 from rubric_measures.analysis.boards import score
@@ -31,7 +31,7 @@ from rubric_measures.analysis.leaderboards import (
     pick_of_grid,
     read_scores,
 )
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, few_queries
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, few_queries, score_table
 from rubric_measures.base.errors import InputError, counted, naming
 from rubric_measures.base.tables import (
     Cell,
@@ -275,18 +275,11 @@ class Correlations(Reported):
         name, column = next(iter(named.items()))
         runs = sorted(official.means.keys() & column.means.keys())
         sides = [[one.means[run] for run in runs] for one in (official, column)]
-        tables = [self._table(one, runs) for one in (official, column)]
-        x, y = tables if all(tables) else sides
+        of_queries = [[one.queries.get(run, {}) for run in runs] for one in (official, column)]
+        tables = np.split(score_table([*of_queries[0], *of_queries[1]])[0], 2, axis=1)
+        x, y = tables if all(map(any, of_queries)) else sides
         errors = (self.errors[first], next(found for label, found in self.errors.items() if label != first))
         return save_figures([plot_scatter(runs, x, y, (first, name), errors)], path)
-
-    def _table(self, scores: RunScores, runs: Sequence[str]) -> list[list[float]]:
-        """(queries, runs) scores, NaN where one is missing; empty where there are none by query."""
-        if not any(scores.queries.get(run) for run in runs):
-            return []
-        every = (self.official, *self.columns)
-        queries = sorted({query for one in every for run in runs for query in one.queries.get(run, ())})
-        return [[scores.queries.get(run, {}).get(query, math.nan) for run in runs] for query in queries]
 
 
 def correlate(

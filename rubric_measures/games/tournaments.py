@@ -270,27 +270,17 @@ COMPATS: dict[str, EloSettings] = {
 }
 
 
-def elo_ratings(games: Games, settings: EloSettings) -> tuple[FloatArray, FloatArray]:
-    """The mean of the final ratings over all replays, and their standard deviation: the order noise.
-
-    The order noise says how much the ratings hang on the order of the games. It says nothing about how they would
-    change with other queries, and falls to nothing in the mean of many replays: it is no uncertainty.
-
-    Returns:
-        Two arrays in the order of `games.agents`; without `integers` the ratings sum to start × agents.
-
-    Source: Elo, The Rating of Chessplayers (1978); replays: Rackauckas, Câmara & Zavrel, LLM4Eval 2024.
-    """
-    finals = elo_replays(games, settings)
-    return finals.mean(axis=0), finals.std(axis=0)
-
-
 def elo_replays(games: Games, settings: EloSettings) -> FloatArray:
     """Final ratings of every replay: (replays, agents).
 
         E_a = 1 / (1 + 10^((R_b − R_a) / 400));   R_a ← R_a + K (S_a − E_a),   R_b ← R_b − K (S_a − E_a)
 
-    S_a is 1, ½ or 0. What one agent gains the other loses.
+    S_a is 1, ½ or 0. What one agent gains the other loses; without `integers` the ratings of a replay sum to start ×
+    agents. How they differ between replays is the order noise: how much they hang on the order of the games. It says
+    nothing about how they would change with other queries, and falls to nothing in the mean of many replays: it is no
+    uncertainty.
+
+    Source: Elo, The Rating of Chessplayers (1978); replays: Rackauckas, Câmara & Zavrel, LLM4Eval 2024.
     """
     random = seeded(settings.seed)
     # As many replays at once as fit into memory; the shuffles are drawn one replay after the other all the same.
@@ -652,7 +642,8 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings =
     separate, pieces = _strong_pieces((total + total.T) > 0), _strong_pieces(total > 0)
     strengths = fit_strengths(total, settings.prior)
     spread = _spread(games, strengths, settings)
-    elo, noise = elo_ratings(games, settings.elo)
+    finals = elo_replays(games, settings.elo)
+    elo, noise = finals.mean(axis=0), finals.std(axis=0)
     ranked = [sorted(piece, key=lambda place: (-round(float(strengths[place]), 9), place)) for piece in separate]
     order = [place for piece in ranked for place in piece]
     groups: list[tuple[int, ...]] = []

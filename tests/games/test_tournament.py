@@ -18,7 +18,6 @@ from rubric_measures.games.tournaments import (
     COMPATS,
     EloSettings,
     TournamentSettings,
-    elo_ratings,
     elo_replays,
     fit_strengths,
     gather_games,
@@ -103,9 +102,8 @@ def test_elo_of_two_games_by_hand() -> None:
     games = gather_games(games_of(("q1", "A", "B", "a"), ("q2", "A", "B", "b")))
     finals = elo_replays(games, EloSettings(replays=50))
     assert {tuple(np.round(row, 4).tolist()) for row in finals} == {(998.5305, 1001.4695), (1001.4695, 998.5305)}
-    mean, noise = elo_ratings(games, EloSettings(replays=50))
-    assert mean.sum() == pytest.approx(2000, abs=1e-9)
-    assert 1.2 < noise[0] <= 1.4695
+    assert finals.mean(axis=0).sum() == pytest.approx(2000, abs=1e-9)
+    assert 1.2 < finals.std(axis=0)[0] <= 1.4695
 
 
 def test_compat_ragelo_loses_points_and_old_releases_reverse_the_expectation() -> None:
@@ -117,8 +115,8 @@ def test_compat_ragelo_loses_points_and_old_releases_reverse_the_expectation() -
     assert (truncated.sum(axis=1) < 2900).all()
     # Reversed, the stronger expects to lose: in one direction ratings run away, by 32 · E > 16 a win.
     run = gather_games(games_of(*[("q1", "A", "B", "a")] * 20))
-    plain = elo_ratings(run, EloSettings(replays=1))[0]
-    reversed_ = elo_ratings(run, replace(COMPATS["ragelo-0.4"], replays=1))[0]
+    plain = elo_replays(run, EloSettings(replays=1))[0]
+    reversed_ = elo_replays(run, replace(COMPATS["ragelo-0.4"], replays=1))[0]
     assert plain[0] - plain[1] < 400
     assert reversed_[0] - reversed_[1] > 600
     with pytest.raises(UnknownNameError, match="unknown program 'raglo': did you mean ragelo"):
