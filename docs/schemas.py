@@ -15,9 +15,9 @@ from msgspec import UNSET, UnsetType, defstruct
 from msgspec.json import schema_components
 
 from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, JudgeRow, QuerySpread
-from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue, PredictionPowered
-from rubric_measures.analysis.comparing import COMPARISONS, AskedComparison, AskedDesign, LeftOut
-from rubric_measures.analysis.comparison import Comparison, Design
+from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
+from rubric_measures.analysis.comparing import AskedDesign, KeptComparisons, LeftOut
+from rubric_measures.analysis.comparison import Design
 from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
 from rubric_measures.analysis.graders import AgreementCell
 from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick
@@ -89,13 +89,7 @@ FILES: dict[str, Any] = {
         "format": Literal["rubric_measures agreement-tables 1"],
         "tables": list[record("table", TABLE)],  # type: ignore[misc]
     },
-    "compare": {
-        "format": Literal[COMPARISONS],  # type: ignore[valid-type]
-        "comparisons": dict[str, Comparison],
-        "intervals": dict[str, dict[str, Interval]],
-        "asked": AskedComparison,
-        "prediction_powered": [dict[str, dict[str, PredictionPowered]]],
-    },
+    "compare": KeptComparisons,
     "power": {
         "format": Literal["rubric_measures power 1"],
         **fields(AskedDesign),
@@ -104,7 +98,7 @@ FILES: dict[str, Any] = {
     "reusability": {
         "format": Literal["rubric_measures reusability 1"],
         "depth": int,
-        "runs": list[record("left_out", fields(LeftOut), LeftOut)],  # type: ignore[misc]
+        "runs": list[LeftOut],
     },
     "calibrate": {
         "format": Literal["rubric_measures calibrate 1"],

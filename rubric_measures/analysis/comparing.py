@@ -14,11 +14,11 @@ from itertools import chain, groupby
 from operator import attrgetter
 from statistics import fmean
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from ir_measures.measures.base import Measure
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 # How many measures the table of all has.
 _OVERVIEW = 7
 # The format of the JSON of comparisons.
-COMPARISONS = "rubric_measures compare 3"
-Powered = Mapping[str, Mapping[str, "PredictionPowered"]]
+COMPARISONS: Literal["rubric_measures compare 3"] = "rubric_measures compare 3"
+Powered = Mapping[str, Mapping[str, PredictionPowered]]
 
 
 class AskedComparison(Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +75,24 @@ class AskedComparison(Struct, frozen=True, forbid_unknown_fields=True):
     baseline: str | None = None
     tests: Tests = USUAL_TESTS
     form: str | None = None
+
+
+class KeptComparisons(Struct, frozen=True):
+    """Comparisons as JSON.
+
+    Attributes:
+        format: what this file is.
+        comparisons: measure -> how the runs compare.
+        intervals: measure -> run -> the interval of its mean.
+        asked: what was asked for.
+        prediction_powered: measure -> run -> its mean as assessors correct it, where they graded some queries.
+    """
+
+    format: Literal["rubric_measures compare 3"]
+    comparisons: Mapping[str, Comparison]
+    intervals: Mapping[str, Mapping[str, Interval]]
+    asked: AskedComparison
+    prediction_powered: Powered = {}
 
 
 @dataclass(frozen=True)
@@ -114,9 +132,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             places: decimal places; -1 prints all digits.
         """
         comparisons = self.by_measure
-        content = {"format": COMPARISONS, "comparisons": comparisons, "intervals": self.intervals}
-        content |= {"asked": to_builtins(self.asked)}
-        content |= {"prediction_powered": self.powered} if self.powered else {}
+        content = KeptComparisons(COMPARISONS, comparisons, self.intervals, self.asked, self.powered)
         pairs = [(one, pair) for one in comparisons.values() for pair in one.pairs]
         data = declared(pairs, {
             "measure": lambda row: row[0].measure,
@@ -639,7 +655,8 @@ def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: se
         warn("%s: %s", what, f"{counted(len(names), 'run')}{of} ({shown})" if names else 0)
 
 
-class LeftOut(NamedTuple):
+@dataclass(frozen=True)
+class LeftOut:
     """One run by one measure, when it took no part in making the pool.
 
     Attributes:
@@ -762,8 +779,7 @@ class Reusability(Reported):
         }
         by_measure = groupby(self.rows, lambda row: row.measure)
         notes = [f"{name}: a run that is left out of the pool {lost_by(list(of))}" for name, of in by_measure]
-        rows = [row._asdict() for row in self.rows]
-        content = {"format": "rubric_measures reusability 1", "depth": self.depth, "runs": rows}
+        content = {"format": "rubric_measures reusability 1", "depth": self.depth, "runs": self.rows}
         return Report([declared(self.rows, cells, places, notes=notes)], content=lambda: plain(content))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct, to_builtins
 
 from rubric_measures.analysis.boards import score
+from rubric_measures.analysis.comparing import group_letters
 from rubric_measures.analysis.correlation import Coefficient, NoiseFreeTau, QueryTau
 from rubric_measures.analysis.leaderboards import (
     DEFAULT_COEFFICIENTS,
@@ -42,7 +43,6 @@ from rubric_measures.base.tables import (
     Reported,
     Table,
     declared,
-    letters,
     number,
     plain,
     ranged,
@@ -137,17 +137,11 @@ class Correlations(Reported):
         pick = self.pick() if len(grid) > 1 and self.asked.draws.rounds else None
         best_by = coefficients[0]
         best = best_cells(grid, best_by)
-        own: list[str] = []
-        if self.groups is not None:
-            own = [
-                letters(at for at, group in enumerate(self.groups) if place in group) for place in range(len(results))
-            ]
-
+        own = [] if self.groups is None else [group_letters(place, self.groups) for place in range(len(results))]
         first = [_boards(results, own, coefficients, places)] if results else []
         pairs = [one for _, one in results if one.significant_pairs is not None]
         agreed: _Cells[LeaderboardCorrelation] = {"significantly different pairs": lambda one: one.measure}
-        for name, attribute in _PAIRS.items():
-            agreed[name] = attrgetter(f"significant_pairs.{attribute}")
+        agreed |= {name: attrgetter(f"significant_pairs.{attribute}") for name, attribute in _PAIRS.items()}
         last = [_grid(grid, coefficients, places, best, pick)] if grid else []
         content = {
             "format": CORRELATIONS,

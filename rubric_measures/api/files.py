@@ -302,18 +302,18 @@ def check_conclusions(
         FormatError: it is no such file.
         InputError: as of `compare` and `correlate`.
     """
-    from rubric_measures.analysis.comparing import COMPARISONS, AskedComparison, compare
+    from rubric_measures.analysis.comparing import COMPARISONS, KeptComparisons, compare
     from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation, correlate
 
     problem = "is no comparison or correlation as JSON; write one with the output form json"
     name, content = read_kept(path, (COMPARISONS, CORRELATIONS), problem)
     asked: Any
     made: Comparisons | Correlations
-    if (assessor_scores is None) is ("prediction_powered" in content):
+    if (assessor_scores is None) is bool(content.get("prediction_powered")):
         has, do = ("no ", "leave their scores out") if assessor_scores is not None else ("", "give their scores, too")
         raise InputError(f"{name}: has {has}means that assessors correct; {do}", settings=("assessor_scores",))
     if content["format"] == COMPARISONS:
-        asked = asdict(typed(AskedComparison, content.get("asked"), name))
+        asked = asdict(typed(KeptComparisons, content, name).asked)
         made = compare(scores, *others, **asked, assessor_scores=assessor_scores)
     else:
         asked = asdict(typed(AskedCorrelation, content.get("asked"), name))

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
-from msgspec import Struct
-
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, refuse_ignored, tell, warn
 from rubric_measures.base.json_text import typed
@@ -205,14 +203,6 @@ def tournament(
         return rate_games(played, settings)
 
 
-class _OfFile(Struct):
-    """What of the settings of a tournament's file its arguments follow from."""
-
-    draws: Draws
-    prior: float
-    elo: dict[str, Any]
-
-
 def check_tournament(path: _File, games: Games, *, assessor_games: Games = ()) -> Proof:
     """Rates the games of a tournament again, and compares every value of its file.
 
@@ -226,11 +216,11 @@ def check_tournament(path: _File, games: Games, *, assessor_games: Games = ()) -
         InputError: as of `tournament`.
     """
     from rubric_measures.boards.kept import held, read_kept
-    from rubric_measures.games.tournaments import COMPATS
+    from rubric_measures.games.tournaments import COMPATS, TournamentSettings
 
     name, content = read_kept(path, (BOARD_FORMAT,), "is no tournament as JSON")
-    said = typed(_OfFile, content.get("settings"), name)
-    elos = {name: dataclasses.asdict(dataclasses.replace(one, seed=said.draws.seed)) for name, one in COMPATS.items()}
+    said = typed(TournamentSettings, content.get("settings"), name)
+    elos = {name: dataclasses.replace(one, seed=said.draws.seed) for name, one in COMPATS.items()}
     compat: Any = next((name for name, elo in elos.items() if elo == said.elo), None if said.prior else "ragdoll")
     made = tournament(games, assessor_games=assessor_games, draws=said.draws, compat=compat)
     now: Any = made.report(-1).content

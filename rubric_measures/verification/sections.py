@@ -386,7 +386,7 @@ def _reusability(found: Sequence[LeftOut]) -> Section:
         f"Would a new run be judged fairly? {alone:.1f} % of the passages of a run that is left out are of nobody "
         f"else. Where the bank lacks the items that only they cover, it {lost_by(found)}.",
         ["run", "unjudged", "score", "without_items", "rank", "rank_without_items"],
-        [[one.run_id, *one[2:]] for one in found],
+        [[one.run_id, one.alone, one.score, one.left_out, one.rank, one.rank_left_out] for one in found],
     )
 
 
