@@ -37,7 +37,7 @@ ALIKE = 0.62
 # Queries, how often the grader is right, how often it flatters one run, and how much that run leads.
 LOOKED_AT = (
     *((50, 0.85, 0.0, 0.0), (50, 0.85, 0.2, 0.0), (25, 0.85, 0.0, 0.0), (100, 0.7, 0.0, 0.0)),
-    *((50, 0.85, 0.0, 0.7), (50, 0.85, 0.2, 0.3)),
+    *((50, 0.85, 0.0, 0.7), (50, 0.85, 0.2, 0.3), (25, 0.7, 0.0, 0.7)),
 )
 
 

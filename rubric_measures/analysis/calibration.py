@@ -892,11 +892,12 @@ class Audit:
         return found
 
     def board(self, truth: Truth) -> list[Settled]:
-        """What the checks say of each pair, or of each run where no pair is planned; nothing where it is too early."""
+        """What the checks say of each pair, or where none is planned of each run, the best first; nothing too early."""
         found = self.settled(truth) or [
             run.settled(self.corrections(number, truth)) for number, run in enumerate(self.pairs)
         ]
-        return [one for one in found if one.estimate is not None]
+        known = [one for one in found if one.estimate is not None]
+        return known if self.plan.pairs else sorted(known, key=lambda one: -(one.estimate or 0.0))
 
     def share(self, holds: Truth) -> tuple[float, float] | None:
         """The share of all items of which something holds, and how many independent ones would say as much.

@@ -324,15 +324,6 @@ def _response(answer: ScreenAnswer) -> Any:
     return made(answer.content.encode("utf-8", "replace"), answer.status)
 
 
-async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
-    """The fields of a form; None where it is larger than a megabyte."""
-    body = b""
-    async for chunk in request.stream():
-        if len(body := body + chunk) > 1 << 20:
-            return None
-    return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-
-
 def _endpoint(review: Review, token: str, handlers: Mapping[str, Screen]) -> Callable[[Any], Any]:
     in_thread = require("starlette.concurrency", "review").run_in_threadpool
     disconnected = require("starlette.requests", "review").ClientDisconnect
@@ -351,13 +342,10 @@ def _endpoint(review: Review, token: str, handlers: Mapping[str, Screen]) -> Cal
         form: Mapping[str, Sequence[str]] = {}
         if is_form:
             try:
-                found = await _form(request)
+                form = parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True)
             except disconnected:
                 # Nobody is there to be answered, and nothing was kept.
                 return _refused("The form did not arrive.", 400)
-            if found is None:
-                return _refused("The form is too large.", 413)
-            form = found
             if not _is_same(next(iter(form.get("form_token", ())), ""), session["form_token"]):
                 return _refused("This form did not come from this page. Go back, load the page again, and retry.", 403)
         who = session.get("assessor") or review.default_assessor

@@ -284,7 +284,7 @@ def found_table(review: Review, snapshot: Snapshot) -> Table:
     held = f"{'all intervals hold together' if plan.pairs else 'an interval holds'} at {100 * plan.level:g} %"
     known = f"{held}, however often one looks, up to the {counted(len(audit.drawn), 'passage')} that are planned"
     needs = f"known from checked passages of {calibration.FIRST_LOOK} queries on"
-    what = f"{calibration.SETTLED_MEASURE}, over a run's first {plan.cutoff}: by the grader, and as assessors would say"
+    what = f"Shown is {calibration.SETTLED_MEASURE}, over a run's first {plan.cutoff}, by grader and by assessors"
     notes = [f"{what}; {known if rows else needs}" if audit.weights else "", right, *said]
     heads = columns(["run", "grader", "calibrated", "low", "high"], 3)
     heads += [Column("checked", only="programs"), Column("verdict", only="programs")]
@@ -344,7 +344,6 @@ class Impact:
         rows: the runs, best first as it would be after.
         grades_changed: grades of which assessors say another thing than the grader, of items that count after.
         changed_before: of these, those of which the records say so already: they count on both sides.
-        items_before: items in the bank's file.
         items_after: items that the new leaderboard counts.
         waiting: item ids that wait for grades, and are not counted until they have some.
         without_items: queries of which no item counts after, so that they have no score.
@@ -354,7 +353,6 @@ class Impact:
     measure: str
     rows: Sequence[ImpactRow]
     grades_changed: int
-    items_before: int
     items_after: int
     waiting: Sequence[str] = field(default=())
     tau: float | None = None
@@ -404,8 +402,7 @@ def impact_of(material: Material, measures: Sequence[Measure], snapshot: Snapsho
     without = len(before) - len(after)
     boards = {name: _rows(old[name], new[name]) for name in map(str, measures)}
     return [
-        Impact(name, rows, changed, len(material.bank), len(counted), waiting, _tau(rows), known, without)
-        for name, rows in boards.items()
+        Impact(name, rows, changed, len(counted), waiting, _tau(rows), known, without) for name, rows in boards.items()
     ]
 
 

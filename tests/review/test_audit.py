@@ -129,7 +129,7 @@ def test_an_exported_audit_says_what_its_grades_stand_for(tmp_path: Path, capsys
     # Every run has less than the grader says, on the page and in the files.
     rows = json.loads((tmp_path / "out" / "found.json").read_text(encoding="utf-8"))["rows"]
     table = (tmp_path / "out" / "found.md").read_text(encoding="utf-8")
-    assert [row["run"] for row in rows] == ["new", "old", "twin"] and "### Calibrated board" in table
+    assert [row["run"] for row in rows] == ["new", "twin", "old"] and "### Calibrated board" in table
     for row in rows:
         assert row["low"] < row["calibrated"] < row["high"] < 1 and row["calibrated"] < row["grader"] - 0.05
         assert f">{row['calibrated']:.3f}</td>" in progress and f"{row['calibrated']:.3f} |" in table
