@@ -7,6 +7,7 @@ The Rubric workbench's tables of how assessors agree: counts of label against ju
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,6 +50,7 @@ from rubric_measures.corpora.loading import (
     RecordGrades,
     Rows,
     Runs,
+    are_rows,
     bank_of,
     content_of,
     file_path,
@@ -56,6 +58,7 @@ from rubric_measures.corpora.loading import (
     is_file,
     is_table,
     load,
+    named_files,
     passages_of,
     refuse_choice,
     run_list,
@@ -144,7 +147,10 @@ def agreement(
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
     if measure is not None and runs is None:
         raise InputError("a measure is of the leaderboards of runs; name these, too", settings=("measure", "runs"))
-    read = whole_answers(_sources(list(sources), bank_of(bank), wanted, second, items))
+    with contextlib.ExitStack() as stack:
+        # Judgments and labels of records that are alone are two sources.
+        given = [named_files(one, stack) if len(sources) == 1 and not are_rows(one) else one for one in sources]
+        read = whole_answers(_sources(given, bank_of(bank), wanted, second, items))
     if items and not any(key[-1] not in LABEL_ITEMS for source in read for key in source.labels):
         problem = f"{' and '.join(source.name for source in read)}: labels of whole passages, and no grades of items"
         raise InputError(f"{problem}; leave items out", settings=("items",))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from pyterrier.datasets import DatasetProvider, get_dataset
@@ -28,9 +27,3 @@ class CollectionProvider(DatasetProvider):  # type: ignore[misc]
             InputError: a file of the collection is wrong.
         """
         return get_dataset(f"irds:{PREFIX}/{name}")
-
-    def list_dataset_names(self) -> Iterable[str]:
-        """The collections that come with the package, and their views."""
-        import ir_datasets
-
-        return [name.removeprefix(f"{PREFIX}/") for name in ir_datasets.registry if name.startswith(f"{PREFIX}/")]

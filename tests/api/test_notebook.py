@@ -229,7 +229,11 @@ def test_what_one_function_gives_another_takes() -> None:
     bank = rubric_measures.load_bank("bank.jsonl")
     assert rubric_measures.load_bank(bank) is bank
     rubric_measures.convert("graded.jsonl.gz", "of_file.csv", bank=bank)
-    rubric_measures.convert(PassageRecords(load_graded("graded.jsonl.gz")), "of_records.csv", to="csv", bank=bank)
+    alone = PassageRecords(load_graded("graded.jsonl.gz"))
+    with open("graded.jsonl.gz", "rb") as stream:
+        found = [rubric_measures.agreement(one).agreement for one in ("graded.jsonl.gz", alone, stream)]
+    assert found == [found[0]] * 3
+    rubric_measures.convert(alone, "of_records.csv", to="csv", bank=bank)
     assert Path("of_records.csv").read_text() == Path("of_file.csv").read_text() != ""
     board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
     # A standard measure is found by the name that scoring was asked for.
