@@ -539,7 +539,9 @@ class Asker:
             ]
             again = []
             for place, reply in zip(open_, replies, strict=True):
-                answer = self._read(asks[place], reply)
+                answer = self._read_reply(reply, asks[place].labels)
+                if self.told is not None:
+                    self.told(answer)
                 if answer.status == "graded" and not longest and not draws:
                     # As nearly all are.
                     answers[place] = answer
@@ -579,12 +581,6 @@ class Asker:
         longest = self.max_tokens(ask.labels)
         more = self.room.for_reply(ask.messages, _LONGER * longest)
         return more if more > longest else 0
-
-    def _read(self, ask: Ask, reply: Reply) -> ReadReply:
-        answer = self._read_reply(reply, ask.labels)
-        if self.told is not None:
-            self.told(answer)
-        return answer
 
     def _read_reply(self, reply: Reply, count: int | None) -> ReadReply:
         text = reply.text
@@ -797,11 +793,6 @@ class Showing:
         self._open_fields = [name for name in prompt.fields if name in _ITEM_FIELDS]
         # A passage is shown with each of its items, and its chunks with each replicate.
         self.frame = functools.lru_cache(maxsize=8)(self._make_frame)
-
-    def batches(self, items: Sequence[RubricItem]) -> list[tuple[RubricItem, ...]]:
-        """The items of a passage that are worked on together: all, or as many as a call shows."""
-        size = min(self.per_call or sys.maxsize, max(1, len(items)))
-        return [tuple(items[start : start + size]) for start in range(0, len(items), size)]
 
     def order(self, unit: Unit, replicate: int) -> tuple[RubricItem, ...]:
         """The order in which a call shows its items: that of the bank, or a seeded one for each replicate."""

@@ -394,7 +394,8 @@ class GradingEngine:
         backend = self.runner.backend
         names = self.prompts or default_prompts(backend.model, bank, self.citations is not None)
         hashed = bank_content(bank)
-        makers = [GradeSetMaker.of(make_style(backend, name, self.settings), backend, hashed) for name in names]
+        styles = [make_style(backend, name, self.settings) for name in names]
+        makers = [GradeSetMaker(one, backend.model, "" if one.direct or one.of_pairs else hashed) for one in styles]
         classes = Counter(maker.style.prompt.prompt_class for maker in makers)
         if repeated := [name for name, count in classes.items() if count > 1]:
             problem = f"two prompts are called {repeated[0]}; name it once, or set another name in one of the files"

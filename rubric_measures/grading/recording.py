@@ -26,7 +26,7 @@ from rubric_measures.grading.asking import Outcome, Unit
 from rubric_measures.grading.styles import Style
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import DIRECT_ITEM
-from rubric_measures.models.base import Backend, llm_name
+from rubric_measures.models.base import llm_name
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import (
     ASKED_FOR,
@@ -57,18 +57,13 @@ class GradeSetMaker:
     Attributes:
         style: prompt, model and settings.
         model: the backend's canonical name.
-        bank: the hash of the bank; empty for direct labels.
+        bank: the hash of the bank; empty for direct labels, and for sentences: those of further answers are no other
+            bank.
     """
 
     style: Style
     model: str
     bank: str = ""
-
-    @classmethod
-    def of(cls, style: Style, backend: Backend, bank: str) -> GradeSetMaker:
-        """The maker of a style and a backend."""
-        # The sentences of further answers are no other bank.
-        return cls(style, backend.model, "" if style.direct or style.of_pairs else bank)
 
     @cached_property
     def signature(self) -> Signature:

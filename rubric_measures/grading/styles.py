@@ -304,8 +304,9 @@ class Style:
 
     def units(self, unit: Unit) -> Iterator[Unit]:
         """The units of one passage with all items to grade: the passage as a whole, or batches for a label list."""
-        for items in self.showing.batches(unit.items):
-            yield unit._replace(items=items)
+        size = self.showing.per_call or len(unit.items) or 1
+        for start in range(0, len(unit.items), size):
+            yield unit._replace(items=unit.items[start : start + size])
 
     def job(self, unit: Unit) -> Job[list[Outcome]]:
         """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
