@@ -16,7 +16,6 @@ import io
 import math
 import os
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from operator import attrgetter
@@ -405,26 +404,23 @@ def _of_added_format(path: str) -> list[Any]:
     return list(content if kind in ("qrels", "item qrels") else bridged(content, kind, "records", Options()))
 
 
-class LazyGrades(Grades, ABC):
-    """The grades of a file or of records, read when they are looked at: as `found`.
+class LazyGrades(Grades):
+    """The grades of a file or of records, read when they are looked at.
 
     Attributes:
         name: what is read.
+        found: what is read there.
         queries: query_id -> its grades.
         source: what the grades are, for the signature.
     """
 
     name: str
+    found: Any
     queries = cached_property(attrgetter("found.queries"))
     source = cached_property(attrgetter("found.source"))
 
     def __repr__(self) -> str:
         return f"<Grades of {self.name}>"
-
-    @property
-    @abstractmethod
-    def found(self) -> Grades:
-        """What is read."""
 
 
 class RecordGrades(LazyGrades):
@@ -508,6 +504,8 @@ class RecordGrades(LazyGrades):
 class AnswerGrades(LazyGrades):
     """The grades of judged answers, with the runs that they are about; read when they are looked at."""
 
+    found = cached_property(attrgetter("answers.grades"))
+
     def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed | None, kind: str) -> None:
         self.name = path
         self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
@@ -520,11 +518,6 @@ class AnswerGrades(LazyGrades):
 
         source = {**describe((), self.bank), "grades": [self.kind]}
         return load_assignments(self.name, self.bank, on_failed=self.on_failed_given, source=source, kind=self.kind)
-
-    @property
-    def found(self) -> Grades:
-        """The grades of the answers."""
-        return self.answers.grades
 
 
 class TableGrades(Grades):
