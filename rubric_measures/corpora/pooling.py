@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.base.files import peek_head
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
 from rubric_measures.corpora.collections import DocStore, load_collection, texts_of
 from rubric_measures.corpora.loading import (
@@ -383,12 +382,12 @@ def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
 def _holds_answers(path: str) -> bool:
     if is_run_table(path):
         return False
-    first = peek_head(path).lstrip().partition(b"\n")[0]
+    head = head_of(path)
     # JSON, or a table with the three columns query_id, run_id and text; a run has five or six, and so has a table of
     # ranked questions.
-    if first.startswith((b"{", b"[")) or first.count(b"\t") == 2 or is_answer_header(first.decode("utf-8", "replace")):
+    if head.is_json or head.line.count("\t") == 2 or is_answer_header(head.line):
         return True
-    return path != "-" and first.count(b"\t") == 4 and QUESTION_RUNS.recognise(head_of(path))
+    return head.line.count("\t") == 4 and QUESTION_RUNS.recognise(head)
 
 
 def _several(runs: Any) -> list[Any]:
