@@ -259,7 +259,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         cells: dict[Column | str, Callable[[str], Cell]] = {
             "run": lambda run: run,
             comparison.measure: lambda run: self._standing(comparison, run)[0],
-            _mark_head(comparison): lambda run: self._standing(comparison, run)[1],
+            "group" if comparison.baseline is None else "†": lambda run: self._standing(comparison, run)[1],
             "difference": lambda run: _difference(of[run], sign) if run in of else None,
             "p_adjusted": lambda run: of[run].p_adjusted if run in of else None,
             Column(f"against {best}", is_left=True): lambda run: (
@@ -508,10 +508,6 @@ def _with_letters(mean: Cell, mark: str, places: int) -> Cell:
     if not isinstance(mean, Marked) or not isinstance(mean.value, Ranged) or mark in ("", "-"):
         return mean
     return mean._replace(value=f"{ranged(*mean.value, places)} {mark}")
-
-
-def _mark_head(comparison: Comparison) -> str:
-    return "group" if comparison.baseline is None else "†"
 
 
 def _difference(pair: Pair, sign: float = 1.0) -> Ranged:

@@ -602,6 +602,7 @@ class Tournament(Reported):
 
         note = f"{counted(self.games, 'game')} about {counted(self.queries, 'query')}"
         known = {one.agent: (one.low, one.high) for one in self.ratings if one.standard_error is not None}
+        note += "; where intervals do not overlap, agents are told apart" * bool(known)
         if len(self.separate) > 1:
             note += f"; {len(self.separate)} groups of agents never met: their ratings are not on one scale"
         ratings = {one.agent: one.rating for one in self.ratings}

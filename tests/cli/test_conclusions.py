@@ -126,7 +126,7 @@ def test_a_run_that_was_not_pooled_is_scored_as_by_qrels_without_what_it_alone_b
             rf"^{re.escape(measure)}: a run .* less and drops .*; runs that lose a rank: {count} of 6$", out, re.M
         )
     found = rubric_measures.reusability(str(qrels), [str(path) for path in paths], "nDCG@10", pool_depth=5)
-    assert [row._asdict() for row in found.rows] == content["runs"][:6]
+    assert [vars(row) for row in found.rows] == content["runs"][:6]
     for arguments, said in (
         ((qrels, *paths, "--pool-depth", 0), "a pool has the first passage of each run or more, not 0 (--pool-depth)"),
         ((qrels, paths[0], "--pool-depth", 10), "no two runs have a passage in common"),
