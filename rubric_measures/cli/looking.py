@@ -144,7 +144,8 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
             bank; commas between).
         adjudicator: who decides what assessors differ on; it counts for all.
         settle: two runs of which the audit is to settle whose passages cover more of the items each.
-        export: without a server: write records with corrections, bank and audit trail to this folder.
+        export: without a server: write records with corrections, bank, audit trail and what an audit found to this
+            folder.
     """
     from rubric_measures.review.app import check_bind
 
