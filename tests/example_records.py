@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +96,19 @@ RUNS = {
 }
 
 
-def write_lines(path: Path, lines: list[Any]) -> Path:
-    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+def write_text(path: Path, text: str) -> Path:
+    """Writes text as it is, line ends too; gzipped by name."""
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return path
+
+
+def write_lines(path: Path, lines: Iterable[Any]) -> Path:
+    return write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def read_lines(path: Path) -> list[Any]:
+    data = path.read_bytes()
+    return [json.loads(line) for line in (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()]
 
 
 def write_all(folder: Path) -> Path:

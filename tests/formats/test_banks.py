@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 from pathlib import Path
@@ -26,6 +25,7 @@ from rubric_measures.formats.banks import (
     written_rows,
 )
 from rubric_measures.types.entities import RubricItem, TestBank, bank_hash, make_item_id
+from tests.example_records import read_lines, write_lines, write_text
 
 QUESTION = {
     "query_id": "q1",
@@ -45,15 +45,8 @@ LINES = [
 ]
 
 
-def write_lines(path: Path, *values: Any) -> Path:
-    """Writes JSON lines; gzipped by name."""
-    data = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
-
-
 def test_bank_of_a_file_with_facets(tmp_path: Path) -> None:
-    bank = load_bank(write_lines(tmp_path / "b.jsonl.gz", *LINES))
+    bank = load_bank(write_lines(tmp_path / "b.jsonl.gz", LINES))
     assert dict(bank.items) == {
         "q1": (
             RubricItem("q1/x", "q1", "What is skin?", "question", None, ("an organ",), "vital", -2.0),
@@ -74,7 +67,7 @@ def test_edited_banks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         ],
     }
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        bank = load_bank(write_lines(tmp_path / "b.jsonl", line))
+        bank = load_bank(write_lines(tmp_path / "b.jsonl", [line]))
     assert [item.item_id for item in bank] == [make_item_id("5", "No id?"), "5/old-md5"]
     assert [message.rpartition(".jsonl: ")[2] for message in caplog.messages] == [
         "1 item comes twice in its query; the first is kept",
@@ -90,11 +83,11 @@ def _section(facet: str, text: str, heading: str | None) -> dict[str, Any]:
 def test_the_sections_of_a_page(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The workbench's generator writes `title / section` as the text of each section of a page of CAR."""
     pages = [_section("T_1", "AC / DC / Early years", "Early years"), _section("T_2", "AC / DC / A / B", "A / B")]
-    bank = load_bank(write_lines(tmp_path / "car.jsonl.gz", *pages))
+    bank = load_bank(write_lines(tmp_path / "car.jsonl.gz", pages))
     assert (bank.query_texts, len(bank)) == ({"p": "AC / DC"}, 2)
     assert bank.facet_texts == {("p", "T_1"): "Early years", ("p", "T_2"): "A / B"}
     # A page of one section has a title, too; and what we write says the same.
-    assert load_bank(write_lines(tmp_path / "one.jsonl", pages[0])).query_texts == {"p": "AC / DC"}
+    assert load_bank(write_lines(tmp_path / "one.jsonl", [pages[0]])).query_texts == {"p": "AC / DC"}
     write_bank(tmp_path / "ours.jsonl", bank_entries(bank))
     assert load_bank(tmp_path / "ours.jsonl") == bank
     assert caplog.messages == []
@@ -111,21 +104,15 @@ q2;;;
 """
 
 
-def write(folder: Path, text: str, name: str = "bank.csv") -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def test_a_table_by_hand_needs_query_and_text_alone(tmp_path: Path) -> None:
-    bank = rubric_measures.load_bank(write(tmp_path, HAND_MADE))
+    bank = rubric_measures.load_bank(write_text(tmp_path / "bank.csv", HAND_MADE))
     first, second = bank.items["q1"]
     # Not all texts end with a question mark, so these are nuggets.
     assert (first.text, first.kind, first.importance) == ("Air scatters blue light; more than red", "nugget", "vital")
     assert second.gold_answers == ("blue", "light blue")
     assert first.item_id == make_item_id("q1", first.text)
     assert bank.items["q2"] == ()
-    asked = write(tmp_path, "query_id,text,weight\nq1,Why?,2\nq1,How?,-1\n")
+    asked = write_text(tmp_path / "bank.csv", "query_id,text,weight\nq1,Why?,2\nq1,How?,-1\n")
     assert [(item.kind, item.weight) for item in rubric_measures.load_bank(asked)] == [
         ("question", 2),
         ("question", -1),
@@ -167,11 +154,6 @@ NUGGETS = {
 }  # fmt: skip
 
 
-def write_of_banks(path: Path, *lines: Any) -> Path:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
 def through(path: Path, *formats: str) -> Any:
     """The first line of a file that went through these formats."""
     for place, to in enumerate(formats):
@@ -184,7 +166,7 @@ def through(path: Path, *formats: str) -> Any:
 def test_criteria_keep_their_order_and_what_is_said_of_the_query(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write_of_banks(tmp_path / "rubrics.jsonl", RUBRICS)
+    path = write_lines(tmp_path / "rubrics.jsonl", [RUBRICS])
     assert through(path, "bank", "rubrics") == RUBRICS
     assert capsys.readouterr().err == ""
     # The axis is the facet, so a bank has a line of each part that stands together.
@@ -197,7 +179,7 @@ def test_criteria_keep_their_order_and_what_is_said_of_the_query(
 
 
 def test_a_table_says_what_it_leaves_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_of_banks(tmp_path / "100%.jsonl", BANK | {"agreed %": "87"})
+    path = write_lines(tmp_path / "100%.jsonl", [BANK | {"agreed %": "87"}])
     assert main(["convert", str(path), "-o", str(tmp_path / "bank.csv")]) == 0
     said = "bank:csv cannot hold all of the bank: test_collection of 1 query, info of 1 query, agreed % of 1 query\n"
     assert capsys.readouterr().err.endswith(said)
@@ -207,7 +189,7 @@ def test_a_table_says_what_it_leaves_behind(tmp_path: Path, capsys: pytest.Captu
 def test_importances_are_written_back_as_they_were(
     tmp_path: Path, ways: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write_of_banks(tmp_path / "nuggets.jsonl", NUGGETS)
+    path = write_lines(tmp_path / "nuggets.jsonl", [NUGGETS])
     assert through(path, *ways) == NUGGETS
     said = "3 importances other than vital and okay ('failed' 1, '' 1, 'active learning' 1) are none"
     assert (said in capsys.readouterr().err) == (len(ways) > 1)
@@ -245,19 +227,12 @@ LISTS = {
 }
 
 
-def _write(folder: Path, rows: list[object], name: str = "banks.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def _rows(path: Path) -> list[object]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_banks_make_a_test_bank(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        read = [NUGGET_BANK.read(_write(tmp_path, [V3])), NUGGET_LISTS.read(_write(tmp_path, [LISTS]))]
+        read = [
+            NUGGET_BANK.read(write_lines(tmp_path / "banks.jsonl", [V3])),
+            NUGGET_LISTS.read(write_lines(tmp_path / "banks.jsonl", [LISTS])),
+        ]
         bank = bank_of_entries(entry for entries in read for entry in entries)
     assert bank.for_query("q1") == (
         RubricItem("i1", "q1", "Where?", "question", None, ("Here",), "vital"),
@@ -274,7 +249,7 @@ def test_banks_make_a_test_bank(tmp_path: Path, caplog: pytest.LogCaptureFixture
 def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    files = [_write(tmp_path, [V3], "v3.jsonl"), _write(tmp_path, [LISTS], "lists.jsonl")]
+    files = [write_lines(tmp_path / "v3.jsonl", [V3]), write_lines(tmp_path / "lists.jsonl", [LISTS])]
     convert(files, tmp_path / "bank.jsonl", to="bank")
     bank = load_bank(tmp_path / "bank.jsonl")
     first_id = bank.for_query("300")[0].item_id
@@ -289,10 +264,10 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
         convert([tmp_path / "bank.jsonl"], tmp_path / "again.jsonl", to="nugget-bank")
     # Version 3 has no place for who made the bank.
     assert "nugget-bank cannot hold all of the bank: metadata of 1 query" in caplog.text
-    _write(tmp_path, [LISTS])
+    write_lines(tmp_path / "banks.jsonl", [LISTS])
     convert([tmp_path / "banks.jsonl"], tmp_path / "bank2.jsonl", to="bank")
     convert([tmp_path / "bank2.jsonl"], tmp_path / "lists.jsonl", to="nugget-lists")
-    (written,) = _rows(tmp_path / "lists.jsonl")
+    (written,) = read_lines(tmp_path / "lists.jsonl")
     assert written == {**LISTS, "nugget_bank": [LISTS["nugget_bank"][0] | {"question_id": first_id}]}  # type: ignore[operator,index]
     v3, lists = (json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines())
     assert v3["nugget_bank"]["Where?"] == V3["nugget_bank"]["Where?"]  # type: ignore[index]
@@ -324,14 +299,8 @@ def lesson(**question: Any) -> dict[str, Any]:
     return {"globalID": "L_0384", "lessonName": "the skin", "questions": questions}
 
 
-def put(tmp_path: Path, value: Any) -> Path:
-    path = tmp_path / "tqa.json"
-    path.write_text(json.dumps(value))
-    return path
-
-
 def test_the_right_choice_is_the_gold_answer(tmp_path: Path) -> None:
-    bank = bank_of_lessons(put(tmp_path, [lesson()]))
+    bank = bank_of_lessons(write_text(tmp_path / "tqa.json", json.dumps([lesson()])))
     assert dict(bank.items) == {
         "tqa2:L_0384": (
             RubricItem("NDQ_007535", "tqa2:L_0384", "Outer layer of the skin?", gold_answers=("epidermis",)),
@@ -342,8 +311,12 @@ def test_the_right_choice_is_the_gold_answer(tmp_path: Path) -> None:
 
 def test_questions_without_choices_or_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     free = lesson(answerChoices={}, correctAnswer={"processedText": "epidermis"})
-    assert [item.gold_answers for item in bank_of_lessons(put(tmp_path, [free]))] == [("epidermis",)]
+    assert [item.gold_answers for item in bank_of_lessons(write_text(tmp_path / "tqa.json", json.dumps([free])))] == [
+        ("epidermis",)
+    ]
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        bank = bank_of_lessons(put(tmp_path, [lesson(correctAnswer={"processedText": "z"})]))
+        bank = bank_of_lessons(
+            write_text(tmp_path / "tqa.json", json.dumps([lesson(correctAnswer={"processedText": "z"})]))
+        )
     assert [item.gold_answers for item in bank] == [()]
     assert len(caplog.messages) == 1 and "1 question" in caplog.messages[0]

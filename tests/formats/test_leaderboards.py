@@ -18,7 +18,7 @@ from rubric_measures.formats.leaderboards import (
     read_leaderboard,
     write_leaderboard,
 )
-from tests.example_records import board_file
+from tests.example_records import board_file, write_text
 
 ROWS = (
     Score("r1", "V", "t1", 0.5),
@@ -27,12 +27,6 @@ ROWS = (
     Score("r2", "V", "all", 1 / 3),
 )
 TABLE = LeaderboardTable(ROWS)
-
-
-def _write(folder: Path, text: str, name: str = "board.txt") -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize("form", ["trec_eval", "query"])
@@ -58,18 +52,18 @@ WIDE = (Score("r1", "V", "t1", 0.5), Score("r1", "A, all", "t1", 1.0), Score("r2
     ],
 )
 def test_a_wide_table_may_have_a_column_of_queries(tmp_path: Path, text: str) -> None:
-    path = _write(tmp_path, text)
+    path = write_text(tmp_path / "board.txt", text)
     assert read_leaderboard(path).rows == WIDE
     assert detect_format(path) == "leaderboard"
     whole = "rank,run_id,arena_score,wins\n1,r2,1499.6,18\n2,r1,900.25,0\n"
-    table = read_leaderboard(_write(tmp_path, whole))
+    table = read_leaderboard(write_text(tmp_path / "board.txt", whole))
     assert table.measures == ("rank", "arena_score", "wins")
     assert table.column("arena_score") == {"r2": 1499.6, "r1": 900.25}
 
 
 def test_tables_of_answers_and_queries_are_no_leaderboards(tmp_path: Path) -> None:
     for text in ("query_id\trun_id\ttext\nq1\tr1\t42\n", "q1\trun\nq2\t5\n"):
-        assert detect_format(_write(tmp_path, text)) != "leaderboard"
+        assert detect_format(write_text(tmp_path / "board.txt", text)) != "leaderboard"
 
 
 @pytest.mark.parametrize("blank", ["\t", " "])
@@ -83,7 +77,7 @@ def test_tables_of_answers_and_queries_are_no_leaderboards(tmp_path: Path) -> No
     ],
 )
 def test_a_header_says_what_the_columns_of_a_long_form_are(tmp_path: Path, header: str, line: str, blank: str) -> None:
-    path = _write(tmp_path, f"{header}\n{line}\n".replace(" ", blank))
+    path = write_text(tmp_path / "board.txt", f"{header}\n{line}\n".replace(" ", blank))
     assert read_leaderboard(path).rows == ROWS[:1]
     assert detect_format(path) == "leaderboard"
     other: Form = "tot" if header.startswith("run_id") else "ir_measures"
@@ -103,7 +97,7 @@ def test_every_long_form_without_all_needs_the_queries(tmp_path: Path) -> None:
 
 
 def test_known_names_tell_the_columns_where_not_all_are_known(tmp_path: Path) -> None:
-    path = _write(tmp_path, "a V t1 0.5\nb V t9 0.25\n")
+    path = write_text(tmp_path / "board.txt", "a V t1 0.5\nb V t9 0.25\n")
     for known in ({"runs": ["a"]}, {"measures": ["V"], "runs": ["b", "z"]}, {"queries": ["t1", "t2"]}):
         # Runs alone leave `run topic measure` and `run measure topic`.
         if set(known) == {"runs"}:
@@ -116,7 +110,9 @@ def test_known_names_tell_the_columns_where_not_all_are_known(tmp_path: Path) ->
 def test_trec_eval_names_its_run_and_its_text_values_are_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = _write(tmp_path, "runid          \tall\tbm25\nmap            \tall\t0.25\ncomment\tall\tgood\n")
+    path = write_text(
+        tmp_path / "board.txt", "runid          \tall\tbm25\nmap            \tall\t0.25\ncomment\tall\tgood\n"
+    )
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         table = read_leaderboard(path)
     assert table.rows == (Score("bm25", "map", "all", 0.25),)
@@ -128,7 +124,7 @@ def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
 ) -> None:
     text = "run_id\tV\tstderr:V\tcoverage:V\tnote\tW\nmy run\t0.5\t0.1\t1.0\tgood\t-\nr2\t0.25\t-\t0.5\tbad\t1\n"
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        table = read_leaderboard(_write(tmp_path, text))
+        table = read_leaderboard(write_text(tmp_path / "board.txt", text))
     assert table.rows == (
         Score("my run", "V", "all", 0.5, 0.1, 1.0),
         Score("r2", "V", "all", 0.25, None, 0.5),
@@ -143,38 +139,40 @@ def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
 
 
 def test_workbench_table_and_official_ranks(tmp_path: Path) -> None:
-    path = _write(tmp_path, "method\tExamCover\t+/-\tstd-err\n_overall_\t1.000\t+/-\t0.000\ns1\t0.5\t+/-\t0.1\n")
+    path = write_text(
+        tmp_path / "board.txt", "method\tExamCover\t+/-\tstd-err\n_overall_\t1.000\t+/-\t0.000\ns1\t0.5\t+/-\t0.1\n"
+    )
     table = read_leaderboard(path)
     assert table.rows == (Score("s1", "ExamCover", "all", 0.5, 0.1),)
     assert table.best == (Score("_overall_", "ExamCover", "all", 1.0, 0.0),)
     with pytest.raises(UnknownNameError, match="unknown leaderboard form"):
         write_leaderboard(tmp_path / "b.tsv", table, "workbench")
-    ranks = read_leaderboard(_write(tmp_path, json.dumps({"a": 1, "b": 2}), "ranks.json"))
+    ranks = read_leaderboard(write_text(tmp_path / "ranks.json", json.dumps({"a": 1, "b": 2})))
     assert ranks.rows == (Score("a", "rank", "all", 1.0), Score("b", "rank", "all", 2.0))
     write_leaderboard(tmp_path / "c.json", ranks, "dict")
     assert json.loads((tmp_path / "c.json").read_text()) == {"a": 1, "b": 2}
-    assert read_leaderboard(_write(tmp_path, json.dumps({"a": 0.5}), "scores.json")).measures == ("score",)
+    assert read_leaderboard(write_text(tmp_path / "scores.json", json.dumps({"a": 0.5}))).measures == ("score",)
 
 
 @pytest.mark.parametrize("blank", ["\t", "  "])
 def test_runs_with_their_scores_need_no_header(tmp_path: Path, blank: str, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _write(tmp_path, f"bm25{blank}0.25\ndense{blank}0.5\nboth{blank}0.75\n", "official.tsv")
+    path = write_text(tmp_path / "official.tsv", f"bm25{blank}0.25\ndense{blank}0.5\nboth{blank}0.75\n")
     table = read_leaderboard(path)
     assert table.column("score") == {"bm25": 0.25, "dense": 0.5, "both": 0.75}
     assert detect_format(path) == "leaderboard"
     write_leaderboard(tmp_path / "again.tsv", table, "scores")
     assert read_leaderboard(tmp_path / "again.tsv") == table
-    ranks = read_leaderboard(_write(tmp_path, f"a{blank}1\nb{blank}2\n"))
+    ranks = read_leaderboard(write_text(tmp_path / "board.txt", f"a{blank}1\nb{blank}2\n"))
     assert ranks.rows == (Score("a", "rank", "all", 1.0), Score("b", "rank", "all", 2.0))
     # As an organiser sends it, beside our board.
     means = {"bm25": {"mean": 0.1}, "dense": {"mean": 0.3}, "both": {"mean": 0.2}}
-    board = _write(tmp_path, board_file(means), "board.json")
+    board = write_text(tmp_path / "board.json", board_file(means))
     assert main(["correlate", str(path), str(board), "--rounds", "0"]) == 0
     assert "kendall" in capsys.readouterr().out
 
 
 def test_a_name_before_a_tab_may_hold_blanks(tmp_path: Path) -> None:
-    assert read_leaderboard(_write(tmp_path, "my run\t0.5\n")).column("score") == {"my run": 0.5}
+    assert read_leaderboard(write_text(tmp_path / "board.txt", "my run\t0.5\n")).column("score") == {"my run": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -185,11 +183,11 @@ def test_a_name_before_a_tab_may_hold_blanks(tmp_path: Path) -> None:
     ],
 )
 def test_long_tables_may_be_csv_and_lists(tmp_path: Path, text: str) -> None:
-    assert read_leaderboard(_write(tmp_path, text)).rows == ROWS[:2]
+    assert read_leaderboard(write_text(tmp_path / "board.txt", text)).rows == ROWS[:2]
 
 
 def test_own_json_is_read(tmp_path: Path) -> None:
-    table = read_leaderboard(_write(tmp_path, board_file({"r1": {"per_query": {"t1": 0.5}}}), "a.json"))
+    table = read_leaderboard(write_text(tmp_path / "a.json", board_file({"r1": {"per_query": {"t1": 0.5}}})))
     assert table.rows == (Score("r1", "V", "t1", 0.5), Score("r1", "V", "all", 0.5, 0.1, 0.9))
     assert table.per_query("V") == {"r1": {"t1": 0.5}}
     assert (table.measures, table.run_ids) == (("V",), ("r1",))

@@ -1,7 +1,5 @@
 """Tests of nuggetizer's files: labels of older files, what is refused, grades and records, identity after writing."""
 
-import gzip
-import json
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -14,23 +12,14 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import NUGGETS, bank_of_entries
 from rubric_measures.formats.judged import ASSIGNMENTS as LINES
 from rubric_measures.formats.judged import NUGGETIZER, lines_of_grades
-
-
-def _write(folder: Path, rows: list[object], name: str = "file.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def _rows(path: Path) -> list[object]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as stream:
-        return [json.loads(line) for line in stream]
+from tests.example_records import read_lines, write_lines
 
 
 def test_a_line_without_a_run_is_of_the_run_that_the_file_is_named_after(tmp_path: Path, capsys) -> None:
     nugget = {"text": "a", "importance": "vital", "assignment": "support"}
-    _write(tmp_path, [{"qid": "1", "answer_text": "t", "nuggets": [nugget]}]).rename(tmp_path / "concise.v2.jsonl")
+    write_lines(tmp_path / "file.jsonl", [{"qid": "1", "answer_text": "t", "nuggets": [nugget]}]).rename(
+        tmp_path / "concise.v2.jsonl"
+    )
     path = tmp_path / "concise.v2.jsonl"
     assert [line.run_id for line in LINES.read(path)] == ["concise.v2"]
     for more in ((), ("--compat", "nuggetizer")):
@@ -55,7 +44,7 @@ def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pyt
         if (row["qid"], row["run_id"]) != ("q2", "c"):
             label = "not_support" if is_empty else "support"
             row["nuggets"] = [{**one, "assignment": label} for one in nuggets]
-    path = _write(tmp_path, rows)
+    path = write_lines(tmp_path / "file.jsonl", rows)
     for way in (("records", "assignments"), ("records", "records", "assignments")):
         here = path
         rubric_measures.convert(path, "bank.jsonl", to="bank")
@@ -63,19 +52,21 @@ def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pyt
             bank = "bank.jsonl" if to == "assignments" else None
             here = rubric_measures.convert(here, f"{number}.jsonl", to=to, bank=bank)
         key = itemgetter("qid", "run_id")
-        assert sorted(_rows(here), key=key) == sorted(rows, key=key)
+        assert sorted(read_lines(here), key=key) == sorted(rows, key=key)
     # Answers without labels take the same ways.
     answers = [{"query_id": row["qid"], "run_id": row["run_id"], "text": row["answer_text"]} for row in rows]
-    reports = rubric_measures.convert(_write(tmp_path, answers, "answers.jsonl"), "reports.jsonl", to="reports")
+    reports = rubric_measures.convert(write_lines(tmp_path / "answers.jsonl", answers), "reports.jsonl", to="reports")
     records = rubric_measures.pool(reports, output="records.jsonl")
-    assert len(_rows(rubric_measures.convert(reports, "again.jsonl", to="answers"))) == len(rows)
+    assert len(read_lines(rubric_measures.convert(reports, "again.jsonl", to="answers"))) == len(rows)
     passages = [passage for group in records for passage in group.passages]
     assert [passage.doc_id for passage in passages if not passage.text] == ["b/q2/1"]
 
 
 def test_a_grade_without_a_label_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     nuggets = [{"text": "a", "importance": "vital"}, {"text": "b", "importance": "much"}]
-    bank = bank_of_entries(NUGGETS.read(_write(tmp_path, [{"qid": "1", "query": "who?", "nuggets": nuggets}])))
+    bank = bank_of_entries(
+        NUGGETS.read(write_lines(tmp_path / "file.jsonl", [{"qid": "1", "query": "who?", "nuggets": nuggets}]))
+    )
     first, second = (item.item_id for item in bank)
     [line] = lines_of_grades(NUGGETIZER, bank, {("1", "a"): {first: 2}}, {("1", "a"): "A b."}, {("1", "a"): "a"})
     found = [(one.text, one.importance, one.label) for one in line.marks]

@@ -11,12 +11,7 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.queries import Limit, QueryFile, join_queries, read_queries, read_query_file, write_queries
-
-
-def put(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "q"
-    path.write_bytes(text.encode())
-    return path
+from tests.example_records import write_text
 
 
 @pytest.mark.parametrize(
@@ -33,7 +28,7 @@ def put(tmp_path: Path, text: str) -> Path:
     ],
 )
 def test_forms(tmp_path: Path, text: str) -> None:
-    assert read_queries(put(tmp_path, text)) == {"q1": "skin", "q/2 é": "a b"}
+    assert read_queries(write_text(tmp_path / "q", text)) == {"q1": "skin", "q/2 é": "a b"}
 
 
 # As TREC left them: robust04 (SGML, not closed), TREC-COVID and the web track (XML), clinical trials (the text alone).
@@ -83,7 +78,7 @@ TRIALS = (
 
 
 def test_topics_of_trec(tmp_path: Path) -> None:
-    assert read_query_file(put(tmp_path, SGML)) == QueryFile(
+    assert read_query_file(write_text(tmp_path / "q", SGML)) == QueryFile(
         {"301": "International Organized Crime", "302": "Poliomyelitis and Post-Polio"},
         further={
             "301": {
@@ -94,14 +89,14 @@ def test_topics_of_trec(tmp_path: Path) -> None:
             "302": {"description": "Is it under control?"},
         },
     )
-    found = read_query_file(put(tmp_path, COVID))
+    found = read_query_file(write_text(tmp_path / "q", COVID))
     assert found.texts == {"1": "coronavirus origin"}
     assert found.further["1"]["question"] == "what is the origin of COVID-19"
-    found = read_query_file(put(tmp_path, WEB))
+    found = read_query_file(write_text(tmp_path / "q", WEB))
     assert found.texts == {"151": "403b"} and found.facets["151"] == {"1": "What is it?", "2": "The forms <5500>."}
-    assert read_queries(put(tmp_path, TRIALS)) == {"1": "Patient is a 45-year-old man."}
+    assert read_queries(write_text(tmp_path / "q", TRIALS)) == {"1": "Patient is a 45-year-old man."}
     for content in (SGML, COVID, WEB, TRIALS):
-        assert detect_format(put(tmp_path, content)) == "queries"
+        assert detect_format(write_text(tmp_path / "q", content)) == "queries"
 
 
 def test_limits_are_those_of_the_topics(tmp_path: Path) -> None:
@@ -110,7 +105,7 @@ def test_limits_are_those_of_the_topics(tmp_path: Path) -> None:
         {"id": 2, "narrative": "b", "word_limit": 9},
         {"qid": "3", "query": "c", "limit": None},
     ]
-    found = read_query_file(put(tmp_path, "".join(json.dumps(row) + "\n" for row in rows)))
+    found = read_query_file(write_text(tmp_path / "q", "".join(json.dumps(row) + "\n" for row in rows)))
     assert found.texts == {"1": "a", "2": "b", "3": "c"}
     assert found.limits == {"1": Limit(2000, "characters"), "2": Limit(9, "words")}
     assert found.further["1"] == {"limit": 2000, "problem_statement": "Why?"}
@@ -132,7 +127,7 @@ def test_frames_and_mappings_are_queries() -> None:
     ['{{"squid": "tqa2:L_2", "title": "skin", "facets": {0}}}', '{{"tqa2:L_2": {{"title": "skin", "facets": {0}}}}}'],
 )
 def test_facets(tmp_path: Path, form: str, facets: str) -> None:
-    found = read_query_file(put(tmp_path, form.format(facets)))
+    found = read_query_file(write_text(tmp_path / "q", form.format(facets)))
     assert (found.texts, found.facets) == ({"tqa2:L_2": "skin"}, {"tqa2:L_2": {"T1": "Layers"}})
 
 

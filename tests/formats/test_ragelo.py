@@ -21,18 +21,16 @@ from rubric_measures.formats.plain import (
 )
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.types.entities import Preference
+from tests.example_records import write_text
 from tests.shared_data import shared_data
 
 
-def write(path: Path, text: str) -> Path:
-    path.write_bytes(text.encode())
-    return path
-
-
 def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
-    path = write(tmp_path / "q.csv", '\ufeffqid, query\r\n1, What is a leap year?\r\n2, "Why, then?"\r\n')
+    path = write_text(tmp_path / "q.csv", '\ufeffqid, query\r\n1, What is a leap year?\r\n2, "Why, then?"\r\n')
     assert RAGELO_QUERIES.read(path).texts == {"1": "What is a leap year?", "2": "Why, then?"}
-    path = write(tmp_path / "g.csv", "qid,agent_a,agent_b,raw_answer,answer\n1, x, y, long [[A]], A\n1,y,x,none,\n")
+    path = write_text(
+        tmp_path / "g.csv", "qid,agent_a,agent_b,raw_answer,answer\n1, x, y, long [[A]], A\n1,y,x,none,\n"
+    )
     assert RAGELO_GAMES.read(path) == [
         Preference("1", "x", "y", "a", answer="long [[A]]"),
         Preference("1", "y", "x", None, "unparsed", "none"),
@@ -69,7 +67,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", sorted(FILES))
 def test_convert_reads_and_writes_each_file(kind: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.csv", FILES[kind])
+    path = write_text(tmp_path / "x.csv", FILES[kind])
     assert main(["convert", str(path), "-o", str(tmp_path / "same.csv")]) == 0
     assert (tmp_path / "same.csv").read_text() == FILES[kind]
     other = tmp_path / "other.jsonl"
@@ -80,12 +78,12 @@ def test_convert_reads_and_writes_each_file(kind: str, tmp_path: Path) -> None:
 
 
 def test_its_older_tables_of_scores_are_leaderboards(tmp_path: Path) -> None:
-    table = read_leaderboard(write(tmp_path / "x.csv", "agent,score\nx,1017.5\ny,982.5\n"))
+    table = read_leaderboard(write_text(tmp_path / "x.csv", "agent,score\nx,1017.5\ny,982.5\n"))
     assert table.column("score") == {"x": 1017.5, "y": 982.5}
 
 
 def test_games_of_several_files_are_joined_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path / "x.csv", FILES["games"])
+    path = write_text(tmp_path / "x.csv", FILES["games"])
     assert main(["convert", str(path), str(path), "--to", "games", "-o", str(tmp_path / "g.jsonl")]) == 2
     assert "are in several files; keep one" in capsys.readouterr().err
 

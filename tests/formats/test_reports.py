@@ -21,6 +21,7 @@ from rubric_measures.formats.reports import (
     read_reports,
 )
 from rubric_measures.formats.support import read_support_labels, records_of_support_labels
+from tests.example_records import write_lines
 from tests.support_data import line, write
 
 RAG = {
@@ -38,15 +39,9 @@ EMPTY = {"metadata": {"run_id": "no", "topic_id": "1"}, "responses": [], "docume
 ALL = [RAG, RAG_2024, RAGTIME, DRAGUN, EMPTY]
 
 
-def _write(folder: Path, rows: list[object], name: str = "reports.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def test_reports_of_every_track_are_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        answers = read_answers(_write(tmp_path, ALL))
+        answers = read_answers(write_lines(tmp_path / "reports.jsonl", ALL))
     assert answers == [
         Answer("14", "rag", "One. Two.", ("One.", "Two."), (("d2", "d1"), ())),
         Answer("2024-1", "old", "A b.", ("A b.",), ((),)),
@@ -64,7 +59,7 @@ def test_reports_of_every_track_are_read(tmp_path: Path, caplog: pytest.LogCaptu
 def test_plain_lines_and_tables_are_answers_too(tmp_path: Path) -> None:
     expected = [Answer("q1", "r", "Some text."), Answer("2", "r", "")]
     objects = [{"query_id": "q1", "run_id": "r", "text": "Some text."}, {"qid": 2, "agent": "r", "answer": ""}]
-    assert read_answers(_write(tmp_path, objects)) == expected
+    assert read_answers(write_lines(tmp_path / "reports.jsonl", objects)) == expected
     for head in ("", "query_id\trun_id\ttext\n"):
         (tmp_path / "answers.tsv").write_text(head + "q1\tr\tSome text.\n2\tr\t\n")
         assert read_answers(tmp_path / "answers.tsv") == expected

@@ -28,13 +28,7 @@ from rubric_measures.formats.trec import (
 )
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import Qrel, Run, make_run
-from tests.example_records import BANK, RECORDS, RUNS, write_all, write_lines
-
-
-def _write(folder: Path, text: str, name: str = "sys.run") -> Path:
-    path = folder / name
-    path.write_bytes(text.encode("utf-8"))
-    return path
+from tests.example_records import BANK, RECORDS, RUNS, write_all, write_lines, write_text
 
 
 def _rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
@@ -59,14 +53,14 @@ REGULAR = "q1 Q0 d1 1 3.5 sys\nq1 Q0 d2 2 2 sys\nq2 Q0 d9 1 1e-3 sys\n"
     ],
 )
 def test_line_ends_bom_tabs_blank_lines_and_a_missing_tag_change_nothing(tmp_path: Path, change: object) -> None:
-    changed = read_run(_write(tmp_path, change(REGULAR)))  # type: ignore[operator]
-    assert changed == read_run(_write(tmp_path, REGULAR, "plain.run"))
+    changed = read_run(write_text(tmp_path / "sys.run", change(REGULAR)))  # type: ignore[operator]
+    assert changed == read_run(write_text(tmp_path / "plain.run", REGULAR))
 
 
 def test_order_is_score_then_doc_id_both_descending_and_lines_may_be_anywhere(tmp_path: Path) -> None:
     # q1: d3 (5), then the tie at 2: "d2" before "d10" before "d1" (as strings, descending).
     text = "q1 Q0 d1 1 2 s\nq2 Q0 d1 1 1 s\nq1 Q0 d10 2 2.0 s\nq1 Q0 d3 3 5 s\nq1 Q0 d2 4 2 s\n"
-    run = read_run(_write(tmp_path, text))
+    run = read_run(write_text(tmp_path / "sys.run", text))
     assert _rankings(run) == {"q1": [("d3", 5.0), ("d2", 2.0), ("d10", 2.0), ("d1", 2.0)], "q2": [("d1", 1.0)]}
     rows = [("q1", "d2", 2), ("q1", "d1", 2), ("q1", "d3", 5), ("q2", "d1", 1), ("q1", "d10", 2)]
     assert _rankings(make_run("s", rows)) == _rankings(run)
@@ -93,7 +87,7 @@ def test_runs_are_the_same_after_writing(tmp_path: Path, caplog: pytest.LogCaptu
 def test_qrels_keep_the_iteration_and_count_repeats(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     text = "q1 0 a 1\r\nq1 q1/x a 3\n\nq1 0 a 1\nq2\t0\tb\t-2\n"
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        qrels = read_qrels(_write(tmp_path, text))
+        qrels = read_qrels(write_text(tmp_path / "sys.run", text))
     assert qrels == [Qrel("q1", "a", 1, "0"), Qrel("q1", "a", 3, "q1/x"), Qrel("q2", "b", -2, "0")]
     assert "1 line repeats" in caplog.records[0].getMessage()
     write_qrels(tmp_path / "out.qrels", qrels)
@@ -145,10 +139,10 @@ def test_a_run_as_a_table_is_that_of_trec(tmp_path: Path, caplog: pytest.LogCapt
 
 
 def test_a_run_of_trec_is_told_whatever_its_tag_says(tmp_path: Path) -> None:
-    assert detect_format(_write(tmp_path, "q1 Q0 d1 1 0.5 rank-by-score\n")) == "run"
-    assert detect_format(_write(tmp_path, RUN_TABLE)) == "run"
+    assert detect_format(write_text(tmp_path / "sys.run", "q1 Q0 d1 1 0.5 rank-by-score\n")) == "run"
+    assert detect_format(write_text(tmp_path / "sys.run", RUN_TABLE)) == "run"
     # Without ranks the scores may be grades.
-    assert detect_format(_write(tmp_path, "qid,docno,score\nq1,a,1\n")) == "csv"
+    assert detect_format(write_text(tmp_path / "sys.run", "qid,docno,score\nq1,a,1\n")) == "csv"
 
 
 def test_commands_take_runs_as_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from rubric_measures.integrations.autojudge import JudgeSettings, RubricJudge
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ASSIGNED, YES_NO
+from tests.example_records import write_lines
 from tests.integrations.word_lists import import_base
 
 base = import_base()
@@ -42,11 +43,6 @@ ANSWERS = {
 }
 
 
-def _lines(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     (tmp_path / "runs").mkdir()
@@ -59,13 +55,13 @@ def files(tmp_path: Path) -> Path:
             for (run, topic), texts in ANSWERS.items()
             if run == run_id
         ]
-        _lines(tmp_path / "runs" / f"{run_id}.jsonl", reports)
-    _lines(tmp_path / "topics.jsonl", TOPICS)
+        write_lines(tmp_path / "runs" / f"{run_id}.jsonl", reports)
+    write_lines(tmp_path / "topics.jsonl", TOPICS)
     rules = [
         {"contains": ["Who makes honey?"], "reply": json.dumps({"questions": QUESTIONS["bees"]})},
         {"contains": ["Where does rain come from?"], "reply": json.dumps({"questions": QUESTIONS["rain"]})},
     ]
-    _lines(tmp_path / "model.jsonl", rules)
+    write_lines(tmp_path / "model.jsonl", rules)
     return tmp_path
 
 
@@ -82,7 +78,7 @@ def _bank(files: Path) -> Path:
         {"query_id": query_id, "items": [{"question_text": text} for text in texts]}
         for query_id, texts in QUESTIONS.items()
     ]
-    return _lines(files / "bank.jsonl", rows)
+    return write_lines(files / "bank.jsonl", rows)
 
 
 def test_a_whole_workflow(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +194,7 @@ def test_wrong_settings_are_said(files: Path) -> None:
     with pytest.raises(InputError, match="there are no nuggets"):
         judge.judge(_reports(files), topics, config, model="lexical")
     with pytest.raises(InputError, match="1 topic has no nuggets \\(such as rain\\)"):
-        bank = _lines(files / "one.jsonl", [{"query_id": "bees", "items": [{"question_text": "Who?"}]}])
+        bank = write_lines(files / "one.jsonl", [{"query_id": "bees", "items": [{"question_text": "Who?"}]}])
         judge.create_nuggets(None, topics, config, bank=str(bank))
     with pytest.raises(InputError, match="has answered topic 'bees' twice"):
         twice = [report for report in _reports(files) if report.metadata.topic_id == "bees"][:1] * 2

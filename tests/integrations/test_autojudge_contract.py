@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
+from tests.example_records import write_lines
 from tests.fault_server import Running, running
 from tests.integrations.word_lists import import_base, write_word_lists
 
@@ -35,6 +36,7 @@ def refuse(event, arguments):
         raise RuntimeError(f"asks the network: {event} {arguments}")
 sys.addaudithook(refuse)
 from autojudge_base.cli import main
+from tests.example_records import write_lines
 main(sys.argv[1:])
 """
 TOPICS = [
@@ -72,8 +74,8 @@ class Kit:
         (folder / "runs").mkdir()
         for run, topics in ANSWERS.items():
             rows = [self.report(run, topic, texts) for topic, texts in topics.items()]
-            _lines(folder / "runs" / f"{run}.jsonl", rows)
-        _lines(folder / "topics.jsonl", TOPICS)
+            write_lines(folder / "runs" / f"{run}.jsonl", rows)
+        write_lines(folder / "topics.jsonl", TOPICS)
         write_word_lists(folder / "nltk")
         for name in ("home", "temp", "work"):
             (folder / name).mkdir()
@@ -130,14 +132,9 @@ class Kit:
         return {str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()}
 
 
-def _lines(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 @pytest.fixture
 def kit(tmp_path: Path) -> Iterator[Kit]:
-    rules = _lines(tmp_path / "rules.jsonl", RULES)
+    rules = write_lines(tmp_path / "rules.jsonl", RULES)
     with running(replies=rules) as server:
         yield Kit(tmp_path, server)
 

@@ -21,6 +21,7 @@ from rubric_measures.records.models import (
     load_graded,
     write_graded,
 )
+from tests.example_records import write_lines
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 
@@ -57,13 +58,6 @@ def passage(doc_id: str = "p1", **more: Any) -> dict[str, Any]:
     }
 
 
-def write_lines(path: Path, *values: Any) -> Path:
-    """Writes JSON lines; gzipped by name."""
-    data = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
-
-
 def set_at(value: Any, where: list[int | str], new: Any) -> Any:
     """Replaces one field of a nested value, in place."""
     for key in where[:-1]:
@@ -75,7 +69,7 @@ def set_at(value: Any, where: list[int | str], new: Any) -> Any:
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
 def test_identity_with_unknown_fields(tmp_path: Path, name: str) -> None:
     lines = [["q1", [passage("p1"), passage("p2")]], ["q/2 %#é", [{"paragraph_id": "p1", "text": ""}]]]
-    source = write_lines(tmp_path / name, *lines)
+    source = write_lines(tmp_path / name, lines)
     groups = load_graded(source)
     target = tmp_path / f"out-{name}"
     write_graded(target, groups)
@@ -87,7 +81,7 @@ def test_identity_with_unknown_fields(tmp_path: Path, name: str) -> None:
 
 def test_both_shapes_and_joined_lines(tmp_path: Path) -> None:
     one, two, three = passage("p1"), passage("p2"), passage("p3")
-    path = write_lines(tmp_path / "a.jsonl", ["q1", one], ["q1", [two]], ["q1", three], ["q2", [one]], ["q2", two])
+    path = write_lines(tmp_path / "a.jsonl", [["q1", one], ["q1", [two]], ["q1", three], ["q2", [one]], ["q2", two]])
     groups = load_graded(path)
     assert [(g.query_id, [p.doc_id for p in g.passages], g.line) for g in groups] == [
         ("q1", ["p1", "p2", "p3"], 1),
@@ -98,7 +92,7 @@ def test_both_shapes_and_joined_lines(tmp_path: Path) -> None:
 def test_number_ids_become_text_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     number = passage()
     number["paragraph_data"]["rankings"][0]["queryId"] = 7
-    path = write_lines(tmp_path / "a.jsonl", [7, [number]], [8, [passage()]])
+    path = write_lines(tmp_path / "a.jsonl", [[7, [number]], [8, [passage()]]])
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         groups = load_graded(path)
     assert [group.query_id for group in groups] == ["7", "8"]
@@ -108,7 +102,7 @@ def test_number_ids_become_text_said_once(tmp_path: Path, caplog: pytest.LogCapt
 
 def test_a_passage_twice(tmp_path: Path) -> None:
     for number, lines in enumerate(([["q1", [passage("p1"), passage("p1")]]], [["q1", [passage("p1")]]] * 2), 1):
-        path = write_lines(tmp_path / "a.jsonl", ["q2", [passage("p1")]], *lines)
+        path = write_lines(tmp_path / "a.jsonl", [["q2", [passage("p1")]], *lines])
         with pytest.raises(
             FormatError, match=rf"a.jsonl:{number + 1}: passage 'p1' of query 'q1' comes twice; keep one"
         ):
@@ -159,7 +153,7 @@ def test_a_wrong_field_is_one_line_with_its_place(
 ) -> None:
     line = ["q1", [passage()]]
     set_at(line, where, value)
-    path = write_lines(tmp_path / "a.jsonl", ["q0", [passage()]], line)
+    path = write_lines(tmp_path / "a.jsonl", [["q0", [passage()]], line])
     with pytest.raises(FormatError) as caught:
         load_graded(path)
     assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 2, field)
@@ -187,7 +181,7 @@ def test_damaged_files(tmp_path: Path, content: bytes, message: str) -> None:
 
 def test_answers_of_direct_grades_is_written_as_answer(tmp_path: Path) -> None:
     line = ["q1", [passage(grades=[{"correctAnswered": True, "answers": "yes", "llm": "m"}])]]
-    groups = load_graded(write_lines(tmp_path / "a.jsonl", line))
+    groups = load_graded(write_lines(tmp_path / "a.jsonl", [line]))
     write_graded(tmp_path / "b.jsonl", groups)
     written = json.loads((tmp_path / "b.jsonl").read_text())
     assert written[1][0]["grades"] == [{"correctAnswered": True, "answer": "yes", "llm": "m"}]

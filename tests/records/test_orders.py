@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.records.models import load_graded
-from tests.example_records import grade_set, passage
-
-
-def write(path: Path, lines: list[Any]) -> Path:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
+from tests.example_records import grade_set, passage, write_lines
 
 
 def one_passage(query_id: str, doc_id: str, text: str = "") -> dict[str, Any]:
@@ -40,7 +34,7 @@ def files(draw: st.DrawFn) -> list[list[Any]]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(files(), st.booleans())
 def test_scattered_queries_are_the_same_queries(tmp_path: Path, lines: list[list[Any]], packed: bool) -> None:
-    path = write(tmp_path / "g.jsonl", lines)
+    path = write_lines(tmp_path / "g.jsonl", lines)
     if packed:
         path.write_bytes(gzip.compress(path.read_bytes()))
     expected: dict[str, dict[str, str]] = {}
@@ -51,5 +45,5 @@ def test_scattered_queries_are_the_same_queries(tmp_path: Path, lines: list[list
     assert [(group.query_id, [(one.doc_id, one.text) for one in group.passages]) for group in groups] == [
         (query_id, list(passages.items())) for query_id, passages in expected.items()
     ]
-    together = write(tmp_path / "t.jsonl", sorted(lines, key=lambda line: list(expected).index(line[0])))
+    together = write_lines(tmp_path / "t.jsonl", sorted(lines, key=lambda line: list(expected).index(line[0])))
     assert [group[:2] for group in load_graded(together)] == [group[:2] for group in groups]
