@@ -332,25 +332,20 @@ def novelty(
 def greedy(pool: Array, cutoff: int | None, alpha: float) -> tuple[Array, list[int]]:
     """The gains of the ideal ranking, and its passages (rows of the pool), built greedily; the exact one is NP-hard.
 
-    Each rank takes the passage with the greatest gain, of equal ones the first. Passages that cover the same items are
-    of one kind.
+    Each rank takes the passage with the greatest gain, of equal ones the first.
     """
-    alike: dict[bytes, list[int]] = {}
-    for place, passage in enumerate(pool):
-        alike.setdefault(passage.tobytes(), []).append(place)
-    left = [places[::-1] for places in alike.values()]
-    kinds = pool[[places[-1] for places in left]] + 0.0
-    keep, is_left, gains, rows = np.ones(pool.shape[1]), np.ones(len(left), bool), list[float](), list[int]()
-    while len(gains) < min(len(pool), len(pool) if cutoff is None else cutoff):
-        values = kinds @ keep
+    covers, size = pool + 0.0, min(len(pool), len(pool) if cutoff is None else cutoff)
+    keep, gains, rows = np.ones(pool.shape[1]), np.zeros(size), list[int]()
+    is_left: Array = np.asarray(pool.any(axis=1))
+    while len(rows) < size and is_left.any():
+        values = covers @ keep
         # Rounded, as sums in two orders may differ in the last digit.
-        rounded = np.where(is_left, np.round(values, 12), -1)
-        kind = min(np.flatnonzero(rounded == rounded.max()).tolist(), key=lambda one: left[one][-1])
-        gains.append(values[kind])
-        rows.append(left[kind].pop())
-        is_left[kind] = bool(left[kind])
-        keep[kinds[kind] > 0] *= 1 - alpha
-    return np.array(gains), rows
+        row = int(np.where(is_left, np.round(values, 12), -1).argmax())
+        gains[len(rows)] = values[row]
+        rows.append(row)
+        is_left[row] = False
+        keep[pool[row]] *= 1 - alpha
+    return gains, rows
 
 
 LABEL_MEASURES = ("nDCG", "ERR", "RBP", "AP", "RR", "P", "R", "Success")

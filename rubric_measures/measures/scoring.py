@@ -445,8 +445,7 @@ class _OfSubtopics(_OfRankings):
     def best_rows(self, query: QueryScorer) -> Array:
         """The greedy ideal ranking."""
         covering = query.counted.grades[query.by_id] >= self.measure["rel"]
-        useful = np.flatnonzero(covering.any(axis=1))
-        chosen: Array = query.by_id[useful[core.greedy(covering[useful], self.cutoff, 0.5)[1]]]
+        chosen: Array = query.by_id[core.greedy(covering, self.cutoff, 0.5)[1]]
         return chosen
 
 
