@@ -1,8 +1,6 @@
 """Tests of agreement: scikit-learn, krippendorff, published values, real labels, undefined cases."""
 
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +17,7 @@ from rubric_measures.analysis.agreement import (
 )
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
-
-SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+from tests.shared_data import shared_data
 
 
 @settings(max_examples=100, deadline=None)
@@ -63,11 +60,10 @@ def test_bland_altman() -> None:
     assert bland_altman([1], [0]).low is None
 
 
-@pytest.mark.skipif(not (SHARED / "rag25").is_dir(), reason="the shared data are not here")
 def test_rag25_human_against_llm_labels() -> None:
     sources = []
     for name in ("qrels.rag25.test.txt.gz", "qrels.rag25.test-umbrela2.txt.gz"):
-        with gzip.open(SHARED / "rag25" / name, "rt") as stream:
+        with gzip.open(shared_data("rag25") / name, "rt") as stream:
             rows = [line.split() for line in stream]
         sources.append({(query_id, doc_id): int(relevance) for query_id, _, doc_id, relevance in rows})
     assessors, model = sources

@@ -1,8 +1,6 @@
 """Tests of joined leaderboards: missing runs, queries, ranks, and the Rubric workbench's own correlations."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +9,8 @@ from rubric_measures.analysis.leaderboards import RunScores, correlate_grid, cor
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import read_leaderboard
+from tests.shared_data import shared_data
 
-GOLDEN = (
-    Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"
-)
 OFFICIAL = RunScores("official", {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0, "lost": 0.0})
 
 
@@ -53,21 +49,21 @@ def test_means_that_are_not_those_of_the_queries_fall_back_to_runs() -> None:
     assert different.query_kendall is None
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared data are not here")
 def test_the_workbenchs_correlations() -> None:
     from rubric_measures import RubricCover
     from rubric_measures.measures.measure import nRubricCover
 
-    official = scores_of_table(read_leaderboard(GOLDEN / "dl20-scale-official-leaderboard.json"), "rank")
+    folder = shared_data("workbench-golden")
+    official = scores_of_table(read_leaderboard(folder / "dl20-scale-official-leaderboard.json"), "rank")
     cells = correlate_grid(
-        GOLDEN / "dl20-scale.jsonl.gz",
+        folder / "dl20-scale.jsonl.gz",
         official,
         [RubricCover @ 20, nRubricCover @ 20],
         coefficients=["kendall", "spearman"],
         draws=Draws(0),
         compat="workbench",
     )
-    golden = json.loads((GOLDEN / "precise-cover-correlations.json").read_text())
+    golden = json.loads((folder / "precise-cover-correlations.json").read_text())
     ours = {cell.measure: cell.result for cell in cells}
     for rel in range(1, 6):
         expected = golden[f"cover-{rel}"]

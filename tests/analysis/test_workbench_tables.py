@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import re
 from pathlib import Path
 
@@ -11,10 +10,7 @@ import pytest
 from rubric_measures.analysis.graders import agreement_tables
 from rubric_measures.base.errors import InputError
 from tests.example_records import grade_set, passage, write_lines
-
-GOLDEN = (
-    Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"
-)
+from tests.shared_data import shared_data
 
 
 def test_small_tables_by_hand(tmp_path: Path) -> None:
@@ -40,9 +36,9 @@ def test_small_tables_by_hand(tmp_path: Path) -> None:
         agreement_tables(records, min_judgment=3)
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared data are not here")
 def test_all_cells_of_the_workbench() -> None:
-    tables = agreement_tables(GOLDEN / "dl20-scale.jsonl.gz", min_judgment=2)
+    folder = shared_data("workbench-golden")
+    tables = agreement_tables(folder / "dl20-scale.jsonl.gz", min_judgment=2)
     cells = [(table, cell) for table in tables for row in table.cells for cell in row]
     ours = [
         (
@@ -51,7 +47,7 @@ def test_all_cells_of_the_workbench() -> None:
         )
         for table, cell in cells
     ]
-    with gzip.open(GOLDEN / "precise-kappa.json.gz", "rt") as stream:
+    with gzip.open(folder / "precise-kappa.json.gz", "rt") as stream:
         golden = json.load(stream)
     theirs = [
         (
@@ -65,7 +61,7 @@ def test_all_cells_of_the_workbench() -> None:
     # Its LaTeX: every line's counts, total and κ, marks taken off.
     golden_lines = [
         re.sub(r"\\(?:fbox|textbf)|[{}]", "", line).split("&")[2:]
-        for line in (GOLDEN / "inter-annotator.tex").read_text().splitlines()
+        for line in (folder / "inter-annotator.tex").read_text().splitlines()
         if re.match(r"&[0-9+]+&\\?[a-z{]*\\?", line)
     ]
     our_lines = [

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from rubric_measures.formats.leaderboards import (
     write_leaderboard,
 )
 from tests.example_records import board_file, write_text
+from tests.shared_data import shared_data
 
 ROWS = (
     Score("r1", "V", "t1", 0.5),
@@ -209,17 +209,14 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
 
 
 def test_real_files() -> None:
-    data = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
-    if not (data / "kiddie").is_dir():
-        pytest.skip("the public data are not here")
-    path = data / "kiddie" / "kiddie.eval.txt"
+    path, golden = shared_data("kiddie") / "kiddie.eval.txt", shared_data("workbench-golden")
     with pytest.raises(FormatError, match="could be any of"):
         read_leaderboard(path)
     table = read_leaderboard(path, queries=[str(topic) for topic in range(1001, 1123)])
     assert (table.run_ids, table.measures) == (("berry", "ewe"), ("SCORE", "HAS_KEYWORDS"))
     assert len(table.rows) == 400
-    ranks = read_leaderboard(data / "workbench-golden" / "dl20-scale-official-leaderboard.json")
+    ranks = read_leaderboard(golden / "dl20-scale-official-leaderboard.json")
     assert ranks.column("rank")["sys00"] == 1
-    cover = read_leaderboard(data / "workbench-golden" / "cover-tau4.tsv")
+    cover = read_leaderboard(golden / "cover-tau4.tsv")
     assert len(cover.run_ids) == len(cover.errors("ExamCover")) == 60
     assert [row.value for row in cover.best] == [0.989]

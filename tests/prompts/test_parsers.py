@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 import time
 from collections import Counter
 from pathlib import Path
@@ -31,8 +30,7 @@ from rubric_measures.prompts.parsers import (
     parse_yes_no,
 )
 from rubric_measures.prompts.verdicts import Parsed
-
-SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data"
+from tests.shared_data import shared_data
 
 RATINGS: list[tuple[str, int | None]] = [
     # bare numbers
@@ -292,9 +290,7 @@ def test_sub_scores_alone_are_a_rating_where_they_agree(first: str, second: str)
 
 
 def test_real_sentences_hold_no_verdict() -> None:
-    path = SHARED / "rag26dev" / "rag25-dev-nuggets.jsonl.gz"
-    if not path.exists():
-        pytest.skip("the published texts are not here")
+    path = shared_data("rag26dev/rag25-dev-nuggets.jsonl.gz")
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     strings = [nugget["text"] for line in lines for nugget in json.loads(line)["nuggets"]]
     assert len(strings) == 1255
@@ -329,9 +325,7 @@ def test_the_rule_of_the_workbench(reply: str, value: int) -> None:
 
 
 def test_every_published_rating_of_the_workbench_is_read_again() -> None:
-    path = SHARED / "workbench" / "graded-q0.jsonl.gz"
-    if not path.exists():
-        pytest.skip("the published grades are not here")
+    path = shared_data("workbench/graded-q0.jsonl.gz")
     from rubric_measures.records.models import load_graded
 
     compared = 0
@@ -658,8 +652,6 @@ def test_plain_lists_are_read_as_they_are(texts: list[str]) -> None:
     assert marked_texts("\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))) == texts
 
 
-REPLIES = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-REPLIES = REPLIES / "data" / "replies" / "replies-dev.tsv.gz"
 LONG = "It tells much about tea and names 12 kinds of it. " * 200
 
 # The texts are ours, because the published replies have no licence; their forms are those of the replies.
@@ -828,10 +820,9 @@ def test_support_words_are_read_by_the_same_grammar(reply: str, value: int | Non
 
 
 def rows() -> list[dict[str, str]]:
-    if not REPLIES.exists():
-        pytest.skip("the published replies are not here")
+    path = shared_data("replies/replies-dev.tsv.gz")
     csv.field_size_limit(10**9)
-    with gzip.open(REPLIES, "rt", encoding="utf-8", newline="") as lines:
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
         return [row for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if row["truth"] != "?"]
 
 

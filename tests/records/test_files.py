@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,7 @@ from rubric_measures.records.models import (
     write_graded,
 )
 from tests.example_records import write_lines
-
-SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+from tests.shared_data import shared_data
 
 
 def passage(doc_id: str = "p1", **more: Any) -> dict[str, Any]:
@@ -208,10 +206,9 @@ def test_writing_twice_or_nothing_leaves_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["workbench/graded-q0.jsonl.gz", "workbench-golden/dl20-scale.jsonl.gz"])
 def test_real_files_are_written_back_unchanged(tmp_path: Path, name: str) -> None:
-    if not (SHARED / name).exists():
-        pytest.skip("the shared data folder is absent")
-    write_graded(tmp_path / "a.jsonl", load_graded(SHARED / name))
-    with gzip.open(SHARED / name) as before, (tmp_path / "a.jsonl").open() as after:
+    path = shared_data(name)
+    write_graded(tmp_path / "a.jsonl", load_graded(path))
+    with gzip.open(path) as before, (tmp_path / "a.jsonl").open() as after:
         assert [json.loads(line) for line in before] == [json.loads(line) for line in after]
 
 
