@@ -665,24 +665,19 @@ def panel_report(
 
 
 def _member(gathered: Gathered, place: int, rest: Rule) -> MemberAgreement:
-    mine: list[float] = []
-    theirs: list[float] = []
-    grades = missing = 0
-    for table in gathered.said.values():
-        for row in table.values():
-            said, others = row[place], rest(row)
-            if said is None or said.grade is None:
-                missing += any(one is not None and one.grade is not None for one in row)
-                continue
-            grades += 1
-            if others is not None and others.grade is not None:
-                mine.append(said.grade)
-                theirs.append(others.grade)
-    count = len(mine)
+    # Of each item of a passage: the member's grade, that of the others together, and the grades of all.
+    said = [
+        [None if one is None else one.grade for one in (row[place], rest(row), *row)]
+        for table in gathered.said.values()
+        for row in table.values()
+    ]
+    both = [(mine, theirs) for mine, theirs, *_ in said if mine is not None and theirs is not None]
+    mine, theirs = [one for one, _ in both], [other for _, other in both]
+    count = len(both)
     return MemberAgreement(
         gathered.names[place],
-        grades,
-        missing,
+        sum(one is not None for one, *_ in said),
+        sum(one is None and any(other is not None for other in every) for one, _, *every in said),
         count,
         sum(a == b for a, b in zip(mine, theirs, strict=True)) / count if count else None,
         _panels_kappa(mine, theirs),
