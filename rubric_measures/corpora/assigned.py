@@ -148,9 +148,9 @@ def load_assignments(
             queries.setdefault(query_id, opened(query_id))
         notes.say(name)
         grades = {query_id: codes.matrix(query_id, query) for query_id, query in queries.items()}
-    first: dict[tuple[tuple[str, str | int], ...], str] = {}
+    first: dict[frozenset[tuple[str, str | int]], str] = {}
     for run_id, of_run in texts.items():
-        twin = first.setdefault(tuple(sorted(of_run.items())), run_id)
+        twin = first.setdefault(frozenset(of_run.items()), run_id)
         if twin != run_id and len(of_run) >= _MANY and any(isinstance(one, str) and one for one in of_run.values()):
             tell("%s: runs %s and %s give the same answers to all queries: is one another run?", name, twin, run_id)
     rankings = {run_id: {query_id: [run_id] for query_id in of_run} for run_id, of_run in texts.items()}
