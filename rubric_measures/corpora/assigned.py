@@ -51,20 +51,12 @@ class _OpenQuery:
     Attributes:
         items: its items, in their order.
         docs: run -> the row of its answer.
-        places: the columns of items that stand together.
-        cells: rows, columns, and what is said there.
+        alike: of items that stand together their columns, the rows of the answers that say something of them, and what.
     """
 
     items: dict[str, RubricItem] = field(default_factory=dict)
     docs: dict[str, int] = field(default_factory=dict)
-    places: dict[judged.ItemSet, list[int]] = field(default_factory=dict)
-    cells: tuple[list[int], list[int], bytearray] = field(default_factory=lambda: ([], [], bytearray()))
-
-    def add(self, columns: Sequence[int], row: int, codes: bytes) -> None:
-        """Notes what is said of some items in an answer."""
-        self.cells[0].extend([row] * len(codes))
-        self.cells[1].extend(columns[: len(codes)])
-        self.cells[2].extend(codes)
+    alike: dict[judged.ItemSet, tuple[list[int], list[int], list[bytes]]] = field(default_factory=dict)
 
 
 class _Codes:
@@ -85,9 +77,10 @@ class _Codes:
 
     def matrix(self, query_id: str, query: _OpenQuery) -> QueryGrades:
         """The grades of all answers of a query; of two items that are one of the bank the better grade counts."""
-        rows, columns, said = query.cells
         codes = np.full((len(query.docs), len(query.items)), int(self.toolkit.is_whole), np.uint8)
-        np.maximum.at(codes, (np.array(rows, int), np.array(columns, int)), np.frombuffer(said, np.uint8))
+        for columns, rows, said in query.alike.values():
+            given = np.frombuffer(b"".join(said), np.uint8).reshape(len(rows), len(columns))
+            np.maximum.at(codes, (np.array(rows, int)[:, None], np.array(columns, int)), given)
         lost = codes == self.of[judged.FAILED]
         items, failed = tuple(query.items.values()), lost if lost.any() else None
         return QueryGrades(query_id, items, query.docs, self.grades[codes], failed, self.toolkit.scale)
@@ -140,9 +133,12 @@ def load_assignments(
                 problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
                 raise FormatError(problem, path=name, line=row.line)
             texts.setdefault(row.run_id, {})[row.query_id] = row.text
-            if row.items not in query.places:
-                query.places[row.items] = _columns(query, row, bank, name)
-            query.add(query.places[row.items], place, codes.said(row.labels))
+            if row.items not in query.alike:
+                query.alike[row.items] = _columns(query, row, bank, name), [], []
+            if row.labels:
+                _, rows, said = query.alike[row.items]
+                rows.append(place)
+                said.append(codes.said(row.labels))
         for query_id in bank.items if bank is not None else ():
             # Queries of the bank without an answer.
             queries.setdefault(query_id, opened(query_id))
