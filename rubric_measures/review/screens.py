@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import snowballstemmer
+from msgspec.structs import asdict
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.measures.checked import CheckedGrade
@@ -53,6 +54,7 @@ from rubric_measures.review.store import (
     cell_of,
     state_of,
 )
+from rubric_measures.types.entities import RubricItem
 
 
 def render(template: str, **values: Any) -> str:
@@ -702,13 +704,14 @@ def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
     except ConflictError as error:
         states = review.store.snapshot().items
         kind, payload, expected = next(one for one in edits if set(one[2]) & set(error.keys))
-        item = states[next(iter(expected))].item
+        # An item is gone whose adding was undone.
+        seen = [states[key] for key in expected if key in states]
         # What the assessor typed is shown with what the other one did, and can be sent again; fields that the form
         # lacks stay as they are.
         conflict = {
             "theirs": [states[key] for key in error.keys if key in states],
-            "live": [states[key] for key in expected if key in states and not states[key].retired],
-            "mine": {name: getattr(item, name) for name in ("importance", "weight", "gold_answers")} | dict(payload),
+            "live": [one for one in seen if not one.retired],
+            "mine": asdict(seen[0].item if seen else RubricItem("", "", "")) | dict(payload),
             "kind": kind,
         }
         return bank(review, asked, status=409, conflict=conflict)

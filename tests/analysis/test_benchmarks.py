@@ -35,7 +35,7 @@ SMALLEST: dict[str, tuple[str, Mapping[str, Any]]] = {
     "pooling": ("DIR --passages 400 --repeats 1", {}),
     "racing": ("--repeats 2", {}),
     "ray_grading": ("overhead --blocks 2", {}),
-    "review": ("", {"QUERIES": 2, "PASSAGES": 60, "ITEMS": 3, "RUNS": 2, "ROUNDS": 1, "GIVEN": 5, "IDLE": 0.02}),
+    "review": ("", {"QUERIES": 6, "PASSAGES": 60, "ITEMS": 3, "RUNS": 2, "ROUNDS": 1, "GIVEN": 5, "IDLE": 0.02}),
     "scale": ("", {}),
     "tournament": ("--games 60 --rounds 5 --repeats 1", {}),
 }

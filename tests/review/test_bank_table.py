@@ -148,6 +148,12 @@ def test_what_the_second_editor_typed_is_there_to_be_sent_again(
     if edit["edit"] == "item_retire":
         late = post(review, "ada", edit="item_edit", key="q1/a", version="1", text="Late?")
         assert late.status == 409 and "Add mine as a new item" in late.content and "Late?" in late.content
+        # Who added an item may undo that while somebody edits it.
+        post(review, "ada", edit="item_add", text="New?")
+        added = next(key for key, state in review.store.snapshot().items.items() if state.item.text == "New?")
+        screens.post_undo(review, Asked("/undo", {}, {}, "ada", "token"))
+        late = post(review, "bob", edit="item_edit", key=added, version="0", text="Later?")
+        assert late.status == 409 and "Add mine as a new item" in late.content and "Later?" in late.content
 
 
 @pytest.mark.parametrize(
