@@ -17,6 +17,7 @@ from rubric_measures import RubricCover, RubricQrels, WeightedCover
 from rubric_measures.api import check_board, evaluate
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Leaderboard
+from rubric_measures.boards.kept import Gates
 from rubric_measures.boards.scoring import collect_cells, score_records, score_run_files, score_runs
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
@@ -263,6 +264,18 @@ def test_true_is_no_1_in_a_board(place: str, tmp_path: Path) -> None:
     kept.write_text(re.sub(rf'"{place}": 1(\.0)?\b', f'"{place}": true', text, count=1))
     with pytest.raises(InputError, match=rf"board\.json: .*{place}: expected a .*number; found True"):
         check_board(kept, records)
+
+
+def test_a_mean_is_proved_to_its_last_place_and_passes_a_limit_that_it_equals(tmp_path: Path) -> None:
+    lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 0})], {"one": 1})]]]
+    records, kept = write_lines(tmp_path / "g.jsonl", lines), tmp_path / "board.json"
+    board = rubric_measures.score(records, measures=[COVER])
+    kept.write_text(board.render("json"))
+    assert not check_board(kept, records).differences
+    kept.write_text(kept.read_text().replace('"mean": 0.5', '"mean": 0.5001'))
+    said = check_board(kept, records).differences
+    assert said and all("0.5001" in line for line in said)
+    assert [len(Gates({str(COVER): least}).failed(board)) for least in (0.5, 0.5001)] == [0, 1]
 
 
 def test_item_measures_over_labels_say_that_there_are_no_item_grades(
