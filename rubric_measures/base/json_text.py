@@ -159,9 +159,14 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
         step: Any = int(place) if place else name
         if not step and isinstance(value, dict):
             # msgspec names no key where any may stand: there values are numbers, or texts, perhaps of a few.
-            is_text = "got `str`" in what
-            ends = {key: reduce(lambda at, more: at[more[0]], steps[number:], one) for key, one in value.items()}
-            step = next(key for key, one in ends.items() if isinstance(one, str) is is_text or repr(one) in what)
+            is_text, ends = "got `str`" in what, {}
+            for key, one in value.items():
+                with contextlib.suppress(LookupError, TypeError):
+                    ends[key] = reduce(lambda at, more: at[int(more[1]) if more[1] else more[0]], steps[number:], one)
+            fits = [key for key, one in ends.items() if isinstance(one, str) is is_text or repr(one) in what]
+            if not fits:
+                break
+            step = fits[0]
         field += f"[{step}]" if place else f".{step}"
         value = value[step]
     lacks = re.match("Object missing required field `(.*)`|Expected `array` of length (.*)", what)

@@ -196,6 +196,7 @@ def test_a_kept_board_is_the_board() -> None:
     (lambda content: content["runs"].append(content["runs"][0]), "has a run twice, or one without a measure"),
     (lambda content: content["runs"][0]["measures"].popitem(), "has a run twice, or one without a measure"),
     (lambda content: content["runs"][0]["measures"][COVER].update(mean="high"), "mean: expected a number"),
+    (lambda content: content["runs"][0].update(measures={COVER: {"mean": "high"}, "y": {}}), "mean: expected a number"),
     (lambda content: content.update(format="other"), "is no leaderboard as JSON; write one with the output form json"),
 ])  # fmt: skip
 @pytest.mark.usefixtures("folder")
