@@ -219,6 +219,11 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(tmp_path: P
     assert not board.best and "best" not in json.loads(board.render("json"))
 
 
+def test_a_run_without_a_score_stands_after_those_of_zero() -> None:
+    values = {"a": {"V": {"q1": None}}, "b": {"V": {"q1": 0.0}}, "c": {"V": {"q1": 0.5}}}
+    assert Leaderboard(["V"], collect_cells(values), Signature({})).ranking() == ["c", "b", "a"]
+
+
 def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     measure = RubricQrels(measure="P(rel=4) @1")
     values = {"my run": {str(measure): {"q 1": 0.5, "q2": 1.0}}}
