@@ -224,6 +224,9 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
         InputError: one of them is a setting, or no name.
         UnknownNameError: one of them is almost the name of another one, or the backend takes others.
     """
+    settings = _settings_of(type(backend)) | set(backend.options)
+    if wrong := sorted(settings.intersection(given)):
+        raise InputError(f"{wrong[0]} is a setting of the model, not of a reply", settings=("model_option",))
     takes: Collection[str] | None = getattr(backend, "takes", None)
     for name in given:
         if (mend := ENDPOINTS["options"]["said_elsewhere"].get(name)) is not None:
@@ -236,9 +239,6 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
         plain, known = name.lower().replace("-", "_"), takes or _KNOWN
         if name not in known and (takes or difflib.get_close_matches(plain, _KNOWN, 1, _ALMOST)):
             raise UnknownNameError("generation option", plain, known, hint=f"(given: {name})", settings=("option",))
-    settings = _settings_of(type(backend)) | set(backend.options)
-    if wrong := sorted(settings.intersection(given)):
-        raise InputError(f"{wrong[0]} is a setting of the model, not of a reply", settings=("model_option",))
 
 
 @dataclass

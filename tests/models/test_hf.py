@@ -400,6 +400,9 @@ def test_unknown_generation_options_are_refused(folders: Callable[[str], str]) -
     backend = make_backend(f"hf:{folders('t5')}")
     with pytest.raises(UnknownNameError, match="unknown generation option 'top_k'"):
         make_style(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", Asking(option={"top_k": 3}))
+    for name in ("device", "dtype"):
+        with pytest.raises(InputError, match=f"{name} is a setting of the model, not of a reply"):
+            make_style(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", Asking(option={name: "cpu"}))
 
 
 # Through the grader
