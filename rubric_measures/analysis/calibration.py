@@ -650,8 +650,9 @@ class AuditPlan:
         for one, other in self.pairs:
             if one == other:
                 raise InputError(f"{one}: a pair is two runs")
-        if self.passages < 1 or self.cutoff < 1:
-            raise InputError(f"an audit has 1 passage and 1 rank or more, not {min(self.passages, self.cutoff)}")
+        for number, of in ((self.passages, "passage"), (self.cutoff, "rank")):
+            if number < 1:
+                raise InputError(f"an audit has 1 {of} or more, not {number}")
         check_level(self.level)
         if self.smallest is not None and not 0.0 < self.smallest < 1.0:
             raise InputError(f"a smallest difference of shares is between 0 and 1, not {self.smallest:g}")
@@ -993,7 +994,9 @@ def sentence(
     first, second = one.runs
     if one.estimate is None or one.low is None or one.high is None:
         return f"{first} against {second}: not yet known, {counted(one.checked, 'passage')} checked"
-    low, high = (f"{abs(end):.2f}".removeprefix("0") for end in (one.low, one.high))
+    # An end that is no 0 is not shown as one.
+    digits = 2 if min(abs(one.low), abs(one.high)) >= 0.005 else 3
+    low, high = (f"{abs(end):.{digits}f}".removeprefix("0") for end in (one.low, one.high))
     if one.verdict in ("better", "worse"):
         ahead, behind = (first, second) if one.verdict == "better" else (second, first)
         by = f"{ahead} beats {behind} by {min(low, high)} to {max(low, high)}"

@@ -21,12 +21,21 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
 from rubric_measures.analysis.calibration import AuditPlan
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, tell, warn
+from rubric_measures.base.errors import (
+    InputError,
+    RubricMeasuresError,
+    UnknownNameError,
+    counted,
+    refuse_ignored,
+    tell,
+    warn,
+)
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.plugins import require
@@ -36,7 +45,7 @@ from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.review import screens
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.screens import Asked, ScreenAnswer, assessor_link, checked_assessor, error_page, render
-from rubric_measures.review.session import Review, draw
+from rubric_measures.review.session import Review, blind_grades, draw, shown_cells
 from rubric_measures.review.store import ReviewStore, StateError
 from rubric_measures.types.entities import bank_hash
 
@@ -138,10 +147,10 @@ def open_review(
         grader: whose grades are reviewed, where the file has those of several graders.
         assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
-        audit: how many passages the audit has, five items of each (50).
+        audit: how many passages the audit has, five items of each (50). What is said here and in the next four stays
+            for the whole audit, also where it is not said again.
         settle: pairs of runs whose difference in the mean share of items that a passage covers the audit is to settle;
             it asks then only for passages that matter to it.
-            What is said here and in the next three stays for the whole audit, also where it is not said again.
         level: with what probability all that an audit calls settled is right, however often one looks (0.95).
         smallest: a difference below it does not matter: such runs are settled, too.
         depth: how many passages of a run count (20).
@@ -170,26 +179,41 @@ def open_review(
     store = ReviewStore(path, material.bank, waiting=material.waiting, scale=material.scale)
     try:
         store.belong_to(bank=bank_hash(material.bank), grader=material.grader)
-        *pairs, passages, held, difference, ranks = parse_json(store.begun_with("audit") or "[50, 0.95, null, 20]")
-        # A pair is the same the other way round.
-        pairs = tuple({frozenset(pair): tuple(pair) for pair in reversed(settle or pairs)}.values())[::-1]
-        said = zip((audit, level, smallest, depth), (passages, held, difference, ranks), strict=True)
-        planned = [known if one is None else one for one, known in said]
-        plan = AuditPlan(pairs, *planned)  # type: ignore[arg-type]
-        if pairs:
-            if not blind:
-                problem = "runs are settled by blind grades, and the grader's would be shown; leave one out"
-                raise InputError(problem, settings=("settle",))
-            draw(material, plan, frozenset(), frozenset())
-            # Whoever chose another plan after a look would settle what chance brought.
-            store.belong_to(audit=json.dumps([*pairs, *planned]))
-        lost = sum(cell not in material.numbers for cell in store.snapshot().grades)
+        snapshot = store.snapshot()
+        lost = sum(cell not in material.numbers for cell in snapshot.grades)
         if lost:
             raise InputError(
                 f"{path}: has grades of {lost} passages and items that {graded} lacks; "
                 "give the records that were reviewed, or another state file",
                 settings=("state",),
             )
+        begun = store.audit
+        *pairs, passages, held, difference, ranks = parse_json(begun or "[50, 0.95, null, 20]")
+        first = AuditPlan(tuple((one, other) for one, other in pairs), passages, held, difference, ranks)
+        # A pair is the same the other way round.
+        wanted = tuple({frozenset(pair): (pair[0], pair[1]) for pair in reversed(settle or first.pairs)}.values())[::-1]
+        said: dict[str, Any] = {"passages": audit, "level": level, "smallest": smallest, "cutoff": depth}
+        plan = replace(first, pairs=wanted, **{name: one for name, one in said.items() if one is not None})
+        if wanted:
+            if not blind:
+                problem = "runs are settled by blind grades, and the grader's would be shown; leave one out"
+                raise InputError(problem, settings=("settle",))
+            draw(material, plan, frozenset(), frozenset())
+        elif plan.smallest is not None:
+            refuse_ignored(["smallest"], "where no runs are to be settled", "settle")
+        shown = shown_cells(material, snapshot)
+        if (
+            begun
+            and plan != first
+            and draw(material, first, frozenset(snapshot.left), shown).checked(blind_grades(material, snapshot))
+        ):
+            # Whoever chose another plan after a look would settle what chance brought.
+            of = ", ".join([counted(passages, "passage"), *map(" against ".join, first.pairs), f"level {held:g}"])
+            raise InputError(
+                f"{path}: an audit has begun ({of}), and holds as it was planned; go on with it, or give another state",
+                settings=("state",),
+            )
+        store.plan_audit(json.dumps([*plan.pairs, plan.passages, plan.level, plan.smallest, plan.cutoff]))
     except BaseException:
         store.close(unused=True)
         raise

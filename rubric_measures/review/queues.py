@@ -385,8 +385,8 @@ ORDERS: dict[str, tuple[str, str]] = {
     "decide": ("To decide", "Grades of yours that differ from the grader's. Keep yours, or accept the grader's."),
     "audit": (
         "Audit",
-        "Passages at random, some items of each: how often the grader is right, and whether runs really differ in the "
-        "mean share of items that their passages cover.",
+        "Passages drawn by chance, some items of each: how often the grader is right, and whether runs really differ "
+        "in the mean share of items that their passages cover.",
     ),
     "influence": (
         "Most influential on the leaderboard",

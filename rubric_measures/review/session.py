@@ -259,7 +259,7 @@ def note_of(review: Review, snapshot: Snapshot) -> tuple[str, list[str]]:
             size = f"{counted(drawn, 'passage')} of {counted(len(material.queries), 'query')}"
             said.append(f"{pair}: nothing will be settled by {size}: it takes ten of both")
         elif not checked:
-            known = f"{pair}: differences above {reach:.2f} in {calibration.SETTLED_MEASURE} will be settled"
+            known = f"{pair}: half of such audits settle a difference of {reach:.2f} in {calibration.SETTLED_MEASURE}"
             said.append(f"{known}, if the grader is right in {100 * calibration.GUESSED_AGREEMENT:.0f} of 100")
         else:
             said.append(calibration.sentence(one, minutes, review.board))
@@ -299,8 +299,9 @@ def _right(audit: calibration.Audit, same: calibration.Truth, checked: int) -> s
         return done
     share, size = found
     low, high = wilson_interval(share * size, size)
+    of = "items of passages in which these runs differ" if audit.plan.pairs else "all items"
     return (
-        f"{done}. The grader gives the assessors' grade in {100 * share:.0f} % of all cases "
+        f"{done}. The grader gives the assessors' grade in {100 * share:.0f} % of {of} "
         f"({100 * low:.0f} to {100 * high:.0f} %, at 95 % confidence)."
     )
 

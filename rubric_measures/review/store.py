@@ -700,23 +700,25 @@ class ReviewStore:
         """A random text that stays the same for this file, so links, sessions and forms outlive the server."""
         return self._setting(f"secret {name}", secrets.token_urlsafe(24))
 
-    def begun_with(self, name: str) -> str | None:
-        """What `belong_to` remembers under a name; None where it was told nothing."""
+    @property
+    def audit(self) -> str | None:
+        """The plan of the audit, as `plan_audit` was told; None where it was told nothing."""
         with self._turn() as file:
-            found = file.execute("select value from setting where name = ?", (f"of {name}",)).fetchone()
+            found = file.execute("select value from setting where name = 'of audit'").fetchone()
             return None if found is None else str(found[0])
+
+    def plan_audit(self, plan: str) -> None:
+        """Remembers the plan of the audit, in the place of an earlier one."""
+        with self._turn(writes=True) as file:
+            file.execute("insert or replace into setting values ('of audit', ?)", (plan,))
 
     def belong_to(self, **made_of: str) -> None:
         """Remembers what the review is of, and refuses to go on with something else.
 
         Raises:
-            InputError: the state was begun with another bank, for another grader, or, once there is a grade, with
-                another audit.
+            InputError: the state was begun with another bank, or for another grader.
         """
         for name, value in made_of.items():
-            if name == "audit":
-                with self._turn(writes=True) as file:
-                    file.execute("delete from setting where name = 'of audit' and not exists (select 1 from grade)")
             known = self._setting(f"of {name}", value)
             if known != value:
                 raise InputError(

@@ -101,7 +101,7 @@ def test_the_card_says_how_often_the_grader_is_right(tmp_path: Path) -> None:
         chance = np.random.default_rng(2)
         give(review, cells, lambda _, grade: grade if chance.random() < 0.8 else 6 - grade)
         said = re.search(
-            r"40 of 40 passages checked\. .* in (\d+) % of all cases \((\d+) to (\d+) %, at 95 %", card(review)
+            r"40 of 40 passages checked\. .* in (\d+) % of all items \((\d+) to (\d+) %, at 95 %", card(review)
         )
         assert said is not None
         share, low, high = map(int, said.groups())
@@ -121,7 +121,7 @@ def test_an_exported_audit_says_what_its_grades_stand_for(tmp_path: Path, capsys
             raw.append(said == grade)
             fields = {"order": "audit", **dict(zip("qdi", cell, strict=True))}
             screens.post_grade(review, Asked("/grade", fields, {"grade": [str(said)]}, "ada", "token"))
-        share = re.search(r"in (\d+) % of all cases", card(review))
+        share = re.search(r"in (\d+) % of all items", card(review))
         assert share is not None
         progress = screens.progress(review, Asked("/progress", {}, {}, "ada", "token")).content
         assert "these numbers are not those of all items" in progress
@@ -151,7 +151,7 @@ def test_pairs_of_runs_are_settled_by_blind_grades(tmp_path: Path) -> None:
     with closing((review := open_review(graded, bank, audit=60, settle=[("new", "old")])).store):
         cells = asked_cells(review)
         assert re.search(
-            r"new against old: differences above 0\.(09|1\d) in the mean .* will be settled, if", card(review)
+            r"new against old: half of such audits settle a difference of 0\.(09|1\d) in the mean .*, if", card(review)
         )
         give(review, cells[:45], lambda _, grade: grade)
         assert "new against old: not yet known, 9 passages checked" in card(review)
@@ -246,24 +246,48 @@ def test_what_a_board_orders_otherwise_is_not_called_settled(tmp_path: Path) -> 
         )
 
 
-def test_the_plan_of_an_audit_stays_from_the_first_grade_on(tmp_path: Path) -> None:
+def test_the_plan_of_an_audit_stays_once_a_passage_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     graded, bank = make_files(tmp_path)
     open_review(graded, bank, settle=[("new", "twin")], level=0.9).store.close()
-    # Corrected before there is a grade, and kept where it is not said again.
+    # Corrected before, and kept where it is not said again.
     open_review(graded, bank, settle=[("new", "old")]).store.close()
     with closing((review := open_review(graded, bank, audit=7)).store):
         assert review.plan == AuditPlan((("new", "old"),), 7, 0.9)
-        give(review, asked_cells(review)[:1], lambda _, grade: grade)
-        review.store.undo("ada")
-    with pytest.raises(InputError, match="another audit"):
+        give(review, asked_cells(review)[:5], lambda _, grade: grade)
+    with pytest.raises(
+        InputError, match=r"an audit has begun \(7 passages, new against old, level 0\.9\), and holds as"
+    ):
         open_review(graded, bank, settle=[("new", "old")], level=0.8)
+    # So does a plan without pairs: who looked chooses neither more passages nor pairs, and the export has them all.
+    plain = {"state": str(tmp_path / "plain")}
+    with closing((review := open_review(graded, bank, **plain, audit=60)).store):
+        give(review, asked_cells(review), lambda _, grade: grade)
+    for other in ({"audit": 100}, {"settle": [("new", "old")]}):
+        with pytest.raises(InputError, match=r"an audit has begun \(60 passages, level 0\.95\)"):
+            open_review(graded, bank, **plain, **other)
+    folder = tmp_path / "out"
+    assert main(["review", graded, "--bank", bank, "--state", plain["state"], "--export", str(folder)]) == 0
+    assert "60 of 60 passages checked" in (folder / "found.md").read_text(encoding="utf-8")
+    capsys.readouterr()
+
+
+def test_an_audit_of_a_pair_speaks_of_passages_in_which_its_runs_differ(tmp_path: Path) -> None:
+    """The grader is wrong in a third of these, and right in all others, which are not asked for."""
+    graded, bank = make_files(tmp_path)
+    with closing((review := open_review(graded, bank, audit=60, settle=[("old", "new")])).store):
+        chance = np.random.default_rng(4)
+        give(review, asked_cells(review), lambda _, grade: grade if chance.random() < 0.67 else 6 - grade)
+        assert re.search(r"in \d\d % of items of passages in which these runs differ \(", card(review))
 
 
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
         (["--settle", "newer", "old"], "no run newer has passages here; there are new, old, twin"),
-        (["--audit", "0"], "an audit has 1 passage and 1 rank or more"),
+        (["--audit", "0"], "an audit has 1 passage or more, not 0"),
+        (["--smallest", ".1"], "smallest would have no effect where no runs are to be settled"),
         (["-m", "NuggetV"], "importance"),
         (["--bind", "192.0.2.1:80", "--allow-remote", "lab"], "cannot listen there"),
     ],
