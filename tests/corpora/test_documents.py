@@ -43,6 +43,7 @@ SGML = f"""<DOC>
 FILES = {
     "beir.jsonl": lines({"_id": "d1", "title": "Sky", "text": SKY}, {"_id": "d2", "title": "", "text": GRASS}),
     "anserini.jsonl": lines({"id": "d1", "contents": SKY}, {"id": "d2", "contents": GRASS}),
+    "answers.jsonl": lines({"id": "d1", "answer_id": 77, "text": SKY}, {"answer_id": "d2", "text": GRASS}),
     "pyterrier.jsonl": lines({"docno": "d1", "text": SKY}, {"docno": "d2", "text": GRASS}),
     "segments.jsonl": lines({"docid": "d1", "title": "Sky", "segment": SKY}, {"docid": "d2", "segment": GRASS}),
     "passages.tsv": f"d1\t{SKY}\nd2\t{GRASS}\n",
