@@ -24,6 +24,7 @@ from typing import Any, Protocol, TypeVar
 import ir_datasets
 from ir_datasets import formats
 from ir_datasets.indices import Docstore
+from ir_datasets.util.docs.lazy import LazyDocsIter
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, paused_collector
@@ -100,8 +101,8 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
         return (found[doc_id] for doc_id in asked if doc_id in found)
 
     def docs_iter(self) -> Iterator[Any]:
-        """All documents, in file order."""
-        return iter(self._all.values())
+        """All documents, in file order; also by position and slice, as ir_datasets and PyTerrier ask for them."""
+        return LazyDocsIter(lambda: list(self._all.values()), iter(self._all.values()))
 
     def docs_store(self) -> Docstore:
         """The documents by id."""

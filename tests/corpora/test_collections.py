@@ -82,6 +82,7 @@ def test_a_folder(folder: Path) -> None:
     made = load_collection(folder)
     assert isinstance(made, ir_datasets.Dataset)
     assert [doc.doc_id for doc in made.docs_iter()] == ["d1", "d2", "d3"]
+    assert made.docs[1].text == "text 2" and [doc.doc_id for doc in made.docs[::2]] == ["d1", "d3"]
     store = made.docs_store()
     assert store.get("d2").text == "text 2" and set(store.get_many(["d3", "d9"])) == {"d3"}
     assert [tuple(query) for query in made.queries_iter()] == [("q1", "first query"), ("q2", "second query")]

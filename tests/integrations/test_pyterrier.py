@@ -22,7 +22,7 @@ if not pt.utils.entry_points("pyterrier.dataset_provider") or sys.argv[1] not in
     _core._loaded_providers[sys.argv[1]] = EntryPoint(sys.argv[1], sys.argv[2], "pyterrier.dataset_provider").load()()
 example = pt.get_dataset("rubric_measures:example")
 topics, qrels = example.get_topics(), example.get_qrels()
-first = next(iter(example.get_corpus_iter(verbose=False)))
+first, _ = example.get_corpus_iter(verbose=False, count=2)
 print(len(topics), sorted(topics.columns), sorted(qrels.columns), first["docno"])
 print(len(pt.get_dataset(f"rubric_measures:{sys.argv[3]}").get_topics()))
 try:
