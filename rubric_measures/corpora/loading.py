@@ -196,7 +196,7 @@ def are_rows(source: object) -> TypeIs[Rows]:
     """Whether something is a table in memory: a frame, mappings, or columns, and not names of tables or runs."""
     if isinstance(source, dict):
         columns = list(source.values())
-        is_listed = bool(columns) and all(isinstance(one, list | tuple) or hasattr(one, "tolist") for one in columns)
+        is_listed = bool(columns) and all(map(_is_column, columns))
         first = [cell for column in columns if is_listed for cell in column[:1]]
         is_cell = [not isinstance(cell, Mapping) and not hasattr(cell, "doc_id") for cell in first]
         return is_listed and (any(is_cell) or not is_cell)
@@ -204,6 +204,11 @@ def are_rows(source: object) -> TypeIs[Rows]:
         is_row = bool(source) and isinstance(source[0], Mapping)
         return is_row and not all(isinstance(cell, Mapping) for cell in source[0].values())
     return hasattr(source, "columns") and (hasattr(source, "to_dict") or hasattr(source, "to_dicts"))
+
+
+def _is_column(one: Any) -> bool:
+    # Scalars of numpy and torch have a `tolist` as well, and the shape ().
+    return isinstance(one, list | tuple) or (hasattr(one, "tolist") and getattr(one, "shape", None) != ())
 
 
 def is_given(value: object) -> bool:

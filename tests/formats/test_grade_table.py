@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import rubric_measures
@@ -358,3 +359,5 @@ def test_what_a_notebook_holds_is_read_alike() -> None:
     assert len(pooled[0].passages) == 3
     with pytest.raises(InputError, match="there are no grades to score"):
         rubric_measures.load([])
+    with pytest.raises(InputError, match="q1: is no run; give a run file"):
+        rubric_measures.score(rows, {"q1": {"a": numpy.float32(1)}}, ["nDCG@2"])
