@@ -36,7 +36,7 @@ from rubric_measures.analysis.resampling import (
     seeded,
     within,
 )
-from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.errors import InputError, counted, refuse_ignored
 from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, Undefined, columns, plain
 
 
@@ -653,6 +653,8 @@ class AuditPlan:
         for number, of in ((self.passages, "passage"), (self.cutoff, "rank")):
             if number < 1:
                 raise InputError(f"an audit has 1 {of} or more, not {number}")
+        if not self.pairs and self.smallest is not None:
+            refuse_ignored(["smallest"], "where no runs are to be settled", "settle")
         check_level(self.level)
         if self.smallest is not None and not 0.0 < self.smallest < 1.0:
             raise InputError(f"a smallest difference of shares is between 0 and 1, not {self.smallest:g}")

@@ -27,15 +27,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
 from rubric_measures.analysis.calibration import AuditPlan
-from rubric_measures.base.errors import (
-    InputError,
-    RubricMeasuresError,
-    UnknownNameError,
-    counted,
-    refuse_ignored,
-    tell,
-    warn,
-)
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, tell, warn
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.plugins import require
@@ -199,16 +191,10 @@ def open_review(
                 problem = "runs are settled by blind grades, and the grader's would be shown; leave one out"
                 raise InputError(problem, settings=("settle",))
             draw(material, plan, frozenset(), frozenset())
-        elif plan.smallest is not None:
-            refuse_ignored(["smallest"], "where no runs are to be settled", "settle")
-        shown = shown_cells(material, snapshot)
-        if (
-            begun
-            and plan != first
-            and draw(material, first, frozenset(snapshot.left), shown).checked(blind_grades(material, snapshot))
-        ):
+        drawn = draw(material, first, frozenset(snapshot.left), shown_cells(material, snapshot))
+        if begun and plan != first and drawn.checked(blind_grades(material, snapshot)):
             # Whoever chose another plan after a look would settle what chance brought.
-            of = ", ".join([counted(passages, "passage"), *map(" against ".join, first.pairs), f"level {held:g}"])
+            of = ", ".join([f"{passages} passages", *map(" against ".join, first.pairs), f"level {held:g}"])
             raise InputError(
                 f"{path}: an audit has begun ({of}), and holds as it was planned; go on with it, or give another state",
                 settings=("state",),
