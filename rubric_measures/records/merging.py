@@ -19,6 +19,8 @@ _Json = dict[str, Any]
 _Made = TypeVar("_Made", bound=ItemGradeSet | DirectGrade)
 # Fields of ours of which two files may say parts, as of those that we do not know.
 _OPEN = {"provenance", "details", models.ITEM_CONTENTS, "pairs", "shown_together"}
+# Of what a judgment or ranking speaks.
+_ABOUT = {"paragraphId", "query", "queryId", "method", "titleQuery"}
 
 
 @paused_collector()
@@ -161,8 +163,8 @@ class _Merger(NamedTuple):
     def united(self, one: list[_Json], other: list[_Json]) -> list[_Json]:
         """The judgments or rankings of both lists: of a query by a run, or by assessors, those of the longer one.
 
-        All that the other has must be among these, but for titles of queries, which one of them may lack: a title that
-        is empty, or is the query's id, is none.
+        All that the other has must be among these, but for fields that one of two entries lacks: the fuller counts.
+        A title of the query that is empty, or is the query's id, is none.
         """
         entries = []
         for key in dict.fromkeys(map(_key, [*one, *other])):
@@ -170,14 +172,16 @@ class _Merger(NamedTuple):
             known, also = sorted((mine, theirs), key=len, reverse=True)
             titles = {entry.get("titleQuery") or key[0] for entry in (*mine, *theirs)} - {key[0]}
             title = self.either("titleQuery", "the title of the query (titleQuery)", *sorted(titles))
-            left = list(known)
-            for entry in also:
+            left = dict(enumerate(known))
+            # The fullest choose first.
+            for entry in sorted(also, key=len, reverse=True):
                 said = {name: value for name, value in entry.items() if name != "titleQuery" and value is not None}
-                alike = (one for one in left if all(one.get(name) == value for name, value in said.items()))
-                if (same := next(alike, None)) is None:
+                alike = [place for place in left if all(left[place].get(name) in (None, said[name]) for name in said)]
+                if not alike:
                     what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
-                    self.conflict(what, *(_value(*some) for some in (mine, theirs)))
-                left.remove(same)
+                    self.conflict(what, _value(*mine), _value(*theirs))
+                place = max(alike, key=lambda place: len(left[place].keys() & said.keys()))
+                known[place] = left.pop(place) | said
             entries += [{**entry, **title} for entry in known]
         return entries
 
@@ -279,9 +283,12 @@ def _key(one: _Json) -> tuple[str, str]:
     return (one["queryId"], one["method"]) if "method" in one else (one["query"], "")
 
 
-def _value(one: _Json, *more: _Json) -> object:
-    """What a judgment or ranking says, for errors; all of them where there are several."""
-    return [one, *more] if more else (one["rank"], one["score"]) if "method" in one else one["relevance"]
+def _value(*some: _Json) -> object:
+    """What judgments or rankings say, for errors; the name of a field only where there are others than ours."""
+    said = [{name: one[name] for name in sorted(one.keys() - _ABOUT)} for one in some]
+    if len(said) > 1 or said[0].keys() - {"rank", "relevance", "score"}:
+        return said
+    return said[0].get("relevance", tuple(said[0].values()))
 
 
 def _label(entry: Any) -> tuple[bool, float | None]:

@@ -59,6 +59,10 @@ def test_judgments_and_rankings_are_united() -> None:
     assert [(place.method, place.rank) for place in found.rankings] == [("bm25", 1), ("dense", 3)]
     assert {"mine": 1, "theirs": {"a": 1}}.items() <= found.as_json().items()
     assert merged(passage(), one) == one
+    fuller = data(places={"bm25": 1})
+    fuller["rankings"][0]["mine"] = 1
+    for pair in ((one, passage(paragraph_data=fuller)), (passage(paragraph_data=fuller), one)):
+        assert merged(*pair).as_json()["paragraph_data"]["rankings"] == fuller["rankings"]
 
 
 def test_two_runs_of_one_name_and_two_scales_of_one_grader_are_refused() -> None:
@@ -99,6 +103,10 @@ def said(found: GradedPassage) -> list[tuple[int, str | None]]:
         # Equal labels are as many judgments as one file has of them.
         ([(2, None), (2, None)], [(2, None)], [(2, None), (2, None)]),
         ([(2, None)], [(2, None), (2, None)], [(2, None), (2, None)]),
+        # One file names the assessors.
+        ([(2, None)], [(2, "ann")], [(2, "ann")]),
+        ([(2, "ann")], [(2, None)], [(2, "ann")]),
+        ([(2, None), (2, "ann")], [(2, "bob"), (2, "ann")], [(2, "bob"), (2, "ann")]),
     ],
 )
 def test_several_judgments_of_a_passage_are_kept(
@@ -235,7 +243,7 @@ def by(assessor: str) -> dict[str, Any]:
         ({"mine": 1}, {"mine": 2}, "mine is 1"),
         ({"mine": {"a": 1}}, {"mine": {"a": 2}}, r"mine \(a\) is 1 in one file and 2"),
         # Nobody knows whether these are one.
-        ({"paragraph_data": by("ann")}, {"paragraph_data": by("bob")}, "the judgment is 2 in one file and 2"),
+        ({"paragraph_data": by("ann")}, {"paragraph_data": by("bob")}, r"the judgment is \[{'assessor': 'ann', 'rel"),
         ({"paragraph_data": data({"q": 1})}, {"paragraph_data": data({"q": 2})}, "the judgment is 1 in"),
         (
             {"paragraph_data": data(places={"r": 1})},
