@@ -102,7 +102,8 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
 
     def docs_iter(self) -> Iterator[Any]:
         """All documents, in file order; also by position and slice, as ir_datasets and PyTerrier ask for them."""
-        return LazyDocsIter(lambda: list(self._all.values()), iter(self._all.values()))
+        found: Iterator[Any] = LazyDocsIter(lambda: list(self._all.values()), iter(self._all.values()))
+        return found
 
     def docs_store(self) -> Docstore:
         """The documents by id."""
