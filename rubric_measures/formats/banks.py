@@ -43,7 +43,7 @@ from rubric_measures.formats.specs import (
     texts,
     words,
 )
-from rubric_measures.formats.tables import cells_of
+from rubric_measures.formats.tables import cells_of, plain_name
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 
 _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
@@ -566,7 +566,10 @@ def _nested(rows: list[Row]) -> Iterator[Row]:
     without = [row.said["text"] for row in rows if row.said["text"] and not row.said["kind"]]
     usual = "question" if all(one.endswith(("?", "？", "؟")) for one in without) else "nugget"
     for row in rows:
-        said = {**row.said, "kind": row.said["kind"] or usual if row.said["text"] else None}
+        filled = {plain_name(column) for column, cell in row.cells.items() if cell}
+        # Beside the text of an item a column `nugget` is one more column.
+        kind = "nugget" if filled & {*_ITEM_TEXTS, "nugget", "kind"} == {"nugget"} else row.said["kind"] or usual
+        said = {**row.said, "kind": kind if row.said["text"] else None}
         entry = {to: said[to] for to in ("query_id", "query_text", "facet_id")}
         items = [Row(row.line, {**said, "query_text": None}, row.further)] if said["text"] else []
         yield Row(row.line, {**entry, "items": items}, {}, {**said, "further": row.further})
@@ -587,13 +590,7 @@ _OTHERS = {*DOC_IDS, "run_id", "grade", "label", "relevance", "answer"}
 
 
 # The columns of the text of an item, and the kind that they tell.
-_ITEM_TEXTS = {
-    "text": None,
-    "question_text": "question",
-    "nugget_text": "nugget",
-    "question": "question",
-    "nugget": "nugget",
-}
+_ITEM_TEXTS = {"text": None, "question_text": "question", "nugget_text": "nugget", "question": "question"}
 
 
 def _usual_kind(columns: Set[str]) -> Any:
@@ -607,7 +604,7 @@ def _usual_kind(columns: Set[str]) -> Any:
 def _is_table(head: Head) -> bool:
     header = set() if head.is_json else set(cells_of(head.line))
     own = {"item_id", "kind", "importance", "weight", "gold_answers", "question_text", "nugget_text"}
-    if "query_id" not in header or header.isdisjoint(_ITEM_TEXTS) or header & _OTHERS:
+    if "query_id" not in header or header.isdisjoint({*_ITEM_TEXTS, "nugget"}) or header & _OTHERS:
         return False
     # Of queries there is one line each.
     ids = [cells_of(line)[:1] for line in head.rest.split("\n")[:-1]] if cells_of(head.line)[0] == "query_id" else []

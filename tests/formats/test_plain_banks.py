@@ -97,6 +97,14 @@ def test_further_columns_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == ""
 
 
+def test_a_nugget_beside_a_question_is_a_further_column(tmp_path: Path) -> None:
+    (tmp_path / "bank.csv").write_text("query_id,question,nugget\nq1,Why,It is blue.\nq1,,It is old?\n")
+    items = rubric_measures.load_bank(tmp_path / "bank.csv").items["q1"]
+    assert [(item.kind, item.text, item.info) for item in items] == [
+        ("question", "Why", {"nugget": "It is blue."}), ("nugget", "It is old?", None),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
