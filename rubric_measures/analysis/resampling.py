@@ -194,11 +194,15 @@ def within(one: Interval, least: float, most: float = 1.0) -> Interval:
     return replace(one, estimate=inside(one.estimate), low=inside(one.low), high=inside(one.high))
 
 
-def wide(one: Interval) -> Interval:
+# Why what does not vary has no interval.
+NO_WIDTH = "it is the same however one draws, which says nothing of chance"
+
+
+def wide(one: Interval, reason: str = NO_WIDTH) -> Interval:
     """The interval, or none where it has no width: what is the same however one draws says nothing of chance."""
     if one.low is None or one.high is None or one.high - one.low > ROUNDING:
         return one
-    return replace(one, low=None, high=None, reason="it is the same however one draws, which says nothing of chance")
+    return replace(one, low=None, high=None, reason=reason)
 
 
 def bootstrap_counts(units: int, rounds: int = 10_000, seed: int = 42) -> FloatArray:
@@ -296,7 +300,8 @@ class Drawn:
 
         `t`, and `bca` of fewer than 25 units: θ ± t s inside the bounds, with Student's t of n − 1 degrees and s² =
         (n − 1) / n Σ d², d the leave-one-out values minus their mean. Of so few BCa intervals are too narrow: those of
-        κ covered .89 to .93 at 10 queries, these .94 to .95 (benchmarks/README.md).
+        κ covered .89 to .93 at 10 queries, these .94 to .95 (benchmarks/README.md). Where leaving one unit out changes
+        nothing and the draws differ all the same, s knows nothing of it, and the interval is BCa.
 
         `bca`: bias-corrected and accelerated. With z_0 = Φ⁻¹(share of replicates below the estimate, half of those
         equal to it), a = Σ d³ / (6 (Σ d²)^1.5), d the mean of the leave-one-out values minus each of them: the ends are
@@ -315,7 +320,7 @@ class Drawn:
 
         result = []
         method = "t" if method == "bca" and self.units < _ENOUGH_FOR_BCA else method
-        shares = self._shares() if method == "bca" and len(self.replicates) else None
+        shares = self._shares() if method != "symmetric" and len(self.replicates) else None
         left_out = np.where(np.isnan(self.left_out), self.estimates, self.left_out)
         for column, estimate in enumerate(self.estimates.tolist()):
             drawn = self.replicates[:, column]
@@ -329,15 +334,18 @@ class Drawn:
                 reason = "one unit only; an interval needs two" if self.units < 2 else reason
                 result.append(Interval(estimate, None, None, *told, reason, method))
             else:
-                if shares is not None:
+                varies = np.ptp(drawn) > ROUNDING
+                error = left_out[:, column].std() * np.sqrt(self.units - 1)
+                own: Method = "bca" if method == "t" and error <= ROUNDING and varies else method
+                if own == "bca" and shares is not None:
                     low, high = np.quantile(drawn, shares[:, column])
                 else:
                     reach = np.quantile(np.abs(drawn - estimate), self.draws.level)
-                    if method == "t":
-                        error = left_out[:, column].std() * np.sqrt(self.units - 1)
+                    if own == "t":
                         reach = stdtrit(self.units - 1, (1.0 + self.draws.level) / 2.0) * error
                     low, high = max(estimate - reach, bounds[0]), min(estimate + reach, bounds[1])
-                result.append(wide(Interval(estimate, float(low), float(high), *told, "", method)))
+                why = "nearly all draws give the same, which says little of chance" if varies else NO_WIDTH
+                result.append(wide(Interval(estimate, float(low), float(high), *told, "", own), why))
         return result
 
     def _shares(self) -> FloatArray:
