@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
@@ -69,14 +70,33 @@ def join_queries(files: Iterable[QueryFile]) -> QueryFile:
     further: dict[str, dict[str, Any]] = {}
     for one in files:
         for query_id, text in one.texts.items():
-            known = further.setdefault(query_id, {})
-            said = {"texts": (texts.setdefault(query_id, text), text)}
-            found = one.further.get(query_id, {}).items()
-            said |= {f"values of {name}": (known.setdefault(name, value), value) for name, value in found}
-            for what, (before, after) in said.items():
-                if before != after:
-                    raise InputError(f"query {query_id!r} has different {what} in the files")
+            who, known = f"query {query_id!r}", further.setdefault(query_id, {})
+            if texts.setdefault(query_id, text) != text:
+                raise InputError(f"{who} has different texts in the files")
+            found = dict(one.further.get(query_id, {}))
+            before = known.get("facets", found.get("facets"))
+            if found.get("facets", before) != before:
+                found["facets"] = known["facets"] = _joined_facets([before, found["facets"]], who)
+            _join(known, found, who)
     return QueryFile(texts, {query_id: said for query_id, said in further.items() if said})
+
+
+def _join(known: dict[str, Any], found: Mapping[str, Any], who: str) -> None:
+    for name, value in found.items():
+        if known.setdefault(name, value) != value:
+            raise InputError(f"{who} has different values of {name} in the files")
+
+
+def _joined_facets(several: Iterable[Any], who: str) -> Any:
+    """The facets of several records, whatever form each has."""
+    facets: dict[str, dict[str, Any]] = {}
+    for row in chain.from_iterable(map(_rows_of, several)):
+        facet_id, heading = row.said.values()
+        said = {"facet_text": heading, **row.further}
+        _join(facets.setdefault(facet_id, {}), said, f"facet {facet_id!r} of {who}")
+    if all(len(said) == 1 for said in facets.values()):
+        return {facet_id: said["facet_text"] for facet_id, said in facets.items()}
+    return [{"facet_id": facet_id, **said} for facet_id, said in facets.items()]
 
 
 def _most(value: Any) -> int:
@@ -88,8 +108,8 @@ def _most(value: Any) -> int:
 _FACETS = Inside({"": fields_of(table("facets")["fields"], {})})
 
 
-def _headings(value: Any) -> dict[str, str]:
-    """Facet id -> heading, of a list, or of an object that says just that.
+def _rows_of(value: Any) -> list[Row]:
+    """Facets of a list, or of an object id -> heading.
 
     Raises:
         ValueError: it is neither, or a facet comes twice.
@@ -102,12 +122,16 @@ def _headings(value: Any) -> dict[str, str]:
     counts = Counter(row.said["facet_id"] for row in rows)
     if again := [one for one, count in counts.items() if count > 1]:
         raise ValueError(f"facet {again[0]!r} comes twice")
-    return {row.said["facet_id"]: row.said["text"] for row in rows}
+    return rows
+
+
+def _headings(value: Any) -> dict[str, str]:
+    return {row.said["facet_id"]: row.said["text"] for row in _rows_of(value)}
 
 
 def _facets(value: Any) -> Any:
     """Facets as they stand there, which are right."""
-    _headings(value)
+    _rows_of(value)
     return value
 
 
