@@ -352,6 +352,7 @@ class Command(NamedTuple):
         return found
 
     def _keep_files(self, given: Mapping[str, Any]) -> None:
+        from rubric_measures.corpora.loading import file_beside
         from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 
         outputs = {name: given[name] for name in _OUTPUTS if name not in self.files and given.get(name, "-") != "-"}
@@ -365,7 +366,8 @@ class Command(NamedTuple):
                 read += given[name] if isinstance(given[name], list) else [given[name]]
         for path in written.values():
             keep_inputs(path, *(name.removeprefix("judgments:") for name in read))
-        keep_cache(given.get("cache"), *written.values())
+        # Games that are played are paid for, too, where no cache is named.
+        keep_cache(file_beside(given.get("save"), given.get("cache"), ".cache.sqlite"), *written.values())
 
 
 def command(

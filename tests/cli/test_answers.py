@@ -40,6 +40,14 @@ def test_gates(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", ["results.csv", "results.csv/in", "/proc/nope"])
+def test_a_folder_that_cannot_be_made(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["answers", "results.csv", "--model", "lexical", "--folder", name]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{name}: cannot be made (" in line and "--folder" in line
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_version_that_lost_facts_is_worse(capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 0
     assert run("--against", "report", "--fail-if-worse") == 0

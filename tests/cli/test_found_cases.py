@@ -187,6 +187,8 @@ def test_a_cache_is_no_other_file_of_the_command(tmp_path: Path, capsys: pytest.
         ["verify", "canary", graded, "--bank", bank, "--model", "lexical", "--cache", cache, "--output", cache],
         ["verify", "canary", graded, "--bank", bank, "--model", "lexical", "--cache", graded],
         [*play, "--cache", out],
+        [*play, "-o", f"{out}.cache.sqlite"],
+        [*play, "-o", f"{out}.cache.sqlite-wal"],
         [*play, "--cache", graded],
         ["cache", "export", cache, "-o", cache],
         ["cache", "export", cache, "-o", f"{cache}-wal"],
