@@ -323,11 +323,16 @@ def test_correlations_are_made_again(folder: Path, capsys: pytest.CaptureFixture
             assert main(["check", str(path), first, given[0], *(bank if given is grid else ())]) == 0
             out = capsys.readouterr().out
             assert out.startswith("the same\n") and f"\nclaimed: {'official, ' * (first != official)}asked\n" in out
-    forged = json.loads(path.read_text(encoding="utf-8"))
+    honest = path.read_text(encoding="utf-8")
+    forged = json.loads(honest)
     forged["grid"][0]["result"]["coefficients"][0]["value"] = 0.99
     path.write_text(json.dumps(forged), encoding="utf-8")
     assert main(["check", str(path), official, *grid[:3]]) == 1
     assert "grid, 0, result, coefficients, 0, value: 0.99 in the file, " in capsys.readouterr().out
+    # Nothing but the comparison tells false from 0 in these files.
+    path.write_text(honest.replace('"undefined": 0', '"undefined": false', 1), encoding="utf-8")
+    assert main(["check", str(path), official, *grid[:3]]) == 1
+    assert "undefined: false in the file, 0 now" in capsys.readouterr().out
     forged["asked"]["draws"]["rounds"] = "many"
     path.write_text(json.dumps(forged), encoding="utf-8")
     assert main(["check", str(path), official, *grid[:3]]) == 2
