@@ -132,7 +132,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             places: decimal places; -1 prints all digits.
         """
         comparisons = self.by_measure
-        content = KeptComparisons(COMPARISONS, comparisons, self.intervals, self.asked, self.powered)
+        kept = KeptComparisons(COMPARISONS, comparisons, self.intervals, self.asked, self.powered)
         pairs = [(one, pair) for one in comparisons.values() for pair in one.pairs]
         data = declared(pairs, {
             "measure": lambda row: row[0].measure,
@@ -160,7 +160,12 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         tables = [self._against(one, places) for one in comparisons.values()] if pairs else [means]
         tables += [means] if pairs and len(comparisons) > 1 else []
         more = [_powered_table(self.powered, places)] if self.powered else []
-        return Report([*tables, *more], [data if pairs else means, *more], lambda: plain(content))
+
+        def content() -> dict[str, Any]:
+            # Without such means there is no field for them.
+            return {name: of for name, of in plain(kept).items() if of or name != "prediction_powered"}
+
+        return Report([*tables, *more], [data if pairs else means, *more], content)
 
     @cached_property
     def intervals(self) -> Mapping[str, Mapping[str, Interval]]:
