@@ -710,8 +710,9 @@ def _parsed(places: _FieldColumns, cells: Cells, is_sparse: bool = False) -> tup
         if value in (None, "") or (field.default is COLUMN and not str(value).strip()):
             if field.default is REQUIRED or (isinstance(field.default, Need) and not names):
                 seen = ", ".join(map(repr, list(cells)[:6])) or "nothing"
-                problem = "is empty" if names else f"expected {' or '.join(field.names[:6])}; found {seen}"
-                raise FormatError(problem, field=column or field.names[0])
+                lacks = f"expected {' or '.join(field.names[:6])}; found {seen}"
+                lacks = "required field is missing" if "." in field.names[0] else lacks
+                raise FormatError("is empty" if names else lacks, field=column or field.names[0])
             other = None if field.default is COLUMN else field.default
             said[field.to] = field.parse("") if field.default is PRESENT else other
             if is_sparse and column in cells and field.default is not PRESENT:

@@ -115,7 +115,7 @@ def test_a_nugget_beside_a_question_is_a_further_column(tmp_path: Path) -> None:
         ("query_id,question_text,nugget_text\nq1,Why?,\n", ":2: kind: expected kind; found 'query_id'"),
         ("topic,nugget,importance\nq1,It is blue.,must\n", ":2: importance: expected vital or okay; found 'must'"),
         ("topic,nugget,importance\nq1,,vital\n", ":2: text is empty; remove the row, or give the item a text"),
-        ('{"nugget_dict": {"Why?": {"So.": []}}}', ":1: metadata.topic_id: expected metadata.topic_id"),
+        ('{"nugget_dict": {"Why?": {"So.": []}}}', ":1: metadata.topic_id: required field is missing"),
         ('{"a": 1}\n', ": text: is no test bank (expected a text; found '1')"),
     ],
 )  # fmt: skip

@@ -141,6 +141,12 @@ def test_one_object_of_biogen_2024_is_read_with_the_ids_of_its_text(
     assert (second.sentences, second.citations) == (("Nobody knows.",), ((),))
 
 
+def test_a_bank_of_questions_keeps_an_empty_one(tmp_path: Path) -> None:
+    bank = {"metadata": {"run_id": "b1", "topic_id": "1"}, "nugget_bank": [{"question": ""}, {"question": "What?"}]}
+    (answer,) = read_answers(_file(tmp_path, bank))
+    assert (answer.query_id, answer.run_id, answer.questions) == ("1", "b1", ("", "What?"))
+
+
 @pytest.mark.parametrize("indent", [None, 2])
 def test_lists_of_biogen_2025_are_read_and_ids_may_be_numbers(tmp_path: Path, indent: int | None) -> None:
     path = _file(tmp_path, TASK_B, indent)

@@ -205,6 +205,7 @@ WRONG: list[tuple[str, Any, str]] = [
         [{**REPORT, "responses": [{"text": "A", "citations": {"d1": 0.5, "d2": "high"}}]}],
         ":1: responses[0].citations.d2: expected a number; found 'high'",
     ),
+    ("answers", [{"nugget_bank": [{"question": "What?"}]}], ":1: metadata.topic_id: required field is missing"),
     ("answers", [{"query_id": "1", "text": "x"}], ":1: run_id: expected run_id or run"),
     ("answers", [{"query_id": "1", "run_id": "r", "text": {}}], ":1: text: expected a text; found '{}'"),
     ("answers", "7\n", ":1: the header lacks query_id or qid"),
