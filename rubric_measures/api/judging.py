@@ -7,14 +7,14 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, refuse_ignored, tell, warn
 from rubric_measures.base.json_text import typed
-from rubric_measures.base.tables import Report, Reported
+from rubric_measures.base.tables import Report, Reported, in_notebook
 from rubric_measures.corpora.loading import (
     Bank,
     File,
@@ -341,19 +341,34 @@ class Verified(Reported):
         reports: which, about which records.
         asked: what the canary suite found.
         is_complete: every grade that was asked for is there.
-        plan: of a dry run, the calls that it would need; there is no report then.
+        plan: of a dry run, the calls that it would need; there is no report then, and as text it is the plan.
     """
 
-    reports: Reports
-    asked: Sequence[Section] = ()
+    reports: Reports = field(repr=False)
+    asked: Sequence[Section] = field(default=(), repr=False)
     is_complete: bool = True
     plan: GradingPlan | None = None
 
     def report(self) -> Report:
-        """The tables, as they come."""
+        """The tables, as they come.
+
+        Raises:
+            InputError: it was a dry run.
+        """
         from rubric_measures.verification.sections import sections_report
 
+        self._refuse_plan()
         return sections_report(itertools.chain(self.asked, self.reports.sections()))
+
+    def _refuse_plan(self) -> None:
+        if self.plan is not None:
+            raise InputError("a dry run has a plan and no report", settings=("dry_run",))
+
+    def __str__(self) -> str:
+        return super().__str__() if self.plan is None else str(self.plan)
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() if self.plan is None else in_notebook([], str(self.plan))
 
     def save(self, path: str, review: ReviewAddress | None = None) -> None:
         """Writes pages for a browser: one, and where that is not enough whole queries in files beside it.
@@ -363,10 +378,11 @@ class Verified(Reported):
             review: where single grades can be reviewed.
 
         Raises:
-            InputError: a file cannot be written, or there is more than standard output can take.
+            InputError: a file cannot be written, there is more than standard output can take, or it was a dry run.
         """
         from rubric_measures.verification.html import write_html
 
+        self._refuse_plan()
         of = self.reports
         title = f"Verification of {Path(of.source.name).name}"
         files = write_html(path, itertools.chain(self.asked, of.parts()), of.settings, title, review, of.bank)
@@ -380,11 +396,11 @@ def verify(
     *,
     bank: Bank | None = None,
     grader: str | Grader | None = None,
-    runs: Sequence[_File] = (),
+    runs: _File | Sequence[_File] = (),
     min_judgment: int | None = None,
-    queries: Sequence[str] | None = None,
+    queries: str | Sequence[str] | None = None,
     model: str | Backend | None = None,
-    prompt: Sequence[str] = (),
+    prompt: str | Sequence[str] = (),
     dry_run: bool = False,
     asking: Asking = Asking(),
     calls: Calls = Calls(),
@@ -423,6 +439,7 @@ def verify(
     from rubric_measures.verification.graders import build_canaries, canary_report
     from rubric_measures.verification.sections import Reports, ReportSettings, canary_sections
 
+    runs, queries = listed(runs), None if queries is None else listed(queries)
     is_canary = report == "canary"
     if not is_canary:
         asked_for = {"model": model, "prompt": prompt, "dry_run": dry_run, **given_of(asking), **given_of(calls)}
@@ -441,7 +458,7 @@ def verify(
         return Verified(reports)
     if model is None or known is None:
         raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
-    names = tuple(prompt) or default_prompts(model if isinstance(model, str) else model.model, known)
+    names = listed(prompt) or default_prompts(model if isinstance(model, str) else model.model, known)
     prompts = [load_prompt(name) for name in names]
     if of_pairs := [one.prompt_class for one in prompts if one.target == "support"]:
         text = f"prompt {of_pairs[0]} judges sentences by what they cite, and the suite makes passages for items"

@@ -16,7 +16,7 @@ from rubric_measures.formats.banks import load_bank
 from rubric_measures.models import make_backend
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded
 from rubric_measures.verification.graders import CANARY_KINDS, build_canaries, canary_report
-from tests.example_records import BANK, RECORDS, grade_set, write_lines
+from tests.example_records import BANK, RECORDS, grade_set, write_all, write_lines
 from tests.function_backend import FunctionBackend
 
 
@@ -81,6 +81,25 @@ def test_a_model_of_ones_own_is_asked_as_was_said(files: tuple[Path, Path]) -> N
         again = verify("canary", stream, bank=files[1], model=FunctionBackend(lambda request: "0"))
     assert again.render("tsv").splitlines()[1:] == found.render("tsv").splitlines()[1:]
     assert backend.seen and {request.options["top_p"] for request in backend.seen} == {0.5}
+
+
+def test_a_dry_run_shows_its_plan_and_has_no_report(files: tuple[Path, Path], tmp_path: Path) -> None:
+    planned = verify("canary", files[0], bank=files[1], model="lexical", prompt="LexicalCoverage", dry_run=True)
+    assert planned.plan and str(planned) == str(planned.plan)
+    assert "LexicalCoverage" in planned._repr_html_()
+    with pytest.raises(InputError, match="a dry run has a plan and no report"):
+        planned.save(str(tmp_path / "report.html"))
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_text_is_one_value(tmp_path: Path) -> None:
+    folder = write_all(tmp_path)
+    graded, bank, run = folder / "graded.jsonl.gz", folder / "bank.jsonl", str(folder / "alpha.run")
+    of_one = verify("grid", graded, bank=bank, queries="q1")
+    assert str(of_one) == str(verify("grid", graded, bank=bank, queries=["q1"]))
+    assert len(repr(of_one)) < 100
+    ranked = verify("item-statistics", graded, bank=bank, runs=run)
+    assert str(ranked) == str(verify("item-statistics", graded, bank=bank, runs=[run]))
 
 
 def test_cases_that_cannot_be_made_are_said(files: tuple[Path, Path], caplog: pytest.LogCaptureFixture) -> None:
