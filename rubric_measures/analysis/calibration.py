@@ -58,6 +58,10 @@ class Anchor(NamedTuple):
     stands: float = 1.0
 
 
+# Why there is no interval where what is said follows from the mean all the same.
+_ALIKE = "all grades are off by the same; what is said follows from the bias itself"
+
+
 class Bias(NamedTuple):
     """How far the grader is off; one row for all, and one a kind of item.
 
@@ -67,8 +71,9 @@ class Bias(NamedTuple):
         queries: of how many queries.
         same: the share of them that is the truth's.
         mean: the mean of grade − truth.
-        low: lower end of its interval; None with one query, and where all grades are off by the same.
+        low: lower end of its interval; None where there is none.
         high: upper end.
+        reason: why there is no interval; empty otherwise.
     """
 
     kind: str
@@ -78,6 +83,7 @@ class Bias(NamedTuple):
     mean: float
     low: float | None
     high: float | None
+    reason: str
 
 
 def bias_rows(anchors: Sequence[Anchor], level: float = 0.95) -> list[Bias]:
@@ -104,12 +110,18 @@ def _bias(kind: str, anchors: Sequence[Anchor], level: float) -> Bias:
     mean = float(np.average(gaps, weights=stands))
     queries, at = np.unique([one.query_id for one in anchors], return_inverse=True)
     groups, sums = len(queries), np.bincount(at, stands * (gaps - mean))
-    low = high = None
-    if groups > 1 and (gaps != gaps[0]).any():
-        error = float(np.sqrt(groups / (groups - 1) * (sums**2).sum()) / stands.sum())
-        reach = float(stdtrit(groups - 1, (1.0 + level) / 2.0)) * error
-        low, high = mean - reach, mean + reach
-    return Bias(kind, len(gaps), groups, float(np.average(gaps == 0, weights=stands)), mean, low, high)
+    freedom = max(groups - 1, 1)
+    error = float(np.sqrt(groups / freedom * (sums**2).sum()) / stands.sum())
+    reach = float(stdtrit(freedom, (1.0 + level) / 2.0)) * error
+    reason = ""
+    if groups < 2:
+        reason = "one query only; an interval needs two"
+    elif np.ptp(gaps) <= ROUNDING:
+        reason = _ALIKE
+    elif error <= ROUNDING:
+        reason = "on average the grades of every query are off by the same, which says nothing of chance"
+    low, high = (None, None) if reason else (mean - reach, mean + reach)
+    return Bias(kind, len(gaps), groups, float(np.average(gaps == 0, weights=stands)), mean, low, high, reason)
 
 
 def isotonic(values: ArrayLike, weights: ArrayLike) -> FloatArray:
@@ -354,16 +366,26 @@ class Calibration(Reported):
 def said_of(one: Bias, settings: Mapping[str, object]) -> str:
     """Whether the interval shows a difference, shows that it is too small to matter, or neither."""
     smallest = settings["smallest"]
-    if one.low is None or one.high is None:
-        return "none that matters" if one.same == 1.0 and one.queries > 1 else "unknown"
-    if isinstance(smallest, float) and -smallest < one.low and one.high < smallest:
+    low, high = (one.mean, one.mean) if one.reason == _ALIKE else (one.low, one.high)
+    if low is None or high is None:
+        return "unknown"
+    if isinstance(smallest, float) and -smallest < low and high < smallest:
         return "none that matters"
-    return "unknown" if one.low <= 0.0 <= one.high else "higher" if one.mean > 0 else "lower"
+    return "unknown" if low <= 0.0 <= high else "higher" if one.mean > 0 else "lower"
 
 
 def _bias_table(rows: Sequence[Bias], places: int, settings: Mapping[str, object]) -> Table:
     heads = columns(["kind", "anchors", "queries", "same", "bias", "low", "high", "said"], places)
-    cells: list[list[Cell]] = [[one.kind or "all", *one[1:], said_of(one, settings)] for one in rows]
+    cells: list[list[Cell]] = [
+        [
+            one.kind or "all",
+            *one[1:5],
+            Undefined(one.reason) if one.reason else one.low,
+            one.high,
+            said_of(one, settings),
+        ]
+        for one in rows
+    ]
     return Table(heads, cells, notes=[f"bias: the mean of the grader's grade − that of {settings['against']}"])
 
 

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from rubric_measures.analysis.calibration import Anchor, RunGrades, bias_rows, calibrated_runs, grade_values, isotonic
+from rubric_measures.analysis.calibration import (
+    Anchor,
+    RunGrades,
+    bias_rows,
+    calibrated_runs,
+    grade_values,
+    isotonic,
+    said_of,
+)
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
 
@@ -21,6 +29,19 @@ def test_bias_by_hand() -> None:
     assert (whole.anchors, whole.queries, whole.same, whole.mean) == (4, 2, 0.25, 0.75)
     assert whole.high - whole.mean == pytest.approx(12.7062 * 0.25, rel=1e-4)
     assert (rows["vital"].mean, rows["okay"].mean, rows["okay"].low) == (0.5, 1.0, None)
+
+
+@pytest.mark.parametrize(("gaps", "said"), [
+    ((1, 1), "higher"), ((-1, -1), "lower"), ((0, 0), "none that matters"), ((0.05, 0.05), "none that matters"),
+    ((1, -1), "unknown"), ((0, 2), "unknown"),
+])  # fmt: skip
+def test_what_has_no_width_has_no_interval_but_may_be_clear(gaps, said) -> None:
+    anchors = [Anchor(f"q{query}", "question", 2 + gap, 2) for query in range(8) for gap in gaps]
+    (row,) = bias_rows(anchors)
+    assert (row.low, row.high, said_of(row, {"smallest": 0.1})) == (None, None, said)
+    assert ("all grades are off by the same" in row.reason) is (gaps[0] == gaps[1])
+    (one,) = bias_rows(anchors[:2])
+    assert said_of(one, {"smallest": 0.1}) == "unknown" and "one query only" in one.reason
 
 
 def test_bias_as_statsmodels() -> None:
