@@ -519,6 +519,7 @@ class Tournament(Reported):
             apart, one group after the other.
         groups: agents of which no two can be told apart, see `groups_of_equals`: 0 is in the interval of their
             difference, or the prior alone makes it. Groups overlap, but never hold agents that cannot be compared.
+            Without rounds, and with one query, there are none, for nothing is tested.
         differences: one a pair of agents that can be compared.
         matrix: who beat whom, in the order of the ratings.
         position_bias: what the order of the answers did.
@@ -648,7 +649,8 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings =
     ranked = [sorted(piece, key=lambda place: (-round(float(strengths[place]), 9), place)) for piece in separate]
     order = [place for piece in ranked for place in piece]
     groups: list[tuple[int, ...]] = []
-    for piece in ranked:
+    # Without rounds, and of one query, nothing is tested: no letter says so.
+    for piece in ranked if settings.draws.rounds and len(games.query_ids) > 1 else ():
         found = groups_of_equals([-float(at) for at in range(len(piece))], spread.apart[np.ix_(piece, piece)])
         groups += [tuple(piece[at] for at in group) for group in found]
     wins, ties = games.outcomes()
@@ -796,7 +798,12 @@ def _notes(
     queries, rounds = len(games.query_ids), settings.draws.rounds
     said = few_queries(queries)
     if spread.left_out is None:
-        said = f"no intervals: {said if queries < FEWEST_QUERIES else counted(rounds, 'round') + ' tell nothing apart'}"
+        few = f"nothing is told apart by {counted(rounds, 'round')}"
+        said = f"no intervals: {said if queries < FEWEST_QUERIES else few}"
+    elif (same := np.isnan(spread.error)).any():
+        without = ", ".join(games.agents[place] for place in np.flatnonzero(same))
+        reason = "the rating is the same in every round, which says nothing of chance"
+        notes.append(f"{without} without an interval: {reason}")
     if said:
         notes.append(said)
     if spread.left_out:
@@ -879,8 +886,9 @@ def _output_notes(tournament: Tournament, places: int) -> list[str]:
     first = f"the first answer won {number(bias.first_rate, places)} of {counted(bias.decided, 'game')} with a winner"
     order = [text for text, count in ((both, bias.pairs), (first, bias.decided)) if count]
     has_intervals = any(one.standard_error is not None for one in tournament.ratings)
+    is_tested = bool(tournament.groups) or any(one.low is not None for one in tournament.differences)
     return [
-        f"{played}; agents that share a letter cannot be told apart",
+        played + "; agents that share a letter cannot be told apart" * is_tested,
         *(["intervals are for comparing agents: where two do not overlap, the agents are told apart"] * has_intervals),
         *(["order of answers: " + "; ".join(order)] if order else []),
     ]

@@ -234,6 +234,20 @@ def test_a_few_queries_tell_no_agents_apart(queries: int) -> None:
     assert f"no intervals: only {queries} queries: so few tell nothing apart" in "\n".join(result.notes)
 
 
+def test_a_rating_without_an_interval_says_why() -> None:
+    """Of two agents one won all; without rounds, or of one query, nothing is tested, and no letter says so."""
+    games = games_of(*[(f"q{n}", *order) for n in range(8) for order in (("a", "b", "a"), ("b", "a", "b"))])
+    result = rate_games(games)
+    assert (result.groups, {one.standard_error for one in result.ratings}) == ((), {None})
+    assert "a, b without an interval: the rating is the same in every round" in "\n".join(result.notes)
+    assert "share a letter" in str(result)
+    for some, rounds, reason in ((games, 0, "told apart by 0 rounds"), (games[:2], 100, "only 1 query")):
+        result = rate_games(some, TournamentSettings(draws=Draws(rounds)))
+        assert result.groups == () and "share a letter" not in str(result) and reason in "\n".join(result.notes)
+    one = rate_games(games, TournamentSettings(draws=Draws(1)))
+    assert "no intervals: nothing is told apart by 1 round" in one.notes
+
+
 def test_no_interval_contradicts_a_letter() -> None:
     strengths = {f"agent{place:02}": value for place, value in enumerate(np.linspace(-1, 1, 18))}
     content = json.loads(rate_games(simulated(strengths, 12, seed=3, spread=0.8)).render("json"))["tournament"]
