@@ -32,6 +32,7 @@ from rubric_measures.analysis.resampling import (
     groups_of_equals,
     ratio,
     within,
+    without_width,
 )
 from rubric_measures.base.errors import InputError, counted, tell
 from rubric_measures.base.tables import Cell, Column, Ranged, Report, Reported, Table, columns, declared, plain
@@ -931,11 +932,26 @@ def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
     yield Table(columns(["labels used", *map(str, result.scale)]), rows)
     if len(result.names) > 2:
         rows = [[level, alpha.estimate, alpha.low, alpha.high] for level, alpha in result.alphas.items()]
-        yield Table(columns([f"alpha of all {len(result.names)} sources", "value", "low", "high"], places), rows)
+        heads = columns([f"alpha of all {len(result.names)} sources", "value", "low", "high"], places)
+        yield Table(heads, rows, notes=without_width(result.alphas.items()))
+
+
+# The statistics of two sources as people read them.
+_STATISTICS = {
+    "exact match": "exact_match",
+    "mean difference": "mean_difference",
+    "kappa": "kappa",
+    "kappa quadratic": "quadratic_kappa",
+    "alpha nominal": "alpha_nominal",
+    "alpha ordinal": "alpha_ordinal",
+    "AC1": "ac1",
+}
 
 
 def _pair_tables(result: SourceAgreement, places: int) -> Iterator[Table]:
-    yield Table(columns(["statistic", "value", "low", "high"], places), _pair_rows(result))
+    shown = ((name, result.intervals[field]) for name, field in _STATISTICS.items())
+    heads = columns(["statistic", "value", "low", "high"], places)
+    yield Table(heads, _pair_rows(result), notes=without_width(shown))
     one = result.agreement
     first, second = result.names[:2]
     rows: list[list[Cell]] = [
@@ -950,7 +966,8 @@ def _pair_tables(result: SourceAgreement, places: int) -> Iterator[Table]:
             for cell in result.cutoffs
         ]  # fmt: skip
         names = ["cutoffs", "both", "first only", "second only", "neither", "exact match", "kappa", "low", "high"]
-        yield Table(columns(names, places), rows)
+        notes = without_width((f"kappa >= {one.cutoff_a} / >= {one.cutoff_b}", one.interval) for one in result.cutoffs)
+        yield Table(columns(names, places), rows, notes=notes)
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
@@ -960,17 +977,8 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
 def _pair_rows(result: SourceAgreement) -> list[list[Cell]]:
     """Name, value and interval; how κ spreads over queries has no interval, and says in words what its rows are."""
     one, spread = result.agreement, result.query_kappa
-    names = {
-        "exact match": "exact_match",
-        "mean difference": "mean_difference",
-        "kappa": "kappa",
-        "kappa quadratic": "quadratic_kappa",
-        "alpha nominal": "alpha_nominal",
-        "alpha ordinal": "alpha_ordinal",
-        "AC1": "ac1",
-    }
     rows: list[list[Cell]] = [["pairs", one.pairs, None, None]]
-    for name, field in names.items():
+    for name, field in _STATISTICS.items():
         interval = result.intervals[field]
         rows.append([name, interval.estimate, interval.low, interval.high])
     values: dict[str, Cell] = {
@@ -1023,7 +1031,9 @@ def _judges(board: JudgeBoard, places: int) -> Table:
         cells[Column("worst_run", only="programs")] = _worst_run
     kappa = first.statistics["kappa"]
     few = few_queries(kappa.units) if len(board.rows) > 1 else ""
-    return declared(board.rows, cells, places, notes=[f"judges of {board.truth.name}", *[f"group: {few}"] * bool(few)])
+    shown = ((f"{name} of {row.name}", row.statistics.get(name)) for row in board.rows for name in _SHOWN)
+    notes = [f"judges of {board.truth.name}", *[f"group: {few}"] * bool(few), *without_width(shown)]
+    return declared(board.rows, cells, places, notes=notes)
 
 
 def _worst_run(row: JudgeRow) -> str | None:
@@ -1039,7 +1049,10 @@ def _judge_tables(board: JudgeBoard, places: int) -> Iterator[Table]:
         for pair, rates in row.cutoffs.items()
     ]
     if rows:
-        yield Table(columns(["judge", "truth / judge", "kappa", "TPR", "TNR", "F1"], places), rows)
+        of_rows = [(row.name, rates) for row in board.rows for rates in row.cutoffs.values()]
+        shown = ((f"{rate} of {name}", rates[rate]) for name, rates in of_rows for rate in _RATES)
+        heads = ["judge", "truth / judge", "kappa", "TPR", "TNR", "F1"]
+        yield Table(columns(heads, places), rows, notes=without_width(shown))
     ranked = [(row, row.leaderboard) for row in board.rows if row.leaderboard is not None]
     if ranked:
         first = ranked[0][1]

@@ -25,7 +25,15 @@ from rubric_measures.analysis.calibration import PredictionPowered, prediction_p
 from rubric_measures.analysis.comparison import Comparison, Design, Pair, compare_runs, design
 from rubric_measures.analysis.correlation import ranks
 from rubric_measures.analysis.leaderboards import UNNAMED, QueryScores, Values, name_of_scores, read_scores
-from rubric_measures.analysis.resampling import USUAL_DRAWS, USUAL_TESTS, Draws, Interval, Tests, score_table
+from rubric_measures.analysis.resampling import (
+    USUAL_DRAWS,
+    USUAL_TESTS,
+    Draws,
+    Interval,
+    Tests,
+    score_table,
+    without_width,
+)
 from rubric_measures.analysis.resampling import mean_intervals as intervals_of_means
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.tables import (
@@ -253,7 +261,10 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         what = "a letter in common: not told apart" if first.baseline is None else f"†: differs from {first.baseline}"
         title = f"means with {100 * first.tests.level:g} % intervals; {what}" if len(runs) > 1 else first.said()
         more = len(self.by_measure) - len(shown)
-        return Table(heads, rows, title, [f"{counted(more, 'more measure')} above, in TSV and in JSON"] * (more > 0))
+        notes = [f"{counted(more, 'more measure')} above, in TSV and in JSON"] * (more > 0)
+        means = ((one.measure, self.intervals.get(one.measure, {})) for one in shown)
+        lacking = without_width((f"{run} by {name}", found) for name, of in means for run, found in of.items())
+        return Table(heads, rows, title, [*notes, *lacking])
 
     def _against(self, comparison: Comparison, places: int) -> Table:
         """Each run against the baseline, or else against the best run."""
@@ -271,7 +282,8 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
                 of[run].said(comparison.tests.smallest, places, of_second=sign < 0) if run in of else None
             ),
         }
-        return declared(comparison.means, cells, places, comparison.said(), list(_told(comparison)))
+        notes = [*_told(comparison), *without_width(self.intervals.get(comparison.measure, {}).items())]
+        return declared(comparison.means, cells, places, comparison.said(), notes)
 
 
 def compare(

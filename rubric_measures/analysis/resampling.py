@@ -12,7 +12,7 @@ The one source of numpy's random numbers: a seed gives one generator, and a seed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -195,14 +195,28 @@ def within(one: Interval, least: float, most: float = 1.0) -> Interval:
 
 
 # Why what does not vary has no interval.
-NO_WIDTH = "it is the same however one draws, which says nothing of chance"
+_SAME = "it is the same however one draws, which says nothing of chance"
+_NEARLY_SAME = "nearly all draws give the same, which says little of chance"
 
 
-def wide(one: Interval, reason: str = NO_WIDTH) -> Interval:
+def wide(one: Interval, reason: str = _SAME) -> Interval:
     """The interval, or none where it has no width: what is the same however one draws says nothing of chance."""
     if one.low is None or one.high is None or one.high - one.low > ROUNDING:
         return one
     return replace(one, low=None, high=None, reason=reason)
+
+
+def without_width(intervals: Iterable[tuple[str, Interval | None]]) -> list[str]:
+    """What stands below a table of named intervals: which are left out because they have no width."""
+    lacking: dict[str, dict[str, None]] = {}
+    for name, one in intervals:
+        if one is not None and one.reason in (_SAME, _NEARLY_SAME):
+            lacking.setdefault(one.reason, {})[name] = None
+    notes = []
+    for reason, names in lacking.items():
+        *some, last = [*names] if len(names) < 5 else [*[*names][:3], f"{len(names) - 3} more"]
+        notes.append(f"{' and '.join(filter(None, (', '.join(some), last)))} without an interval: {reason}")
+    return notes
 
 
 def bootstrap_counts(units: int, rounds: int = 10_000, seed: int = 42) -> FloatArray:
@@ -344,7 +358,7 @@ class Drawn:
                     if own == "t":
                         reach = stdtrit(self.units - 1, (1.0 + self.draws.level) / 2.0) * error
                     low, high = max(estimate - reach, bounds[0]), min(estimate + reach, bounds[1])
-                why = "nearly all draws give the same, which says little of chance" if varies else NO_WIDTH
+                why = _NEARLY_SAME if varies else _SAME
                 result.append(wide(Interval(estimate, float(low), float(high), *told, "", own), why))
         return result
 

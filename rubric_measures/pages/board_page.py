@@ -15,7 +15,7 @@ from typing import Any
 from rubric_measures.analysis.boards import Board
 from rubric_measures.analysis.comparing import mean_intervals
 from rubric_measures.analysis.facts import STATES, Evidence, FactDiff, QueryEvidence, evidence
-from rubric_measures.analysis.resampling import Draws, Interval
+from rubric_measures.analysis.resampling import Draws, Interval, without_width
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.corpora.loading import Gradable, Runs
@@ -102,6 +102,7 @@ class _BoardReport:
         queries = max(map(len, values.values()))
         caption = f"{measure}: mean over {counted(queries, 'query')}"
         caption += f", with its {level:.0%} interval" if any(ends.values()) else ""
+        caption = "; ".join([caption, *without_width((run, intervals[measure][run]) for run in self.runs)])
         numbers = [(place(tick), plain_number(tick)) for tick in axis]
         return {"measure": measure, "rows": rows, "ticks": numbers, "caption": f"{caption}; grey: single queries."}
 

@@ -286,6 +286,9 @@ def test_agreement_of_qrels(tmp_path, capsys) -> None:
     assert "model.qrels never uses the label 3" in err
     assert re.search(r"exact match +0\.6250", out)
     assert re.search(r">= 2 / >= 2 +4 +0 +0 +4 +1\.0000 +1\.0000 +- +-", out)
+    assert "\nkappa >= 2 / >= 2 without an interval: it is the same however one draws" in out
+    same = call(capsys, "agreement", first, first, "--rounds", 50)[1]
+    assert "\nexact match, mean difference, kappa and 4 more without an interval: it is the same" in same
     # What is least among queries is no end of an interval.
     assert re.search(r"kappa per query: least +0\.3333 +- +-\n", out)
     status, out, _ = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "--format", "json", "--rounds", 50)
@@ -441,6 +444,11 @@ def test_compare(boards, tmp_path, capsys) -> None:
     header, row = [line.split("\t") for line in out.splitlines()]
     assert header == ["run", "cover", "low:cover", "high:cover"]
     assert float(row[2]) < float(row[1]) < float(row[3])
+    still = tmp_path / "still.tsv"
+    still.write_text("run_id\tquery_id\tcover\n" + "".join(f"a\tq{n}\t0.5\n" for n in range(8)))
+    assert "\na by cover without an interval: it is the same however one draws" in call(capsys, "compare", still)[1]
+    still.write_text(still.read_text() + "".join(f"b\tq{n}\t0.{n}\n" for n in range(8)))
+    assert "\na without an interval: it is the same however one draws" in call(capsys, "compare", still)[1]
     for procedure in ("bh", "none"):
         assert call(capsys, "compare", scores, "-m", "nugget", "--correction", procedure, "--rounds", 99)[0] == 0
     less = tmp_path / "less.txt"

@@ -113,6 +113,15 @@ def test_it_says_which_facts_are_missing_and_why() -> None:
     assert "Failed grades" not in shown
 
 
+def test_a_run_that_is_the_same_on_all_queries_has_no_interval_and_says_why() -> None:
+    rows = [{"query_id": one, "question": one, "system": "new", "answer": "Hot water."} for one in ("sky", "tea")]
+    bank = rubric_measures.TestBank.from_items(
+        rubric_measures.RubricItem(make_item_id(one, "Hot water"), one, "Hot water", "nugget") for one in ("sky", "tea")
+    )
+    shown = plain(page_of(rubric_measures.evaluate_answers(rows, model="lexical", bank=bank)))
+    assert "mean over 2 queries; new without an interval: it is the same however one draws" in shown
+
+
 def test_queries_on_which_a_run_loses_come_first() -> None:
     page = page_of(evaluated(), baseline="new")
     order = re.findall(r'class="query" id="q(\d)"', page)
