@@ -10,10 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from json.encoder import encode_basestring as _quoted
 from typing import Any, Literal, NamedTuple
-
-import msgspec
 
 from rubric_measures.base.errors import InputError, MeasureError
 
@@ -258,9 +255,6 @@ def parse_scale(text: str) -> Scale:
     return scale
 
 
-_JSON = msgspec.json.Encoder()
-
-
 class Message(NamedTuple):
     """One chat message.
 
@@ -274,7 +268,12 @@ class Message(NamedTuple):
 
     def as_json(self) -> str:
         """The canonical JSON of the pair (role, content)."""
+        # Whoever imports the package has not asked a model yet.
+        import msgspec
+
         try:
-            return _JSON.encode(self).decode()
+            return msgspec.json.encode(self).decode()
         except UnicodeEncodeError:  # half a character
-            return f"[{_quoted(self.role)},{_quoted(self.content)}]"
+            from json.encoder import encode_basestring as quoted
+
+            return f"[{quoted(self.role)},{quoted(self.content)}]"
