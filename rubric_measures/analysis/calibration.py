@@ -376,32 +376,25 @@ def said_of(one: Bias, settings: Mapping[str, object]) -> str:
 
 def _bias_table(rows: Sequence[Bias], places: int, settings: Mapping[str, object]) -> Table:
     heads = columns(["kind", "anchors", "queries", "same", "bias", "low", "high", "said"], places)
-    cells: list[list[Cell]] = [
-        [
-            one.kind or "all",
-            *one[1:5],
-            Undefined(one.reason) if one.reason else one.low,
-            one.high,
-            said_of(one, settings),
-        ]
-        for one in rows
-    ]
+    cells: list[list[Cell]] = [[one.kind or "all", *one[1:5], *_ends(one), said_of(one, settings)] for one in rows]
     return Table(heads, cells, notes=[f"bias: the mean of the grader's grade − that of {settings['against']}"])
 
 
 def _value_table(values: Sequence[GradeValue], places: int, settings: Mapping[str, object]) -> Table:
-    cells: list[list[Cell]] = [[f"{one.grade:g}", one.anchors, *_cells(one.covers)] for one in values]
+    cells: list[list[Cell]] = [
+        [f"{one.grade:g}", one.anchors, one.covers.estimate, *_ends(one.covers)] for one in values
+    ]
     note = f"covers: how probable a grade of {settings['rel']} or more of {settings['against']} is (isotonic)"
     return Table([Column("grade", is_left=True), *columns(["anchors", "covers", "low", "high"], places, 0)], cells,
                  notes=[note])  # fmt: skip
 
 
-def _cells(one: Interval) -> list[Cell]:
-    return [one.estimate, Undefined(one.reason) if one.low is None else one.low, one.high]
+def _ends(one: Bias | Interval) -> list[Cell]:
+    return [Undefined(one.reason) if one.low is None else one.low, one.high]
 
 
 def _run_table(runs: Sequence[Calibrated], places: int, settings: Mapping[str, object]) -> Table:
-    cells: list[list[Cell]] = [[one.run_id, one.raw, *_cells(one.interval)] for one in runs]
+    cells: list[list[Cell]] = [[one.run_id, one.raw, one.interval.estimate, *_ends(one.interval)] for one in runs]
     note = f"calibrated: the share of items that {settings['against']} would cover, by confusion"
     return Table(columns(["run", "raw", "calibrated", "low", "high"], places), cells, notes=[note])
 

@@ -191,14 +191,13 @@ def open_review(
                 problem = "runs are settled by blind grades, and the grader's would be shown; leave one out"
                 raise InputError(problem, settings=("settle",))
             draw(material, plan, frozenset(), frozenset())
-        drawn = draw(material, first, frozenset(snapshot.left), shown_cells(material, snapshot))
-        if begun and plan != first and drawn.checked(blind_grades(material, snapshot)):
-            # Whoever chose another plan after a look would settle what chance brought.
-            of = ", ".join([f"{passages} passages", *map(" against ".join, first.pairs), f"level {held:g}"])
-            raise InputError(
-                f"{path}: an audit has begun ({of}), and holds as it was planned; go on with it, or give another state",
-                settings=("state",),
-            )
+        if begun and plan != first:
+            drawn = draw(material, first, frozenset(snapshot.left), shown_cells(material, snapshot))
+            if drawn.checked(blind_grades(material, snapshot)):
+                # Whoever chose another plan after a look would settle what chance brought.
+                of = ", ".join([f"{passages} passages", *map(" against ".join, first.pairs), f"level {held:g}"])
+                begun_so = f"{path}: an audit has begun ({of}), and holds as it was planned"
+                raise InputError(f"{begun_so}; go on with it, or give another state", settings=("state",))
         store.plan_audit(json.dumps([*plan.pairs, plan.passages, plan.level, plan.smallest, plan.cutoff]))
     except BaseException:
         store.close(unused=True)
