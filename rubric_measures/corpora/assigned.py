@@ -144,11 +144,14 @@ def load_assignments(
             queries.setdefault(query_id, opened(query_id))
         notes.say(name)
         grades = {query_id: codes.matrix(query_id, query) for query_id, query in queries.items()}
-    first: dict[frozenset[tuple[str, str | int]], str] = {}
+    alike: dict[frozenset[tuple[str, str | int]], list[str]] = {}
     for run_id, of_run in texts.items():
-        twin = first.setdefault(frozenset(of_run.items()), run_id)
-        if twin != run_id and len(of_run) >= _MANY and any(isinstance(one, str) and one for one in of_run.values()):
-            tell("%s: runs %s and %s give the same answers to all queries: is one another run?", name, twin, run_id)
+        if len(of_run) >= _MANY and any(isinstance(one, str) and one for one in of_run.values()):
+            alike.setdefault(frozenset(of_run.items()), []).append(run_id)
+    for one, *others in alike.values():
+        if others:
+            alike_to = others[0] + f" (and {len(others) - 1} more)" * (len(others) > 1)
+            tell("%s: runs %s and %s give the same answers to all queries: is one another run?", name, one, alike_to)
     rankings = {run_id: {query_id: [run_id] for query_id in of_run} for run_id, of_run in texts.items()}
     return AssignedAnswers(Grades(grades, on_failed, source), rankings, texts)
 

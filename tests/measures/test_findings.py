@@ -322,9 +322,10 @@ def test_the_same_answers_under_two_names_are_named(tmp_path: Path, caplog: pyte
     rows = [
         {"qid": query_id, "run_id": run_id, "answer_text": f"of {query_id}", "nuggets": [nugget]}
         for query_id in QUERIES
-        for run_id in ("one", "other")
+        for run_id in ("one", "other", "third")
     ]
     path = tmp_path / "assignments.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     rubric_measures.score(path, measures="NuggetV")
-    assert "runs one and other give the same answers to all queries: is one another run?" in caplog.text
+    (note,) = [one for one in caplog.messages if "same answers" in one]
+    assert note.endswith("runs one and other (and 1 more) give the same answers to all queries: is one another run?")
