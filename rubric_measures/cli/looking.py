@@ -215,7 +215,6 @@ def verify(
       uncovered-passages  passages judged relevant that no item covers
       bad-questions       items that passages judged not relevant cover, most first
       item-statistics     how items discriminate, duplicate ones, size of the bank
-      graders             grades given, failures, disagreement of graders and prompts
       all                 all of these; a page for a browser with -o REPORT.html
       bank                does the bank hold: items, stability, reusability
       suggest             the same, and what to split, merge, reword and retire

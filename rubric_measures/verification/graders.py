@@ -1,6 +1,4 @@
-"""What labels of assessors say of a grader: statistics, anchors, canaries.
-
-What graded records say about the graders: grades given, failures, cut passages, and where graders disagree.
+"""What labels of assessors say of a grader: anchors, canaries.
 
 What a grader and assessors (or another grader) both graded in records, and the answers that the grader graded.
 
@@ -9,19 +7,16 @@ The canary suite: passages that deserve a low grade, made from a collection, and
 
 from __future__ import annotations
 
-import heapq
 import os
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import combinations, islice
+from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import (
     Anchor,
     Calibration,
@@ -32,7 +27,6 @@ from rubric_measures.analysis.calibration import (
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, counted, tell, warn
-from rubric_measures.base.tables import Undefined
 from rubric_measures.corpora.loading import Bank, File, Rows, bank_of, file_path
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
@@ -53,194 +47,11 @@ from rubric_measures.records.models import (
     GradedPassage,
     GradeSetKey,
     QueryPassages,
-    details_of,
     grade_set_key,
     load_graded,
 )
 from rubric_measures.types.entities import RubricItem, TestBank
-from rubric_measures.types.scales import Scale, covering_level
-
-# How many of the largest disagreements between graders are listed.
-DISAGREEMENTS = 50
-
-
-@dataclass
-class GraderStatistics:
-    """The counts of one grader: one model with one prompt over items of one kind.
-
-    Attributes:
-        passages: passages that it graded.
-        grades: grade -> how often it was given; failures are in `statuses` only.
-        statuses: status -> how many (passage, item) have it.
-        truncated: passages of which only a part was graded.
-        replicated: grades that were drawn several times.
-        flips: sum over them of the share of draws that differ from the grade they were combined to.
-        scale: the scale of its grades; None where it is not known.
-    """
-
-    passages: int = 0
-    grades: Counter[float] = field(default_factory=Counter)
-    statuses: Counter[str] = field(default_factory=Counter)
-    truncated: int = 0
-    replicated: int = 0
-    flips: float = 0.0
-    scale: Scale | None = None
-
-    @property
-    def flip_rate(self) -> float | None:
-        """The mean share of draws that differ from the combined grade, 0 to 1; None without replicates."""
-        return self.flips / self.replicated if self.replicated else None
-
-
-class GraderPair(NamedTuple):
-    """How far two graders agree on what both graded; one row a pair of graders.
-
-    Attributes:
-        first: one grader.
-        second: the other one.
-        common: (passage, item) pairs that both graded.
-        equal: how many of them have equal grades.
-        distance: the mean absolute difference of the grades.
-        kappa: Cohen's κ, unweighted.
-    """
-
-    first: GradeSetKey
-    second: GradeSetKey
-    common: int
-    equal: int
-    distance: float | Undefined
-    kappa: float | Undefined
-
-
-class Disagreement(NamedTuple):
-    """A (passage, item) on which graders disagree, with every grader's grade.
-
-    Attributes:
-        query_id: the query.
-        doc_id: the passage.
-        item_id: the item.
-        spread: highest minus lowest grade.
-        grades: grader -> grade.
-    """
-
-    query_id: str
-    doc_id: str
-    item_id: str
-    spread: float
-    grades: Mapping[GradeSetKey, float]
-
-
-@dataclass(frozen=True)
-class GraderReport:
-    """All that `grader_report` finds.
-
-    Attributes:
-        graders: grader -> its counts, sorted.
-        pairs: every pair of graders, sorted.
-        disagreements: where grades differ, largest difference first; as many as were asked for.
-        disagreed: how many there are.
-    """
-
-    graders: Mapping[GradeSetKey, GraderStatistics]
-    pairs: tuple[GraderPair, ...]
-    disagreements: tuple[Disagreement, ...]
-    disagreed: int
-
-
-def grader_report(
-    groups: Iterable[QueryPassages], wanted: Grader | None = None, most: int = DISAGREEMENTS
-) -> GraderReport:
-    """What each grader of the records did, and how far every two agree on what both graded, passage by passage.
-
-    Grade sets without ratings and without verdicts (extracted texts) grade nothing and are left out. Where one grader
-    graded an item of a passage twice, the later grade counts, as in the measures. Grades on different
-    scales (0 to 5, and 0 or 1) are not compared. Memory is that of the counts and the disagreements kept.
-
-    Args:
-        groups: the records, each passage of a query once; consumed once.
-        wanted: which graders; all by default.
-        most: how many disagreements are kept, those with the largest differences.
-    """
-    graders: dict[GradeSetKey, GraderStatistics] = {}
-    # For every two graders: how often the first gave one grade and the second the other.
-    pairs: dict[tuple[GradeSetKey, GradeSetKey], Counter[tuple[float, float]]] = {}
-    disagreed = 0
-
-    def counted() -> Iterator[Disagreement]:
-        nonlocal disagreed
-        for group in groups:
-            for passage in group.passages:
-                grades, scales = _graded(passage, wanted or Grader(), graders)
-                for (first, one), (second, other) in combinations(grades.items(), 2):
-                    counts = pairs.setdefault((first, second), Counter())
-                    counts.update((grade, other[item_id]) for item_id, grade in one.items() if item_id in other)
-                for item_id in dict.fromkeys(item_id for one in grades.values() for item_id in one):
-                    of_item = {key: scales[key, item_id] for key, one in grades.items() if item_id in one}
-                    # Graders on one scale that say different things.
-                    for scale in dict.fromkeys(of_item.values()):
-                        given = {key: grades[key][item_id] for key, own in of_item.items() if own == scale}
-                        if spread := max(given.values()) - min(given.values()):
-                            disagreed += 1
-                            yield Disagreement(group.query_id, passage.doc_id, item_id, spread, given)
-
-    found = heapq.nsmallest(most, counted(), key=lambda row: (-row.spread, row[:3]))
-    graders = dict(sorted(graders.items()))
-    made = (_pair(*two, graders, pairs.get(two, {})) for two in combinations(graders, 2))
-    return GraderReport(graders, tuple(made), tuple(found), disagreed)
-
-
-def _graded(
-    passage: GradedPassage, wanted: Grader, graders: dict[GradeSetKey, GraderStatistics]
-) -> tuple[dict[GradeSetKey, dict[str, float]], dict[tuple[GradeSetKey, str], tuple[int, int] | None]]:
-    """Counts one passage; grader, sorted -> item_id -> grade, and the ends of the scale that a grade is on."""
-    merged: dict[GradeSetKey, tuple[dict[str, float], dict[str, str]]] = {}
-    scales: dict[tuple[GradeSetKey, str], tuple[int, int] | None] = {}
-    for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
-        grades, status = grades_of_set(entry)
-        key = grade_set_key(entry)
-        item_ids = [*grades, *status]
-        if not item_ids or not wanted.passes(key, partial(list, item_ids)):
-            continue
-        of_grader = graders.setdefault(key, GraderStatistics())
-        known = merged.setdefault(key, ({}, {}))
-        known[0].update(grades)
-        known[1].update(status)
-        scale = wanted.scale or scale_of_set(entry)
-        of_grader.scale = of_grader.scale or scale
-        scales.update(((key, item_id), scale and scale[:2]) for item_id in grades)
-        for item_id, of_item in details_of(entry).items():
-            drawn = of_item.get("replicates")
-            if drawn and item_id in grades:
-                of_grader.replicated += 1
-                of_grader.flips += sum(one[0] != grades[item_id] for one in drawn) / len(drawn)
-    for key, (given, said) in merged.items():
-        of_grader = graders[key]
-        of_grader.passages += 1
-        of_grader.grades.update(given.values())
-        of_grader.statuses.update(said.get(item_id, "graded") for item_id in {**given, **said})
-        of_grader.truncated += "truncated" in said.values()
-    return {key: merged[key][0] for key in sorted(merged)}, scales
-
-
-def _pair(
-    first: GradeSetKey,
-    second: GradeSetKey,
-    graders: Mapping[GradeSetKey, GraderStatistics],
-    counts: Mapping[tuple[float, float], int],
-) -> GraderPair:
-    common = sum(counts.values())
-    equal = sum(count for (one, other), count in counts.items() if one == other)
-    if not common:
-        return GraderPair(first, second, 0, 0, *[Undefined("nothing in common")] * 2)
-    ends = [scale[:2] if (scale := graders[one].scale) else None for one in (first, second)]
-    if ends[0] != ends[1]:
-        said = [f"{one[0]} to {one[1]}" if one else "not known" for one in ends]
-        return GraderPair(first, second, common, equal, *[Undefined(f"scales {said[0]} and {said[1]}")] * 2)
-    distance = sum(abs(one - other) * count for (one, other), count in counts.items()) / common
-    given = sorted({grade for pair in counts for grade in pair})
-    kappa = kappa_of_confusion([[counts.get((one, other), 0) for other in given] for one in given])
-    return GraderPair(first, second, common, equal, distance, Undefined("one grade only") if kappa is None else kappa)
-
+from rubric_measures.types.scales import covering_level
 
 ASSESSORS = "assessors"
 _Key = tuple[str, str, str]

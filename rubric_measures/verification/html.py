@@ -41,7 +41,7 @@ _LONGEST = 100_000
 # How many of each kind the first page lists.
 _LISTED = 20
 # Tables of what is to do, of which the page says how much there is where it has no lists.
-_TO_DO = ("bank-suggestions", "bank-ends", "bank-pairs", "duplicate-items", "disagreements")
+_TO_DO = ("bank-suggestions", "bank-ends", "bank-pairs", "duplicate-items")
 # Columns with texts of items, and those with their ids.
 _ITEMS = {"item": "item_id", "first": "first_item_id", "second": "second_item_id", "with": "with_item_id"}
 # What a reader looks for first.

@@ -37,7 +37,6 @@ from rubric_measures.measures.grade_sets import (
     GradeSetSelector,
     grades_by_assessors,
     note_anchors,
-    options_of,
     prompt_cells,
 )
 from rubric_measures.measures.grades import DIRECT_ITEM, PARTIAL, note_left_out
@@ -68,7 +67,7 @@ from rubric_measures.verification.banks import (
     redundant_pairs,
     reusability,
 )
-from rubric_measures.verification.graders import CanaryReport, GraderReport, grader_report, machine_graded
+from rubric_measures.verification.graders import CanaryReport, machine_graded
 
 
 @dataclass(frozen=True)
@@ -218,44 +217,6 @@ def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint]) -
         [[*one[:3], *(_said(value, _FEW_RUNS) for value in one[3:])] for one in points],
         LinePlot(drawn, title, "items a query", "τ to the full bank's leaderboard"),
     )
-
-
-def grader_sections(report: GraderReport) -> Iterator[Section]:
-    """Grades and statuses of every grader, agreement of every two, and the disagreements that the report lists."""
-    given = sorted({grade for one in report.graders.values() for grade in one.grades})
-    statuses = sorted({status for one in report.graders.values() for status in one.statuses})
-    prompts, options = prompt_cells(report.graders), options_of(report.graders)
-    yield Section(
-        "graders",
-        f"Graders: how often each grade was given, statuses, cut passages ({counted(len(report.graders), 'grader')})",
-        ["llm", "prompt_class", "kind", "passages", *(f"grade_{grade}" for grade in given), *statuses,
-         "truncated_passages", "flip_rate"],
-        [
-            [
-                key.llm, prompts[key], key.kind, one.passages, *(one.grades[grade] for grade in given),
-                *(one.statuses[name] for name in statuses), one.truncated, _said(one.flip_rate, "no replicates"),
-            ]
-            for key, one in report.graders.items()
-        ],
-    )  # fmt: skip
-    yield Section(
-        "grader-agreement",
-        "Agreement of every two graders on what both graded",
-        ["first", "second", "common", "equal", "mean_distance", "kappa"],
-        [[options[row.first], options[row.second], *row[2:]] for row in report.pairs],
-    )
-    yield Section(
-        "disagreements",
-        f"Largest disagreements between graders: {len(report.disagreements)} of {report.disagreed}",
-        ["spread", "query_id", "doc_id", "item_id", "grades"],
-        [
-            [
-                row.spread, row.query_id, row.doc_id, row.item_id,
-                "; ".join(f"{grade} by {key.llm} {prompts[key]}" for key, grade in row.grades.items()),
-            ]
-            for row in report.disagreements
-        ],
-    )  # fmt: skip
 
 
 def canary_sections(report: CanaryReport) -> Iterator[Section]:
@@ -563,7 +524,7 @@ _ANALYSES = frozenset(("grading", "grid", "uncovered-passages", "bad-questions")
 # Reports that are no part of their own name.
 _PARTS = {
     "uncertain": frozenset(("grading",)),
-    "all": _ANALYSES | {"item-statistics", "graders"},
+    "all": _ANALYSES | {"item-statistics"},
     "suggest": frozenset(("bank",)),
     "canary": frozenset[str](),
 }
@@ -678,7 +639,7 @@ class Reports:
             if first is not None and any(cited_answer(first.query_id, one) for one in first.passages):
                 text = "holds what citations support; sentences of answers are no bank to report on"
                 raise InputError(f"{self.source.name}: {text}")
-        if {"item-statistics", "graders", "bank"} & parts:
+        if {"item-statistics", "bank"} & parts:
             yield from self._statistics()
         if "calibration" in parts:
             # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
@@ -708,26 +669,20 @@ class Reports:
             warn(text, self.source.name)
 
     def _statistics(self) -> Iterator[Section]:
-        """Statistics of items, the bank report, and statistics of graders."""
-        groups, settings = list(self.chosen()), self.settings
-        if {"item-statistics", "bank"} & settings.parts:
-            selector = GradeSetSelector(settings.wanted, self.source.name)
-            queries = [select_query(group, selector, self.bank) for group in groups]
-            self._refuse(True, selector.asked_for)
-            if settings.runs:
-                queries = ranked_by_files(queries, settings.runs)
-            report = item_report(queries, settings.least)
-            self._refuse(selector.found)
-            self._note(report, selector)
-            if "item-statistics" in settings.parts:
-                yield from item_sections(report, settings.least)
-                yield stability_section(report.coverage, bank_stability(report.coverage))
-            if "bank" in settings.parts:
-                yield from bank_sections(report, queries, settings.report == "suggest")
-        if "graders" in settings.parts:
-            of_graders = grader_report(groups, settings.wanted)
-            self._refuse(of_graders.graders)
-            yield from grader_sections(of_graders)
+        """Statistics of items, and the bank report."""
+        settings, selector = self.settings, GradeSetSelector(self.settings.wanted, self.source.name)
+        queries = [select_query(group, selector, self.bank) for group in self.chosen()]
+        self._refuse(True, selector.asked_for)
+        if settings.runs:
+            queries = ranked_by_files(queries, settings.runs)
+        report = item_report(queries, settings.least)
+        self._refuse(selector.found)
+        self._note(report, selector)
+        if "item-statistics" in settings.parts:
+            yield from item_sections(report, settings.least)
+            yield stability_section(report.coverage, bank_stability(report.coverage))
+        if "bank" in settings.parts:
+            yield from bank_sections(report, queries, settings.report == "suggest")
 
     def _note(self, report: ItemReport, selector: GradeSetSelector) -> None:
         note_left_out(selector.left_out)

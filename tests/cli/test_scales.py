@@ -297,7 +297,7 @@ def test_verify_asks_for_a_scale_that_is_not_known(
         out = call(capsys, *command, "--grader", f"scale={scale}")
         assert f"grade {scale.covers}" in out or f"graded {scale.covers} or better" in out
     # The reports that need no level are made.
-    for report in ("grading", "grid", "graders"):
+    for report in ("grading", "grid"):
         call(capsys, "verify", report, "direct.jsonl")
     # And what fits labels by a grader are the measures over labels.
     capsys.readouterr()

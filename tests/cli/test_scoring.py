@@ -290,7 +290,6 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         "qrels": ["--rel", "2"],
         "qrels ": ["--per", "item", "--bank", bank],
         "verify item-statistics": ["--format", "jsonl", "--bank", bank],
-        "verify graders": ["--format", "jsonl", "--bank", bank],
     }
 
 

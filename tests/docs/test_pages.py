@@ -335,15 +335,14 @@ def test_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "resources" / "example", "example")
     shown = commands("verification", "sh")
-    assert [command[0] for command in shown] == ["verify"] * 9
+    assert [command[0] for command in shown] == ["verify"] * 8
     outputs = [printed.out for printed in run(shown, capsys)]
-    _, grading, grid, uncovered, bad, _, graders, bank, canaries = outputs
+    _, grading, grid, uncovered, bad, _, bank, canaries = outputs
     assert grading.startswith("q01: Which pigment makes leaves green in summer?")
     assert grid.startswith("### q01: why do leaves change colour in autumn")
     assert "passages judged 2 or better, no item graded 4 or better" in uncovered
     assert bad.startswith("report\ttitle\tspurious")
     assert "Would a new run be judged fairly?" in bank
-    assert "lexical:1  LexicalCoverage  nugget    339" in graders
     # Three questions a query, each as its own passage: 21 of 27 fool a grader that counts words.
     (row,) = [line.split() for line in canaries.splitlines() if line.split()[3:4] == ["item-text"]]
     assert row[3:] == ["item-text", "27", "21", "27", "21", "0", "0.7778"]

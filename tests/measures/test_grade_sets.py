@@ -21,7 +21,6 @@ from rubric_measures.prompts.entries import scale_of_prompt
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, load_graded, write_graded
 from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
-from rubric_measures.verification.graders import grader_report
 from tests.example_records import grade_set, passage, write_lines
 from tests.matrices import cells, lost
 
@@ -162,9 +161,6 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
     keys = [GradeSetKey("model", PROMPT, "question", name) for name in ("aaaa00000001", "bbbb00000002")]
     assert grade_sets(groups) == {keys[0]: 1, keys[1]: 1}
     assert grade_sets(groups, Grader(set="bb")) == {keys[1]: 1}
-    report = grader_report(groups)
-    assert {key: dict(one.grades) for key, one in report.graders.items()} == {keys[0]: {5: 1, 1: 1}, keys[1]: {0: 2}}
-    assert [(row.first, row.second, row.common, row.equal) for row in report.pairs] == [(*keys, 2, 0)]
     assert choices_of(keys).count("set=") == 2 and "set=" not in choices_of(keys[:1])
 
 

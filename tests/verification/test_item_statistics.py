@@ -154,8 +154,7 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
         assert note in shown.err
     assert main(["verify", "item-statistics", graded, "--runs", runs[2]]) == 2
     assert "none of the 1 runs" in capsys.readouterr().err
-    assert main(["verify", "graders", graded, "--runs", runs[0]]) == 2
+    assert main(["verify", "grid", graded, "--runs", runs[0]]) == 2
     assert (
-        "the report graders does not use runs; item-statistics, all, bank, suggest do (--runs)"
-        in capsys.readouterr().err
+        "the report grid does not use runs; item-statistics, all, bank, suggest do (--runs)" in capsys.readouterr().err
     )

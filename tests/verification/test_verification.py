@@ -74,7 +74,7 @@ def test_every_report_in_every_format(path: Path, capsys: pytest.CaptureFixture[
     markdown = run(capsys, "grading", *base, "--format", "markdown")
     assert r"a \| \<b\>bold\</b\> claim" in markdown
     everything = [json.loads(line)["report"] for line in run(capsys, "all", *base, "--format", "jsonl").splitlines()]
-    assert {"grading", "grid", "uncovered", "bad-items", "items", "graders"} <= {*everything}
+    assert {"grading", "grid", "uncovered", "bad-items", "items"} <= {*everything}
 
 
 def test_several_grade_sets_and_unknown_queries_are_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
