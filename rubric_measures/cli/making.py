@@ -232,8 +232,6 @@ def grade(
       rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --dry-run --prices prices.json
       rubric_measures grade review/graded.jsonl.gz --bank review/bank.jsonl --model lexical --only-changed \\
           -o new.jsonl.gz
-      rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o \\
-          --where 'grade between 2 and 3' -o both.jsonl.gz
       rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
           --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
       rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o \\
@@ -256,14 +254,13 @@ def grade(
     """
     if output is None and not dry_run:
         raise InputError("name the output with -o (or ask for --dry-run)")
-    way = "support" if support else "where" if "where" in regrade.keywords else "only_changed" if only_changed else ""
+    way = "support" if support else "only_changed" if only_changed else ""
     done = grade_support if support else regrade if way else grade
-    named = {name for one in (grade, regrade, grade_support) for name in one.keywords}
-    if only_changed and way != "only_changed":
-        named.add("only_changed")
-    ignored = named - done.keywords.keys()
+    ignored = {name for one in (grade, regrade, grade_support) for name in one.keywords} - done.keywords.keys()
+    if support and only_changed:
+        ignored.add("only_changed")
     kind = "citations are judged" if support else "only some items are graded" if way else "all items are graded"
-    beside = {"grader": "where", "old_bank": "only_changed", "collection": "support", "citations": "support"}
+    beside = {"old_bank": "only_changed", "collection": "support", "citations": "support"}
     refuse_ignored(ignored, f"where {kind}", way or beside.get(min(ignored, default=""), ""))
     if not support and len(passages) > 1:
         raise InputError("name one file of passages; several are answers, with --support")

@@ -133,8 +133,6 @@ def regrade(
     bank: Bank | None = None,
     *,
     model: str | Backend,
-    where: str | None = None,
-    grader: str | Grader | None = None,
     old_bank: Bank | None = None,
     prompt: str | Sequence[str] = (),
     asking: Asking = Asking(),
@@ -150,19 +148,15 @@ def regrade(
     dry_run: bool = False,
     progress: Progress = None,
 ) -> GradedRecords:
-    """Grades some of what has grades: cells with some grades, or the items that edits of the bank touched.
+    """Grades the items that edits of the bank touched.
 
-    With a condition (`where`) only cells (an item of a passage) are asked about whose grade fulfils it, as for a second
-    opinion. Without one, items whose words edits of the bank changed are graded anew in passages that this grader
-    graded, new items are graded, and grades of what changed or left are taken out.
+    Items whose words edits of the bank changed are graded anew in passages that this grader graded, new items are
+    graded, and grades of what changed or left are taken out.
 
     Args:
         graded: records with grades, or their file.
-        bank: the test bank; not needed for conditions on direct labels. Edits are noted in the file of a bank that the
-            review page changed.
+        bank: the test bank. Edits are noted in the file of a bank that the review page changed.
         model: see `grade`, also for what is not named here.
-        where: the condition: `grade between 2 and 3`, `grade < 3`, `<=`, `>`, `>=`, `=`, or `grade failed`.
-        grader: of a condition, whose grades are meant, as in `load`, where the records have several grade sets.
         old_bank: the bank before edits that were not made in the review page.
         prompt: see `grade`.
         asking: see `grade`.
@@ -185,12 +179,8 @@ def regrade(
     run = _Grading(model, prompt, asking, calls, queries, limit, output, manifest, None, dry_run, progress)
     run = run.kept(graded, bank, old_bank, query_texts, documents)
     made = run.test_bank(bank, query_texts)
-    if where is not None and old_bank is not None:
-        text = "a condition chooses items by their grades, and edits of the bank choose others; leave one out"
-        raise InputError(text, settings=("where", "old_bank"))
     run = run.showing(documents, level_shown, label_grader)
-    change = None if where is not None else _change(bank, made, old_bank)
-    return run.over(graded, made, _files(graded), bank, change=change, where=where, grader=grader)
+    return run.over(graded, made, _files(graded), bank, change=_change(bank, made, old_bank))
 
 
 def grade_support(
@@ -199,8 +189,6 @@ def grade_support(
     *,
     model: str | Backend,
     citations: int | Literal["first", "all"] = "first",
-    where: str | None = None,
-    grader: str | Grader | None = None,
     query_texts: File | Mapping[str, str] | None = None,
     prompt: str | Sequence[str] = (),
     asking: Asking = Asking(),
@@ -220,8 +208,6 @@ def grade_support(
             what was retrieved. Texts that reports bring along come first.
         model: see `grade`, also for what is not named here.
         citations: which citations of a sentence are judged: the `first`, `all`, or the first so many.
-        where: the answers have grades: ask only about pairs whose grade fulfils this condition, see `regrade`.
-        grader: see `regrade`.
         query_texts: see `grade`.
         prompt: see `grade`.
         asking: see `grade`.
@@ -250,7 +236,7 @@ def grade_support(
     texts = query_texts_of(query_texts)
     with naming(*_files(several)):
         made = sentence_bank(records, texts)
-    return run.over(records, made, _files(several), citations=most, where=where, grader=grader)
+    return run.over(records, made, _files(several), citations=most)
 
 
 def _files(sources: Any) -> list[str]:
@@ -337,8 +323,6 @@ class _Grading:
         named: Bank | None = None,
         *,
         change: BankChange | None = None,
-        where: str | None = None,
-        grader: str | Grader | None = None,
         needed: NeededFor | None = None,
         citations: int | Literal["all"] | None = None,
     ) -> GradedRecords:
@@ -350,8 +334,6 @@ class _Grading:
             files: where the passages are from, and `named` where the bank is from: for errors and the manifest.
             named: see `files`.
             change: what edits did to the bank.
-            where: chooses the cells that may be asked about, by their grades, and `grader` whose grades these are.
-            grader: see `where`.
             needed: what the grades are for.
             citations: how many of a sentence are judged.
         """
@@ -365,10 +347,7 @@ class _Grading:
             note_report,
             write_manifest,
         )
-        from rubric_measures.grading.recording import cells_where
 
-        if where is None:
-            refuse_unused(regrade, {"grader": grader}, ("grader",), "where")
         called = self.calls.to(self.model)
         source = passages_of(passages, "grading")
         with fewer_collections():
@@ -377,9 +356,6 @@ class _Grading:
                 called.runner_over(), self.prompts, self.asking, change,
                 needed=needed, citations=citations, give_up_after=self.give_up_after,
             )  # fmt: skip
-            if where is not None:
-                only = cells_where(where, Grader.parse(grader), groups, source.name, bank, engine.makers(bank))
-                engine = dataclasses.replace(engine, only=only)
             if self.dry_run:
                 with called.asking(dry_run=True) as planned:
                     plan = estimate(dataclasses.replace(engine, runner=planned), groups, bank)

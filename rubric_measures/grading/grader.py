@@ -33,7 +33,6 @@ from rubric_measures.grading.recording import (
     AmendCounts,
     AmendingMaker,
     BankChange,
-    Cells,
     GradeSetMaker,
     described,
     note_stale,
@@ -368,7 +367,6 @@ class GradingEngine:
         settings: how prompts are put and replies are read.
         change: what edits did to the bank; then only the items that they touched are graded, in passages that have
             grades by this grader, and grades that became stale are taken out. None grades whatever has no grade.
-        only: the cells that may be asked about; None asks about all.
         needed: the measures that grades are asked for, as long as they can change them; None asks for all grades.
         citations: the passages are answers and what they cite: how many citations of each sentence are judged, the
             first ones. None where passages are graded for all items of their query.
@@ -379,7 +377,6 @@ class GradingEngine:
     prompts: tuple[str, ...] = ()
     settings: Asking = Asking()
     change: BankChange | None = None
-    only: Cells | None = None
     needed: NeededFor | None = None
     citations: int | Literal["all"] | None = None
     give_up_after: int | None = None
@@ -486,20 +483,14 @@ class GradingEngine:
     def wanted(
         self, group: QueryPassages, style: Style, items: Sequence[RubricItem]
     ) -> Sequence[tuple[RubricItem, ...]]:
-        """The items that a style grades of each passage: all that it can grade, or the sentences that cite it.
-
-        Of these, only the cells that may be asked about.
-        """
+        """The items that a style grades of each passage: all that it can grade, or the sentences that cite it."""
         wanted = tuple(style.items_of(items))
         found = [wanted] * len(group.passages)
         if style.of_pairs:
             pairs = asked_pairs(cited_answers(group), None if self.citations == "all" else self.citations)
             ids = [pairs.get(passage.doc_id, ()) for passage in group.passages]
             found = [tuple(item for item in wanted if item.item_id in asked) for asked in ids]
-        if self.only is None:
-            return found
-        chosen = [self.only.ids.get((group.query_id, passage.doc_id), ()) for passage in group.passages]
-        return [tuple(item for item in some if item.item_id in ids) for some, ids in zip(found, chosen, strict=True)]
+        return found
 
 
 @dataclass
@@ -540,14 +531,13 @@ class _Ongoing:
 
     def _all_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, Job[_Made]]]:
         """The jobs of a query that ask for all that its passages lack, passage by passage."""
-        group, of, only = opened.source, opened.of, self.engine.only
+        group, of = opened.source, opened.of
         wanted = [self.engine.wanted(group, maker.style, of.items) for maker in self.makers]
         for number, passage in enumerate(group.passages):
             for which, maker in enumerate(self.makers):
                 _refuse_without_text(maker, group.query_id, of.query_text)
                 asked = wanted[which][number]
-                # Where some cells are chosen, a passage without any is none that the edits of a bank left out.
-                missing = maker.missing(passage, asked, of) if asked or only is None else ()
+                missing = maker.missing(passage, asked, of)
                 self.report.kept += len(asked) - len(missing) if missing is not None else 0
                 unit = of._replace(doc_id=passage.doc_id, text=passage.text, items=missing or ())
                 for part in maker.style.units(unit) if missing else ():
@@ -788,7 +778,7 @@ def make_manifest(
             "statuses": dict(sorted(report.statuses.get(prompt.prompt_class, {}).items())),
         }
     amended = {} if grader.change is None else {"only_changed": report.amended.as_json()}
-    chosen = {} if grader.only is None else {"where": grader.only.said}
+    chosen: dict[str, Any] = {}
     if report.asked_for:
         chosen["asked_for"] = {
             **{name: [*of] for name, of in report.asked_for.items()},

@@ -1,30 +1,23 @@
-"""Grades written into records: anew, or only those of changed items and of chosen cells.
+"""Grades written into records: anew, or only those of changed items.
 
 From outcomes to records: a grade set a passage and grader, added to what is there, never instead of it.
 
 Regrading only what edits of a bank touched: grade sets lose the grades that became stale, and get the new ones.
-
-The cells that a condition on their grades chooses, so that a model is asked about these alone.
 """
 
 from __future__ import annotations
 
-import operator
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
-
-from msgspec.structs import replace
+from typing import Any, TypeVar
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError, tell
+from rubric_measures.base.errors import InputError
 from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
 from rubric_measures.grading.asking import Outcome, Unit
 from rubric_measures.grading.styles import Style
-from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.models.base import llm_name
 from rubric_measures.prompts.library import load_prompt
@@ -546,107 +539,3 @@ def refuse_without_grades(makers: Sequence[AmendingMaker]) -> None:
         "there is nothing to go on from; grade everything",
         settings=("only_changed",),
     )
-
-
-_FORMS = "grade between 2 and 3, grade < 3, grade <= 3, grade > 3, grade >= 3, grade = 3, or grade failed"
-_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
-_BETWEEN = re.compile(rf"grade\s+between\s+{_NUMBER}\s+and\s+{_NUMBER}")
-_COMPARED = re.compile(rf"grade\s*(<=?|>=?|=)\s*{_NUMBER}")
-_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
-}  # fmt: skip
-
-Condition = Callable[[float | None], bool]
-"""Whether a cell is chosen, by its grade; None where grading it failed."""
-
-
-class Cells(NamedTuple):
-    """The cells (an item of a passage) that a condition chooses.
-
-    Attributes:
-        ids: (query_id, doc_id) -> the ids of the items (`"0"` for a label of the passage).
-        said: the condition, and of which grade set it chose how many cells, for the manifest.
-    """
-
-    ids: Mapping[tuple[str, str], frozenset[str]]
-    said: Mapping[str, Any]
-
-
-def parse_condition(text: str) -> Condition:
-    """The condition that a person wrote.
-
-    >>> holds = parse_condition("grade between 2 and 3")
-    >>> holds(2), holds(4), holds(None)
-    (True, False, False)
-
-    Raises:
-        InputError: it is none.
-    """
-    words = text.strip() if isinstance(text, str) else ""
-    if " ".join(words.split()) == "grade failed":
-        return lambda grade: grade is None
-    if found := _BETWEEN.fullmatch(words):
-        low, high = float(found[1]), float(found[2])
-        if low > high:
-            raise InputError(f"{text!r}: name the lower grade first", settings=("where",))
-        return lambda grade: grade is not None and low <= grade <= high
-    if found := _COMPARED.fullmatch(words):
-        holds, least = _SIGNS[found[1]], float(found[2])
-        return lambda grade: grade is not None and holds(grade, least)
-    raise InputError(f"{text!r}: expected {_FORMS}", settings=("where",))
-
-
-def cells_where(
-    where: str,
-    wanted: Grader,
-    groups: Iterable[QueryPassages],
-    source: str,
-    bank: TestBank,
-    makers: Iterable[GradeSetMaker],
-) -> Cells:
-    """The cells whose grades in one grade set fulfil a condition.
-
-    Args:
-        where: the condition.
-        wanted: chooses the grade set.
-        groups: the records.
-        source: what they are, for messages.
-        bank: only items of it; for prompts that label passages, it does not matter.
-        makers: what will be asked about the cells: items, or passages as a whole.
-
-    Raises:
-        InputError: the condition is none, or of another kind than the prompts; no grade set fits, or several do.
-        UnknownNameError: the bank does not have a query.
-    """
-    holds = parse_condition(where)
-    kinds = {maker.style.direct for maker in makers}
-    if len(kinds) > 1:
-        text = "some of the prompts label passages and others grade items, and a condition is about one of the two"
-        raise InputError(text, settings=("where", "prompt"))
-    is_direct = True in kinds
-    if wanted.kind is not None and (wanted.kind == "direct") != is_direct:
-        asked, about = ("labels passages", "grades of items") if is_direct else ("grades items", "labels of passages")
-        raise InputError(f"the prompt {asked}, and the condition is about {about}", settings=("grader", "prompt"))
-    selector = GradeSetSelector(replace(wanted, kind="direct") if is_direct else wanted, source)
-    ids: dict[tuple[str, str], frozenset[str]] = {}
-    total = 0
-    for group in groups:
-        items = None if is_direct else {item.item_id: item for item in bank.for_query(group.query_id)}
-        for passage in group.passages:
-            entry = selector.choose(passage, items)
-            if entry is None:
-                continue
-            grades, statuses = selector.grades_of(entry)
-            asked_about = [item_id for item_id in {**grades, **statuses} if items is None or item_id in items]
-            total += len(asked_about)
-            if chosen := frozenset(item_id for item_id in asked_about if holds(grades.get(item_id))):
-                ids[group.query_id, passage.doc_id] = chosen
-    if not selector.found:
-        inside = " of items in the bank" if selector.outside else ""
-        raise selector.nothing_found(inside, settings=("where", "grader"))
-    selector.note_counts()
-    (key,) = selector.found
-    count = sum(map(len, ids.values()))
-    chosen_of = f"{count} of {total} cells" if count else f"none of {total} cells, so nothing is asked"
-    tell("%s: %s (graded by %s)", where, chosen_of, key.llm)
-    return Cells(ids, {"cells": count, "condition": where, "grade_set": key._asdict(), "of": total})

@@ -120,11 +120,9 @@ def test_settings_without_effect_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--grader", "a"], "grader would have no effect where all items are graded; leave it out (--grader, --where)"),
         (["--old-bank", "b"], "old_bank would have no effect where all items are graded"),
         (["--support", "--passages-per-query", "2"], "bank, limit would have no effect where citations are judged"),
-        (["--where", "grade < 3", "--only-changed"], "only_changed would have no effect where only some items are"),
-        (["--where", "grade < 3", "--for", "NuggetV"], "measures would have no effect where only some items are"),
+        (["--only-changed", "--for", "NuggetV"], "measures would have no effect where only some items are"),
         (["--collection", "docs"], "collection would have no effect where all items are graded"),
     ],
 )

@@ -17,18 +17,8 @@ from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.grading.generation import BankQuery, read_bank_queries
-from rubric_measures.records.models import (
-    GradedPassage,
-    PassageData,
-    QueryPassages,
-    RankingEntry,
-    grade_of_items,
-    load_graded,
-    write_graded,
-)
 from tests.boards.test_argue import BANKS, REPORTS
 from tests.docs.pages import ROOT, blocks, commands, run, text_of
-from tests.fault_server import running
 from tests.formats.test_dragun import COMPARED, QUESTIONS, rubric
 from tests.formats.test_ragdoll import FULL, NOT, PART, battle, graded
 from tests.formats.test_ragdoll import write as write_lines
@@ -93,35 +83,6 @@ def test_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
             found = (tokens[0] * price["input"] + tokens[1] * price["output"]) / 1e5
             assert found == pytest.approx(float(cost), rel=0.1)
         assert 10 * float(said["cost_of_calls"]) == pytest.approx(float(row[2]), rel=0.1)
-
-
-LINES = re.findall(r"^rubric_measures (.*)$", text_of("grading"), re.MULTILINE)
-
-
-def test_grading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("openai")
-    pytest.importorskip("aiohttp")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    ranked = PassageData(rankings=[RankingEntry(method="a", doc_id="d1", query_id="q1", rank=1, score=1)])
-    passage = GradedPassage(doc_id="d1", text="Tea is made of leaves.", paragraph_data=ranked)
-    write_graded("passages.jsonl.gz", [QueryPassages("q1", [passage])])
-    items = [{"query_id": "q1", "question_id": f"q1/{one}", "question_text": f"{one}?"} for one in ("heat", "leaf")]
-    Path("bank.jsonl.gz").write_text(json.dumps({"query_id": "q1", "query_text": "tea", "items": items}) + "\n")
-    # The first model replies first.
-    rules = [{"contains": "heat?", "reply": ["5", "0"]}, {"contains": "leaf?", "reply": ["2", "4"]}]
-    Path("replies.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules), encoding="utf-8")
-    with running(replies="replies.jsonl") as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        for line in LINES:
-            assert main(shlex.split(line)) == 0, (line, capsys.readouterr().err)
-        assert server.stats()["models"] == {"small": 2, "large": 1}
-    assert [shlex.split(line)[0] for line in LINES] == ["grade", "grade", "combine", "leaderboard"]
-    [passage] = load_graded("best.jsonl.gz")[0].passages
-    found = {entry.llm: grade_of_items(entry) for entry in passage.exam_grades or ()}
-    assert found == {
-        "small": {"q1/heat": 5, "q1/leaf": 2}, "large": {"q1/leaf": 4}, "panel:prefer": {"q1/heat": 5, "q1/leaf": 4},
-    }  # fmt: skip
 
 
 QUERIES = "q1\thow is tea made\nq2\twhat is frost\n"

@@ -161,8 +161,6 @@ grade {{graded.jsonl}} --bank {{questions.jsonl}} --old-bank {{questions2.jsonl}
  --only-changed -o out/g
 grade --support {{reports.jsonl}} --collection {{collection/}} --model lexical -o out/g
 grade --support {{labels.jsonl}} --collection {{collection/}} --model lexical -o out/g
-grade {{graded.jsonl}} --bank {{questions.jsonl}} --model scripted:{{replies.jsonl}} --prompt {{prompt.toml}} \
- --where grade<4 --passages-per-query 1 -o out/g
 grade {{passages.jsonl}} --bank {{questions.jsonl}} --model scripted:{{replies.jsonl}} --prompt {{prompt.toml}} \
  --items-per-call all -o out/g --passages-per-query 1
 generate {{queries.tsv}} \
