@@ -70,74 +70,6 @@ _PACKED = b"PK\x03\x04"
 path_name = os.fspath
 
 
-# What nobody sees the size of beforehand (gzip, standard input, pipes, devices) is read up to so many bytes: 47 MB can
-# unpack to 10 GB, and /dev/zero has no end. Files as they lie on the disk have no limit.
-_most = 4 << 30
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def parse_size(text: str) -> int:
-    """A number of bytes as people write it.
-
-    >>> parse_size("500M"), parse_size("1.5G"), parse_size("4096")
-    (524288000, 1610612736, 4096)
-
-    Raises:
-        InputError: it is none.
-    """
-    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([KMGT]?)B?", text.strip().upper(), re.ASCII)
-    size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
-    if not size:
-        raise InputError(
-            f"{text[:40]!r} is no size; expected a number of bytes such as 500M, 8G or 1T", settings=("max_size",)
-        )
-    return size
-
-
-@contextlib.contextmanager
-def reading_at_most(size: int) -> Iterator[None]:
-    """Reads files whose size nobody sees beforehand up to so many bytes inside of the block (4 GiB else)."""
-    global _most  # noqa: PLW0603
-    before, _most = _most, size
-    try:
-        yield
-    finally:
-        _most = before
-
-
-class _Bounded(io.RawIOBase):
-    """A reader, of gzip too, that refuses to go on beyond the size that may be read.
-
-    What is truncated or damaged is a `FormatError` that names the file.
-    """
-
-    def __init__(self, stream: io.BufferedReader, path: str) -> None:
-        self._is_packed = stream.peek(2)[:2] == _GZIP_MAGIC
-        self._stream = gzip.GzipFile(fileobj=stream, mode="rb") if self._is_packed else stream
-        self._path = path
-        self._left = _most
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        try:
-            # What is there now: a pipe may be slow.
-            count = self._stream.readinto1(buffer)  # type: ignore[arg-type]
-        except EOFError:
-            raise FormatError("the gzip file is truncated; fetch or write it again", path=self._path) from None
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise FormatError(f"the gzip file is damaged ({error})", path=self._path) from None
-        self._left -= count
-        if self._left < 0:
-            raise InputError(
-                f"{self._path}: {'unpacks to' if self._is_packed else 'holds'} more than {_most:,} bytes, and reading "
-                "stops there; raise the limit if the file is what it should be",
-                settings=("max_size",),
-            )
-        return count
-
-
 @contextlib.contextmanager
 def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Opens a file for reading as uncompressed bytes; gzip is recognised by content, `-` is standard input.
@@ -145,7 +77,6 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         InputError: the file does not exist or cannot be opened.
         FormatError: it is a spreadsheet; on reading, when a gzip file is truncated or damaged.
-        InputError: on reading, when there is more than may be read, see `reading_at_most`.
     """
     name = path_name(path)
     if name == "-":
@@ -160,8 +91,12 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         start = buffered.peek(4)
         if start.startswith(_PACKED):
             raise FormatError("is a spreadsheet or another packed file; save it as CSV", path=name)
-        is_plain = start[:2] != _GZIP_MAGIC and name != "-" and Path(name).is_file()
-        yield cast(BinaryIO, buffered if is_plain else io.BufferedReader(_Bounded(buffered, name), 1 << 18))
+        is_packed = start[:2] == _GZIP_MAGIC
+        yield cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=buffered), 1 << 18) if is_packed else buffered)
+    except EOFError:
+        raise FormatError("the gzip file is truncated; fetch or write it again", path=name) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(f"the gzip file is damaged ({error})", path=name) from None
     finally:
         if name != "-":
             buffered.close()

@@ -80,11 +80,6 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argpa
     parser = _Parser(prog=f"rubric_measures {name}", formatter_class=argparse.RawDescriptionHelpFormatter)
     declared: Command = getattr(importlib.import_module(COMMANDS[name]), _function(name)).command
     declared.add_to(parser)
-    parser.add_argument(
-        "--max-size",
-        metavar="SIZE",
-        help="the most that is read of a gzip file, unpacked, and of standard input, pipes and devices (default 4G)",
-    )
     said = parser.add_mutually_exclusive_group()
     said.add_argument("--quiet", action="store_true", help="print warnings and errors alone: no notes, no progress")
     said.add_argument("--verbose", action="store_true", help="print all notes, each with the seconds until then")
@@ -206,7 +201,7 @@ def run_command(arguments: Sequence[str]) -> int:
         for key in ("items", "scale", "assessors", "grade"):
             _OPTIONS.setdefault(key, f"--grader {key}=…")
     options = parser.parse_intermixed_args(_meant(arguments[1:], parser))
-    most, is_quiet, is_verbose = (vars(options).pop(name) for name in ("max_size", "quiet", "verbose"))
+    is_quiet, is_verbose = (vars(options).pop(name) for name in ("quiet", "verbose"))
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.
         from rubric_measures.analysis.plots import check_figure_path
@@ -217,10 +212,6 @@ def run_command(arguments: Sequence[str]) -> int:
         if is_quiet or is_verbose:
             # `_answer` sets it back.
             logging.getLogger("rubric_measures").setLevel(logging.WARNING if is_quiet else logging.DEBUG)
-        if most is not None:
-            from rubric_measures.base.files import parse_size, reading_at_most
-
-            around.enter_context(reading_at_most(parse_size(most)))
         status: int = run(options)
     return status
 
