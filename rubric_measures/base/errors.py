@@ -20,7 +20,6 @@ import contextlib
 import logging
 import os
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -57,20 +56,6 @@ def shortened(text: str) -> str:
     """
     text = _LONG_WORD.sub(lambda found: f"{found[0][:200]}…{found[0][-100:]}", text)
     return _LONG_STRETCH.sub(lambda found: f"{found[0][:700]}…{found[0][-300:]}", text)
-
-
-def users_pattern(text: str) -> re.Pattern[str]:
-    """A regular expression that a user wrote.
-
-    Raises:
-        re.error: it is none, or Python doubts that it means what it says, as `[[A]]`.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        try:
-            return re.compile(text)
-        except FutureWarning as doubt:
-            raise re.error(f"{str(doubt)[:1].lower()}{str(doubt)[1:]}: write \\[ for a bracket that is meant") from None
 
 
 def counted(number: int, what: str) -> str:

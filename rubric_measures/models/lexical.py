@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from rubric_measures.base.errors import FormatError, users_pattern
+from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.base.json_text import decoded, parse_json
 from rubric_measures.base.words import content_stems
@@ -195,7 +195,7 @@ class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
         Raises:
             re.error: it is no regular expression.
         """
-        return None if self.matches is None else users_pattern(self.matches)
+        return None if self.matches is None else re.compile(self.matches)
 
     @property
     def identity(self) -> list[object]:

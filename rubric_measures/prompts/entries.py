@@ -21,7 +21,6 @@ from rubric_measures.base.errors import (
     PlugInError,
     RubricMeasuresError,
     UnknownNameError,
-    users_pattern,
 )
 from rubric_measures.base.files import check_readable_twice, path_name, read_text, toml_tables
 from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
@@ -264,7 +263,7 @@ def _problems_of_reading(entry: Mapping[str, Any]) -> list[str]:
     if own[0] == "json_field":
         return []
     try:
-        has_group = "grade" in users_pattern(entry["pattern"]).groupindex
+        has_group = "grade" in re.compile(entry["pattern"]).groupindex
     except re.error as error:
         return [f"pattern is no regular expression ({error})"]
     return [] if has_group else ["pattern has no group named grade, such as (?P<grade>[0-5])"]

@@ -915,7 +915,6 @@ def test_a_reading_of_its_own_is_part_of_the_hash_and_others_keep_theirs(tmp_pat
     [
         (r"pattern = '(\d)'", "pattern has no group named grade"),
         ("pattern = '('", "pattern is no regular expression"),
-        (r"pattern = '[[(?P<grade>\d)]]'", r"possible nested set at position 1: write \\\[ for a bracket"),
         ('json_field = ""', "json_field is empty"),
         ("json_field = 3", "json_field must be a str"),
         ("pattern = '(?P<grade>3)'\njson_field = 'a'", "leave one of them out"),
