@@ -20,7 +20,6 @@ import msgspec
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
 
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _KINDS = {
     "str": "a text",
     "int": "a whole number",
@@ -33,23 +32,7 @@ _T = TypeVar("_T")
 _decoded = msgspec.json.Decoder().decode
 _STRICT, _LENIENT = json.JSONDecoder(), json.JSONDecoder(strict=False)
 _BLANKS = re.compile(r"\s*")
-# What nests deeper cannot be written again.
 _DEEPEST = 200
-
-
-def refuse_twice(text: str, path: str) -> None:
-    """Refuses JSON in which an object has a name twice: people would read the one, and programs take the other.
-
-    Raises:
-        FormatError: it does; names the file and the name.
-    """
-
-    def once(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        for name in sorted({name for name in names if names.count(name) > 1} if len({*names}) < len(names) else ()):
-            raise FormatError("stands twice in one object", path=path, field=name)
-
-    json.loads(text, object_pairs_hook=once)
 
 
 def parse_json(data: bytes | str, *, path: str = "", line: int = 0, lenient: bool = False) -> Any:
@@ -68,10 +51,11 @@ def parse_json(data: bytes | str, *, path: str = "", line: int = 0, lenient: boo
     Raises:
         FormatError: it is not JSON; names file and line.
     """
+    brackets = "[{" if isinstance(data, str) else (b"[", b"{")
     with contextlib.suppress(ValueError, RecursionError):
-        value = _decoded(data)
-        if lenient or not _is_deep(data):
-            return value
+        # What nests deeper than the other parser reads cannot be written again.
+        if lenient or sum(map(data.count, brackets)) <= _DEEPEST:  # type: ignore[arg-type]
+            return _decoded(data)
     try:
         if lenient:
             return json.loads(data, strict=False)
@@ -191,20 +175,6 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _is_deep(data: bytes | str) -> bool:
-    """Whether a JSON text may nest too deep; only those with many brackets are looked at."""
-    if isinstance(data, str):
-        data = data.encode("utf-8")
-    if data.count(b"[") + data.count(b"{") <= _DEEPEST:
-        return False
-    brackets = re.sub(rb'(?s)"(?:[^"\\]|\\.)*"', b"", data).translate(None, _NO_BRACKETS)
-    for _ in range(_DEEPEST):
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
-        if not brackets:
-            return False
-    return True
-
-
 def placed(problem: str, line: int) -> tuple[str, int]:
     """A parser's message without the line that it names, and that line where no other is known."""
     found = re.search(r" at line (\d+) column (\d+)", problem)
@@ -300,41 +270,22 @@ def _past_blanks(text: str, place: int) -> int:
 
 
 def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:
-    """Refuses an object that names a key twice; parsers keep the last in silence.
+    """Refuses an object that names a key twice: people would read the one, and parsers keep the last in silence.
 
     It parses the text once more, and slower, so it is for files that are written by hand: queries, test banks, nuggets,
     rubrics, leaderboards, prices.
 
     Raises:
-        FormatError: a key comes twice; names file and line.
+        FormatError: a key comes twice; names the file and the key, and the line where that is known.
     """
-    found = False
 
-    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal found
-        fields = dict(pairs)
-        found = found or len(fields) < len(pairs)
-        return fields
+    def once(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        for name in names if len({*names}) < len(names) else ():
+            if names.count(name) > 1:
+                problem = f"the key {name[:60]!r} comes twice in one object; keep one"
+                raise FormatError(problem, path=path, line=line)
 
     # What is no JSON is its parser's to refuse.
-    with contextlib.suppress(ValueError, RecursionError):
-        json.loads(data, object_pairs_hook=note)
-    if found:
-        text = data if isinstance(data, str) else data.decode("utf-8")
-        key, place = _second_key(text)
-        problem = f"the key {key[:60]!r} comes twice in one object; keep one"
-        raise FormatError(problem, path=path, line=max(line, 1) + text.count("\n", 0, place))
-
-
-def _second_key(text: str) -> tuple[str, int]:
-    """The first key of a JSON text that its object has already, and where it stands."""
-    objects: list[set[str]] = []
-    for found in re.finditer(r'(?s)[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?', text):
-        if found[0] in "{}":
-            objects = [*objects, set()] if found[0] == "{" else objects[:-1]
-        elif found["colon"]:
-            key = json.loads(found["text"])
-            if key in objects[-1]:
-                return key, found.start()
-            objects[-1].add(key)
-    raise AssertionError("no key comes twice")
+    with contextlib.suppress(json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        json.loads(data, object_pairs_hook=once)

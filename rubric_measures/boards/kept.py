@@ -22,7 +22,7 @@ from msgspec.structs import asdict
 from rubric_measures.base import tables
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted
 from rubric_measures.base.files import open_binary, path_name, read_text
-from rubric_measures.base.json_text import parse_json, refuse_twice, typed
+from rubric_measures.base.json_text import check_keys, parse_json, typed
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
 from rubric_measures.boards.board import BELOW, ROUNDED, Leaderboard
 from rubric_measures.measures.grades import check_on_failed
@@ -217,7 +217,7 @@ def read_kept(path: str | os.PathLike[str], forms: tuple[str, ...], problem: str
     content = parse_json(text, path=name) if text.lstrip().startswith("{") else None
     if not isinstance(content, dict) or content.get("format") not in forms:
         raise FormatError(problem, path=name)
-    refuse_twice(text, name)
+    check_keys(text, path=name)
     return name, content
 
 

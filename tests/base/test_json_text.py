@@ -109,5 +109,5 @@ def test_texts_of_a_file(tmp_path: Path) -> None:
 
 def test_keys_that_come_twice() -> None:
     check_keys('{"a": {"b": 1}, "c": [{"b": 1}, {"b": 2}]}', path="f")
-    with pytest.raises(FormatError, match=r"^f:2: the key 'b' comes twice in one object; keep one$"):
-        check_keys('{"a": {"b": 1,\n"\\u0062": 2}}', path="f")
+    with pytest.raises(FormatError, match=r"^f:7: the key 'b' comes twice in one object; keep one$"):
+        check_keys('{"a": {"b": 1,\n"\\u0062": 2}}', path="f", line=7)
