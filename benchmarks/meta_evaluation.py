@@ -12,7 +12,6 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.calibration import prediction_powered_mean
 from rubric_measures.analysis.correlation import drawn_over_queries, kendall_batch, pooled_tau, query_tau
 from rubric_measures.analysis.resampling import (
     Draws,
@@ -112,29 +111,9 @@ def tau_coverage(simulations: int, rounds: int = 500) -> None:
         print(f"| {runs} | {queries} | {spread} / {noise} | {shares} |", flush=True)
 
 
-def ppi_coverage(simulations: int) -> None:
-    """How often intervals of a mean hold the truth: prediction-powered, assessors alone, model labels alone."""
-    print(f"\nPrediction-powered means, nominal 95 %, {simulations} simulations; the model is biased by +0.1\n")
-    print("| assessed queries | model queries | noise of the model | coverage: PPI++ | assessors alone | model as "
-          "truth | width: PPI++ / assessors alone |\n|---|---|---|---|---|---|---|")  # fmt: skip
-    generator = np.random.default_rng(3)
-    truth = 2.0 / 5.0
-    for assessed, model, noise in ((15, 200, 0.1), (30, 200, 0.1), (50, 500, 0.1), (50, 500, 0.3), (50, 50, 0.1)):
-        hits, widths = np.zeros(3), np.zeros(2)
-        for _ in range(simulations):
-            scores = generator.beta(2.0, 3.0, size=assessed + model)
-            guesses = scores + 0.1 + noise * generator.normal(size=assessed + model)
-            one = prediction_powered_mean(scores[:assessed], guesses[:assessed], guesses[assessed:])
-            hits += [covers(one.low, one.high, truth), covers(one.assessor_low, one.assessor_high, truth),
-                     covers(one.naive_low, one.naive_high, truth)]  # fmt: skip
-            widths += [one.high - one.low, one.assessor_high - one.assessor_low]
-        shares = " | ".join(f"{share:.3f}" for share in hits / simulations)
-        print(f"| {assessed} | {model} | {noise} | {shares} | {widths[0] / widths[1]:.2f} |", flush=True)
-
-
 def main() -> None:
     """Runs the parts that are named."""
-    parts = {"time": times, "means": mean_coverage, "tau": tau_coverage, "ppi": ppi_coverage}
+    parts = {"time": times, "means": mean_coverage, "tau": tau_coverage}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
     parser.add_argument("--repeats", type=int, default=2000, help="simulations (default 2000)")

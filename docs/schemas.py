@@ -16,7 +16,7 @@ from msgspec.json import schema_components
 
 from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, JudgeRow, QuerySpread
 from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
-from rubric_measures.analysis.comparing import AskedDesign, KeptComparisons, LeftOut, Powered
+from rubric_measures.analysis.comparing import AskedDesign, KeptComparisons, LeftOut
 from rubric_measures.analysis.comparison import Design
 from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
 from rubric_measures.analysis.graders import AgreementCell
@@ -89,9 +89,7 @@ FILES: dict[str, Any] = {
         "format": Literal["rubric_measures agreement-tables 1"],
         "tables": list[record("table", TABLE)],  # type: ignore[misc]
     },
-    "compare": record(
-        "compare", {**fields(KeptComparisons), "prediction_powered": [Powered]}, KeptComparisons
-    ),
+    "compare": record("compare", fields(KeptComparisons), KeptComparisons),
     "power": {
         "format": Literal["rubric_measures power 1"],
         **fields(AskedDesign),

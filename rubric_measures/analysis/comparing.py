@@ -13,15 +13,13 @@ from functools import cached_property
 from itertools import chain, groupby
 from operator import attrgetter
 from statistics import fmean
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from ir_measures.measures.base import Measure
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
 from rubric_measures.analysis.comparison import Comparison, Design, Pair, compare_runs, design
 from rubric_measures.analysis.correlation import ranks
 from rubric_measures.analysis.leaderboards import UNNAMED, QueryScores, Values, name_of_scores, read_scores
@@ -72,7 +70,6 @@ if TYPE_CHECKING:
 _OVERVIEW = 7
 # The format of the JSON of comparisons.
 COMPARISONS: Literal["rubric_measures compare 3"] = "rubric_measures compare 3"
-Powered = Mapping[str, Mapping[str, PredictionPowered]]
 
 
 class AskedComparison(Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,14 +90,12 @@ class KeptComparisons(Struct, frozen=True):
         comparisons: measure -> how the runs compare.
         intervals: measure -> run -> the interval of its mean.
         asked: what was asked for.
-        prediction_powered: measure -> run -> its mean as assessors correct it, where they graded some queries.
     """
 
     format: Literal["rubric_measures compare 3"]
     comparisons: Mapping[str, Comparison]
     intervals: Mapping[str, Mapping[str, Interval]]
     asked: AskedComparison
-    prediction_powered: Powered = {}
 
 
 @dataclass(frozen=True)
@@ -112,14 +107,12 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         left_out: measures by which fewer than two runs have a score, or the baseline has none.
         asked: what was asked for; with it they are made again.
         scores: measure -> run -> query -> score.
-        powered: measure -> run -> its mean as assessors correct it, where they graded some queries.
     """
 
     by_measure: Mapping[str, Comparison]
     left_out: Sequence[str] = ()
     asked: AskedComparison = field(default_factory=AskedComparison, compare=False)
     scores: Mapping[str, Values] = field(default_factory=dict, compare=False, repr=False)
-    powered: Powered = field(default_factory=dict)
 
     def __getitem__(self, measure: str) -> Comparison:
         return self.by_measure[measure]
@@ -140,7 +133,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             places: decimal places; -1 prints all digits.
         """
         comparisons = self.by_measure
-        kept = KeptComparisons(COMPARISONS, comparisons, self.intervals, self.asked, self.powered)
+        kept = KeptComparisons(COMPARISONS, comparisons, self.intervals, self.asked)
         pairs = [(one, pair) for one in comparisons.values() for pair in one.pairs]
         data = declared(pairs, {
             "measure": lambda row: row[0].measure,
@@ -167,13 +160,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         # A run alone has a mean and no pair.
         tables = [self._against(one, places) for one in comparisons.values()] if pairs else [means]
         tables += [means] if pairs and len(comparisons) > 1 else []
-        more = [_powered_table(self.powered, places)] if self.powered else []
-
-        def content() -> dict[str, Any]:
-            # Without such means there is no field for them.
-            return {name: of for name, of in plain(kept).items() if of or name != "prediction_powered"}
-
-        return Report([*tables, *more], [data if pairs else means, *more], content)
+        return Report(tables, [data if pairs else means], lambda: plain(kept))
 
     @cached_property
     def intervals(self) -> Mapping[str, Mapping[str, Interval]]:
@@ -292,7 +279,6 @@ def compare(
     runs: Sequence[str] | None = None,
     baseline: str | None = None,
     tests: Tests = USUAL_TESTS,
-    assessor_scores: QueryScores | None = None,
     form: Form | None = None,
 ) -> Comparisons:
     """Means with their intervals, and paired tests of runs, over the queries that all have; `print` shows them.
@@ -310,8 +296,6 @@ def compare(
         baseline: compare every run with this one; by default all pairs are compared, and runs that cannot be told apart
             are groups.
         tests: correction, level, smallest difference that matters, and draws.
-        assessor_scores: scores of the same runs by assessors' grades on some queries: each mean as these correct it
-            (prediction-powered), beside the sample alone and the mean that takes the model for the truth.
         form: the form of the files, where it cannot be seen.
 
     Raises:
@@ -331,31 +315,19 @@ def compare(
     kept = {name: values for name, values in found.items() if name not in left_out}
     with naming(*map(name_of_scores, scores)):
         compared = {name: compare_runs(values, name, baseline=baseline, tests=tests) for name, values in kept.items()}
-    powered: Powered = {}
-    if assessor_scores is not None:
-        queries = {query for of in kept.values() for values in of.values() for query in values}
-        names = {"queries": queries, "runs": {run for of in kept.values() for run in of}, "measures": list(kept)}
-        assessed = per_query_scores([assessor_scores], form, None, names)
-        with naming(name_of_scores(assessor_scores)):
-            powered = powered_means(kept, assessed, tests.level)
-    return Comparisons(compared, left_out, AskedComparison(measures, runs, baseline, tests, form), kept, powered)
+    return Comparisons(compared, left_out, AskedComparison(measures, runs, baseline, tests, form), kept)
 
 
 def per_query_scores(
-    scores: Sequence[QueryScores],
-    form: Form | None,
-    measures: str | Sequence[str] | None,
-    told: Mapping[str, Any] = MappingProxyType({}),
+    scores: Sequence[QueryScores], form: Form | None, measures: str | Sequence[str] | None
 ) -> dict[str, Values]:
     """Measure -> run -> query -> score of all sources together; the measures that are named, or all.
-
-    What is `told` (queries, runs, measures) tells the columns of files that do not say which they are.
 
     Raises:
         UnknownNameError: there is no such measure.
         InputError: no per-query scores, or a run comes twice; scores are sums over queries, or of facets apart.
     """
-    read = [(name_of_scores(one), read_scores(one, form, ranks=False, **told)) for one in scores]
+    read = [(name_of_scores(one), read_scores(one, form, ranks=False)) for one in scores]
     if apart := [name for name, one in read if one.unit == "per facet"]:
         # Tests take queries for independent.
         problem = "has the scores of facets, and those of one query hang together; compare boards of whole queries"
@@ -532,25 +504,6 @@ def _difference(pair: Pair, sign: float = 1.0) -> Ranged:
     return Ranged(pair.test.mean_difference * sign, min(ends, default=None), max(ends, default=None))
 
 
-def _powered_table(powered: Powered, places: int) -> Table:
-    """Means from assessors and model, from assessors alone, and from the model taken as the truth."""
-    rows = [(measure, run, one) for measure, of in powered.items() for run, one in of.items()]
-    return declared(rows, {
-        "measure": lambda row: row[0],
-        Column("run", is_left=True): lambda row: row[1],
-        Column("assessors + model", places, is_ranged=True): lambda row: Ranged(row[2].mean, row[2].low, row[2].high),
-        Column("assessors alone", places, is_ranged=True): lambda row: Ranged(
-            row[2].assessor_mean, row[2].assessor_low, row[2].assessor_high
-        ),
-        Column("model as truth", places, is_ranged=True): lambda row: Ranged(
-            row[2].naive_mean, row[2].naive_low, row[2].naive_high
-        ),
-        "λ": lambda row: row[2].power,
-        "assessed": lambda row: row[2].labelled,
-        "other": lambda row: row[2].unlabelled,
-    }, places)  # fmt: skip
-
-
 def _told(comparison: Comparison) -> Iterator[str]:
     """How the intervals were made, and what more queries would do for the board."""
     tests, share, pairs = (
@@ -609,63 +562,6 @@ def mean_intervals(scores: Mapping[str, Values], draws: Draws = USUAL_DRAWS) -> 
     for (measure, run), interval in zip(names, intervals_of_means(table, draws), strict=True):
         result[measure][run] = interval
     return result
-
-
-def powered_means(
-    scores: Mapping[str, Values], assessed: Mapping[str, Values], level: float = 0.95
-) -> dict[str, dict[str, PredictionPowered]]:
-    """Every run's mean from a few queries that assessors graded and all that the model graded (PPI++).
-
-    Args:
-        scores: by each measure, from the model's grades, on all queries.
-        assessed: of the same runs by the same measures, from assessors' grades, on some queries. Where it has one
-            measure only, that one stands for each measure that it does not have.
-        level: the nominal coverage.
-
-    Returns:
-        measure -> run -> result, for the runs that both have. Queries are the units.
-
-    Raises:
-        InputError: no run is in both, or a run has fewer than two assessed or two other queries.
-    """
-    result: dict[str, dict[str, PredictionPowered]] = {}
-    strangers: set[tuple[str, str]] = set()
-    for measure, of in scores.items():
-        truth = assessed.get(measure) if len(assessed) > 1 else next(iter(assessed.values()))
-        if truth is None:
-            raise InputError(f"the assessors' scores have no measure {measure}; they have {', '.join(assessed)}")
-        for run in sorted(of.keys() & truth.keys()):
-            model = of[run]
-            both = sorted(model.keys() & truth[run].keys())
-            strangers.update((run, query) for query in truth[run].keys() - model.keys())
-            try:
-                powered = prediction_powered_mean(
-                    [truth[run][query] for query in both],
-                    [model[query] for query in both],
-                    [model[query] for query in sorted(model.keys() - truth[run].keys())],
-                    level=level,
-                )
-            except InputError as error:
-                raise InputError(f"run {run}, {measure}: {error}") from None
-            result.setdefault(measure, {})[run] = powered
-    if not result:
-        raise InputError("no run has scores by assessors; their leaderboard must name the same runs")
-    runs, others = ({run for of in side.values() for run in of} for side in (scores, assessed))
-    _note_left_out(strangers, runs, others)
-    return result
-
-
-def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: set[str]) -> None:
-    """Says which scores by assessors are left out, and which runs have none."""
-    if strangers:
-        where = "of a run and query that the leaderboard has no score of (such as {} on {})".format(*min(strangers))
-        warn(f"left out: {counted(len(strangers), 'score')} by assessors {where}")
-    for names, what, of in (
-        (assessed - runs, "not on the leaderboard and left out", " with scores by assessors"),
-        (runs - assessed, "without scores by assessors", ""),
-    ):
-        shown = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
-        warn("%s: %s", what, f"{counted(len(names), 'run')}{of} ({shown})" if names else 0)
 
 
 @dataclass(frozen=True)

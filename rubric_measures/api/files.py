@@ -286,16 +286,13 @@ def check_bundle(folder: _Path, later: _Path | None = None) -> Proof | Changes:
     return changed(proof, differences=[*lines, *proof.differences], values=found, digest=manifest.digest)
 
 
-def check_conclusions(
-    path: _Path, scores: Any, *others: Any, assessor_scores: Any = None, bank: Bank | None = None
-) -> Proof:
+def check_conclusions(path: _Path, scores: Any, *others: Any, bank: Bank | None = None) -> Proof:
     """Makes the comparisons or correlations of a file again, and compares every value of it.
 
     Args:
         path: what `compare` or `correlate` found, as JSON.
         scores: as for these: the board that it was made of, or the official one.
         others: the others.
-        assessor_scores: as for `compare`, where it had them.
         bank: of a grid.
 
     Raises:
@@ -309,12 +306,9 @@ def check_conclusions(
     name, content = read_kept(path, (COMPARISONS, CORRELATIONS), problem)
     asked: Any
     made: Comparisons | Correlations
-    if (assessor_scores is None) is bool(content.get("prediction_powered")):
-        has, do = ("no ", "leave their scores out") if assessor_scores is not None else ("", "give their scores, too")
-        raise InputError(f"{name}: has {has}means that assessors correct; {do}", settings=("assessor_scores",))
     if content["format"] == COMPARISONS:
         asked = asdict(typed(KeptComparisons, content, name).asked)
-        made = compare(scores, *others, **asked, assessor_scores=assessor_scores)
+        made = compare(scores, *others, **asked)
     else:
         asked = asdict(typed(AskedCorrelation, content.get("asked"), name))
         made = correlate(scores, *others, **asked, bank=bank, notes=False)
