@@ -27,7 +27,7 @@ MODELS = ("m", "plain", "obedient", "warm", "o3-mini", "small", "large")
 
 
 class FaultServer:
-    """The state of the server: settings, counts, uploaded files, batches."""
+    """The state of the server: settings and counts."""
 
     def __init__(self, settings: argparse.Namespace) -> None:
         self.settings = settings
@@ -43,8 +43,6 @@ class FaultServer:
         self.times: list[float] = []
         self.tokens, self.refilled = float(settings.burst), time.monotonic()
         self.down = False
-        self.files: dict[str, bytes] = {}
-        self.batches: dict[str, dict[str, Any]] = {}
         self.rules: list[dict[str, Any]] = []
         self.prefixes: set[int] = set()
         if settings.replies:
@@ -59,14 +57,14 @@ class FaultServer:
 
     async def one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        method, path, _ = head.split(" ", 2)
+        _, path, _ = head.split(" ", 2)
         headers = {
             name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head.split("\r\n")[1:])
         }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         if path in ("/v1/completions", "/v1/chat/completions"):
             return await self.completion(path, headers, json.loads(body), writer)
-        status, content = self.other(method, path, headers, body)
+        status, content = self.other(path)
         self.send(writer, status, content)
         return True
 
@@ -260,8 +258,8 @@ class FaultServer:
             self.send(writer, 200, {**good, "choices": [{"index": 0, "message": message, "finish_reason": finish}]})
         return True
 
-    def other(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, object]:
-        """Everything besides completions: counts, switches, files and batches."""
+    def other(self, path: str) -> tuple[int, object]:
+        """Everything besides completions: counts and switches."""
         if path == "/stats":
             names = (
                 "attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls", "models", "flooded",
@@ -272,61 +270,7 @@ class FaultServer:
         if path.startswith("/down/"):
             self.down = path.endswith("1")
             return 200, {}
-        parts = path.strip("/").split("/")[1:]
-        if parts == ["files"] and method == "POST":
-            boundary = b"--" + headers["content-type"].partition("boundary=")[2].encode()
-            part = next(part for part in body.split(boundary) if b"filename=" in part)
-            return 200, self.keep(part.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n"))
-        if parts[0] == "files" and parts[-1] == "content":
-            return 200, self.files[parts[1]]
-        if parts == ["batches"] and method == "POST":
-            fields = json.loads(body)
-            name = f"batch_{len(self.batches)}"
-            self.batches[name] = {"id": name, "object": "batch", "polls": 0, "created_at": 0, **fields}
-            return 200, {**self.batches[name], "status": "validating"}
-        if parts[0].startswith("batches") and len(parts) == 1:
-            rows = [{**batch, "status": "in_progress"} for batch in self.batches.values()]
-            return 200, {"object": "list", "data": rows, "has_more": False}
-        if parts[0] == "batches" and parts[1] in self.batches:
-            return 200, self.batch(self.batches[parts[1]])
         return 404, error_body("not found", "not_found")
-
-    def keep(self, data: bytes) -> dict[str, Any]:
-        name = f"file_{len(self.files)}"
-        self.files[name] = data
-        fields = {"id": name, "object": "file", "bytes": len(data), "created_at": 0}
-        return {**fields, "filename": "f.jsonl", "purpose": "batch", "status": "processed"}
-
-    def batch(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """A batch is under way for `batch_polls` looks, then done."""
-        batch["polls"] += 1
-        if batch["polls"] <= self.settings.batch_polls:
-            return {**batch, "status": "in_progress"}
-        if "output_file_id" not in batch:
-            good, bad = [], []
-            for line in self.files[batch["input_file_id"]].splitlines():
-                call = json.loads(line)
-                text = call["body"]["messages"][-1]["content"]
-                self.answers[text] += 1
-                row: dict[str, Any] = {"id": "r", "custom_id": call["custom_id"], "error": None}
-                if refused := self.refused(call["body"]):
-                    bad.append({**row, "response": {"status_code": refused[0], "body": refused[1]}})
-                elif "faults=400" in text:
-                    body = error_body("maximum context length", "context_length_exceeded")
-                    bad.append({**row, "response": {"status_code": 400, "body": body}})
-                elif "faults=lost" not in text:
-                    body = reply_body(call["body"], text, False, self.said(text, 1))
-                    if self.settings.thoughts:
-                        self.think(call["body"], body)
-                    if "faults=length" in text:
-                        body["choices"][0]["finish_reason"] = "length"
-                    good.append({**row, "response": {"status_code": 200, "body": body}})
-            # Results come in any order.
-            self.random.shuffle(good)
-            batch["output_file_id"] = self.keep("\n".join(map(json.dumps, good)).encode())["id"]
-            if bad:
-                batch["error_file_id"] = self.keep("\n".join(map(json.dumps, bad)).encode())["id"]
-        return {**batch, "status": "completed"}
 
 
 def error_body(message: str, code: str) -> dict[str, Any]:
@@ -413,7 +357,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--burst", type=float, default=5.0, help="calls that may come at once above the rate")
     parser.add_argument("--random-429", type=float, default=0.0, help="share of calls that get 429")
     parser.add_argument("--retry-after", default="", help="the header of those 429")
-    parser.add_argument("--batch-polls", type=int, default=1, help="looks until a batch is done")
     parser.add_argument("--replies", default="", help="a file of rules: what the model says")
     parser.add_argument("--accepts-for", type=int, default=-1, help="calls before every further one gets 403")
     parser.add_argument("--most-tokens", type=int, default=0, help="the longest reply that may be asked for")

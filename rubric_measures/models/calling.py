@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import os
 import queue
 import random
 import re
@@ -196,8 +195,6 @@ class EndpointSettings:
     backoff: float = 0.5
     context_tokens: int | None = None
     thinking_tokens: int | None = None
-    batch: str | os.PathLike[str] | None = None
-    poll: float = 5.0
 
     def __post_init__(self) -> None:
         if self.endpoint_name and not re.fullmatch(r"[\w.-]+", self.endpoint_name):

@@ -19,7 +19,6 @@ from urllib.parse import urlsplit, urlunsplit
 from rubric_measures.base.errors import BackendError, InputError
 from rubric_measures.base.plugins import require
 from rubric_measures.models.base import ENDPOINT_MARK, Reply, Request
-from rubric_measures.models.batches import BatchRun
 from rubric_measures.models.calling import EndpointSettings, Engine
 from rubric_measures.models.wire import STRUCTURED_MODES, Endpoint, Known
 from rubric_measures.types.scales import Message
@@ -60,9 +59,6 @@ class OpenAICompatible:
         context_tokens: how many tokens prompt and reply may have together, when known.
         thinking_tokens: the tokens that a model which thinks before it replies gets for that, beside `max_tokens`;
             None goes by `max_tokens`: 64 times as many, at least 4,096 and at most 16,384.
-        batch: the state file of the Batch API (beside the cache, as `replies.batches.json`); with it requests are not
-            sent one by one but as files, answered within a day.
-        poll: seconds before the second look at a batch.
 
     Raises:
         InputError: a URL or a setting makes no sense.
@@ -81,7 +77,6 @@ class OpenAICompatible:
         self._known = Known(self._settings.thinking_tokens)
         # What was given: endpoints have no common way to say it.
         self.context_tokens = self._settings.context_tokens
-        self.in_batches = self._settings.batch is not None
         # `openai:NAME`, or `openai:NAME@endpoint:ENDPOINT_NAME`; of LiteLLM with `litellm:` in front.
         endpoint = self._settings.endpoint_name
         self.model = f"{self._kind}:{name}{endpoint and f'{ENDPOINT_MARK}{endpoint}'}"
@@ -120,8 +115,7 @@ class OpenAICompatible:
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Sends requests in their order, and yields each with its reply as it comes.
 
-        Requests are pulled in the caller's thread, at most twice as many as may be in flight; with the Batch API, as
-        many as a batch may have.
+        Requests are pulled in the caller's thread, at most twice as many as may be in flight.
 
         Raises:
             BackendError: nothing can work (no connection, wrong key, unknown model, an outage that lasts).
@@ -130,11 +124,7 @@ class OpenAICompatible:
         first = next(iterator, None)
         if first is None:
             return
-        if self._settings.batch is not None:
-            answered = self._in_batches(itertools.chain([first], iterator), self._settings.batch)
-        else:
-            answered = self._one_by_one(first, iterator)
-        for request, reply in answered:
+        for request, reply in self._one_by_one(first, iterator):
             if self._is_open(request):
                 reply = dataclasses.replace(reply, raw={**reply.raw, "structured": self._obeyed})
             yield request, reply
@@ -163,15 +153,6 @@ class OpenAICompatible:
     @property
     def _endpoint(self) -> Endpoint:
         return Endpoint(self._name, shown_url(self._url), self._secrets(), self._on_wire, self._known)
-
-    def _in_batches(
-        self, requests: Iterable[Request], state: str | os.PathLike[str]
-    ) -> Iterator[tuple[Request, Reply]]:
-        import openai
-
-        url = self._url
-        with openai.OpenAI(api_key=api_key(url), base_url=url, max_retries=5, timeout=self._settings.timeout) as client:
-            yield from BatchRun(self._endpoint, client, state, self._settings.poll).complete(requests)
 
     def _one_by_one(self, first: Request, iterator: Iterator[Request]) -> Iterator[tuple[Request, Reply]]:
         window = _LOOK_AHEAD * self._settings.concurrency
@@ -307,7 +288,7 @@ class LiteLLM(OpenAICompatible):
     """A model of a provider that LiteLLM knows (`anthropic/…`, `gemini/…`, `bedrock/…`, `azure/…`, `openrouter/…`).
 
     Keys are read from the variables that the library names (`ANTHROPIC_API_KEY`, `GEMINI_API_KEY`, …). The settings are
-    those of `OpenAICompatible`, without the Batch API.
+    those of `OpenAICompatible`.
 
     Args:
         name: provider and model, as the library writes them.
@@ -322,8 +303,6 @@ class LiteLLM(OpenAICompatible):
     _kind = "litellm"
 
     def __init__(self, name: str, base_url: str | None = None, **settings: Any) -> None:
-        if settings.get("batch") is not None:
-            raise InputError("litellm has no Batch API", settings=("model_option",))
         super().__init__(name, base_url or _NOWHERE, **settings)
         self._base_url = base_url
 

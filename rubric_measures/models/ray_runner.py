@@ -407,8 +407,6 @@ def ray_backend(model: str, options: dict[str, Any], settings: RaySettings) -> t
     """
     if importlib.util.find_spec("ray") is None:
         raise MissingExtraError("the Ray runner", "ray")
-    if options.get("batch") is not None:
-        raise InputError("the Batch API computes elsewhere; Ray actors cannot help it", settings=("runner",))
     if not model.startswith("hf:"):
         backend = make_backend(model, **options)
         return backend, partial(make_backend, model, **{**getattr(backend, "settings_here", {}), **options}), settings

@@ -14,7 +14,6 @@ The local runner: jobs that ask a model step by step, behind one cache, each req
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import sys
 import threading
@@ -161,16 +160,12 @@ class Account:
         self._before = stats.calls, stats.cost
         self._store = runner.cache
         self._open: set[str] = set()  # calls that are ours to make
-        self._reserved = 0.0  # the most that these can cost
         self._unsaid: list[str] = []  # of these, those that were sent and not said to be
         self._said = time.monotonic()
         self._beats: threading.Thread | None = None
         self._ended = threading.Event()
         self._mark, self._final = 0, Spent()  # the last row of the cache that is in this sum
         self._paid = Spent()
-        # A batch that takes hours does not begin with one call that says what the others cost.
-        is_sized = getattr(runner.backend, "in_batches", False) and runner.price
-        self._first_batch = runner.max_cost if is_sized and runner.max_cost is not None else -1.0
         self._refresh()
         if self._limits_cost and self._paid.foreign:
             text = "%s has %d calls of other models without a price, which the limit on the cost counts as 0"
@@ -199,7 +194,6 @@ class Account:
         """
         found = self._store.ask(self._owner, wanted, self.is_limited, self._may if self.is_limited else None)
         self._open |= found.taken
-        self._reserved += sum(self._most_of(request) for request in wanted if request.key in found.taken)
         if self._beats is None and self._store.is_shared:
             self._beats = threading.Thread(target=self._beat, name="rubric_measures-lease", daemon=True)
             self._beats.start()
@@ -223,19 +217,14 @@ class Account:
                 stats.limit += f", {others_cost:.6g} of it by other runs over this cache"
         return not stats.limit
 
-    def must_wait(self, request: Request) -> bool:
+    @property
+    def must_wait(self) -> bool:
         """Whether a call waits for those in flight: until one is answered, nobody knows what a call costs.
 
-        Thoughts come on top of the longest reply, so there is no bound. The first batch has as many requests as fit the
-        limit by what they cost at most.
+        Thoughts come on top of the longest reply, so there is no bound.
         """
-        if not self._limits_cost or self._stats.calls > self._stats.failed or self._mean or not self._open:
-            return False
-        return self._paid.cost + self._reserved + self._most_of(request) > self._first_batch
-
-    def _most_of(self, request: Request) -> float:
-        """The most that a call can cost; 0 where that is not asked for."""
-        return self._runner.price.most_of(request) if self._runner.price and self._first_batch >= 0 else 0.0
+        known = self._stats.calls > self._stats.failed or self._mean
+        return self._limits_cost and not known and bool(self._open)
 
     def hand(self, request: Request) -> None:
         """Notes that a call is sent."""
@@ -245,7 +234,6 @@ class Account:
     def put(self, request: Request, reply: Reply, cost: float) -> Reply:
         """Notes what came back, and returns the reply that counts; see `ReplyCache.put`."""
         self._open.discard(request.key)
-        self._reserved = self._reserved - self._most_of(request) if self._open else 0.0
         tokens = reply.prompt_tokens + reply.completion_tokens
         # A call that brought neither answer nor tokens cost nothing, whatever the price.
         is_priced = bool(cost) or (self._runner.price is not None and tokens > 0) or not (reply.is_answer or tokens)
@@ -260,8 +248,6 @@ class Account:
         gone = self._open.intersection(keys)
         self._store.release(self._owner, gone)
         self._open -= gone
-        if not self._open:
-            self._reserved = 0.0
 
     def _beat(self) -> None:
         """Says now and then that this run is there, as long as it is: a call may take an hour."""
@@ -378,7 +364,7 @@ class RunState(Generic[K, T]):
             elif self.ready:
                 return self.ready.popleft()
             elif self.misses:
-                if self.account.must_wait(self.misses[0]):
+                if self.account.must_wait:
                     return None
                 self._take()
                 continue
@@ -550,8 +536,6 @@ class RunState(Generic[K, T]):
 
 # A whole number of 400 digits is below infinity, and none that can be computed with.
 _Sum = Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
-# The most tokens that a chat template puts around a message.
-_FRAME = 16
 
 
 @dataclass(frozen=True)
@@ -583,23 +567,6 @@ class Price:
             return whole
         stored = min(reply.prompt_tokens, tokens_in(reply.raw, "cached_tokens"))
         return whole - stored * (self.input - self.cached_input) / 1e6
-
-    def most_of(self, request: Request) -> float:
-        """The most that a request can cost, whatever the tokenizer; infinity when its reply has no longest length.
-
-        What a model thinks beside its reply comes on top, and nobody knows how much that is.
-
-        Of a text there are at most as many tokens as it has bytes (UTF-8), and a frame for each message.
-
-        >>> from rubric_measures.models.base import Message
-        >>> Price(1e6, 1e6).most_of(Request("m", (Message("user", "ä?"),), {"max_tokens": 5}))
-        24.0
-        """
-        longest = request.options.get("max_tokens")
-        if not isinstance(longest, int):
-            return math.inf
-        shown = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
-        return self.of(shown + _FRAME * len(request.messages), longest)
 
 
 def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
@@ -643,8 +610,7 @@ class LocalRunner:
             the cache fails as that, and the cache is only read.
         max_cost: make no call that would cost more than this in all, likewise. The first call is
             waited for, as nobody knows what the model thinks; then calls are made together as long as they are within
-            the limit, if each costs what the others did on average. A backend whose calls are `in_batches` gets as many
-            in the first one as cost no more at most.
+            the limit, if each costs what the others did on average.
         price: what calls cost; needed for a limit on the cost.
         progress: is called now and then with the counts.
         stop: when it is set, no further call begins; those in flight are finished, then `KeyboardInterrupt` is raised.

@@ -381,9 +381,9 @@ class Endpoint:
     on_wire: Callable[[Request], Request] = lambda request: request
     known: Known = field(default_factory=Known)
 
-    def body(self, request: Request, known: Known | None = None) -> dict[str, Any]:
-        """What is sent, by what is known of the endpoint by now (or was)."""
-        return request_body(self.on_wire(request), self.name, known or self.known)
+    def body(self, request: Request) -> dict[str, Any]:
+        """What is sent, by what is known of the endpoint by now."""
+        return request_body(self.on_wire(request), self.name, self.known)
 
     def reply_of(self, content: bytes | str, request: Request) -> Reply | Trouble:
         """Reads the body of a successful answer.

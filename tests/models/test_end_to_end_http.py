@@ -201,33 +201,6 @@ pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
 
 
-def test_batches_and_single_calls_make_the_same_grades(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    passages = write_passages(tmp_path, sun="about the sun", pope="about a pope")
-    bank, out = write_items(tmp_path, "How long?", "Who rules?"), tmp_path / "graded.jsonl"
-    state = tmp_path / "batches.json"
-    rules = [says("5", "How long?", "sun"), says("2", "Who rules?", "pope"), says("0", "Question:")]
-    with model(tmp_path, *rules, batch_polls=2) as server:
-        # As with the official endpoint: its URL comes from the environment, and it wants a key.
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-key")
-        command = ["grade", passages, "--bank", bank, "--model", "openai:m", "-o", str(out)]
-        batch = ["--model-option", f"batch={state}", "--model-option", "poll=0.01"]
-        assert main([*command, *batch]) == 0
-        assert "4 grades of 2 passages: 4 calls" in capsys.readouterr().err
-        assert server.stats()["calls"] == 0
-        first = out.read_bytes()
-        assert main(command) == 0
-        assert server.stats()["calls"] == 0
-        assert main([*command, "--cache", str(tmp_path / "other")]) == 0
-        assert server.stats()["calls"] == 4
-    assert out.read_bytes() == first
-    assert grades(out) == {"sun": {"How long?": 5, "Who rules?": 0}, "pope": {"How long?": 0, "Who rules?": 2}}
-    assert not state.exists()
-    assert all(b"sk-secret" not in path.read_bytes() for path in tmp_path.iterdir())
-
-
 QUESTION = "Where in this very long passage is the needle that everybody looks for?"
 
 

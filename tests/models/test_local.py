@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import math
 import random
 import threading
 from collections import deque
@@ -32,7 +31,6 @@ class Echo:
     failing: frozenset[str] = frozenset()
     cut: frozenset[str] = frozenset()
     tokens: tuple[int, int] = (3, 1)
-    in_batches: bool = False
 
     model = "echo"
     options: Mapping[str, object] = field(default_factory=dict)
@@ -58,19 +56,9 @@ class Echo:
                     yield request, Reply(text, "ok", "", *self.tokens)
 
 
-@dataclass(frozen=True)
-class Flat(Price):
-    """What a call may cost at most is said here."""
-
-    most: float = math.inf
-
-    def most_of(self, request: Request) -> float:
-        return self.most
-
-
-def flat(cost: float, most: float = math.inf) -> Price:
-    """Every call costs the same, for the one token of its reply; how much it may cost at most."""
-    return Flat(0, cost * 1e6, None, most)
+def flat(cost: float) -> Price:
+    """Every call costs the same, for the one token of its reply."""
+    return Price(0, cost * 1e6)
 
 
 def ask(text: str, replicate: int = 0) -> Request:
@@ -140,23 +128,6 @@ def test_the_limit_on_cost_stops_before_it_is_passed(window: int) -> None:
     assert echo.seen == ["a", "b"]
     assert results == {"a": "a", "b": "b", **dict.fromkeys("cdef")}
     assert (stats.limit, stats.missing) == ("the limit of 5 on the cost was reached", 4)
-
-
-def test_calls_of_a_batch_that_surely_fit_the_limit_are_made_together() -> None:
-    """Nothing is known yet, but each call costs 4 at most: three of them fit 14, a batch of three is sent."""
-    echo, stats = Echo(window=100, in_batches=True), RunStats()
-    runner = LocalRunner(echo, max_cost=14, price=flat(2, most=4))
-    results = dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))
-    # The first batch costs 6; then three more fit at 2 each (12 < 14 <= 6 + 2 * 4).
-    assert echo.seen == ["c", "b", "a", "f", "e", "d"]
-    assert [text for text in "abcdefgh" if results[text] is None] == ["g", "h"]
-    assert stats.cost == 12
-    # Calls that failed tell nothing: the second three are sent by what they cost at most, too.
-    echo, stats = Echo(window=100, in_batches=True, failing=frozenset("abc")), RunStats()
-    runner = LocalRunner(echo, max_cost=14, price=flat(2, most=4))
-    assert len(dict(runner.run(((text, once(text)) for text in "abcdefgh"), stats))) == 8
-    assert echo.seen == ["c", "b", "a", "f", "e", "d", "h", "g"]
-    assert (stats.failed, stats.cost) == (3, 10)
 
 
 def test_a_cost_that_nobody_knows_is_not_0() -> None:

@@ -438,7 +438,6 @@ def test_an_address_where_nobody_listens_is_said_at_once(tmp_path: Path) -> None
         (["--gpus-per-actor", "1.5"], "a whole number, or a share below 1"),
         (["--batch-size", "-1"], "batch_size is -1"),
         (["--ray-address", "ray://host:10001"], "expected HOST:PORT or auto"),
-        (["--model-option", "batch=b.json"], "the Batch API computes elsewhere"),
         (
             ["--model", "hf:m", "--model-option", "device=cuda:1"],
             "Ray gives every actor a GPU of its own; say device=cuda",
