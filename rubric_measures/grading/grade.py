@@ -343,7 +343,6 @@ class _Grading:
             GradingReport,
             estimate,
             make_manifest,
-            note_amended,
             note_report,
             write_manifest,
         )
@@ -356,6 +355,7 @@ class _Grading:
                 called.runner_over(), self.prompts, self.asking, change,
                 needed=needed, citations=citations, give_up_after=self.give_up_after,
             )  # fmt: skip
+            pairs = engine.check(groups, bank)
             if self.dry_run:
                 with called.asking(dry_run=True) as planned:
                     plan = estimate(dataclasses.replace(engine, runner=planned), groups, bank)
@@ -367,7 +367,6 @@ class _Grading:
             if unkept and self.output is not None and os.fspath(self.output) == "-":
                 what = ", nor ".join(unkept.values())
                 tell("the records go to standard output; nothing keeps %s", what, settings=(*unkept,))
-            pairs = engine.check(groups, bank)
             report = GradingReport()
             total = pairs if change is None and needed is None else None
             with called.asking(self.progress, total, stats=report.run) as runner:
@@ -379,8 +378,6 @@ class _Grading:
                 if self.manifest:
                     names = {"passages": given, "bank": "".join(_files(named)), "output": "".join(_files(self.output))}
                     write_manifest(self.manifest, make_manifest(engine, bank, report, names))
-                if change is not None:
-                    note_amended(report.amended, given or "the input")
                 greedy = self.asking.temperature == 0 or "temperature" in (self.asking.option or {})
                 deterministic = greedy and getattr(called.backend, "deterministic", False)
                 note_report(report, deterministic=deterministic, is_kept=self.calls.is_kept)

@@ -30,20 +30,16 @@ from rubric_measures.base.tables import Cell, Column, Report, Table, render
 from rubric_measures.corpora.loading import PassageRecords
 from rubric_measures.grading.asking import BY_RULE, Asking, Outcome, Trial, Unit
 from rubric_measures.grading.recording import (
-    AmendCounts,
-    AmendingMaker,
     BankChange,
     GradeSetMaker,
     described,
-    note_stale,
-    refuse_without_grades,
 )
 from rubric_measures.grading.styles import Style, make_style
 from rubric_measures.models.base import Tally, llm_name
 from rubric_measures.models.replies import LedgerRow
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import note_limit
-from rubric_measures.records.models import QueryPassages, cited_answers
+from rubric_measures.records.models import QueryPassages, cited_answers, is_partial
 from rubric_measures.types.entities import RubricItem, TestBank, asked_pairs, bank_content, canonical_json
 
 if TYPE_CHECKING:
@@ -112,7 +108,7 @@ class GradingReport:
         by_rule: grades 0 that only the rules of the nuggetizer program make (`compat`).
         order: what the order of items in lists did to their grades, where it was permuted.
         singly: items that were asked about by themselves, as a reply about several did not grade them.
-        amended: what was left and what was changed, where only edits of the bank are followed.
+        taken_out: grades of items that changed or left the bank, where its edits are followed.
         never_asked: pairs of passage and item that no measure needs, where grades are asked for measures.
         most_shown: the most passages that a ranking shows of a query, likewise.
         asked_for: measures with their levels and runs that grades were asked for; empty where for all.
@@ -130,7 +126,7 @@ class GradingReport:
     by_rule: int = 0
     order: OrderEffect = field(default_factory=OrderEffect)
     singly: int = 0
-    amended: AmendCounts = field(default_factory=AmendCounts)
+    taken_out: int = 0
     never_asked: int = 0
     most_shown: int = 0
     asked_for: dict[str, dict[str, None]] = field(default_factory=dict)
@@ -213,6 +209,7 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     if report.order.graded:
         tell("order of the items: %s", report.order)
     tell("%d items were asked about singly, as replies about several did not grade them", report.singly)
+    tell("%d stale grades of items that changed or left are taken out", report.taken_out)
     if report.asked_for:
         measures = ", ".join(report.asked_for["measures"])
         tell(f"{counted(report.never_asked, 'pair')} never asked: no grade of theirs can change {measures}")
@@ -256,29 +253,6 @@ def _advice(report: GradingReport, deterministic: bool) -> list[tuple[str, str]]
         text = "passages that are too long are graded where long_passages is chunk or truncate"
         found.append((text, "long_passages"))
     return found
-
-
-def note_amended(counts: AmendCounts, passages: str) -> None:
-    """Notes what following the edits of a bank changed and left."""
-    tell(
-        f"only what edits touched: {len(counts.items)} items graded anew; {counts.sets_amended} grade sets amended, "
-        f"{counts.sets_untouched} left as they were"
-    )
-    tell("%d stale grades of items that changed or left are taken out (%s has them)", counts.taken_out, passages)
-    warn(
-        "%d failed grades of unchanged items are left; grade whatever lacks a grade",
-        counts.failures_left,
-        settings=("only_changed",),
-    )
-    warn(
-        "%d passages have no grades by this grader and get none, as only changes are graded",
-        counts.passages_without,
-        settings=("only_changed",),
-    )
-    warn("%d grade sets of this model and prompt have other settings and are left", counts.sets_with_other_settings)
-    if counts.elsewhere:
-        names = ", ".join(f"{count} by {name}" for name, count in sorted(counts.elsewhere.items()))
-        warn("grades of changed items that may be older than the change are left: %s", names)
 
 
 _AHEAD = 10_000  # passages of queries that wait for an earlier one
@@ -392,7 +366,10 @@ class GradingEngine:
         names = self.prompts or default_prompts(backend.model, bank, self.citations is not None)
         hashed = bank_content(bank)
         styles = [make_style(backend, name, self.settings) for name in names]
-        makers = [GradeSetMaker(one, backend.model, "" if one.direct or one.of_pairs else hashed) for one in styles]
+        makers = [
+            GradeSetMaker(one, backend.model, "" if one.direct or one.of_pairs else hashed, self.change)
+            for one in styles
+        ]
         classes = Counter(maker.style.prompt.prompt_class for maker in makers)
         if repeated := [name for name, count in classes.items() if count > 1]:
             problem = f"two prompts are called {repeated[0]}; name it once, or set another name in one of the files"
@@ -411,13 +388,11 @@ class GradingEngine:
                 self.needed.plan(maker.style, bank)
         if not makers:
             raise InputError("the test bank has no items")
-        if self.change is None:
-            return makers
-        if of_wholes := [maker.style.prompt.prompt_class for maker in makers if maker.style.direct]:
-            name = of_wholes[0]
-            raise InputError(f"prompt {name} labels passages without items, so edits of the bank change nothing")
-        counts = AmendCounts()
-        return [AmendingMaker(maker.style, maker.model, maker.bank, self.change, counts) for maker in makers]
+        for maker in makers if self.change is not None else ():
+            if maker.style.direct:
+                name = maker.style.prompt.prompt_class
+                raise InputError(f"prompt {name} labels passages without items, so edits of the bank change nothing")
+        return makers
 
     def check(self, groups: Iterable[QueryPassages], bank: TestBank) -> int:
         """Finds what `grade_records` would find wrong with the input in the middle of the work; asks nothing.
@@ -430,12 +405,25 @@ class GradingEngine:
             UnknownNameError: as `grade_records`.
         """
         makers = self.makers(bank)
-        pairs = 0
+        pairs, older = 0, set()
         for group in groups:
-            items = bank.for_query(group.query_id)
+            text = bank.query_texts.get(group.query_id, "")
+            of = Unit(group.query_id, text, "", "", bank.for_query(group.query_id))
             for maker in makers:
-                _refuse_without_text(maker, group.query_id, bank.query_texts.get(group.query_id, ""))
-                pairs += sum(map(len, self.wanted(group, maker.style, items)))
+                _refuse_without_text(maker, group.query_id, text)
+                pairs += sum(map(len, self.wanted(group, maker, of)))
+                if self.change is not None:
+                    older |= {
+                        is_partial(one) for passage in group.passages for one in maker.present(passage, of).values()
+                    }
+        if True in older:
+            text = "these grades were asked only for some measures; grade for them again: of items that did not change "
+            raise InputError(f"{text}the replies come from the cache", settings=("only_changed", "measures"))
+        if self.change is not None and not older:
+            names = ", ".join(maker.style.prompt.prompt_class for maker in makers)
+            by = f"by {llm_name(self.runner.backend.model)} with {names} and these settings"
+            text = f"the records hold no grades of this bank {by}: there is nothing to go on from; grade everything"
+            raise InputError(text, settings=("only_changed",))
         return pairs
 
     def grade_records(
@@ -460,8 +448,6 @@ class GradingEngine:
         """
         report = report if report is not None else GradingReport()
         makers = report.makers = self.makers(bank)
-        for amending in _amending(makers):
-            report.amended = amending.counts
         trial = Trial(self.give_up_after)
         if self.give_up_after is not None:
             for maker in makers:
@@ -477,16 +463,17 @@ class GradingEngine:
             while run.line and not run.line[0].left:
                 yield run.finished(run.line.popleft())
         run.note_left_out()
-        if self.change is not None:
-            refuse_without_grades(_amending(makers))
 
-    def wanted(
-        self, group: QueryPassages, style: Style, items: Sequence[RubricItem]
-    ) -> Sequence[tuple[RubricItem, ...]]:
-        """The items that a style grades of each passage: all that it can grade, or the sentences that cite it."""
-        wanted = tuple(style.items_of(items))
+    def wanted(self, group: QueryPassages, maker: GradeSetMaker, of: Unit) -> Sequence[tuple[RubricItem, ...]]:
+        """The items that are graded of each passage: all that the style can grade, or the sentences that cite it.
+
+        Where only edits of the bank are followed, of passages that this grader graded.
+        """
+        wanted = tuple(maker.style.items_of(of.items))
         found = [wanted] * len(group.passages)
-        if style.of_pairs:
+        if self.change is not None:
+            found = [wanted if maker.present(passage, of) else () for passage in group.passages]
+        if maker.style.of_pairs:
             pairs = asked_pairs(cited_answers(group), None if self.citations == "all" else self.citations)
             ids = [pairs.get(passage.doc_id, ()) for passage in group.passages]
             found = [tuple(item for item in wanted if item.item_id in asked) for asked in ids]
@@ -532,14 +519,14 @@ class _Ongoing:
     def _all_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, Job[_Made]]]:
         """The jobs of a query that ask for all that its passages lack, passage by passage."""
         group, of = opened.source, opened.of
-        wanted = [self.engine.wanted(group, maker.style, of.items) for maker in self.makers]
+        wanted = [self.engine.wanted(group, maker, of) for maker in self.makers]
         for number, passage in enumerate(group.passages):
             for which, maker in enumerate(self.makers):
                 _refuse_without_text(maker, group.query_id, of.query_text)
                 asked = wanted[which][number]
                 missing = maker.missing(passage, asked, of)
-                self.report.kept += len(asked) - len(missing) if missing is not None else 0
-                unit = of._replace(doc_id=passage.doc_id, text=passage.text, items=missing or ())
+                self.report.kept += len(asked) - len(missing)
+                unit = of._replace(doc_id=passage.doc_id, text=passage.text, items=missing)
                 for part in maker.style.units(unit) if missing else ():
                     yield which, _job(maker.style, part, number)
 
@@ -557,7 +544,7 @@ class _Ongoing:
                 self.report.asked_for.setdefault(name, {}).update(dict.fromkeys(values))
             unsettled = Unsettled(plan.computations, items, [*rankings.values()])
             self.report.most_shown = max(self.report.most_shown, unsettled.most_shown)
-            known = {doc_id: maker.grades_of(passage) for doc_id, (_, passage) in passages.items()}
+            known = {doc_id: maker.grades_of(passage, opened.of) for doc_id, (_, passage) in passages.items()}
             self.report.kept += sum(map(len, known.values()))
 
             def jobs_of(
@@ -569,7 +556,7 @@ class _Ongoing:
                 asked = [
                     item for item in maker.style.items_of(opened.of.items) if unsettled.needs(doc_id, item.item_id)
                 ]
-                missing = maker.missing(passage, asked, opened.of) or ()
+                missing = maker.missing(passage, asked, opened.of)
                 unit = opened.of._replace(doc_id=doc_id, text=passage.text, items=missing)
                 return [_job(maker.style, part, number) for part in maker.style.units(unit)] if missing else []
 
@@ -585,21 +572,21 @@ class _Ongoing:
         passages = []
         self.taken += len(group.source.passages)
         makers, report, old = self.makers, self.report, group.source.passages
-        query_id, amending = group.source.query_id, _amending(makers)
         for number, passage in enumerate(old):
             report.passages += 1
             for which, maker in enumerate(makers):
                 outcomes, asked_for = group.outcomes.pop((number, which), {}), group.asked_for.get(which)
                 if outcomes:
                     report.add(maker.style.prompt.prompt_class, outcomes.values())
-                if outcomes or asked_for or amending:
+                if maker.change is not None:
+                    report.taken_out += maker.stale(passage, group.of)
+                if outcomes or asked_for or maker.change is not None:
                     passage = maker.with_outcomes(passage, group.of, outcomes, asked_for)
                 if asked_for:
-                    report.never_asked += len(maker.style.items_of(group.of.items)) - len(maker.told(passage))
-            if amending:
-                note_stale(amending, passage, query_id)
+                    said = maker.told(passage, group.of)
+                    report.never_asked += len(maker.style.items_of(group.of.items)) - len(said)
             passages.append(passage)
-        if amending and all(new is one for new, one in zip(passages, old, strict=True)):
+        if all(new is one for new, one in zip(passages, old, strict=True)):
             return group.source
         return described(group.source._replace(passages=passages), makers, group.of.query_text)
 
@@ -610,10 +597,6 @@ class _Ongoing:
             if lost := sum(count for (which, _), count in self.left_out.items() if which == place):
                 why = "are none of its aspects" if prompt.parser == "aspects" else "have no gold answers"
                 warn("%s: %d items left out: they %s", prompt.prompt_class, lost, why)
-
-
-def _amending(makers: Iterable[GradeSetMaker]) -> list[AmendingMaker]:
-    return [maker for maker in makers if isinstance(maker, AmendingMaker)]
 
 
 @dataclass(frozen=True)
@@ -777,8 +760,7 @@ def make_manifest(
             "settings": dict(maker.signature.settings),
             "statuses": dict(sorted(report.statuses.get(prompt.prompt_class, {}).items())),
         }
-    amended = {} if grader.change is None else {"only_changed": report.amended.as_json()}
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, Any] = {} if grader.change is None else {"only_changed": {"taken_out": report.taken_out}}
     if report.asked_for:
         chosen["asked_for"] = {
             **{name: [*of] for name, of in report.asked_for.items()},
@@ -787,7 +769,6 @@ def make_manifest(
     cache = grader.runner.cache
     ledger = cache.ledger() if cache.path != ":memory:" else []
     return {
-        **amended,
         **chosen,
         **({"paid": _paid(ledger)} if ledger else {}),
         "bank": {"hash": bank_content(bank), "items": len(bank), "queries": len(bank.items)},

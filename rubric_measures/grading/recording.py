@@ -7,14 +7,12 @@ Regrading only what edits of a bank touched: grade sets lose the grades that bec
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError
 from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
 from rubric_measures.grading.asking import Outcome, Unit
 from rubric_measures.grading.styles import Style
@@ -33,7 +31,6 @@ from rubric_measures.records.models import (
     grade_of_items,
     grade_set_key,
     is_of_others,
-    is_partial,
     kind_of_set,
     of_items,
     provenance_of,
@@ -41,6 +38,48 @@ from rubric_measures.records.models import (
     stale_in,
 )
 from rubric_measures.types.entities import RubricItem, Signature, TestBank, item_content
+
+
+@dataclass(frozen=True)
+class BankChange:
+    """What edits did to a bank, as far as grades are concerned.
+
+    Items that were added, reworded, split or merged have ids that no grade has, so they need no mention here.
+
+    Attributes:
+        edited: query_id -> item_id -> contents, as `TestBank.edited`, of the items that keep their id and need new
+            grades.
+        former: query_id -> ids of items that were in the bank before.
+    """
+
+    edited: Mapping[str, Mapping[str, frozenset[str]]]
+    former: Mapping[str, set[str]]
+
+    @classmethod
+    def of(cls, bank: TestBank, before: TestBank | None = None) -> BankChange:
+        """Reads what a bank says about its edits, and compares it with an older bank where there is one.
+
+        A review marks the items that it edited: `info.regrade` says whether they need new grades, and `former_items` of
+        the query lists ids that left. Items without such a mark need new grades where their text, kind or gold answers
+        differ from the older bank's.
+
+        Args:
+            bank: the bank.
+            before: the bank that the records were graded with.
+        """
+        marks = regrade_marks(bank)
+        left = {(query_id, item_id) for query_id, said in bank.further.items() for item_id in former_items(said)}
+        old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
+        now = {(item.query_id, item.item_id): item_content(item) for item in bank}
+        edited: dict[str, dict[str, frozenset[str]]] = {}
+        for place, content in now.items():
+            mark = marks.get(place) or RegradeMark(old.get(place, content) != content, frozenset())
+            if mark.needed:
+                edited.setdefault(place[0], {})[place[1]] = mark.same_as | {content}
+        former: dict[str, set[str]] = {}
+        for query_id, item_id in left | old.keys():
+            former.setdefault(query_id, set()).add(item_id)
+        return cls(edited, former)
 
 
 @dataclass(frozen=True)
@@ -52,11 +91,14 @@ class GradeSetMaker:
         model: the backend's canonical name.
         bank: the hash of the bank; empty for direct labels, and for sentences: those of further answers are no other
             bank.
+        change: what edits did to the bank; then the set goes on from what the same style said of an earlier state of
+            it, without the grades that became stale. None completes what was made against this very bank.
     """
 
     style: Style
     model: str
     bank: str = ""
+    change: BankChange | None = None
 
     @cached_property
     def signature(self) -> Signature:
@@ -126,35 +168,63 @@ class GradeSetMaker:
         # A set of another program that was amended is nobody's.
         return made.get("signature") == self.signature.short and not made.get("mixed")
 
-    def present(self, passage: GradedPassage, kind: str) -> ItemGradeSet | None:
-        """The grade set of this style that the passage has already, for one kind of items."""
-        for entry in passage.exam_grades or ():
-            if entry.prompt_type == kind and self.is_mine(entry):
-                return entry
-        return None
+    def present(self, passage: GradedPassage, of: Unit) -> dict[str, ItemGradeSet]:
+        """Kind of items -> the grade set that the passage has already and that is completed; `of` is its query."""
+        sets, goes_on = passage.exam_grades or (), self.is_mine if self.change is None else self._is_older
+        found = {kind_of_set(entry): entry for entry in sets if goes_on(entry)}
+        if self.change is not None:
+            # A set that has no item of the bank may be about another one.
+            about = {item.item_id for item in of.items} | self.change.former.get(of.query_id, set())
+            found = {kind: entry for kind, entry in found.items() if not about.isdisjoint(_ids(entry))}
+        return {kind: found[kind] for kind in self.style.item_kinds if kind in found}
+
+    def _is_older(self, entry: ItemGradeSet) -> bool:
+        """Whether a grade set is of this style, whatever the state of the bank then was.
+
+        Grade sets of other programs say only the model and the prompt; ours name all settings.
+        """
+        made, mine = provenance_of(entry), self.provenance
+        prompt = entry.prompt_info.prompt_class if entry.prompt_info else ""
+        named = ("grader",) if "grader" in made else ("model", "prompt")
+        is_alike = entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class
+        return is_alike and all(made.get(name, mine[name]) == mine[name] for name in named)
+
+    def holding(self, entry: ItemGradeSet, of: Unit) -> set[str]:
+        """The items of which a grade set of this style says something that still holds."""
+        ids = _ids(entry)
+        if self.change is None:
+            return ids
+        edited = self.change.edited.get(of.query_id, {})
+        stale = stale_in(entry, ids & edited.keys(), edited, str(self.provenance["bank"]))
+        return (ids & {item.item_id for item in of.items}) - stale
 
     def present_direct(self, passage: GradedPassage) -> DirectGrade | None:
         """The direct label of this style that the passage has already."""
         return next((entry for entry in passage.grades or () if self.is_mine(entry)), None)
 
-    def missing(self, passage: GradedPassage, wanted: Sequence[RubricItem], of: Unit) -> tuple[RubricItem, ...] | None:
+    def missing(self, passage: GradedPassage, wanted: Sequence[RubricItem], of: Unit) -> tuple[RubricItem, ...]:
         """The items of those wanted that still need a grade (or, for extraction, an answer) by this style.
 
-        None where the passage gets no grades at all; `of` is the query with all its items. A grade that was read in a
-        cut reply, or given to a cut passage, is one: asking the same again changes nothing.
+        `of` is the query with all its items. A grade that was read in a cut reply, or given to a cut passage, is one:
+        asking the same again changes nothing.
         """
         if self.style.direct:
             old = self.present_direct(passage)
             return () if old is not None and old.label is not None else tuple(wanted)
         done: set[str] = set()
-        for entry in self._present_sets(passage):
-            failed = (entry.item_status or {}).keys() - grade_of_items(entry).keys()
-            done |= {item_id for item_id, _ in entry.answers if item_id not in failed}
+        for entry in self.present(passage, of).values():
+            done |= self.holding(entry, of) - ((entry.item_status or {}).keys() - grade_of_items(entry).keys())
         return tuple(item for item in wanted if item.item_id not in done)
 
-    def told(self, passage: GradedPassage) -> list[str]:
+    def stale(self, passage: GradedPassage, of: Unit) -> int:
+        """How many grades of the passage by this style are of items that changed or left the bank."""
+        return sum(
+            len(grade_of_items(one).keys() - self.holding(one, of)) for one in self.present(passage, of).values()
+        )
+
+    def told(self, passage: GradedPassage, of: Unit) -> list[str]:
         """The items of which the passage says something by this style."""
-        return [item_id for entry in self._present_sets(passage) for item_id, _ in entry.answers]
+        return [item_id for entry in self.present(passage, of).values() for item_id, _ in entry.answers]
 
     def with_outcomes(
         self,
@@ -165,6 +235,8 @@ class GradeSetMaker:
     ) -> GradedPassage:
         """The passage with what came of its items, in the place of what this style said before or behind all else.
 
+        It is the very same one where nothing came and nothing became stale.
+
         Args:
             passage: as it was.
             of: its query, with all items.
@@ -174,15 +246,19 @@ class GradeSetMaker:
         if self.style.direct:
             label = self.direct_label(outcomes[DIRECT_ITEM])
             return passage.replacing(grades=_put(passage.grades or (), self.present_direct(passage), label))
-        entries: Sequence[ItemGradeSet] = passage.exam_grades or ()
-        wanted = self.style.items_of(of.items)
+        before = entries = list(passage.exam_grades or ())
+        wanted, present = self.style.items_of(of.items), self.present(passage, of)
         for kind in self.style.item_kinds:
             members = [item for item in wanted if item.kind == kind]
             mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
-            if not mine and not (asked_for and members):
+            old = present.get(kind)
+            told = set() if old is None else self.holding(old, of)
+            is_stale = old is not None and told != _ids(old)
+            if not mine and not is_stale and not (asked_for and members):
                 continue
-            old = self.present(passage, kind)
-            told = {item_id for item_id, _ in old.answers} if old is not None else set()
+            if is_stale and not told and not mine:
+                entries = [one for one in entries if one is not old]
+                continue
             said = [
                 *(provenance_of(old).get(ASKED_FOR, ()) if old is not None else ()),
                 *([asked_for] if asked_for else ()),
@@ -195,16 +271,34 @@ class GradeSetMaker:
             made = self.item_grade_set(kind, members, mine, **more)
             if old is not None:
                 made = joined(old, told - mine.keys(), made, members, self.style.showing.per_call)
+            if self.change is not None:
+                contents = {item.item_id: item_content(item) for item in members if item.item_id in mine}
+                made = self._going_on(made, old, contents)
             entries = _put(entries, old, made)
-        return passage.replacing(exam_grades=entries) if entries else passage
+        return passage if entries is before else passage.replacing(exam_grades=entries)
 
-    def grades_of(self, passage: GradedPassage) -> dict[str, float]:
+    def grades_of(self, passage: GradedPassage, of: Unit) -> dict[str, float]:
         """The grades of items that the passage has already by this style."""
-        return {item_id: one for entry in self._present_sets(passage) for item_id, one in grade_of_items(entry).items()}
+        return {
+            name: one for entry in self.present(passage, of).values() for name, one in grade_of_items(entry).items()
+        }
 
-    def _present_sets(self, passage: GradedPassage) -> Iterator[ItemGradeSet]:
-        found = (self.present(passage, kind) for kind in self.style.item_kinds)
-        return (entry for entry in found if entry is not None)
+    def _going_on(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
+        """The grade set with what it was made by, and which of its items were graded after the bank changed.
+
+        A set that goes on from one of another program is called as that one was, so that both are read as one.
+        `kept_from` is the bank that the other items were graded against; `said` is what the new items said.
+        """
+        there = _ids(entry)
+        old = provenance_of(before) if before is not None else {}
+        known = regraded_of(before) if before is not None else {}
+        regraded = {item_id: content for item_id, content in known.items() if item_id in there}
+        made = {**old, **self.provenance, "regraded": {**regraded, **said}}
+        if before is not None and is_of_others(before):
+            made["mixed"] = grade_set_key(before).grade_set or True
+        elif "bank" in old:
+            made["kept_from"] = old.get("kept_from", old["bank"])
+        return entry.replacing(provenance=made)
 
     def direct_label(self, outcome: Outcome) -> DirectGrade:
         """The direct label as records keep it."""
@@ -249,6 +343,11 @@ def _put(entries: Sequence[_E], old: _E | None, new: _E) -> list[_E]:
     """The grade sets with the new one where the old one stands, or behind all."""
     made = [new if one is old else one for one in entries]
     return made if any(one is new for one in made) else [*made, new]
+
+
+def _ids(entry: ItemGradeSet) -> set[str]:
+    """The items that a grade set speaks of."""
+    return {*grade_of_items(entry), *(item_id for item_id, _ in entry.answers), *(entry.item_status or ())}
 
 
 def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:
@@ -315,227 +414,3 @@ def described(group: QueryPassages, makers: Sequence[GradeSetMaker], query_text:
         entries[which] = entries[which].replacing(provenance={**said, "definition": definition})
         passages[number] = passages[number].replacing(**{name: entries})
     return group._replace(passages=passages)
-
-
-_KnownPlace = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class BankChange:
-    """What edits did to a bank, as far as grades are concerned.
-
-    Items that were added, reworded, split or merged have ids that no grade has, so they need no mention here.
-
-    Attributes:
-        edited: query_id -> item_id -> contents, as `TestBank.edited`, of the items that keep their id and need new
-            grades.
-        former: (query_id, item_id) of items that were in the bank before.
-    """
-
-    edited: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-    former: frozenset[_KnownPlace] = frozenset()
-
-    @classmethod
-    def of(cls, bank: TestBank, before: TestBank | None = None) -> BankChange:
-        """Reads what a bank says about its edits, and compares it with an older bank where there is one.
-
-        A review marks the items that it edited: `info.regrade` says whether they need new grades, and `former_items` of
-        the query lists ids that left. Items without such a mark need new grades where their text, kind or gold answers
-        differ from the older bank's.
-
-        Args:
-            bank: the bank.
-            before: the bank that the records were graded with.
-        """
-        marks = regrade_marks(bank)
-        left = {(query_id, item_id) for query_id, said in bank.further.items() for item_id in former_items(said)}
-        old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
-        now = {(item.query_id, item.item_id): item_content(item) for item in bank}
-        edited: dict[str, dict[str, frozenset[str]]] = {}
-        for place, content in now.items():
-            mark = marks.get(place) or RegradeMark(old.get(place, content) != content, frozenset())
-            if mark.needed:
-                edited.setdefault(place[0], {})[place[1]] = mark.same_as | {content}
-        return cls(edited, frozenset((left | old.keys()) - now.keys()))
-
-
-@dataclass
-class AmendCounts:
-    """What was left and what was changed; the counts only grow.
-
-    Attributes:
-        sets_amended: grade sets that lost or got grades.
-        sets_untouched: grade sets of the same grader that are as they were.
-        taken_out: grades that became stale: of items that changed, or left the bank.
-        items: (query_id, item_id) of the items that were graded anew.
-        failures_left: statuses other than a grade of unchanged items, which are left as they are.
-        passages_without: passages that the grader had not graded before, which are left so.
-        sets_with_other_settings: grade sets of the same model and prompt with other settings, which are left.
-        elsewhere: grader -> its grades of changed items that keep their id; they may be older than the change.
-    """
-
-    sets_amended: int = 0
-    sets_untouched: int = 0
-    taken_out: int = 0
-    items: set[_KnownPlace] = field(default_factory=set)
-    failures_left: int = 0
-    passages_without: int = 0
-    sets_with_other_settings: int = 0
-    elsewhere: Counter[str] = field(default_factory=Counter)
-
-    def as_json(self) -> dict[str, Any]:
-        """For the manifest."""
-        return {**vars(self), "elsewhere": dict(sorted(self.elsewhere.items())), "items": len(self.items)}
-
-
-def _ids(entry: ItemGradeSet) -> set[str]:
-    """The items that a grade set speaks of."""
-    return {*grade_of_items(entry), *(item_id for item_id, _ in entry.answers), *(entry.item_status or ())}
-
-
-@dataclass(frozen=True)
-class AmendingMaker(GradeSetMaker):
-    """The maker of a style that goes on from the grades which the same style gave to an earlier state of the bank.
-
-    Attributes:
-        change: what edits did to the bank.
-        counts: what was changed and left; makers of one run share them.
-    """
-
-    change: BankChange = field(default_factory=BankChange)
-    counts: AmendCounts = field(default_factory=AmendCounts)
-
-    def named_alike(self, entry: ItemGradeSet) -> bool:
-        """Whether a grade set has this model, prompt and kind of items; perhaps with other settings."""
-        prompt = entry.prompt_info.prompt_class if entry.prompt_info else ""
-        is_alike = entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class
-        return is_alike and kind_of_set(entry) in self.style.item_kinds
-
-    def belongs(self, entry: ItemGradeSet) -> bool:
-        """Whether a grade set is of this style, whatever the state of the bank then was.
-
-        Grade sets of other programs say only the model and the prompt; ours name all settings.
-        """
-        made, mine = provenance_of(entry), self.provenance
-        named = ("grader",) if "grader" in made else ("model", "prompt")
-        return self.named_alike(entry) and all(made.get(name, mine[name]) == mine[name] for name in named)
-
-    def fresh(self, entry: ItemGradeSet, query_id: str, items: Set[str]) -> set[str]:
-        """The items of the bank whose grades in the grade set still hold."""
-        # An item whose grading anew failed is still to be graded anew: the next run goes on with it.
-        failed = (entry.item_status or {}).keys() & regraded_of(entry).keys() - grade_of_items(entry).keys()
-        ids = _ids(entry)
-        return (ids & items) - failed - self.stale(entry, query_id, ids)
-
-    def stale(self, entry: ItemGradeSet, query_id: str, item_ids: Set[str]) -> set[str]:
-        """Those of some items that the grade set graded before they were edited."""
-        edited = self.change.edited.get(query_id, {})
-        return stale_in(entry, item_ids & edited.keys(), edited, str(self.provenance["bank"]))
-
-    def _amendable(self, passage: GradedPassage, query_id: str, items: Set[str]) -> list[ItemGradeSet]:
-        """The grade sets of this style about this bank; one that has no item of it may be about another bank."""
-        about = items | {item_id for query, item_id in self.change.former if query == query_id}
-        return [one for one in passage.exam_grades or () if self.belongs(one) and not about.isdisjoint(_ids(one))]
-
-    def missing(self, passage: GradedPassage, wanted: Sequence[RubricItem], of: Unit) -> tuple[RubricItem, ...] | None:
-        """The items that edits touched: without any grade (or failure) of this style, or with a stale one.
-
-        None where the style gave the passage no grade, over whatever items.
-        """
-        if not any(map(self.belongs, passage.exam_grades or ())):
-            self.counts.passages_without += 1
-            return None
-        items = {item.item_id for item in of.items}
-        mine = self._amendable(passage, of.query_id, items)
-        if any(map(is_partial, mine)):
-            text = "these grades were asked only for some measures; grade for them again: of items that did not change "
-            raise InputError(f"{text}the replies come from the cache", settings=("only_changed", "measures"))
-        done = set().union(*(self.fresh(entry, of.query_id, items) for entry in mine))
-        return tuple(item for item in wanted if item.item_id not in done)
-
-    def with_outcomes(
-        self,
-        passage: GradedPassage,
-        of: Unit,
-        outcomes: Mapping[str, Outcome],
-        asked_for: Mapping[str, Sequence[str]] | None = None,
-    ) -> GradedPassage:
-        """The passage without stale grades and with the new outcomes; the very same one where no edit touched it."""
-        query_id, items, counts = of.query_id, of.items, self.counts
-        contents = {item.item_id: item_content(item) for item in items}
-        made, before = list(passage.exam_grades or ()), counts.sets_amended
-        counts.items |= {(query_id, item_id) for item_id in outcomes}
-        amendable = self._amendable(passage, query_id, contents.keys())
-        for kind in self.style.item_kinds:
-            new = {item.item_id for item in self.style.items_of(items) if item.kind == kind} & outcomes.keys()
-            said = {item_id: contents[item_id] for item_id in new}
-            of_kind = [item for item in items if item.item_id in new]
-            fresh = self.item_grade_set(kind, of_kind, outcomes) if new else None
-            mine = [entry for entry in amendable if kind_of_set(entry) == kind]
-            for entry in mine:
-                kept = self.fresh(entry, query_id, contents.keys()) - new
-                added = fresh if entry is mine[-1] else None
-                graded = grade_of_items(entry).keys()
-                counts.taken_out += len(graded - kept)
-                counts.failures_left += len((entry.item_status or {}).keys() & kept - graded)
-                if kept == _ids(entry) and added is None:
-                    counts.sets_untouched += 1
-                    continue
-                counts.sets_amended += 1
-                changed = []
-                if kept or added is not None:
-                    whole = joined(entry, kept, added, items, self.style.showing.per_call)
-                    changed = [self._signed(whole, entry, {} if added is None else said)]
-                made = [one for old in made for one in (changed if old is entry else [old])]
-            if fresh is not None and not mine:
-                counts.sets_amended += 1
-                others = [one for one in passage.exam_grades or () if self.belongs(one) and kind_of_set(one) == kind]
-                made.append(self._signed(fresh, others[-1] if others else None, said))
-        return passage if counts.sets_amended == before else passage.replacing(exam_grades=made)
-
-    def _signed(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
-        """The grade set with what it was made by, and which of its items were graded after the bank changed.
-
-        A set that goes on from one of another program is called as that one was, so that both are read as one.
-        `kept_from` is the bank that the other items were graded against; `said` is what the new items said.
-        """
-        there = _ids(entry)
-        old = provenance_of(before) if before is not None else {}
-        known = regraded_of(before) if before is not None else {}
-        regraded = {item_id: content for item_id, content in known.items() if item_id in there}
-        made = {**old, **self.provenance, "regraded": {**regraded, **said}}
-        if before is not None and is_of_others(before):
-            made["mixed"] = grade_set_key(before).grade_set or True
-        elif "bank" in old:
-            made["kept_from"] = old.get("kept_from", old["bank"])
-        return entry.replacing(provenance=made)
-
-
-def note_stale(makers: Sequence[AmendingMaker], passage: GradedPassage, query_id: str) -> None:
-    """Counts grades of changed items that keep their id in grade sets of other graders, and sets of other settings."""
-    counts = makers[0].counts
-    for entry in passage.exam_grades or ():
-        if any(maker.belongs(entry) for maker in makers):
-            continue
-        counts.sets_with_other_settings += any(maker.named_alike(entry) for maker in makers)
-        if stale := makers[0].stale(entry, query_id, grade_of_items(entry).keys()):
-            counts.elsewhere[entry.llm] += len(stale)
-
-
-def refuse_without_grades(makers: Sequence[AmendingMaker]) -> None:
-    """Says that there was nothing to go on from, instead of writing records that nobody graded.
-
-    Raises:
-        InputError: no grade set of the makers was found.
-    """
-    counts = makers[0].counts
-    if counts.sets_amended or counts.sets_untouched:
-        return
-    names = ", ".join(maker.style.prompt.prompt_class for maker in makers)
-    count = counts.sets_with_other_settings
-    others = f"; {count} grade sets were made with other settings" if count else ""
-    raise InputError(
-        f"the records hold no grades of this bank by {makers[0]._llm['llm']} with {names}{others}: "
-        "there is nothing to go on from; grade everything",
-        settings=("only_changed",),
-    )

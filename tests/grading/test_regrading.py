@@ -122,10 +122,7 @@ def test_edits_of_a_review_are_followed_and_nothing_else(graded: Path, capsys: p
     said = capsys.readouterr().err
     # Two passages of q1: each lost alpha, beta and gamma, and got the reworded one, beta and the added one.
     assert "6 grades of 3 passages (1 more was there already)" in said
-    assert "3 items graded anew; 2 grade sets amended, 1 left as it was" in said
     assert "6 stale grades of items that changed or left are taken out" in said
-    # Her first, blind grade, and the final one.
-    assert "may be older than the change are left: 2 by human:ada" in said
     # The query that no edit touched is the same to the byte, and so is what the assessor said.
     assert (
         lines(new)[1] == lines(folder / "graded.jsonl.gz")[1] and lines(new)[0] != lines(folder / "graded.jsonl.gz")[0]
@@ -148,7 +145,7 @@ def test_edits_of_a_review_are_followed_and_nothing_else(graded: Path, capsys: p
     # d2 has "north", the answer before, and not "south".
     assert grades(new)["d2"]["q1/beta"] < grades(graded)["d2"]["q1/beta"]
     manifest = json.loads((folder / "new.jsonl.gz.manifest.json").read_text())["only_changed"]
-    assert (manifest["items"], manifest["sets_amended"], manifest["taken_out"]) == (3, 2, 6)
+    assert manifest == {"taken_out": 6}
 
 
 def test_once_followed_nothing_is_left_to_do(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +153,7 @@ def test_once_followed_nothing_is_left_to_do(graded: Path, capsys: pytest.Captur
     first = regrade(folder)
     capsys.readouterr()
     again = regrade(folder, source="new.jsonl.gz", out="again.jsonl.gz")
-    assert "0 items graded anew; 0 grade sets amended, 3 left" in capsys.readouterr().err
+    assert "0 grades of 3 passages (7 more were there already)" in capsys.readouterr().err
     assert lines(again) == lines(first)
     # Graded by the whole bank too: a plain run finds nothing to do in the amended sets.
     plain = ["grade", str(first), "--bank", str(folder / "bank.jsonl"), "--model", "lexical"]
@@ -167,7 +164,7 @@ def test_once_followed_nothing_is_left_to_do(graded: Path, capsys: pytest.Captur
     later = edited(first, ("item_edit", {"key": "q1/gamma", "text": "Who is gamma?"}))
     capsys.readouterr()
     regrade(later)
-    assert "1 item graded anew; 2 grade sets amended, 1 left" in capsys.readouterr().err
+    assert "2 grades of 3 passages" in capsys.readouterr().err
 
 
 def test_split_merge_and_an_item_that_only_lost_a_comma(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,7 +177,7 @@ def test_split_merge_and_an_item_that_only_lost_a_comma(graded: Path, capsys: py
     capsys.readouterr()
     new = regrade(folder)
     # Of q1 nothing is left of the old items, and the sets are known to be about this bank all the same.
-    assert "3 items graded anew; 2 grade sets amended, 1 left" in capsys.readouterr().err
+    assert "6 grades of 3 passages" in capsys.readouterr().err
     assert [len(one) for one in sets(new)] == [1, 1]
     assert set(grades(new)["d1"]) == {item.item_id for item in load_bank(folder / "bank.jsonl").for_query("q1")}
     assert lines(new)[1] == lines(folder / "graded.jsonl.gz")[1]
@@ -220,11 +217,9 @@ def test_sets_of_others_and_of_other_settings_are_left(graded: Path, capsys: pyt
     assert main([*command[:4], *again, "--only-changed", "-o", str(folder / "no.jsonl.gz")]) == 2
     assert "hold no grades of this bank by scripted:model.jsonl" in capsys.readouterr().err
     regrade(folder, *again, source="both.jsonl.gz", out="no.jsonl.gz", code=2)
-    assert "3 grade sets were made with other settings" in capsys.readouterr().err
+    assert "with QuestionSelfRatedUnanswerablePromptWithChoices and these settings" in capsys.readouterr().err
     assert not (folder / "no.jsonl.gz").exists()
     new = regrade(folder, *again, "--max-tokens", "7", source="both.jsonl.gz")
-    # Two passages of q1; the lexical grader's verdicts on beta stay, and are said to be old.
-    assert "older than the change are left: 2 by lexical:1" in capsys.readouterr().err
     assert [one[0] for one in sets(new)] == [one[0] for one in sets(graded)]
 
 
@@ -256,4 +251,4 @@ def test_a_table_that_was_edited_by_hand_is_followed(tmp_path: Path, capsys: pyt
     assert main(["grade", graded, "--bank", new, "--only-changed", *command, again]) == 2
     assert "new.csv: notes no edits; name the bank before them (--old-bank)" in capsys.readouterr().err
     assert main(["grade", graded, "--bank", new, "--old-bank", old, "--only-changed", *command, again]) == 0
-    assert "only what edits touched: 1 item graded anew" in capsys.readouterr().err
+    assert "1 grade of 2 passages (1 more" in capsys.readouterr().err
