@@ -17,11 +17,11 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import combinations, groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, tell, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
@@ -81,9 +81,8 @@ def pair_games(
     """The games that are still to be played: of each pair two, each answer being first once.
 
     With `per_query`, each query gets the pairs that met least often so far, drawn by the seed among equal ones: where
-    every agent has all answers, no pair meets more than once more often than another. An agent that is added to games
-    that were played meets each other one as often as those met: on the same share of the queries that both answer.
-    Its pairs come in addition to the N of the others, and are said.
+    every agent has all answers, no pair meets more than once more often than another. So an agent that is added to
+    games that were played needs a larger number; one without games is said.
 
     Args:
         answers: query -> agent -> text, as of `answers_by_query`.
@@ -98,22 +97,21 @@ def pair_games(
     possible = [
         Game(query_id, *pair) for query_id in sorted(answers) for pair in combinations(sorted(answers[query_id]), 2)
     ]
-    wanted = set(possible) if per_query is None else met | _drawn_pairs(possible, per_query, seed, met)
+    wanted = set(possible)
+    if per_query is not None:
+        wanted = met | _drawn_pairs(possible, per_query, seed, met)
+        idle = {agent for of in answers.values() for agent in of} - {agent for pair in wanted for agent in pair[1:]}
+        text = "no games for %d agents (%s): %d pairs a query were played already; name a larger number"
+        warn(text, len(idle), ", ".join(sorted(idle)), per_query, settings=("games_per",))
     orders = ((pair, Game(pair.query_id, pair.agent_b, pair.agent_a)) for pair in possible if pair in wanted)
     return [game for both in orders for game in both if game not in shown]
 
 
 def _drawn_pairs(possible: Sequence[Game], per_query: int, seed: int, met: Set[Game]) -> set[Game]:
-    """For each query that has fewer, as many more pairs as it takes, those first that met least often.
-
-    Agents that never played come in addition: each pair on the share of its queries on which the others meet.
-    """
-    known = {agent for pair in met for agent in pair[1:]}
-    # Where nobody is left who met another one, there is no rate to keep up with.
-    among = [pair for pair in possible if known.issuperset(pair[1:])] or possible
+    """For each query that has fewer, as many more pairs as it takes, those first that met least often."""
     drawn: set[Game] = set()
     counts = Counter(pair[1:] for pair in met)
-    for query_id, group in groupby(among, key=attrgetter("query_id")):
+    for query_id, group in groupby(possible, key=attrgetter("query_id")):
         pairs = list(group)
         left = [pair for pair in pairs if pair not in met]
         random.Random(f"{seed}/{query_id}").shuffle(left)
@@ -121,24 +119,7 @@ def _drawn_pairs(possible: Sequence[Game], per_query: int, seed: int, met: Set[G
         more = left[: max(0, per_query - (len(pairs) - len(left)))]
         counts.update(pair[1:] for pair in more)
         drawn.update(more)
-    of_new = sorted(set(possible).difference(among), key=itemgetter(1, 2, 0))
-    if not of_new:
-        return drawn
-    share = sum(pair in drawn or pair in met for pair in among) / len(among)
-    load: Counter[str] = Counter()
-    new: set[Game] = set()
-    for agents, group in groupby(of_new, key=itemgetter(1, 2)):
-        pairs = list(group)
-        random.Random(f"{seed}/{'/'.join(agents)}").shuffle(pairs)
-        # Queries with few new games come first, so that no query gets them all.
-        pairs.sort(key=lambda pair: load[pair.query_id])
-        taken = pairs[: round(share * len(pairs))]
-        load.update(pair.query_id for pair in taken)
-        new.update(taken)
-    agents = {agent for pair in of_new for agent in pair[1:]} - known
-    text = "%d new agents (%s): %d pairs drawn, as often as the others met (on %.0f %% of their queries)"
-    tell(text % (len(agents), ", ".join(sorted(agents)), len(new), 100 * share))
-    return drawn | new
+    return drawn
 
 
 IDENTICAL = "identical answers"
