@@ -44,7 +44,7 @@ def convert(convert: Call) -> int:
     """any format to any other; merges files
 
     examples:
-      rubric_measures convert flan-t5.jsonl.gz llama.jsonl.gz --add-run new.run -o graded.jsonl.gz
+      rubric_measures convert flan-t5.jsonl.gz llama.jsonl.gz -o graded.jsonl.gz
       rubric_measures convert graded.jsonl.gz --to assignments --bank nuggets.jsonl -o assignments.jsonl
       rubric_measures convert tqa.json --to bank -o bank.jsonl.gz
 

@@ -1,7 +1,5 @@
 """Any format that we read into any that we write: read to a type, made into another, written from it.
 
-Graded records extended: the rankings of runs and judgments added to them, item judgments turned into records.
-
 Bridges: what one kind of file holds, made into what another holds. Files of one kind are merged on the way.
 """
 
@@ -10,11 +8,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-from msgspec import structs
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, warn
 from rubric_measures.base.files import path_name, run_of_file
@@ -22,97 +18,12 @@ from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables,
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import GradeRow
 from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_cells
-from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, PARTIAL, UNSAID, Grades, all_rows, scale_of_item
+from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, PARTIAL, UNSAID, Grades, all_rows
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.records import models
-from rubric_measures.records.merging import merge_records
-from rubric_measures.records.models import GradedPassage, Judgment, PassageData, QueryPassages
-from rubric_measures.types.entities import ItemKind, Qrel, Run, TestBank, make_run, sentence_items
+from rubric_measures.records.models import PassageData, QueryPassages
+from rubric_measures.types.entities import Qrel, Run, TestBank, make_run, sentence_items
 from rubric_measures.types.scales import ASSIGNED, Scale
-
-# (query, document)
-_Pair = tuple[str, str]
-
-
-def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | None = None) -> list[QueryPassages]:
-    """Records with the rankings of further runs, ranks from 1 in the one sort.
-
-    Ranked documents without a record cannot be added (their text is not known); they are left out and counted.
-
-    Args:
-        groups: the records.
-        runs: the runs.
-        depth: only the first so many documents of each ranking; all if None.
-
-    Raises:
-        InputError: the records have a ranking of that run already, and it is another one; two runs have one name; the
-            depth is less than 1.
-    """
-    if depth is not None and depth < 1:
-        raise InputError(f"rankings of depth {depth} are empty; ask for 1 or more")
-    groups, runs = list(groups), list(runs)
-    for name, count in Counter(run.run_id for run in runs).items():
-        if count > 1:
-            raise InputError(f"two runs are called {name!r}; give one of them another name")
-    known = _by_pair(groups)
-    places = grade_tables.places_of_runs(runs, depth)
-    for written, (query_id, doc_id) in trec.spaced_pairs(known).items():
-        for one in places.pop(written, ()):
-            named = structs.replace(one, query_id=query_id, doc_id=doc_id)
-            places.setdefault((query_id, doc_id), []).append(named)
-    for key, passage in known.items():
-        names = {run.run_id for run in runs} - {place.method for place in places.get(key, ())}
-        if other := next((place.method for place in passage.rankings if place.method in names), None):
-            raise InputError(
-                f"query {key[0]!r}: the records have another ranking of the run {other!r} (with {key[1]!r}); give one "
-                "of the two another name"
-            )
-    _say_lost(places.keys() - known, "ranked documents")
-    # Merged once, whatever the number of runs.
-    return _extended(groups, known, {key: PassageData(rankings=found) for key, found in places.items()})
-
-
-def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list[QueryPassages]:
-    """Records with further judgments; judged documents without a record are left out and counted.
-
-    Raises:
-        InputError: the records (or the rows) judge a passage otherwise.
-    """
-    groups = list(groups)
-    known = _by_pair(groups)
-    spaced = trec.spaced_pairs(known)
-    labels: dict[_Pair, float] = {}
-    for row in rows:
-        key = spaced.get((row.query_id, row.doc_id), (row.query_id, row.doc_id))
-        if (before := labels.setdefault(key, row.relevance)) != row.relevance:
-            raise InputError(
-                f"query {row.query_id!r}, passage {row.doc_id!r}: judged {before} and {row.relevance}; judgments of "
-                "items are no judgments of passages"
-            )
-    _say_lost(labels.keys() - known, "judged documents")
-    said = (Judgment(doc_id=doc, query_id=one, relevance=labels[one, doc], title_query=one) for one, doc in labels)
-    return _extended(groups, known, {(one.query_id, one.doc_id): PassageData(judgments=[one]) for one in said})
-
-
-def _by_pair(groups: Iterable[QueryPassages]) -> dict[_Pair, GradedPassage]:
-    return {(group.query_id, passage.doc_id): passage for group in groups for passage in group.passages}
-
-
-def _extended(
-    groups: list[QueryPassages], known: Mapping[_Pair, GradedPassage], data: Mapping[_Pair, PassageData]
-) -> list[QueryPassages]:
-    """The records, the passages that `data` speaks of with that, too."""
-    further: dict[str, list[GradedPassage]] = {}
-    for key, said in data.items():
-        if key in known:
-            passage = GradedPassage(doc_id=key[1], text=known[key].text, paragraph_data=said)
-            further.setdefault(key[0], []).append(passage)
-    return merge_records([groups, itertools.starmap(QueryPassages, further.items())])
-
-
-def _say_lost(lost: set[_Pair], what: str) -> None:
-    for query_id, doc_id in sorted(lost)[:1]:
-        warn(f"{len(lost)} {what} have no record and are left out (such as {doc_id} of query {query_id})")
 
 
 @dataclass(frozen=True)
@@ -120,11 +31,9 @@ class Options:
     """What conversions may need besides the files.
 
     Attributes:
-        collection: where texts come from, for records made of item qrels or of a table of grades.
+        collection: where texts come from, for records made of a table of grades.
         bank: the test bank of grades.
         wanted: which grade set of records counts.
-        depth: documents of each ranking; all if None.
-        grader: who made the grades of item qrels.
         run: the run to write, of several.
         answers: the answers that support judgments are about.
         name: what errors call the records.
@@ -133,14 +42,14 @@ class Options:
     collection: str | Sequence[str] | None = None
     bank: TestBank | None = None
     wanted: Grader = field(default_factory=Grader)
-    depth: int | None = None
-    grader: str = "qrels"
     run: str | None = None
     answers: Sequence[reports.Answer] = ()
     name: str = "the records"
 
 
 Bridge = Callable[[Any, Options], Any]
+# What grades call a grader whom nobody names.
+_UNNAMED = "qrels"
 
 
 def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
@@ -215,12 +124,12 @@ def _texts_of(bank: TestBank | None) -> dict[tuple[str, str], str]:
 
 
 def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeRow]:
-    texts, by = _texts_of(options.bank), options.grader
+    texts = _texts_of(options.bank)
     return [
-        GradeRow(query_id, doc_id, None, None, item_id, texts.get((query_id, item_id)), grade, "graded", by, None, None)
-        for query_id, doc_id, grade, item_id, *_ in rows
+        GradeRow(query, doc, None, None, item, texts.get((query, item)), grade, "graded", _UNNAMED, None, None)
+        for query, doc, grade, item, *_ in rows
         # Those of the document `*` only say that an item exists, which no table and no record holds.
-        if doc_id != BANK_DOC
+        if doc != BANK_DOC
     ]
 
 
@@ -228,15 +137,7 @@ def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryP
     """The grades with the texts of their passages: of one grader, where the user names it, else of all."""
     if options.wanted.model or options.wanted.prompt:
         rows = chosen_grades(rows, options.name, options.wanted, options.bank)
-    rows = [row if row.grader else row._replace(grader=options.grader) for row in rows]
-    texts, _ = _passage_texts(rows, options)
-    return grade_tables.records_of_rows(
-        rows, options.name, texts=texts, kind=_kind_of(options.bank), scale=options.wanted.scale
-    )
-
-
-def _passage_texts(rows: Iterable[GradeRow | Qrel], options: Options) -> tuple[dict[str, str], Mapping[str, str]]:
-    """What `texts_of` finds of the documents of rows in the collection."""
+    rows = [row if row.grader else row._replace(grader=_UNNAMED) for row in rows]
     if options.collection is None:
         raise InputError("records need the texts of their passages; name a collection", settings=("collection",))
     # ir_datasets takes longer to import than most files to convert.
@@ -245,73 +146,41 @@ def _passage_texts(rows: Iterable[GradeRow | Qrel], options: Options) -> tuple[d
     collection = load_collection(options.collection)
     if not collection.has_docs():
         raise InputError(f"{collection.source}: has no documents")
-    return texts_of(collection.docs_store(), sorted({row.doc_id for row in rows}))
-
-
-def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
-    texts, names = _passage_texts(rows, options)
-    queries = trec.spaced_ids(options.bank.items) if options.bank is not None else {}
-    items = trec.spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
-    named = [
-        Qrel(queries.get(query_id, query_id), names.get(doc_id, doc_id), grade, items.get(item_id, item_id))
-        for query_id, doc_id, grade, item_id, *_ in rows
-    ]
-    graded = _item_qrels_to_grades(named, replace(options, bank=None))
-    scale, kind = _scale_of(rows, options), _kind_of(options.bank)
-    return grade_tables.records_of_rows(graded, options.name, texts=texts, kind=kind, scale=scale)
-
-
-def _kind_of(bank: TestBank | None) -> ItemKind:
-    kinds = {item.kind for item in bank or ()}
-    return kinds.pop() if len(kinds) == 1 else "question"
-
-
-def _scale_of(rows: Sequence[Qrel], options: Options) -> Scale:
-    """The one scale of item qrels: what was said, else what their rows for the document `*` say."""
-    said = {scale for row in rows if row.doc_id == BANK_DOC and (scale := scale_of_item(row.iteration)) is not None}
-    if options.wanted.scale is None and len(said) != 1:
-        what = f"are on {len(said)} scales" if said else "say no scale"
-        raise InputError(
-            f"the item qrels {what}, and records are on one; say it, as in 0-5:4 (4 covers an item)",
-            settings=("scale",),
-        )
-    return options.wanted.scale or said.pop()
-
-
-def _queries_of_requests(lines: Sequence[judged.RequestLine]) -> dict[str, str]:
-    """Query id -> text."""
-    texts: dict[str, str] = {}
-    for line in lines:
-        if isinstance(line.query, str):
-            raise InputError(
-                "the requests give texts of queries without ids; write `query` as an object of qid and text"
-            )
-        query_id = str(line.query.qid)
-        if query_id in texts:
-            raise InputError(f"query {query_id!r} has two requests; keep one")
-        texts[query_id] = line.query.text
-    return texts
+    texts, _ = texts_of(collection.docs_store(), sorted({row.doc_id for row in rows}))
+    kinds = {item.kind for item in options.bank or ()}
+    kind = kinds.pop() if len(kinds) == 1 else "question"
+    return grade_tables.records_of_rows(rows, options.name, texts=texts, kind=kind, scale=options.wanted.scale)
 
 
 def _requests_to_runs(lines: Sequence[judged.RequestLine], options: Options) -> list[Run]:
     """The candidates as one run, by their scores; where these are missing, in their order."""
-    rows = []
-    for query_id, line in zip(_queries_of_requests(lines), lines, strict=True):
+    rows: dict[str, list[tuple[str, str, float]]] = {}
+    for line in lines:
+        query_id = line.query_id
+        if query_id is None:
+            raise InputError(
+                "the requests give texts of queries without ids; write `query` as an object of qid and text"
+            )
+        if query_id in rows:
+            raise InputError(f"query {query_id!r} has two requests; keep one")
         found = [one for one in line.candidates if not isinstance(one, str) and one.docid]
         if len(found) < len(line.candidates):
             raise InputError(f"query {query_id!r}: a run needs the docid of each candidate")
         scores = [one.score for one in found if one.score is not None]
         if len(scores) < len(found):
             scores = [float(-place) for place in range(len(found))]
-        rows += [(query_id, str(one.docid), score) for one, score in zip(found, scores, strict=True)]
-    return [make_run(options.run or run_of_file(options.name), rows)]
+        rows[query_id] = [(query_id, str(one.docid), score) for one, score in zip(found, scores, strict=True)]
+    return [make_run(options.run or run_of_file(options.name), itertools.chain(*rows.values()))]
 
 
 def _requests_to_records(lines: Sequence[judged.RequestLine], options: Options) -> list[QueryPassages]:
     """The candidates as passages to grade, ranked by the run that they are."""
-    runs = _requests_to_runs(lines, options)
-    ranked = add_runs(judged.passages_of_requests(lines, {}), runs, options.depth)
-    return [group._replace(passages=[one for one in group.passages if one.rankings]) for group in ranked]
+    places = grade_tables.places_of_runs(_requests_to_runs(lines, options))
+    ranked = {pair: PassageData(rankings=of_pair) for pair, of_pair in places.items()}
+    return [
+        QueryPassages(one, [passage.replacing(paragraph_data=ranked[one, passage.doc_id]) for passage in passages])
+        for one, passages, *_ in judged.passages_of_requests(lines, {})
+    ]
 
 
 def _part_of(kind: str) -> Bridge:
@@ -428,12 +297,10 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
     ("records", "assignments"): _records_to_judged(judged.NUGGETIZER),
-    ("item qrels", "records"): _item_qrels_to_records,
     ("answers", "reports"): lambda answers, _: [reports.report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,
     ("requests", "runs"): _requests_to_runs,
-    ("requests", "queries"): lambda lines, _: queries.QueryFile(_queries_of_requests(lines)),
     ("requests", "records"): _requests_to_records,
     ("records", "graded answers"): _records_to_judged(judged.RAGDOLL),
     ("bank", "queries"): _bank_to_queries,
@@ -452,12 +319,6 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     **{(kind, "records"): lambda lines, _: judged.records_of_judged(lines) for kind in _JUDGED},
     **{(kind, "bank"): lambda lines, _: banks.bank_entries(judged.bank_of_judged(lines)) for kind in _JUDGED[:2]},
     **{(kind, "grades"): _judged_to_grades for kind in _JUDGED},
-}
-# What a kind may lack of another, in other words.
-_LACKS = {
-    ("records", "runs"): "the records hold no rankings",
-    ("reports", "item qrels"): "the reports hold no evaldata.nugget_grades",
-    ("experiment", "games"): "the experiment holds no games; RAGElo keeps verdicts in the file NAME_results.jsonl",
 }
 # Kinds that others pass through: assignments give the texts of their queries as a test bank.
 _HUBS = ("bank", "answers", "support labels")
@@ -490,7 +351,7 @@ def bridged(content: Any, kind: str, target: str, options: Options) -> Any:
     for step in itertools.pairwise(way):
         content = BRIDGES[step](content, options)
         if not content:
-            raise InputError(_LACKS.get(step, f"the {step[0]} hold{'s' * (step[0][-1] != 's')} no {step[1]}"))
+            raise InputError(f"the {step[0]} hold{'s' * (step[0][-1] != 's')} no {step[1]}")
     return content
 
 

@@ -17,13 +17,13 @@ from msgspec import to_builtins
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.corpora.conversion import Options, add_judgments, add_runs, bank_format, bridged, targets_of
+from rubric_measures.corpora.conversion import Options, bank_format, bridged, targets_of
 from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed, refuse_unused
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables, queries, trec
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.base import PathName, say_left_out
-from rubric_measures.measures.grade_sets import Grader, read_judgments
+from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records import models
 from rubric_measures.records.merging import merge_records
 
@@ -46,12 +46,8 @@ def convert(
     *,
     to: str | None = None,
     source: str | None = None,
-    add_run: File | Iterable[File] = (),
-    add_qrels: File | Iterable[File] = (),
     collection: str | Sequence[str] | None = None,
     bank: Bank | None = None,
-    depth: int | None = None,
-    name: str = "qrels",
     run: str | None = None,
     answers: File | Iterable[File] = (),
     grader: str | Grader | None = None,
@@ -64,13 +60,9 @@ def convert(
         output: the file to write, gzipped where its name ends in `.gz`; it may not be one that is read.
         to: the format to write; left out, that of the input.
         source: the format of the input; left out, it is told by content.
-        add_run: add the rankings of this run file to records.
-        add_qrels: add these judgments to records.
-        collection: the texts, for records made of item qrels or of a table of grades; a source as in `pool`, or several
-            files of documents.
+        collection: the texts, for records made of a table of grades; a source as in `pool`, or several files of
+            documents.
         bank: the test bank, where grades become something else.
-        depth: documents of each ranking; left out, all.
-        name: what records call the grader of item qrels, which name none.
         run: write this run, of several in records; the name of the run in requests.
         answers: the answers that support judgments of RAGDoll are about.
         grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`.
@@ -84,11 +76,8 @@ def convert(
     """
     given = dict(locals())
     with contextlib.ExitStack() as stack:
-        groups = (inputs, add_run, add_qrels, answers)
-        paths, runs, qrels, beside = (
-            [stack.enter_context(file_path(one)) for one in listed(group)] for group in groups
-        )
-        keep_inputs(output, *paths, *runs, *qrels, *beside, bank, *listed(collection or ()))
+        paths, beside = ([stack.enter_context(file_path(one)) for one in listed(group)] for group in (inputs, answers))
+        keep_inputs(output, *paths, *beside, bank, *listed(collection or ()))
         if not paths:
             raise InputError("name a file to convert")
         for named in (to, source):
@@ -104,22 +93,17 @@ def convert(
             raise InputError(problem, settings=("to",))
         _check_ways(list(zip(paths, sources, strict=True)), to, is_told=source is not None)
         wanted = Grader.parse(grader)
-        used = {
-            "add_run": target == "records", "add_qrels": target == "records", "answers": "support judgments" in kinds,
-            "depth": target == "records" and (runs or "requests" in kinds),
-            "grader": _chooses(set(wanted.given), kinds, target),
-        }  # fmt: skip
+        used = {"answers": "support judgments" in kinds, "grader": _chooses(set(wanted.given), kinds, target)}
         refuse_unused(convert, given, (name for name, is_used in used.items() if not is_used))
-        options = Options(
-            collection, bank_of(bank), wanted, depth, name, run, [one for path in beside for one in read_answers(path)]
-        )
+        answered = [one for path in beside for one in read_answers(path)]
+        options = Options(collection, bank_of(bank), wanted, run, answered)
 
         def written(content: Any) -> None:
             for one in content if target == "runs" and Path(output).is_dir() else ():
-                keep_inputs(trec.run_file(Path(output), one), *paths, *runs, *qrels)
+                keep_inputs(trec.run_file(Path(output), one), *paths)
             write(output, content)
 
-        if sources == ["records"] and not (runs or qrels or "-" in (*paths, output)):
+        if sources == ["records"] and "-" not in (*paths, output):
             from rubric_measures.corpora.collections import by_query
 
             options = replace(options, name=path_name(paths[0]))
@@ -127,15 +111,6 @@ def convert(
                 by_query(paths[0], lambda groups: written(bridged(groups, "records", target, options)))
             return Path(output)
         content = _joined(paths, sources, target, output, options)
-        with naming(*runs):
-            content = add_runs(content, trec.runs_of_files(runs), depth) if runs else content
-        with naming(*qrels):
-            judged = [
-                row
-                for path in qrels
-                for row in (read_judgments if grade_tables.is_grade_table(path) else trec.read_passage_qrels)(path)
-            ]
-            content = add_judgments(content, judged) if qrels else content
         with naming(*paths):
             written(content)
     return Path(output)
@@ -204,10 +179,8 @@ def _check_ways(inputs: Sequence[tuple[str, str]], to: str, is_told: bool) -> No
 
 def _chooses(chosen: set[str], kinds: Collection[str], target: str) -> bool:
     """Whether a choice of grades (keys of a `Grader`) changes what a conversion gives."""
-    # Item qrels may not say their scale, and records must.
-    says_scale = chosen == {"scale"} and "item qrels" in kinds and target == "records"
     is_of_table = "grades" in kinds and chosen <= {*grade_tables.OF_TABLES, "scale"} and target != "grades"
-    return not chosen or says_scale or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)
+    return not chosen or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)
 
 
 def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | None:

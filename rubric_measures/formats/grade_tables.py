@@ -130,12 +130,12 @@ def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
     return [Run(run_id, of_run) for run_id, of_run in rankings.items()]
 
 
-def places_of_runs(runs: Iterable[Run], depth: int | None = None) -> dict[tuple[str, str], list[RankingEntry]]:
-    """(query, document) -> where runs rank it, as records say it; `depth` documents of each ranking, or all."""
+def places_of_runs(runs: Iterable[Run]) -> dict[tuple[str, str], list[RankingEntry]]:
+    """(query, document) -> where runs rank it, as records say it."""
     places: dict[tuple[str, str], list[RankingEntry]] = {}
     for run in runs:
         for query_id, ranking in run.rankings.items():
-            ranked = zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True)
+            ranked = zip(ranking.doc_ids, ranking.scores, strict=True)
             for rank, (doc_id, score) in enumerate(ranked, 1):
                 place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
                 places.setdefault((query_id, doc_id), []).append(place)

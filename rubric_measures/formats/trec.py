@@ -97,14 +97,6 @@ def spaced_form(identifier: str) -> str:
     return _encoded().sub(lambda found: unquote(found.group()), identifier) if "%" in identifier else identifier
 
 
-def spaced_pairs(known: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[str, str]]:
-    """The known (query, document) by what TREC files have in their place; empty where no id holds a space."""
-    queries, docs = spaced_ids({query_id for query_id, _ in known}), spaced_ids({doc_id for _, doc_id in known})
-    if not queries and not docs:
-        return {}
-    return {(written_id(query_id), written_id(doc_id)): (query_id, doc_id) for query_id, doc_id in known}
-
-
 def as_known(identifiers: Sequence[str], known: Collection[str]) -> Sequence[str]:
     """Ids of a TREC file, those that stand for a known id with spaces replaced by it."""
     forms = spaced_ids(known)

@@ -136,7 +136,7 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
         ["grade", graded, "--bank", bank, "--model", "lexical", "-o", bank],
         ["grade", graded, "--bank", bank, "--model", "lexical", "--queries", "q1", "-o", graded],
         ["qrels", graded, "-o", graded],
-        ["convert", graded, "--add-run", run, "-o", run],
+        ["convert", graded, "-o", graded],
         ["grade", graded, "--bank", bank, "--model", f"scripted:{run}", "-o", run],
         ["grade", graded, "--bank", bank, "--model", "lexical", "--query-texts", run, "-o", run],
         ["grade", graded, "--bank", bank, "--model", "lexical", "--prompt", prompt, "-o", prompt],

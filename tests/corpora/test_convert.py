@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import load_collection
-from rubric_measures.corpora.conversion import add_judgments, add_runs
 from rubric_measures.corpora.converting import convert
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank, read_bank
@@ -24,7 +23,7 @@ from rubric_measures.grading.generation import related_segments
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items, load_graded
-from rubric_measures.types.entities import Qrel, make_run
+from rubric_measures.types.entities import Qrel
 from tests.boards.test_argue import BANKS, REPORTS
 from tests.formats.test_ragdoll import FULL, NOT, PART, battle, graded
 from tests.support_data import line
@@ -116,20 +115,12 @@ def test_what_is_no_format_of_its_own_is_told(files: Path) -> None:
         detect_format("-")
 
 
-def test_merging_and_adding(files: Path) -> None:
+def test_merging_and_further_runs(files: Path) -> None:
     (files / "more.jsonl").write_text(json.dumps(["q1", [record("d1", {"q1/a": 5}, 1, llm="n")]]) + "\n")
-    out = files / "out.jsonl.gz"
-    arguments = [
-        "records.jsonl.gz",
-        "more.jsonl",
-        "--add-run",
-        "one.run",
-        "--add-qrels",
-        "labels.qrels",
-        "-o",
-        str(out),
-    ]
-    assert run(files, *arguments) == 0
+    out, records, ranked = files / "out.jsonl.gz", str(files / "records.jsonl.gz"), str(files / "ranked.jsonl")
+    judgments = ["--judgments", str(files / "labels.qrels")]
+    assert main(["pool", str(files / "one.run"), "-c", records, *judgments, "-o", ranked]) == 0
+    assert run(files, records, "more.jsonl", ranked, "-o", str(out)) == 0
     ((_, passages, _),) = load_graded(out)
     assert [[entry.llm for entry in one.exam_grades or ()] for one in passages] == [["m", "n"], ["m"]]
     assert [[(place.method, place.rank) for place in one.rankings] for one in passages] == [
@@ -187,10 +178,12 @@ def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFi
     assert [one.judged("q1") for one in load_graded(files / "pooled.jsonl")[0].passages] == [3, 2]
 
 
-def test_item_qrels_and_back(files: Path) -> None:
-    items, out, again = files / "out.qrels", files / "out.jsonl.gz", files / "again.qrels"
+def test_item_qrels_and_back_over_a_table(files: Path) -> None:
+    items, table, out, again = files / "out.qrels", files / "t.csv", files / "out.jsonl.gz", files / "again.qrels"
     assert main(["qrels", str(files / "records.jsonl.gz"), "--per", "item", "-o", str(items)]) == 0
-    assert run(files, str(items), "--to", "records", "-c", "docs.jsonl", "--name", "g", "-o", str(out)) == 0
+    assert run(files, str(items), "-o", str(table)) == 0
+    told = ["--grader", "scale=0-5:4:3"]
+    assert run(files, str(table), "--to", "records", "-c", "docs.jsonl", *told, "-o", str(out)) == 0
     ((_, passages, _),) = load_graded(out)
     assert [(one.text, [grade_of_items(entry) for entry in one.exam_grades or ()]) for one in passages] == [
         ("text d1", [{"q1/a": 4, "q1/b": 0}]),
@@ -341,18 +334,16 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
         (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
         (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; it can become: bank, "),
         (["bank.jsonl", "--to", "run"], "bank.jsonl: bank cannot become run; it can become: bank, "),
-        (["items.qrels", "--to", "records"], "name a collection"),
+        (["items.csv", "--to", "records"], "name a collection"),
         (["items.qrels", "--from", "qrels"], "judges items"),
         (["records.jsonl.gz", "--to", "run"], "a run file holds one run, not 2 (s1, s2, …)"),
         (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
-        (["bank.jsonl", "--add-run", "one.run"], "add_run would have no effect here"),
+        (["bank.jsonl", "--answers", "answers.jsonl"], "answers would have no effect here"),
         (
             ["records.jsonl.gz", "--to", "assignments", "--bank", "bank.jsonl", "--grader", "gpt"],
             "holds no grades for model=gpt of items in the bank; there are grades of: model=",
         ),
         (["labels.qrels", "other.qrels", "--to", "qrels"], "qrels of q1 d1 0 are in several files; keep one"),
-        (["records.jsonl.gz", "--add-run", "one.run", "-k", "0"], "rankings of depth 0 are empty"),
-        (["one.run", "-k", "1"], "depth would have no effect here"),
         *(
             ([name, "--to", "records", "-c", "docs.jsonl"], f"cannot become records; `pool` makes passages of {told}")
             for name, told in (("labels.qrels", "qrels"), ("one.run", "runs"), ("answers.jsonl", "reports"))
@@ -363,6 +354,7 @@ def test_what_cannot_be_converted(
     files: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (files / "other.qrels").write_text("q1 0 d1 0\n")
+    (files / "items.csv").write_text("query_id,doc_id,item_id,grade\nq1,d1,q1/a,4\n")
     before = {path: path.read_bytes() for path in files.iterdir()}
     assert run(files, *arguments, "-o", str(files / "out")) == 2
     lines = capsys.readouterr().err.splitlines()
@@ -385,7 +377,7 @@ def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.Capt
         in capsys.readouterr().err
     )
     assert main(["convert", str(plain), "--to", "item-qrels", "-o", str(out)]) == 2
-    assert "hold no evaldata.nugget_grades" in capsys.readouterr().err
+    assert "the reports hold no item qrels" in capsys.readouterr().err
 
 
 def test_requests_that_make_no_run(tmp_path: Path) -> None:
@@ -433,59 +425,24 @@ def passage(doc_id: str = "d", **fields: Any) -> GradedPassage:
     return GradedPassage(paragraph_id=doc_id, text=f"text of {doc_id}", **fields)
 
 
-def test_runs_are_added(caplog: pytest.LogCaptureFixture) -> None:
-    groups = [QueryPassages("q", [passage("d"), passage("e")])]
-    run = make_run("new", [("q", "e", 2.0), ("q", "x", 1.5), ("q", "d", 1.0), ("q9", "d", 1.0)])
-    with caplog.at_level(logging.WARNING, "rubric_measures"):
-        (group,) = add_runs(groups, [run])
-    assert [[(place.method, place.rank, place.score) for place in one.rankings] for one in group.passages] == [
-        [("new", 3, 1.0)],
-        [("new", 1, 2.0)],
-    ]
-    assert caplog.messages == ["2 ranked documents have no record and are left out (such as x of query q)"]
-    assert add_runs([group], [run]) == [group]
-    with pytest.raises(InputError, match="another ranking of the run 'new'"):
-        add_runs([group], [make_run("new", [("q", "e", 2.0)])])
-    (short,) = add_runs(groups, [run], depth=1)
-    assert [len(one.rankings) for one in short.passages] == [0, 1]
-
-
-def at_rank_1(doc_id: str) -> dict[str, Any]:
-    return {"rankings": [{"method": "t", "paragraphId": doc_id, "queryId": "q", "rank": 1, "score": 1.0}]}
+def ranked(*doc_ids: str, ranks: Sequence[int] = (1, 2)) -> list[QueryPassages]:
+    """Records of one query with the ranking of a run."""
+    made = []
+    for rank, doc_id in zip(ranks, doc_ids, strict=False):
+        place = {"method": "t", "paragraphId": doc_id, "queryId": "q", "rank": rank, "score": 3.0 - rank}
+        made.append(passage(doc_id, paragraph_data={"rankings": [place]}))
+    return [QueryPassages("q", made)]
 
 
 def test_two_runs_of_one_name_are_not_made_one() -> None:
-    groups = [QueryPassages("q", [passage("d"), passage("e")])]
-    one, other = make_run("t", [("q", "d", 1.0)]), make_run("t", [("q", "e", 1.0)])
-    with pytest.raises(InputError, match="two runs are called 't'; give one of them another name"):
-        add_runs(groups, [one, other])
-    # The same in files that are merged: each has another passage first.
+    # Files that are merged: each has another passage first.
     with pytest.raises(InputError, match="query 'q': the run 't' has 'd' at rank 1 in one file and 'e' in another"):
-        merge_records(
-            [add_runs([QueryPassages("q", [passage(doc_id)])], [run]) for doc_id, run in (("d", one), ("e", other))]
-        )
+        merge_records([ranked("d"), ranked("e")])
     # Parts of one run are its parts; a passage that shares a rank in the whole may be missing in a part.
-    whole = make_run("t", [("q", "d", 2.0), ("q", "e", 1.0)])
-    parts = [add_runs([QueryPassages("q", [passage(doc_id)])], [whole]) for doc_id in "de"]
-    assert merge_records(parts) == add_runs(groups, [whole])
-    tied = [QueryPassages("q", [passage(doc_id, paragraph_data=at_rank_1(doc_id)) for doc_id in "de"])]
-    for order in (
-        [tied, [QueryPassages("q", tied[0].passages[:1])]],
-        [[QueryPassages("q", tied[0].passages[:1])], tied],
-    ):
+    assert merge_records([ranked("d"), ranked("e", ranks=[2])]) == ranked("d", "e")
+    tied = ranked("d", "e", ranks=[1, 1])
+    for order in ([tied, ranked("d")], [ranked("d"), tied]):
         assert merge_records(order) == tied
-
-
-def test_judgments_are_added(caplog: pytest.LogCaptureFixture) -> None:
-    groups = [QueryPassages("q", [passage("d"), passage("e")])]
-    with caplog.at_level(logging.WARNING, "rubric_measures"):
-        (group,) = add_judgments(groups, [Qrel("q", "d", 3), Qrel("q", "x", 1)])
-    assert [[one.relevance for one in found.judgments] for found in group.passages] == [[3], []]
-    assert caplog.messages == ["1 judged document has no record and is left out (such as x of query q)"]
-    with pytest.raises(InputError, match="the judgment is 3 in"):
-        add_judgments([group], [Qrel("q", "d", 0)])
-    with pytest.raises(InputError, match="judged 1 and 2"):
-        add_judgments(groups, [Qrel("q", "d", 1, "a"), Qrel("q", "d", 2, "b")])
 
 
 NUGGETS_PRINTED = [{"text": f"nugget {number}", "importance": "vital"} for number in range(2)]

@@ -174,8 +174,8 @@ def test_several_files_and_a_folder_of_them(tmp_path: Path, run: str, capsys: py
         records = json.loads(output.read_text())
         assert [passage["text"] for passage in records[1]] == [SKY, GRASS]
     # The other commands that look texts up take them likewise.
-    (tmp_path / "items.qrels").write_text("q1 scale=0-5:4:3 * 0\nq1 i1 d1 5\nq1 i1 d2 0\n")
-    items = ["convert", str(tmp_path / "items.qrels"), "--to", "records", *several]
+    (tmp_path / "items.csv").write_text("query_id,item_id,doc_id,grade\nq1,i1,d1,5\nq1,i1,d2,0\n")
+    items = ["convert", str(tmp_path / "items.csv"), "--to", "records", *several]
     assert main([*items, "-o", str(tmp_path / "made.jsonl")]) == 0
     made = json.loads((tmp_path / "made.jsonl").read_text())
     assert [passage["text"] for passage in made[1]] == [SKY, GRASS]

@@ -328,15 +328,16 @@ def test_graders_are_calibrated(
     assert main(["grade", "answers.jsonl", *asked]) == 0
     assert main(["qrels", "by-words.jsonl", "--per", "item", "-o", "words.qrels"]) == 0
     rows = [line.split() for line in Path("words.qrels").read_text(encoding="utf-8").splitlines()]
-    scale = [" ".join(row) + "\n" for row in rows if row[2] == "*"]
+    scale = next(row[1] for row in rows if row[1].startswith("scale="))
     graded = [row for row in rows if row[2] != "*"]
     # Each grades what words say, but off by so much on some: an assessor by -1, a newer model by +1.
     for name, every, off, grader in (("human", 2, -1, "human:ada"), ("old", 1, 0, "gpt-4o"), ("new", 1, 1, "gpt-5")):
-        moved = [[*row[:3], str(min(5, max(0, int(row[3]) + off * (place % 3 > 0))))] for place, row in
+        moved = [[*row[:3], str(min(5, max(0, int(row[3]) + off * (place % 3 > 0)))), grader] for place, row in
                  enumerate(graded) if place % every == 0]  # fmt: skip
-        Path(f"{name}.qrels").write_text("".join(scale + [" ".join(row) + "\n" for row in moved]), encoding="utf-8")
-        texts = ["--collection", "answers.jsonl", "--bank", "nuggets.jsonl", "--name", grader]
-        assert main(["convert", f"{name}.qrels", "--to", "records", *texts, "-o", f"{name}.jsonl"]) == 0
+        table = [["query_id", "item_id", "doc_id", "grade", "grader"], *moved]
+        Path(f"{name}.csv").write_text("".join(",".join(row) + "\n" for row in table), encoding="utf-8")
+        texts = ["--collection", "answers.jsonl", "--bank", "nuggets.jsonl", "--grader", scale]
+        assert main(["convert", f"{name}.csv", "--to", "records", *texts, "-o", f"{name}.jsonl"]) == 0
     assert main(["convert", "by-words.jsonl", "human.jsonl", "--to", "records", "-o", "reviewed.jsonl.gz"]) == 0
     assert main(["convert", "old.jsonl", "-o", "graded.jsonl.gz"]) == 0
     assert main(["convert", "answers.jsonl", "new.jsonl", "--to", "records", "-o", "regraded.jsonl.gz"]) == 0

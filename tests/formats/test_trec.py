@@ -284,8 +284,8 @@ def test_qrels_and_runs_that_we_wrote_score_alike(
 
 
 def test_runs_and_judgments_join_the_records(folder_of_ids: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["convert", "graded.jsonl.gz", "--add-run", "alpha.run", "-o", "new.jsonl.gz", "--to", "records"]
-    printed(folder_of_ids, capsys, *command)
+    printed(folder_of_ids, capsys, "pool", "alpha.run", "-c", "graded.jsonl.gz", "--missing", "skip", "-o", "new.alpha")
+    printed(folder_of_ids, capsys, "convert", "graded.jsonl.gz", "new.alpha", "-o", "new.jsonl.gz")
     joined = printed(folder_of_ids, capsys, "leaderboard", "new.jsonl.gz", "-m", MEASURES[0])
     # Two of three items of q1, the one of q2.
     assert "alpha\t0.8333" in joined

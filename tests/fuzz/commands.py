@@ -90,7 +90,7 @@ def _conversions() -> list[str]:
         "convert {ragdoll-support.jsonl} --answers {ragdoll-answers.jsonl} --to support-labels -o out/converted",
         "convert {answers.tsv} --from answers -o out/converted",
         "convert {graded.jsonl} {graded2.jsonl} -o out/converted",
-        "convert {graded.jsonl} --add-run {fusion.run} --add-qrels {qrels.txt} -o out/converted",
+        "convert {graded.jsonl} {graded.jsonl} -o out/converted",
         "pool {bm25.run} -c {collection/} -o out/converted",
         "pool --judgments {qrels.txt} --judged -c {collection/} -o out/converted",
     ]

@@ -116,8 +116,10 @@ def test_a_run_that_is_added_to_records_scores_as_its_file_does(
     (folder / "gamma.run").write_text("\n".join(lines) + "\n")
     expected = values_of(folder, capsys, str(folder / "gamma.run"))
     graded = str(folder / "graded.jsonl.gz")
-    assert main(["convert", graded, "--add-run", str(folder / "gamma.run"), "-o", graded + ".new.gz"]) == 0
-    (folder / "graded.jsonl.gz.new.gz").replace(graded)
+    more, both = str(folder / "gamma.jsonl"), str(folder / "both.jsonl.gz")
+    assert main(["pool", str(folder / "gamma.run"), "-c", graded, "--missing", "skip", "-o", more]) == 0
+    assert main(["convert", graded, more, "-o", both]) == 0
+    (folder / "both.jsonl.gz").replace(graded)
     assert values_of(folder, capsys)["gamma"] == pytest.approx(expected["gamma"], abs=1e-12)
 
 
