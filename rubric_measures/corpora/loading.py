@@ -591,7 +591,7 @@ def load(
         bank: the test bank: the denominators. Without it the items are those that occur.
         grader: whose grades count: a model, judge of a table or assessor (`human:NAME`); or `key=value,…` with the
             keys model, prompt, kind (question, nugget, direct), items (question-bank, tqa, nugget), set (the hash that
-            an error lists; + between several), scale (0-5:4: 4 covers; 0-5:4:3: 3 is partial), assessors (override:
+            an error lists), scale (0-5:4: 4 covers; 0-5:4:3: 3 is partial), assessors (override:
             their grades stand in the grader's place; of two the lower), grade (of distributions: expected, mode,
             median). In Python also a `Grader`.
         on_failed: a failed grade counts as much as the valid grades of the ranking let expect (`expected`, the default;

@@ -45,7 +45,7 @@ from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.grading.asking import Ask, Asker, Asking, Trial
 from rubric_measures.grading.grader import Estimate
-from rubric_measures.measures.grade_sets import DirectLabels, Grader
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import Calls, interrupts, note_limit
@@ -294,7 +294,7 @@ def related_segments(
 
     Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3: documents judged at least related (1).
     """
-    labels = DirectLabels(grader or Grader(), "grader")
+    labels = GradeSetSelector(replace(grader or Grader(), kind="direct"), "the passages")
     found: dict[str, list[SourceSegment]] = {}
     unlabelled = 0
     for group in groups:
@@ -304,7 +304,7 @@ def related_segments(
             if by == "all":
                 label: float | None = level
             elif by == "direct":
-                direct = labels.of(group.query_id, passage)
+                direct: Any = labels.choose(passage, None)
                 label = None if direct is None else direct.label
             else:
                 label = passage.judged(group.query_id)
@@ -312,6 +312,7 @@ def related_segments(
             if label is not None and label >= level and passage.text.strip() and passage.text not in shown:
                 shown.add(passage.text)
                 segments.append(SourceSegment(passage.doc_id, passage.text))
+    labels.note_counts()
     warn("%d passages left out: no %s", unlabelled, "direct grade" if by == "direct" else "judgment")
     return found
 

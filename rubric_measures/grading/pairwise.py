@@ -21,12 +21,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
 from rubric_measures.grading.generation import Caller
-from rubric_measures.measures.grade_sets import DirectLabels, Grader
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.models.running import Job
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import QueryPassages, load_graded
@@ -150,12 +152,12 @@ def references_of_records(
     Raises:
         InputError: there are direct labels of several prompts, models or settings.
     """
-    labels = DirectLabels(wanted or Grader(), "label_grader")
+    labels = GradeSetSelector(replace(wanted or Grader(), kind="direct"), "the documents", "label_grader")
     found: dict[str, tuple[Reference, ...]] = {}
     for group in groups:
         references = []
         for passage in group.passages:
-            direct = labels.of(group.query_id, passage)
+            direct: Any = labels.choose(passage, None)
             label = direct.self_rating if direct is not None else None
             annotation = direct.answer if direct is not None and label is not None else ""
             if label is None:
@@ -163,6 +165,7 @@ def references_of_records(
             if label is not None and label >= level:
                 references.append(Reference(passage.doc_id, passage.text, label, annotation))
         found[group.query_id] = tuple(sorted(references, key=lambda one: (-one.label, one.doc_id)))
+    labels.note_counts()
     return found
 
 

@@ -14,7 +14,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import chain
 from statistics import median_low
 from typing import Any, Literal, get_args
@@ -43,7 +43,6 @@ from rubric_measures.records.models import (
     items_of_set,
     key_of_making,
     kind_of_set,
-    made_by_set,
     making_of,
     object_in,
     of_items,
@@ -55,10 +54,6 @@ from rubric_measures.types.entities import GradeStatus, Qrel, RubricItem, TestBa
 from rubric_measures.types.scales import GRADE_CHOICES, YES_NO, GradeChoice, Scale, grade_by, parse_scale, scale_from
 
 UNKNOWN_GRADER = "none"
-# The prompt's hash and the model are said by themselves; a bank is no setting of a grader.
-_TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
-
-
 _SHOWN = 12
 
 
@@ -79,45 +74,25 @@ def _names(keys: Iterable[GradeSetKey], name: Callable[[GradeSetKey], str], mark
     return {key: name(key) + marks[key] for key in keys}
 
 
-def choices_of(
-    keys: Collection[GradeSetKey],
-    found: Mapping[GradeSetKey, ItemGradeSet | DirectGrade] | None = None,
-) -> str:
-    """The grade sets of an error, and in what those that are called alike differ.
-
-    Args:
-        keys: the grade sets.
-        found: an entry of each, which says of its making.
-    """
-    names = options_of(keys)
-    told = {key: _facts(made_by_set(found[key])) if found and key in found else {} for key in names}
-    shown = []
-    for key, name in sorted(names.items()):
-        others = [facts for other, facts in told.items() if other[:3] == key[:3] and other != key]
-        shown.append(f"{name} ({_difference(told[key], others)})" if others and found else name)
-    return "; ".join(shown[:_SHOWN]) + ("; …" if len(shown) > _SHOWN else "")
+def choices_of(keys: Iterable[GradeSetKey]) -> str:
+    """The grade sets of an error, each as what chooses it."""
+    shown = sorted(options_of(keys).items())
+    return "; ".join(name for _, name in shown[:_SHOWN]) + ("; …" if len(shown) > _SHOWN else "")
 
 
-def undecided(
-    name: str,
-    left: Collection[GradeSetKey],
-    found: Mapping[GradeSetKey, ItemGradeSet | DirectGrade] | None = None,
-    every: Collection[GradeSetKey] = (),
-) -> InputError:
+def undecided(name: str, left: Collection[GradeSetKey], every: Iterable[GradeSetKey] = (), *why: str) -> InputError:
     """The error of a choice of one grade set.
 
     Args:
         name: the file.
         left: the grade sets that pass; none, or several.
-        found: see `choices_of`.
         every: those that there are.
+        why: the parameters that choose; `grader` without them.
     """
-    settings: tuple[str, ...] = ("grader",)
-    listing, problem = choices_of(left or every, found), "several grade sets are left" if left else "none is called so"
-    if found is not None and any(key.llm.startswith(HUMAN) for key in left):
+    listing, problem = choices_of(left or every), "several grade sets are left" if left else "none is called so"
+    if "assessors" in why:
         listing += "; or let grades by assessors override the grader's"
-        settings = (*settings, "assessors")
-    return InputError(f"{name}: {problem}, choose one of: {listing}", settings=settings)
+    return InputError(f"{name}: {problem}, choose one of: {listing}", settings=why or ("grader",))
 
 
 def chosen_grades(
@@ -140,7 +115,7 @@ def chosen_grades(
     every, wanted = of_bank or dict.fromkeys(keys), wanted or Grader()
     left = [key for key in every if wanted.may_pass(key)]
     if len(left) != 1:
-        raise undecided(name, left, every=every)
+        raise undecided(name, left, every)
     return [row for key, row in zip(keys, rows, strict=True) if key == left[0]]
 
 
@@ -167,34 +142,6 @@ def read_judgments(path: str | os.PathLike[str], wanted: Grader | None = None) -
     judged = [Qrel(*one[:2], one.relevance, one.iteration) for one in grades if one.relevance is not None]
     warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
     return judged
-
-
-def _facts(made: Mapping[str, Any]) -> dict[str, object]:
-    """What a grade set says about its grader, each fact by itself."""
-    facts: dict[str, object] = {name: made[name] for name in ("model", "prompt") if name in made}
-    definition = made.get("definition")
-    settings = definition.get("settings") if isinstance(definition, Mapping) else None
-    for name, value in settings.items() if isinstance(settings, Mapping) else ():
-        if name not in _TOLD_ELSEWHERE:
-            parts = value if isinstance(value, Mapping) else {"": value}
-            facts |= {one if name == "options" else f"{name}.{one}".rstrip("."): said for one, said in parts.items()}
-    return facts
-
-
-def _difference(mine: Mapping[str, object], others: Iterable[Mapping[str, object]]) -> str:
-    """What a grade set says about its grader that the others do not, in a few words."""
-    if not mine:
-        return "settings unknown"
-    others = [other for other in others if other]
-    names = dict.fromkeys(name for facts in (mine, *others) for name in facts)
-    different = {name: mine.get(name) for name in names if any(mine.get(name) != other.get(name) for other in others)}
-    return ", ".join(f"{name} {_said(name, value)}" for name, value in different.items()) or "other settings"
-
-
-def _said(name: str, value: object) -> str:
-    if name == "prompt":
-        return f"text {str(value)[:8]}"
-    return "none" if value in (None, "", {}) else " ".join(str(value).split())[:60]
 
 
 HUMAN = "human:"
@@ -426,7 +373,7 @@ class Grader(Struct, frozen=True, dict=True):
         kind: what it graded: `question`, `nugget`, or passages as a whole (`direct`).
         items: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.
         set: how `GradeSetKey.grade_set` begins; `none` for sets without one. It tells sets of the same model and prompt
-            apart whose prompt texts or settings differ. Several hashes, joined by `+`, are taken for one grader.
+            apart whose prompt texts or settings differ.
         scale: the scale of the grades, in the place of what the file says: `0-5:4` (4 covers), `0-5:4:3` (3 is
             partial), or a `Scale`.
         assessors: `override` puts grades by assessors (`human:NAME`) in the grader's place wherever there are any, see
@@ -454,8 +401,8 @@ class Grader(Struct, frozen=True, dict=True):
     def parse(cls, written: str | Grader | None) -> Grader:
         """What a person wrote: the name of a model, or `KEY=VALUE,…` with the attributes as keys.
 
-        >>> str(Grader.parse("gpt-4o")), str(Grader.parse("model=gpt-4o, kind=nugget,set=3fa1+07c2"))
-        ('model=gpt-4o', 'model=gpt-4o,kind=nugget,set=3fa1+07c2')
+        >>> str(Grader.parse("gpt-4o")), str(Grader.parse("model=gpt-4o, kind=nugget,set=3fa1"))
+        ('model=gpt-4o', 'model=gpt-4o,kind=nugget,set=3fa1')
 
         Args:
             written: the text; a grader comes back as it is, and None chooses nothing.
@@ -528,22 +475,8 @@ class Grader(Struct, frozen=True, dict=True):
             and not (self.assessors is not None and key.llm.startswith(HUMAN))
             # What an assessor first said is no grade to score by; it is read where it is named.
             and not (key.prompt_class == BLIND_REVIEW and self.prompt is None and self.set is None)
-            and (self.set is None or self._is_chosen(key))
+            and (self.set is None or (key.grade_set or UNKNOWN_GRADER).startswith(self.set))
         )
-
-    @cached_property
-    def _hashes(self) -> tuple[str, ...]:
-        return tuple(one.strip() for one in (self.set or "").split("+") if one.strip()) or ("",)
-
-    def _is_chosen(self, key: GradeSetKey) -> bool:
-        return (key.grade_set or UNKNOWN_GRADER).startswith(self._hashes) or key.grade_set == "+".join(self._hashes)
-
-    def key_of(self, entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
-        """What tells a grade set from others; graders that are taken for one have one key."""
-        key = grade_set_key(entry)
-        if self.set and len(self._hashes) > 1 and self._is_chosen(key):
-            return key._replace(grade_set="+".join(self._hashes))
-        return key
 
 
 def refuse_useless(name: str, wanted: Grader | None, may: Collection[str] = (), holds: str = "judgments") -> None:
@@ -625,40 +558,6 @@ def grades_of_set(
     return grades, {} if status == "graded" else {DIRECT_ITEM: status}
 
 
-class DirectLabels(Struct):
-    """Finds the labels that one grader gave to whole passages. Labels of two graders are never mixed.
-
-    Attributes:
-        wanted: which graders fit.
-        setting: the parameter that chooses one where several fit, for the error.
-        found: the graders that fit so far, each with its first label.
-    """
-
-    wanted: Grader
-    setting: str
-    found: dict[GradeSetKey, DirectGrade] = {}
-
-    def of(self, query_id: str, passage: GradedPassage) -> DirectGrade | None:
-        """The label of a passage; None where it has none.
-
-        Raises:
-            InputError: several graders fit, here or in the passages before, or one gave several labels here.
-        """
-        fitting = []
-        for entry in passage.grades or ():
-            key = self.wanted.key_of(entry)
-            if self.wanted.passes(key, lambda: [DIRECT_ITEM]):
-                fitting.append(entry)
-                self.found.setdefault(key, entry)
-        if len(fitting) > 1 or len(self.found) > 1:
-            raise InputError(
-                f"query {query_id!r}, passage {passage.doc_id!r}: labels of several graders fit, or several of one "
-                f"({choices_of(self.found, self.found)}); name the one whose labels count",
-                settings=(self.setting,),
-            )
-        return fitting[0] if fitting else None
-
-
 # What is said at the end of what was counted, in this order.
 _NOTES = {
     "old": "{} grades are older than an edit of their item, which the bank marks (info.regrade), and count as they "
@@ -709,6 +608,7 @@ class GradeSetSelector(Struct):
     Attributes:
         wanted: the filter.
         source: the file, for errors.
+        setting: the parameter that chooses one, for errors.
         found: grade sets that were chosen, each with the first of its entries.
         left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
         outside: grade set -> item -> grades, where a passage's grade set has no item of the bank.
@@ -728,6 +628,7 @@ class GradeSetSelector(Struct):
 
     wanted: Grader
     source: str
+    setting: str = "grader"
     found: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
     left_out: Counter[str] = field(default_factory=Counter)
     outside: dict[GradeSetKey, Counter[str]] = {}
@@ -871,7 +772,8 @@ class GradeSetSelector(Struct):
             elif key == chosen_key:
                 chosen = self._joined(chosen, entry, passage.doc_id, items is not None)
         if len(self.found) > 1 and not wanted.first:
-            raise undecided(self.source, self.found, self.found)
+            why = ("assessors",) if any(key.llm.startswith(HUMAN) for key in self.found) else ()
+            raise undecided(self.source, self.found, (), self.setting, *why)
         for key, ids in outside:
             # Of two sets with one key the other is of another bank.
             if key != chosen_key:
@@ -894,7 +796,7 @@ class GradeSetSelector(Struct):
         making = making_of(entry)
         found = self._makings.get(making)
         if found is None:
-            key = self.wanted.key_of(entry) if self.wanted.set else key_of_making(*making)
+            key = key_of_making(*making)
             told = object_in(making[-1])
             signature = told.get("signature") or key.grade_set
             signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
@@ -925,7 +827,7 @@ class GradeSetSelector(Struct):
             # What assessors' grades were given to is said beside them.
             if entry.llm.startswith(HUMAN):
                 continue
-            if self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry)):
+            if self.wanted.passes(grade_set_key(entry), partial(_item_ids, entry)):
                 graded = items_of_set(entry)[0].keys() & edited.keys()
                 stale = stale_in(entry, graded, edited, self._bank_name)
                 is_old |= {item_id: item_id in stale for item_id in graded}
@@ -944,7 +846,7 @@ class GradeSetSelector(Struct):
         asked = {
             entry.llm
             for entry in sets
-            if entry.llm in left and self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry))
+            if entry.llm in left and self.wanted.passes(grade_set_key(entry), partial(_item_ids, entry))
         }
         self.counts["stale"] += sum(left[assessor] for assessor in asked)
         return held
@@ -1062,7 +964,7 @@ def grade_sets(
         for passage in group.passages:
             counted: dict[GradeSetKey, bool] = {}
             for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
-                key = grade_set_key(entry) if wanted is None else wanted.key_of(entry)
+                key = grade_set_key(entry)
                 is_direct = isinstance(entry, DirectGrade)
                 if wanted is not None and not (wanted.passes(key, partial(_item_ids, entry)) and _item_ids(entry)):
                     continue

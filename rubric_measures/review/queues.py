@@ -329,7 +329,7 @@ def load_material(
     if found is None:
         return Material(the_bank, queries, groups, "", name, overriding)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grade_set}]"))
-    waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
+    waiting, stale = stale_items(machine, the_bank, lambda entry: models.grade_set_key(entry) == found)
     material = Material(the_bank, queries, groups, grader, name, overriding, waiting, stale, scale)
     for group in groups:
         for passage in group.passages:

@@ -202,7 +202,7 @@ def test_references_of_records_take_labels_of_a_model_before_judgments() -> None
     twice = passage("d1", 2)
     assert twice.grades is not None
     both = twice.replacing(grades=[*twice.grades, *(passage("d1", 0, prompt="s").grades or ())])
-    with pytest.raises(InputError, match="labels of several graders fit"):
+    with pytest.raises(InputError, match="several grade sets are left"):
         references_of_records([QueryPassages("q1", [both])])
     assert len(references_of_records([QueryPassages("q1", [both])], wanted=Grader(prompt="r"))["q1"]) == 1
 

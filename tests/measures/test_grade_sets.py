@@ -88,8 +88,8 @@ def test_other_settings_of_one_prompt_are_other_grade_sets(graded: Path, tmp_pat
         load_records(graded, bank)
     said = str(caught.value)
     assert "\n" not in said and "several grade sets are left" in said
-    assert f"kind=question,set={default[:8]} (unparsed none)" in said
-    assert f"kind=question,set={exampp[:8]} (unparsed exampp)" in said
+    assert f"kind=question,set={default[:8]}; " in said
+    assert f"kind=question,set={exampp[:8]}" in said
     # Without a rating, a is no grade by default, and 1 in EXAM++; b is 4 in both.
     one, other = (load_records(graded, bank, Grader(set=name[:8])) for name in (default, exampp))
     assert cells(one.queries["q1"]) == {"d1": {"q1/b": 4}}
@@ -101,9 +101,8 @@ def test_an_edited_prompt_of_the_same_name_is_another_grade_set(graded: Path, tm
     for how in ("How well", "How badly"):
         (tmp_path / "own.toml").write_text(OWN.format(how=how))
         grade(tmp_path, "graded.jsonl.gz", str(tmp_path / "own.toml"), "--unparsed", "exampp")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"several grade sets are left.*set=.*set="):
         load_records(graded, wanted=Grader(prompt="Coverage"))
-    assert str(caught.value).count("(prompt text ") == 2
     for name in hashes(graded)[2:]:
         found = load_records(graded, wanted=Grader(set=name)).queries["q1"]
         assert cells(found) == {"d1": {"q1/a": 1, "q1/b": 4}}
@@ -131,25 +130,12 @@ def test_every_command_refuses_to_mix_and_takes_the_hash(
     assert main([command, *arguments, "--grader", f"set={exampp}"]) == 0
 
 
-def test_settings_that_do_not_matter_are_joined_on_the_users_word(tmp_path: Path) -> None:
-    # The same model at two addresses, over different passages; d2 was graded at both, and the later grades count.
-    other = grade_set({"q1/a": 4, "q1/b": 2}) | made("cccc00000003")
-    passages = [passage("q1", "d1", [HIGH]), passage("q1", "d2", [HIGH, other]), passage("q1", "d3", [LOW, other])]
-    path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
-    found = load_records(path, wanted=Grader(set="aaaa+cccc"))
-    given = {"d1": {"q1/a": 5, "q1/b": 1}, "d2": {"q1/a": 4, "q1/b": 2}, "d3": {"q1/a": 4, "q1/b": 2}}
-    assert cells(found.queries["q1"]) == given
-    assert found.source["graders"] == ["saaaa00000001", "scccc00000003"]
-    with pytest.raises(InputError, match="holds no grades"):
-        load_records(path, wanted=Grader(set="dddd+eeee"))
-
-
 def test_sets_that_name_no_settings_are_joined_and_can_be_chosen(tmp_path: Path) -> None:
     foreign = grade_set({"q1/a": 2}), grade_set({"q1/a": 3, "q1/b": 1})
     path = records(tmp_path, *foreign)
     assert cells(load_records(path).queries["q1"]) == {"d1": {"q1/a": 3, "q1/b": 1}}
     path = records(tmp_path, *foreign, HIGH)
-    with pytest.raises(InputError, match=r"set=none \(settings unknown\); .*set=aaaa0000 \(other"):
+    with pytest.raises(InputError, match=r"set=none; .*set=aaaa0000$"):
         load_records(path)
     for name, a in (("none", 3), ("aa", 5)):
         chosen = load_records(path, wanted=Grader(set=name))
@@ -180,7 +166,7 @@ def test_documents_shown_while_grading_are_those_of_the_labels_chosen(
     command += ["--prompt", str(tmp_path / "own.toml"), "--model", f"scripted:{tmp_path / 'replies.jsonl'}"]
     command += ["--documents", str(path), "-o", str(tmp_path / "graded.jsonl")]
     assert main(command) == 2
-    assert "whose labels count (--label-grader)" in capsys.readouterr().err
+    assert "several grade sets are left" in (said := capsys.readouterr().err) and "--label-grader" in said
     assert main([*command, "--label-grader", "prompt=Thomas"]) == 2
     assert main([*command, "--label-grader", "prompt=Thomas,set=bb"]) == 0
     [entry] = load_graded(tmp_path / "graded.jsonl")[0].passages[0].grades or ()
@@ -198,16 +184,16 @@ def parsed(entry: dict[str, Any]) -> ItemGradeSet:
 
 
 @pytest.mark.parametrize(
-    ("fact", "one", "two"),
+    ("one", "two"),
     [
-        ("temperature", told({"q1/a": 5}, {"temperature": 0.0}), told({"q1/a": 0}, {"temperature": 1.0})),
-        ("other", told({"q1/a": 5}, {"temperature": 0.0}), told({"q1/a": 0}, {})),
-        ("context_first", told({"q1/a": 5}, {}, context_first=True), told({"q1/a": 0}, {}, context_first=False)),
-        ("language", told({"q1/a": 5}, {}, language="de"), told({"q1/a": 0}, {}, language="en")),
+        (told({"q1/a": 5}, {"temperature": 0.0}), told({"q1/a": 0}, {"temperature": 1.0})),
+        (told({"q1/a": 5}, {"temperature": 0.0}), told({"q1/a": 0}, {})),
+        (told({"q1/a": 5}, {}, context_first=True), told({"q1/a": 0}, {}, context_first=False)),
+        (told({"q1/a": 5}, {}, language="de"), told({"q1/a": 0}, {}, language="en")),
     ],
 )
 def test_sets_of_other_programs_are_apart_by_options_and_prompt(
-    tmp_path: Path, fact: str, one: dict[str, Any], two: dict[str, Any]
+    tmp_path: Path, one: dict[str, Any], two: dict[str, Any]
 ) -> None:
     values, signatures, parts = [], set(), []
     for entry in (one, two):
@@ -219,11 +205,11 @@ def test_sets_of_other_programs_are_apart_by_options_and_prompt(
     assert (values, len(signatures)) == ([1.0, 0.0], 2)
     for order in (parts, parts[::-1]):
         write_graded(tmp_path / "both.jsonl", merge_records(order))
-        with pytest.raises(InputError, match=rf"several grade sets are left.*\({fact} ") as caught:
+        with pytest.raises(InputError, match="several grade sets are left") as caught:
             load_records(tmp_path / "both.jsonl")
         for entry, grade in ((one, 5), (two, 0)):
             hashed = grade_set_key(parsed(entry)).grade_set[:8] or "none"
-            assert f"set={hashed} (" in str(caught.value)
+            assert f"set={hashed}" in str(caught.value)
             chosen = load_records(tmp_path / "both.jsonl", None, Grader(set=hashed))
             assert list(cells(chosen.queries["q1"])["d1"].values()) == [grade]
 
