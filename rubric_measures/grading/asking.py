@@ -12,7 +12,7 @@ What came of each item, and from several answers to one grade: the best chunk, m
 
 How a prompt shows passages and items: the messages of a call, made from texts and settings alone.
 
-Long passages: what the model's context cannot hold is cut into chunks, truncated or refused; never the question.
+Long passages: what the model's context cannot hold is graded in overlapping chunks; the question is never cut.
 """
 
 from __future__ import annotations
@@ -66,8 +66,6 @@ class Asking:
             list, or a reason is asked for by default, else one. By prompts that are about one item the reply is JSON
             then, and an item that it does not grade is asked about by itself.
         shuffle_seed: with it, the items of a call that shows several are in another order for each replicate.
-        long_passages: what happens to a passage that the model's context cannot hold: `chunk` (overlapping pieces, the
-            best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
         empty_texts: what happens to a passage without words: `lowest` (the lowest grade of the scale, without a call),
             or `ask` (the model is asked, to see what it makes of nothing).
         document_texts: query_id -> the documents that prompts about answers show beside an answer.
@@ -87,7 +85,6 @@ class Asking:
     compat: Literal["", "workbench", "nuggetizer"] = ""
     items_per_call: int | Literal["all"] | None = None
     shuffle_seed: int | None = None
-    long_passages: Literal["chunk", "truncate", "refuse"] = "chunk"
     empty_texts: Literal["lowest", "ask"] = "lowest"
     document_texts: Mapping[str, str] | None = None
 
@@ -148,11 +145,12 @@ class Asking:
         Settings that are no part of most prompts are there only where they are not the usual ones.
         """
         is_list = prompt.parser == "label_list"
-        usual = "temperature max_tokens replicates retries unparsed compat long_passages"
+        usual = "temperature max_tokens replicates retries unparsed compat"
         found: dict[str, object] = {
             **{name: getattr(self, name) for name in usual.split()},
             "combine": "median",
             "empty_texts": self.empty_texts if self.empty_texts != "lowest" else None,
+            "long_passages": "chunk",
             "chunk_overlap": _OVERLAP,
             "nuggets_per_call": (self.items_per_call if is_list else None) or _OF_LIST,
             "fields": self.fields,
@@ -836,28 +834,17 @@ _BOUNDARY = re.compile(r"\s+")
 
 
 class Fit(NamedTuple):
-    """The pieces of a passage that are shown one by one; none when it is refused.
+    """The pieces of a passage that are shown one by one: the passage, or its chunks; none where nothing fits.
 
-    Attributes:
-        pieces: the whole passage, its chunks, or its beginning.
-        status: `graded` or `truncated` for pieces that may be graded, `refused` or `failed` without any.
-        note: what was done to the passage, empty when nothing was.
-        spans: where in the passage each piece begins and ends, in characters; None for a whole passage.
+    `note` says what was done to the passage; it is empty when nothing was.
     """
 
     pieces: tuple[str, ...]
-    status: str = "graded"
     note: str = ""
-    spans: tuple[tuple[int, int], ...] | None = None
 
 
 def fit_passage(
-    text: str,
-    frame: Sequence[Message],
-    reply_tokens: int,
-    room: Room,
-    settings: Asking,
-    shown: Callable[[str], str] = str,
+    text: str, frame: Sequence[Message], reply_tokens: int, room: Room, shown: Callable[[str], str] = str
 ) -> Fit:
     """What of a passage is shown at once.
 
@@ -866,7 +853,6 @@ def fit_passage(
         frame: the messages with an empty passage.
         reply_tokens: how long the reply may be.
         room: the context of the model.
-        settings: what to do with passages that are too long.
         shown: a piece as the messages show it, which may be longer.
     """
     if room.limit is None:
@@ -880,23 +866,12 @@ def fit_passage(
     if length <= left:
         return Fit((text,))
     if left < _LEAST_ROOM:
-        note = f"question and reply need {room.limit - left} of the model's {room.limit} tokens"
-        return Fit((), "failed", note, ())
-    found = f"{length} tokens, room for {left}"
-    how = settings.long_passages
-    if how == "refuse":
-        return Fit((), "refused", f"the passage is too long: {found}", ())
-    if how == "truncate":
-        end = _longest_prefix(text, 0, left, count)
-        return Fit((text[:end],), "truncated", f"the passage was cut: {found}", ((0, end),))
-    spans = overlapping_chunks(text, left, _OVERLAP, count)
-    pieces = tuple(text[start:end] for start, end in spans)
-    return Fit(pieces, "graded", f"graded in {len(pieces)} chunks: {found}", spans)
+        return Fit((), f"question and reply need {room.limit - left} of the model's {room.limit} tokens")
+    pieces = overlapping_chunks(text, left, _OVERLAP, count)
+    return Fit(pieces, f"graded in {len(pieces)} chunks: {length} tokens, room for {left}")
 
 
-def overlapping_chunks(
-    text: str, room: int, overlap: float, count: Callable[[str], int]
-) -> tuple[tuple[int, int], ...]:
+def overlapping_chunks(text: str, room: int, overlap: float, count: Callable[[str], int]) -> tuple[str, ...]:
     """Cuts a text between words into chunks of at most `room` tokens, each repeating the end of the one before.
 
     Args:
@@ -906,19 +881,15 @@ def overlapping_chunks(
         count: counts tokens.
 
     Returns:
-        Where each chunk begins and ends, in characters; together they hold every character of the text, whitespace at
-        the seams aside.
+        The chunks; together they hold every character of the text, whitespace at the seams aside.
     """
     chunks = []
     start = 0
     while True:
         end = _longest_prefix(text, start, room, count)
-        shown = text[start:end].strip()
-        if shown:
-            first = text.index(shown, start)
-            chunks.append((first, first + len(shown)))
-        if end >= len(text) or not text[end:].strip():
-            return tuple(chunks) or ((0, 0),)
+        chunks.append(text[start:end].strip())
+        if not text[end:].strip():
+            return tuple(filter(None, chunks)) or ("",)
         wanted = start + max(1, round((end - start) * (1 - overlap)))
         # Begin at a word, unless there is none before the end of the chunk.
         boundary = _BOUNDARY.search(text, wanted - 1, end)

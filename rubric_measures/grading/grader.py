@@ -51,48 +51,6 @@ _MOST_REASONS = 200
 
 
 @dataclass
-class OrderEffect:
-    """How far the grades of one item depend on the place at which the model saw it; counts only grow.
-
-    The deviation of a replicate is its grade minus the mean grade of the same item and passage over all replicates,
-    so that easy and hard items do not matter.
-
-    Attributes:
-        graded: items (of a passage) with two or more graded replicates at different places.
-        by_place: place in the list, from 1 -> (number of grades, sum of their deviations).
-    """
-
-    graded: int = 0
-    by_place: dict[int, tuple[int, float]] = field(default_factory=dict)
-
-    def add(self, places: Sequence[int], grades: Sequence[int | None]) -> None:
-        """Counts the replicates of one item; those without a grade are left out."""
-        known = [(place, grade) for place, grade in zip(places, grades, strict=True) if grade is not None]
-        if len({place for place, _ in known}) < 2:
-            return
-        self.graded += 1
-        mean = sum(grade for _, grade in known) / len(known)
-        for place, grade in known:
-            count, total = self.by_place.get(place, (0, 0.0))
-            self.by_place[place] = (count + 1, total + grade - mean)
-
-    @property
-    def deviations(self) -> dict[int, float]:
-        """Place -> mean deviation, in grades; 0 everywhere when the order has no effect."""
-        return {place: total / count for place, (count, total) in sorted(self.by_place.items())}
-
-    def __str__(self) -> str:
-        """One line: the mean deviation at each place, and the greatest difference between two places."""
-        found = self.deviations
-        if not found:
-            return "no item was graded at two places"
-        listed = ", ".join(f"{place}: {value:+.3f}" for place, value in found.items())
-        spread = max(found.values()) - min(found.values())
-        what = "mean deviation of an item's grade by place in the list"
-        return f"{what} {listed} (range {spread:.3f}, {self.graded} items)"
-
-
-@dataclass
 class GradingReport:
     """Counts of one run of a grader; they only grow.
 
@@ -101,12 +59,11 @@ class GradingReport:
         kept: grades that were there already.
         passages: passages that were gone through.
         replicated: grades that come from several replicates.
-        ungraded: status -> outcomes without what was asked for: a grade, or the text of an extraction. Grades of a text
-            or a reply that was cut are none of them.
+        ungraded: status -> outcomes without what was asked for: a grade, or the text of an extraction. Grades of a
+            reply that was cut are none of them.
         reasons: (status, reason with its numbers masked) -> how often, and one such reason.
         flips: sum over them of the share of replicates that differ from the combined grade.
         by_rule: grades 0 that only the rules of the nuggetizer program make (`compat`).
-        order: what the order of items in lists did to their grades, where it was permuted.
         singly: items that were asked about by themselves, as a reply about several did not grade them.
         taken_out: grades of items that changed or left the bank, where its edits are followed.
         never_asked: pairs of passage and item that no measure needs, where grades are asked for measures.
@@ -124,7 +81,6 @@ class GradingReport:
     reasons: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     flips: float = 0.0
     by_rule: int = 0
-    order: OrderEffect = field(default_factory=OrderEffect)
     singly: int = 0
     taken_out: int = 0
     never_asked: int = 0
@@ -172,12 +128,6 @@ class GradingReport:
         if drawn and outcome.grade is not None:
             self.replicated += 1
             self.flips += sum(grade != outcome.grade for grade, _ in drawn) / len(drawn)
-        places: Any = details.get("places")
-        if drawn and places:
-            # A grade of an item that was asked about singly has no place in a list.
-            pieces = len((details.get("chunks") or [[""]])[0])
-            alone = {call // pieces for call in details.get("asked_singly", ())}
-            self.order.add(places, [None if number in alone else grade for number, (grade, _) in enumerate(drawn)])
 
     def _count_reason(self, outcome: Outcome) -> None:
         masked = outcome.status, _NUMBER.sub("#", outcome.note)
@@ -206,8 +156,6 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     tell("%d of the calls drew replies again that could not be read", report.run.redrawn)
     if report.flip_rate is not None:
         tell(f"flip rate of the replicates: {report.flip_rate:.4f}")
-    if report.order.graded:
-        tell("order of the items: %s", report.order)
     tell("%d items were asked about singly, as replies about several did not grade them", report.singly)
     tell("%d stale grades of items that changed or left are taken out", report.taken_out)
     if report.asked_for:
@@ -217,7 +165,7 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
             tell("every ranking shows one passage of a query, so nothing that counts could be left out")
     warn("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
     warn(
-        "%d grades are of passages or replies that were cut (status truncated)",
+        "%d grades are of replies that were cut (status truncated)",
         made["truncated"] - report.ungraded["truncated"],
     )
     note_limit(report.run, is_kept=is_kept)
@@ -241,17 +189,8 @@ def _advice(report: GradingReport, deterministic: bool) -> list[tuple[str, str]]
         found.append(("run again to retry what failed", ""))
     if report.ungraded["unparsed"] and not deterministic:
         found.append(("unreadable replies are drawn again with more retries", "retries"))
-    ended = any(maker.style.asker.options.get("stop") for maker in report.makers)
-    if ended and any("the reply is empty" in reason for _, reason in report.common_reasons("unparsed", 200)):
-        found.append(("a model that begins its reply with an empty line needs the option stop=null", "option"))
     if report.ungraded["truncated"]:
         found.append(("replies that were cut need a higher max_tokens", "max_tokens"))
-        if any("HTTP" in reason for _, reason in report.common_reasons("truncated", 200)):
-            text = "with the model's option context_tokens=N, what an endpoint finds too long is graded in chunks"
-            found.append((text, "model_option"))
-    if any("too long" in reason for _, reason in report.common_reasons("refused", 200)):
-        text = "passages that are too long are graded where long_passages is chunk or truncate"
-        found.append((text, "long_passages"))
     return found
 
 

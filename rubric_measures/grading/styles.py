@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.words import stem
@@ -415,21 +415,17 @@ class Style:
         """What the answers of all replicates and chunks say about the item of a unit at a place."""
         item = unit.items[place]
         if not fit.pieces:
-            status: Any = fit.status
-            return Outcome(item.item_id, None, status, note=fit.note, details={"shown": []})
+            return Outcome(item.item_id, None, "failed", note=fit.note)
         of_chunks = [[row[place] for _, row in pieces] for pieces in drawn]
         details: dict[str, object] = {}
         if len(fit.pieces) > 1:
             details["chunks"] = [[answer.text for answer in some] for some in of_chunks]
-        if fit.spans is not None:
-            details["shown"] = [list(span) for span in fit.spans]
+            details["long_passage"] = fit.note
         if singly := [number for number, answer in enumerate(chain(*of_chunks)) if answer.alone]:
             details["asked_singly"] = singly
-        if self.settings.shuffle_seed is not None and len(drawn) > 1 and self._is_list(unit):
-            details["places"] = [pieces[0][0].order.index(item) + 1 for pieces in drawn]
         answers = [self._joined(some) for some in of_chunks]
         if self.graded:
-            return self._marked(combine_replicates(item.item_id, answers, details), fit)
+            return combine_replicates(item.item_id, answers, details)
         # The outcome of an extraction is a text for assessors, and no grade.
         first = answers[0]
         if len(answers) > 1:
@@ -438,13 +434,13 @@ class Style:
         if self.settings.compat == "workbench" and outcome.status == "graded":
             # The program lists every answered item as correct.
             outcome = outcome._replace(grade=int(not is_unanswerable(outcome.answer)))
-        return self._marked(outcome, fit)
+        return outcome
 
     def _fitted(self, unit: Unit) -> Fit:
         if self._room.limit is None:
             return Fit((unit.text,))
         frame, longest = self.showing.messages(unit, "", unit.items), self.asker.max_tokens(self._count(unit))
-        return fit_passage(unit.text, frame, longest, self._room, self.settings, self.showing.shown)
+        return fit_passage(unit.text, frame, longest, self._room, self.showing.shown)
 
     def _count(self, unit: Unit) -> int | None:
         return len(unit.items) if self._is_list(unit) else None
@@ -461,13 +457,6 @@ class Style:
         kept = said or list(answers[:1])
         first = kept[0]
         return first._replace(text="\n".join(answer.text for answer in kept), value=None)
-
-    def _marked(self, outcome: Outcome, fit: Fit) -> Outcome:
-        if fit.status == "truncated" and outcome.status == "graded":
-            return outcome._replace(status="truncated", note=fit.note)
-        if fit.note:
-            return outcome._replace(details={**(outcome.details or {}), "long_passage": fit.note})
-        return outcome
 
 
 def make_style(backend: Backend, name: str, settings: Asking) -> Style:

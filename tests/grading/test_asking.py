@@ -85,23 +85,6 @@ def test_a_base_model_is_not_graded_by_what_it_makes_up(tmp_path: Path) -> None:
         assert labels(tmp_path / "whole.jsonl") == {"FagB_few": None, "Thomas": None}
 
 
-def test_replies_that_end_before_they_begin_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
-    command = ["grade", passages, "--bank", bank, "--prompt", "FagB_few", "--cache", str(tmp_path / "c.sqlite")]
-    advice = "a model that begins its reply with an empty line needs the option stop=null"
-    with model(tmp_path, says("\n\nYes", "Respond with 'Yes' or 'No'")) as server:
-        command += endpoint(server, api="completions")
-        assert main([*command, "-o", str(tmp_path / "o.jsonl")]) == 1
-        assert advice in capsys.readouterr().err
-        assert main([*command, "--option", "stop=null", "-o", str(tmp_path / "whole.jsonl")]) == 0
-        assert advice not in capsys.readouterr().err
-    # Without an end of the request's own the reply is empty for another reason.
-    with model(tmp_path, says("", "Respond with 'Yes' or 'No'")) as server:
-        assert main([*command[:8], *endpoint(server), "-o", str(tmp_path / "chat.jsonl")]) == 1
-        said = capsys.readouterr().err
-        assert "the reply is empty" in said and advice not in said
-
-
 def test_a_prompt_that_says_where_its_grade_stands_is_not_read_by_a_programs_rule(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -242,30 +242,6 @@ def test_single_nugget_calls_and_seeded_orders() -> None:
         assert grade_of_items(only_set(graded)) == {"q/fact 0": 2, "q/fact 1": 0}
 
 
-def test_the_order_of_nuggets_has_an_effect_that_is_reported() -> None:
-    # The model supports whatever comes first: a nugget has 2 at place 1 and 0 at place 2.
-    first = ScriptedBackend([rule(labels("support", "not_support"))])
-    report = GradingReport()
-    bank = bank_of("fact 0", "fact 1", kind="nugget")
-    entry = only_set(grade(first, bank, "nuggets.assign", shuffle_seed=1, replicates=8, report=report))
-    details = entry.details
-    places = {item_id: of_item["places"] for item_id, of_item in details.items()}
-    assert [sorted(pair) for pair in zip(*places.values(), strict=True)] == [[1, 2]] * 8
-    share = places["q/fact 0"].count(1) / 8
-    # fact 0 has the mean 2 · share; at place 1 it deviates by 2 - 2 · share, 8 · share times; fact 1 the other way.
-    at_first = (8 * share * (2 - 2 * share) + 8 * (1 - share) * (2 - 2 * (1 - share))) / 8
-    assert 0 < share < 1
-    assert report.order.deviations == pytest.approx({1: at_first, 2: -at_first})
-    assert "range" in str(report.order) and report.order.graded == 2
-    # A model that reads the nuggets has no effect of order.
-    either = ScriptedBackend(
-        [rule(labels("support", "not_support"), '["fact 0",'), rule(labels("not_support", "support"))]
-    )
-    report = GradingReport()
-    grade(either, bank, "nuggets.assign", shuffle_seed=1, replicates=8, report=report)
-    assert report.order.deviations == {1: 0.0, 2: 0.0}
-
-
 def test_label_lists_count_as_in_the_nuggetizer_program() -> None:
     texts = ["fact 0", "fact 1", "fact 2"]
     bank = bank_of(*texts, kind="nugget")
@@ -339,10 +315,6 @@ def test_long_passages_are_graded_in_chunks_and_the_best_counts() -> None:
     details = entry.details["q/one?"]
     assert sorted(set(details["chunks"][0])) == ["0", "5"]
     assert "chunks" in details["long_passage"]
-    cut = only_set(grade(backend, bank_of("one?"), RATING, source=passage(text), long_passages="truncate"))
-    assert (grade_of_items(cut), cut.item_status) == ({"q/one?": 0}, {"q/one?": "truncated"})
-    refused = only_set(grade(backend, bank_of("one?"), RATING, source=passage(text), long_passages="refuse"))
-    assert (grade_of_items(refused), refused.item_status) == ({}, {"q/one?": "refused"})
 
 
 class Flaky(ScriptedBackend):
@@ -429,7 +401,6 @@ def test_queries_without_bank_or_text_are_named() -> None:
         {"items_per_call": 0},
         {"items_per_call": "some"},
         {"max_tokens": "all"},
-        {"long_passages": "drop"},
         {"compat": "ragelo"},
         {"temperature": -1},
         {"max_tokens": 0},
@@ -487,10 +458,6 @@ class Words:
 FRAME = (Message("user", "is it said ?"),)  # 4 tokens, and 8 for the message
 
 
-def chunked(text: str, room: int, overlap: float, count: Callable[[str], int]) -> tuple[str, ...]:
-    return tuple(text[start:end] for start, end in overlapping_chunks(text, room, overlap, count))
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8), min_size=1, max_size=60),
@@ -498,7 +465,7 @@ def chunked(text: str, room: int, overlap: float, count: Callable[[str], int]) -
     st.floats(0, 0.9),
 )
 def test_chunks_fit_and_together_hold_every_word(words: list[str], room: int, overlap: float) -> None:
-    chunks = chunked(" ".join(words), room, overlap, lambda text: len(text.split()))
+    chunks = overlapping_chunks(" ".join(words), room, overlap, lambda text: len(text.split()))
     assert all(1 <= len(chunk.split()) <= room for chunk in chunks)
     # Every chunk continues within, or right behind, the words of the one before.
     covered = 0
@@ -511,12 +478,11 @@ def test_chunks_fit_and_together_hold_every_word(words: list[str], room: int, ov
 
 
 def test_a_word_longer_than_the_room_is_cut_inside() -> None:
-    chunks = chunked("x" * 10, 4, 0.0, len)
+    chunks = overlapping_chunks("x" * 10, 4, 0.0, len)
     assert chunks == ("xxxx", "xxxx", "xx")
 
 
-@pytest.mark.parametrize("how", ["chunk", "truncate"])
-def test_lines_that_are_quoted_are_counted_as_they_are_shown(how: str) -> None:
+def test_lines_that_are_quoted_are_counted_as_they_are_shown() -> None:
     """A page of questions and answers looks like the prompt's own parts, and each of its lines grows by a quote."""
     text = "\n".join(f"Question: what about {number} of them" for number in range(30))
     prompt = load_prompt("QuestionSelfRatedUnanswerablePromptWithChoices")
@@ -526,16 +492,16 @@ def test_lines_that_are_quoted_are_counted_as_they_are_shown(how: str) -> None:
 
     # Six words a line, seven with the quote; the first line stands behind the prompt's own `Context:`.
     assert (len(text.split()), len(quoted(text).split())) == (180, 209)
-    fit = fit_passage(text, FRAME, 10, Room(Words(100)), Asking(long_passages=how), quoted)  # type: ignore[arg-type]
+    fit = fit_passage(text, FRAME, 10, Room(Words(100)), quoted)
     # 100 - 4 - 8 - 10 = 78
     assert max(len(quoted(piece).split()) for piece in fit.pieces) in range(70, 79)
-    assert fit_passage(text, FRAME, 10, Room(Words(231)), Asking(), quoted).pieces == (text,)
-    assert len(fit_passage(text, FRAME, 10, Room(Words(230)), Asking(), quoted).pieces) == 2
+    assert fit_passage(text, FRAME, 10, Room(Words(231)), quoted).pieces == (text,)
+    assert len(fit_passage(text, FRAME, 10, Room(Words(230)), quoted).pieces) == 2
 
 
 def test_a_question_that_leaves_no_room_fails_and_is_not_cut() -> None:
-    fit = fit_passage("w " * 30, FRAME, 10, Room(Words(30)), Asking())
-    assert (fit.pieces, fit.status) == ((), "failed")
+    fit = fit_passage("w " * 30, FRAME, 10, Room(Words(30)))
+    assert fit.pieces == ()
     assert "22 of the model's 30 tokens" in fit.note
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -204,9 +203,7 @@ pytest.importorskip("aiohttp")
 QUESTION = "Where in this very long passage is the needle that everybody looks for?"
 
 
-def test_long_passages_are_chunked_cut_or_refused_and_the_question_is_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_long_passages_are_graded_in_chunks_and_the_question_is_whole(tmp_path: Path) -> None:
     hay = " ".join(f"straw{number}" for number in range(400))
     passages = write_passages(tmp_path, long=f"{hay} NEEDLE {hay}", short="a NEEDLE")
     bank = write_items(tmp_path, QUESTION)
@@ -215,24 +212,12 @@ def test_long_passages_are_chunked_cut_or_refused_and_the_question_is_whole(
         command = ["grade", passages, "--bank", bank, *endpoint(server, context_tokens=500), "--prompt", RATING]
         assert main([*command, "-o", str(tmp_path / "chunk.jsonl")]) == 0
         chunks = [text for text in prompts_of(server) if "straw" in text]
-        assert main([*command, "--long-passages", "truncate", "-o", str(tmp_path / "truncate.jsonl")]) == 0
-        assert "1 grade is of passages or replies that were cut" in capsys.readouterr().err
-        assert main([*command, "--long-passages", "refuse", "-o", str(tmp_path / "refuse.jsonl")]) == 1
-        said = capsys.readouterr().err
         shown = prompts_of(server)
-    assert "1 of 2 is not graded: 1 refused; passages that are too long are graded where long_passages is" in said
-    assert "run again" not in said
-    assert re.search(r"refused: the passage is too long: \d+ tokens, room for \d+ \(1\)", said)
     # Whatever became of the passage, the question was whole, and nothing was longer than the model takes.
     assert all(QUESTION in text and len(text) <= 4 * (500 - 64) for text in shown)
     assert {word for text in chunks for word in text.split() if word.startswith("straw")} == set(hay.split())
     assert len(chunks) > 3
-    assert {name: grades(tmp_path / f"{name}.jsonl") for name in ("chunk", "truncate", "refuse")} == {
-        "chunk": {"long": {QUESTION: 5}, "short": {QUESTION: 5}},
-        "truncate": {"long": {QUESTION: 0}, "short": {QUESTION: 5}},
-        "refuse": {"long": {}, "short": {QUESTION: 5}},
-    }
-    assert sets(tmp_path / "truncate.jsonl")["long"].item_status == {f"q1/{QUESTION}": "truncated"}
+    assert grades(tmp_path / "chunk.jsonl") == {"long": {QUESTION: 5}, "short": {QUESTION: 5}}
 
 
 def test_costs_are_known_before_and_unknown_ones_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
