@@ -28,7 +28,6 @@ from rubric_measures.corpora.loading import (
     refuse_choice,
     run_of,
 )
-from rubric_measures.formats.grade_tables import OF_TABLES
 from rubric_measures.formats.trec import as_known, spaced_ids
 from rubric_measures.measures.findings import Note, of_labels, of_wrapped, say
 from rubric_measures.measures.findings import of_run as of_ranked
@@ -36,14 +35,13 @@ from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, LABEL_ITEMS, 
 from rubric_measures.measures.measure import (
     INTENT_AWARE,
     Measures,
-    RubricMeasure,
     compute,
     is_supported,
     parse_measures,
     real_label,
     rubric_measures_of,
 )
-from rubric_measures.measures.provider import Evaluation, RubricProvider, evaluate_run
+from rubric_measures.measures.provider import Evaluation, evaluate_run
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
@@ -94,7 +92,6 @@ def evaluate(
     measures: Measures,
     bank: Bank | None = None,
     *,
-    provider: str | None = None,
     facets: bool = False,
     grader: str | Grader | None = None,
     on_failed: OnFailed | None = None,
@@ -112,7 +109,6 @@ def evaluate(
         run: a TREC run file (`-` is standard input), or a run in memory, as `score` takes it.
         measures: see `score`; ir_measures itself computes those over judgments of documents or of their subtopics.
         bank: the test bank.
-        provider: compute with this provider of ir_measures.
         facets: score facets in the place of items.
         grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
         on_failed: see `load`.
@@ -135,32 +131,23 @@ def evaluate(
         is_judged = isinstance(held, list) and bool(held) and hasattr(held[0], "relevance")
         content = content_of(held) if isinstance(held, str) else "judgments" if is_judged else "records"
         called = held if isinstance(held, str) else "the source"
-        is_ours = provider in (None, RubricProvider.NAME)
-        is_graded = content in ("records", *JUDGED, "support labels", "added") or (content == "grades" and is_ours)
-        if is_graded and not is_ours:
-            raise _no_judgments(called, asked, provider)
+        is_graded = content in ("records", *JUDGED, "support labels", "added", "grades")
         over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)
-        is_told = provider is not None or facets or wanted is not None
+        is_told = facets or wanted is not None
         is_asked = bank is not None or (any(map(is_supported, asked)) and (is_told or not over_subtopics))
-        if is_graded or (is_ours and is_asked):
+        if is_graded or is_asked:
             return _of_grades(load(held, bank, grader=wanted, on_failed=on_failed), of_run, asked, facets)
-        refuse_choice(called, wanted, OF_TABLES if content == "grades" else ())
-        if not is_ours and (bank is not None or facets):
-            text = f"{provider} knows neither a bank nor facets; leave them or it out"
-            raise InputError(text, settings=("bank", "facets", "provider"))
+        refuse_choice(called, wanted)
         # Most are labels of documents in a file, of which no row has to be made.
-        is_other = over_subtopics or facets or is_judged or content in ("dataset", "grades") or held == "-"
+        is_other = over_subtopics or facets or is_judged or content == "dataset" or held == "-"
         judged: Any = None if is_other else labels_in(str(held))
         best: Any = judged or {}
         if judged is None:
-            rows: Any = judgments_of(held, wanted) if isinstance(held, str) else held
-            has_items = are_items(rows)
+            rows: Any = judgments_of(held) if isinstance(held, str) else held
             # Of real labels, too, it is said here which measures there are.
-            is_read_here = has_items or over_subtopics or real_label(rows) is not None
-            if is_ours and is_read_here and not (over_subtopics and _have_plain_subtopics(rows)):
+            is_read_here = are_items(rows) or over_subtopics or real_label(rows) is not None
+            if is_read_here and not (over_subtopics and _have_plain_subtopics(rows)):
                 return _of_grades(load(rows, on_failed=on_failed), of_run, asked, facets)
-            if has_items and not over_subtopics:
-                raise _no_judgments(called, asked, provider)
             if facets:
                 text = f"{called}: holds judgments of documents, which have no facets; leave them out"
                 raise InputError(text, settings=("facets",))
@@ -169,8 +156,8 @@ def evaluate(
                 of_query = best.setdefault(row.query_id, {})
                 of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
         ranked = run_of(of_run, lines)
-        metrics = list(compute(asked, judged, _scored_as(best, ranked), provider))
-    if is_ours and over_subtopics:
+        metrics = list(compute(asked, judged, _scored_as(best, ranked)))
+    if over_subtopics:
         # Each of these measures was computed by itself.
         places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}
         metrics.sort(key=lambda one: (places[one.query_id], asked.index(one.measure)))
@@ -184,17 +171,6 @@ def _have_plain_subtopics(rows: Sequence[Any]) -> bool:
     subtopics = {getattr(row, "iteration", DIRECT_ITEM) for row in rows}
     is_bank = any(row.doc_id == BANK_DOC for row in rows)
     return not (subtopics <= LABEL_ITEMS or is_bank or real_label(rows) is not None)
-
-
-def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None) -> InputError:
-    others = [measure.NAME in INTENT_AWARE for measure in measures if not isinstance(measure, RubricMeasure)]
-    ways = ["qrels of items (for measures over subtopics)"] if True in others else []
-    ways += ["qrels of passages (for measures over passages)"] if False in others else []
-    first = f"write {' and '.join(ways)} first, or " if ways else ""
-    return InputError(
-        f"{provider} reads judgments, and {source} holds grades of items; {first}leave the provider out",
-        settings=("provider",),
-    )
 
 
 def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure], facets: bool) -> RunValues:

@@ -694,8 +694,8 @@ def refuse_choice(name: str, wanted: Grader | None, may: Sequence[str] = (), hol
         refuse_useless(name, wanted, may, holds)
 
 
-def judgments_of(path: str, wanted: Grader | None = None) -> list[Any]:
-    """The rows of judgments of a file or of an ir_datasets id, of documents or of items; of a table by one grader.
+def judgments_of(path: str) -> list[Any]:
+    """The rows of judgments of a file or of an ir_datasets id, of documents or of items.
 
     Raises:
         InputError: nothing of that name, or a file of another format.
@@ -703,7 +703,7 @@ def judgments_of(path: str, wanted: Grader | None = None) -> list[Any]:
     if path == "-" or Path(path).exists():
         from rubric_measures.measures.grade_sets import read_judgments
 
-        return list(read_judgments(path, wanted))
+        return list(read_judgments(path))
     import ir_datasets
 
     # Registers this package's ids.

@@ -12,7 +12,6 @@ import inspect
 import math
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -470,7 +469,6 @@ def _registered(plug_in: PlugIn, found: Any) -> RubricMeasure:
         raise plug_in.refused(f"{type(error).__name__}: {error}") from error
 
 
-_GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
 # What ir_measures calls the provider of this package.
 PROVIDER = __name__.partition(".")[0]
 
@@ -518,12 +516,9 @@ def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[Non
     name = " ".join(map(str, measures)) if shown is None else str(shown)
     known = "; ".join(dict.fromkeys(map(parameters_of, measures)))
     try:
-        with _without_stderr() if any(map(_is_of_gdeval, measures)) else contextlib.nullcontext():
-            yield
+        yield
     except (MeasureError, MemoryError, OSError):
         raise
-    except subprocess.CalledProcessError:
-        raise MeasureError(f"{name}: {_GDEVAL_FAILED}{_way_out(measures, name)}", settings=("scale",)) from None
     except Exception as error:
         if origin_of(error) == PROVIDER:
             raise
@@ -531,44 +526,18 @@ def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[Non
         why = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(" .:")
         raise MeasureError(
             f"{name}: no program here computes it from these judgments and this ranking ({why[:400]}); give other "
-            f"parameters ({known}) or leave it out{_way_out(measures, name)}"
+            f"parameters ({known}) or leave it out; where the scale is said, RubricQrels has nDCG, ERR and RBP",
+            settings=("scale",),
         ) from None
 
 
-def _way_out(measures: Iterable[Measure], shown: str) -> str:
-    """How what this package computes itself on a scale that is known can be had; empty for other measures."""
-    own = next((one for one in measures if one.NAME == "RBP" or _is_of_gdeval(one)), None)
-    if own is None:
-        return ""
-    asked = "it" if shown.startswith("RubricQrels") else f"RubricQrels(measure={str(own)!r})"
-    return f"; {asked} is computed here where the scale of the labels is said (such as 0-5:4)"
-
-
-def _is_of_gdeval(measure: Measure) -> bool:
-    return bool(measure.NAME == "ERR" or measure.params.get("dcg") == "exp-log2")
-
-
-@contextlib.contextmanager
-def _without_stderr() -> Iterator[None]:
-    """Keeps to itself what a program that is started meanwhile says about temporary files that nobody knows."""
-    kept = os.dup(2)
-    with open(os.devnull, "wb") as nothing:
-        os.dup2(nothing.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-
-
-def compute(measures: Sequence[Measure], qrels: Any, run: Any, provider: str | None = None) -> list[Metric]:
-    """The values of measures over plain judgments, computed by a program behind ir_measures.
+def compute(measures: Sequence[Measure], qrels: Any, run: Any) -> list[Metric]:
+    """The values of measures over plain judgments, as ir_measures computes them.
 
     Args:
         measures: the measures.
         qrels: the judgments, more than one time readable; of documents also query_id -> document -> whole label.
         run: the scored documents, also query_id -> document -> score.
-        provider: the name of one of ir_measures' providers; None leaves the choice to ir_measures.
 
     Raises:
         MeasureError: one of the measures cannot be computed; names it alone. A label has a fraction.
@@ -576,26 +545,17 @@ def compute(measures: Sequence[Measure], qrels: Any, run: Any, provider: str | N
     if not isinstance(qrels, dict):
         with delegated(measures):
             refuse_real(qrels, " ".join(map(str, measures)))
-    calculator = ir_measures if provider is None else ir_measures.providers.registry[provider]
-    for measure in measures if provider is not None else ():
-        # Some would ignore a parameter that they do not know, and give another measure's number.
-        if not calculator.supports(measure):
-            raise MeasureError(
-                f"{measure}: the provider {provider} does not compute it; leave it to ir_measures",
-                settings=("provider",),
-            )
     found: list[Metric] = []
-    # In one call pyndeval gives all but one of several levels or alphas zeros; gains, and the count of all documents,
-    # change what pytrec_eval makes of other measures.
-    is_apart = provider == "pyndeval" or any(one.NAME == "NumRet" or "gains" in one.params for one in measures)
+    # Gains, and the count of all documents, change what pytrec_eval makes of other measures in one call.
+    is_apart = any(one.NAME == "NumRet" or "gains" in one.params for one in measures)
     for some in [[one] for one in measures] if is_apart else [measures]:
         try:
             with delegated(some):
-                found += calculator.iter_calc(some, qrels, run)
+                found += ir_measures.iter_calc(some, qrels, run)
         except MeasureError:
             for measure in some if len(some) > 1 else ():
                 with delegated([measure]):
-                    list(calculator.iter_calc([measure], qrels, run))
+                    list(ir_measures.iter_calc([measure], qrels, run))
             raise
     return found
 

@@ -57,11 +57,10 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         ["-p", "-1", "nDCG"],
         ["-o", "jsonl", "RR@10"],
         ["-q", "-o", "jsonl", "nDCG@3"],
-        ["--provider", "pytrec_eval", "AP", "nDCG@20"],
     ],
 )
 def test_evaluate_prints_what_ir_measures_prints(run: Run, arguments: list[str]) -> None:
-    options = [a for a in arguments if a.startswith("-") or a in ("7", "-1", "jsonl", "pytrec_eval")]
+    options = [a for a in arguments if a.startswith("-") or a in ("7", "-1", "jsonl")]
     measures = [a for a in arguments if a not in options]
     ours = run("evaluate", "qrels.txt", "alpha.run", *measures, *options)
     assert ours.returncode == 0
@@ -342,14 +341,6 @@ def test_records_from_standard_input_in_any_order(folder: Path, run: Run) -> Non
         assert piped.stdout == run(*command, "mixed.jsonl").stdout != ""
 
 
-def test_evaluate_refuses_a_provider_that_knows_no_items(run: Run) -> None:
-    done = run("evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10", "--provider", "pytrec_eval")
-    assert done.returncode == 2 and "write qrels of passages (for measures over passages) first" in done.stderr
-    plain = run("evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10")
-    named = run("evaluate", "graded.jsonl.gz", "alpha.run", "nDCG@10", "--provider", "rubric_measures")
-    assert plain.stdout == named.stdout != ""
-
-
 @pytest.mark.parametrize(
     "more",
     [
@@ -366,7 +357,7 @@ def test_options_that_would_do_nothing_are_refused(
     folder = write_all(tmp_path)
     qrels, run = str(folder / "qrels.txt"), str(folder / "alpha.run")
     commands = [["evaluate", qrels, run, "nDCG"], ["evaluate", qrels, run, "RubricCover"], ["qrels", qrels]]
-    commands += [["evaluate", qrels, run, "nDCG", "--provider", "pytrec_eval"], ["leaderboard", qrels, run]]
+    commands += [["leaderboard", qrels, run]]
     for command in commands:
         assert main([*command, *more]) == 2, command
         out, err = capsys.readouterr()

@@ -192,7 +192,7 @@ def test_labels_up_to_five_by_hand(name: str, ranking: str, expected: float) -> 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval needs perl")
 def test_without_a_scale_err_is_gdevals() -> None:
     assert _value("ERR@1", {"a": 3, "b": 1}, "a b", None) == 0.4375
-    with pytest.raises(MeasureError, match="gdeval"):
+    with pytest.raises(MeasureError, match="where the scale is said"):
         _value("ERR@1", LABELS, "a b", None)
 
 
@@ -238,9 +238,6 @@ def test_what_a_program_computes_is_refused(tmp_path: Path, capsys: pytest.Captu
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert "document 'a' of query 'q' has 2.5" in err
-    for provider in ("pytrec_eval", "pyndeval"):
-        argv = ["evaluate", str(tmp_path / "real.qrels"), str(tmp_path / "a.run"), "P@1", "--provider", provider]
-        assert main(argv) == 2, provider
 
 
 @pytest.mark.parametrize("command", ["evaluate", "leaderboard"])
