@@ -8,19 +8,15 @@ Grades as judgments for any evaluation program: labels per passage or per facet,
 from __future__ import annotations
 
 import itertools
-import math
 import os
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming
-from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.files import path_name
 from rubric_measures.formats.grade_tables import GradeRow, grader_of, grades_of_rows
 from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, spaced_ids
 from rubric_measures.measures.findings import Note, say
@@ -41,7 +37,7 @@ from rubric_measures.measures.grades import (
     scale_of_item,
     scale_rows,
 )
-from rubric_measures.types.entities import Importance, RubricItem, TestBank
+from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Scale
 
 
@@ -104,34 +100,24 @@ def _texts(values: Sequence[Any]) -> Sequence[str]:
     return values if set(map(type, values)) == {str} else list(map(str, whole))
 
 
-def _declared_items(query_id: str, columns: _Columns) -> list[RubricItem]:
-    """The items that rows of a query speak of, sorted, with importance and weight where a column gives them."""
-    if columns.importances is None and columns.weights is None:
-        return [RubricItem(item_id, query_id, "") for item_id in sorted(set(columns.item_ids))]
-    nothing: Sequence[Any] = [None] * len(columns.item_ids)
-    first = dict(reversed([*zip(columns.item_ids, range(len(nothing)), strict=True)]))
-    items = []
-    for item_id, place in sorted(first.items()):
-        # A frame says "no value" with None or NaN.
-        importance = _importance((columns.importances or nothing)[place], query_id, item_id)
-        weight = (columns.weights or nothing)[place]
-        weight = None if weight is None or math.isnan(weight) else float(weight)
-        items.append(RubricItem(item_id, query_id, "", importance=importance, weight=weight))
-    return items
+# How cells of a frame say that there is nothing, as texts.
+_NOTHING = ("None", "nan", "<NA>", "")
 
 
-def _importance(value: Any, query_id: str, item_id: str) -> Importance | None:
-    """A cell of a frame, which says "no importance" with None, NaN, NA or nothing.
+def _declared_items(query_id: str, columns: _Columns) -> Sequence[RubricItem]:
+    """The items that rows of a query speak of, sorted, with importance and weight where a column gives them.
 
     Raises:
-        InputError: it says something else than vital or okay.
+        InputError: an importance is neither vital nor okay, or a weight is no finite number.
     """
-    if isinstance(value, str) and value in ("vital", "okay"):
-        return "vital" if value == "vital" else "okay"
-    is_nan = isinstance(value, float) and math.isnan(value)
-    if value is None or is_nan or type(value).__name__ == "NAType" or value == "":
-        return None
-    raise InputError(f"query {query_id!r}, item {item_id!r}: importance {value!r} is neither vital nor okay")
+    first = dict(reversed([*zip(columns.item_ids, range(len(columns.item_ids)), strict=True)]))
+    given: Any = ("importance", columns.importances, str), ("weight", columns.weights, float)
+    items = []
+    for item_id, place in sorted(first.items()):
+        said = {name: kind(of[place]) for name, of, kind in given if of and str(of[place]) not in _NOTHING}
+        items.append(RubricItem(item_id, query_id, "", **said))
+    # A bank refuses what no item can say.
+    return TestBank({query_id: tuple(items)}).items[query_id]
 
 
 def build_grades(
@@ -178,9 +164,7 @@ _Compiled: TypeAlias = tuple[QueryGrades, Counter[str]] | None
 """The grades of a query, and item_id -> grades left out; None where nothing is graded and the bank lacks the query."""
 
 
-def _compiled(
-    query_id: str, rows: _Columns, bank: TestBank | None, scale: Scale | None, where: Callable[[], str] = str
-) -> _Compiled:
+def _compiled(query_id: str, rows: _Columns, bank: TestBank | None, scale: Scale | None, where: str = "") -> _Compiled:
     """Compiles the rows of one query.
 
     Args:
@@ -188,7 +172,7 @@ def _compiled(
         rows: its rows.
         bank: the test bank; without it the items are those that occur.
         scale: the scale; None takes the one that rows say.
-        where: gives the place of the rows, for the error.
+        where: the file that has them, for the error.
 
     Raises:
         InputError: rows say two scales, or a grade is no number, see `build_grades`.
@@ -208,7 +192,7 @@ def _compiled(
         return None
     if bank is not None and items is None:
         hint = "(graded, but the test bank has no such query)"
-        raise UnknownNameError("query", query_id, bank.items, hint=hint, where=where())
+        raise UnknownNameError("query", query_id, bank.items, hint=hint, where=where)
     valid, failed = _valid(graded)
     return build_query(query_id, items, valid, failed, scale=scale)
 
@@ -275,7 +259,7 @@ def read_grades(
         if bank is not None and query_id in bank.items:
             item_ids = as_known(item_ids, {item.item_id for item in bank.items[query_id]})
         columns = _Columns((), rows.doc_ids, rows.relevances, item_ids)
-        return _compiled(query_id, columns, bank, scale, partial(_line_of, path, rows.query_id))
+        return _compiled(query_id, columns, bank, scale, path_name(path))
 
     spaced = {} if bank is None else spaced_ids(bank.items)
     with naming(path):
@@ -304,16 +288,6 @@ def grades_of_table(
         scale = scale_of_prompt(rows[0].prompt_class.partition(" ")[0])
     about = {**(source or {}), "grades": list(filter(None, [grader_of(rows[0])]))}
     return build_grades(grades_of_rows(rows), bank, on_failed=on_failed, source=about, scale=scale)
-
-
-def _line_of(path: str | os.PathLike[str], query_id: str) -> str:
-    """File and line where a qrels file first names a query; the file alone where it can be read once only."""
-    name = path_name(path)
-    if name == "-" or not Path(name).is_file():
-        return name
-    start = re.compile(rb"[ \t]*" + re.escape(query_id.encode()) + rb"[ \t]")
-    number = next((number for number, line in iter_lines(name) if start.match(line)), 0)
-    return f"{name}:{number}" if number else name
 
 
 Unit = Literal["passage", "facet", "item"]

@@ -74,9 +74,7 @@ def test_parameters_that_are_wrong_say_which_there_are(text: str, message: str) 
         checked_measure(ir_measures.parse_measure(text))
 
 
-def test_measures_over_subtopics_of_items_are_pyndevals(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_measures_over_subtopics_of_items_are_pyndevals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyndeval")
     folder = write_all(tmp_path)
     items, run = str(folder / "items.qrels"), str(folder / "alpha.run")
