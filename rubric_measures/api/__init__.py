@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rubric_measures.grading.grade import *
     from rubric_measures.pages.board_page import write_report as write_report
     from rubric_measures.verification.graders import calibrate as calibrate
+    from rubric_measures.verification.html import verify as verify
 else:
     _NAMES = {
         "analysis.boards": "Board default_measures load_board reusability score",
@@ -38,7 +39,7 @@ else:
         "analysis.graders": "Combined agreement agreement_tables combine",
         "api.answers": "EvaluatedAnswers evaluate_answers",
         "api.files": "argue check_board check_bundle check_conclusions write_qrels",
-        "api.judging": "check_tournament tournament verify",
+        "api.judging": "check_tournament tournament",
         "boards.single": "evaluate",
         "corpora.converting": "convert",
         "corpora.loading": "load load_bank",
@@ -48,6 +49,7 @@ else:
         "grading.grade": "grade grade_support regrade",
         "pages.board_page": "write_report",
         "verification.graders": "calibrate",
+        "verification.html": "verify",
     }
     _HOMES = {f"rubric_measures.{module}": names.split() for module, names in _NAMES.items()}
     __all__ = [name for names in _HOMES.values() for name in names]

@@ -1,25 +1,19 @@
-"""A model that judges: games between answers to ratings, and known cases that say how often it is fooled."""
+"""Games between answers, which a model judges, to ratings."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, refuse_ignored, tell, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, refuse_ignored, tell
 from rubric_measures.base.json_text import typed
-from rubric_measures.base.tables import Report, Reported, in_notebook
 from rubric_measures.corpora.loading import (
-    Bank,
     File,
-    PassageRecords,
-    bank_of,
     file_beside,
     file_path,
     grader_of,
@@ -29,23 +23,17 @@ from rubric_measures.corpora.loading import (
 )
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.grading.asking import Asking
-from rubric_measures.grading.grade import grade
 from rubric_measures.models.settings import Calls, given_of, note_limit
-from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.entities import BOARD_FORMAT, Preference
-from rubric_measures.verification import ReportName
 
 if TYPE_CHECKING:
     from rubric_measures.boards.kept import Proof
     from rubric_measures.formats.reports import Answer
     from rubric_measures.games.tournaments import Tournament
-    from rubric_measures.grading.grader import GradingPlan
     from rubric_measures.grading.pairwise import Reference
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
-    from rubric_measures.pages.frame import ReviewAddress
-    from rubric_measures.verification.sections import Reports, Section
 
 _File = str | os.PathLike[str]
 Games: TypeAlias = File | Preference | Iterable[File | Preference]
@@ -331,150 +319,3 @@ def _saved(save: _File | None) -> list[Preference]:
         problem = "holds battles of RAGDoll, which would be lost; name another file, and give this one as games"
         raise InputError(f"{os.fspath(save)}: {problem}", settings=("save",))
     return _read(os.fspath(save))
-
-
-@dataclass(frozen=True)
-class Verified(Reported):
-    """A report with which assessors check grades and banks; it is computed while it is written, once.
-
-    Attributes:
-        reports: which, about which records.
-        asked: what the canary suite found.
-        is_complete: every grade that was asked for is there.
-        plan: of a dry run, the calls that it would need; there is no report then, and as text it is the plan.
-    """
-
-    reports: Reports = field(repr=False)
-    asked: Sequence[Section] = field(default=(), repr=False)
-    is_complete: bool = True
-    plan: GradingPlan | None = None
-
-    def report(self) -> Report:
-        """The tables, as they come.
-
-        Raises:
-            InputError: it was a dry run.
-        """
-        from rubric_measures.verification.sections import sections_report
-
-        self._refuse_plan()
-        return sections_report(itertools.chain(self.asked, self.reports.sections()))
-
-    def _refuse_plan(self) -> None:
-        if self.plan is not None:
-            raise InputError("a dry run has a plan and no report", settings=("dry_run",))
-
-    def __str__(self) -> str:
-        return super().__str__() if self.plan is None else str(self.plan)
-
-    def _repr_html_(self) -> str:
-        return super()._repr_html_() if self.plan is None else in_notebook([], str(self.plan))
-
-    def save(self, path: str, review: ReviewAddress | None = None) -> None:
-        """Writes pages for a browser: one, and where that is not enough whole queries in files beside it.
-
-        Args:
-            path: the first page; `-` is standard output.
-            review: where single grades can be reviewed.
-
-        Raises:
-            InputError: a file cannot be written, there is more than standard output can take, or it was a dry run.
-        """
-        from rubric_measures.verification.html import write_html
-
-        self._refuse_plan()
-        of = self.reports
-        title = f"Verification of {Path(of.source.name).name}"
-        files = write_html(path, itertools.chain(self.asked, of.parts()), of.settings, title, review, of.bank)
-        if len(files) > 1:
-            tell("%s and %d pages of details beside it", files[0], len(files) - 1)
-
-
-def verify(
-    report: ReportName,
-    graded: File | PassageRecords,
-    *,
-    bank: Bank | None = None,
-    grader: str | Grader | None = None,
-    runs: _File | Sequence[_File] = (),
-    min_judgment: int | None = None,
-    queries: str | Sequence[str] | None = None,
-    model: str | Backend | None = None,
-    prompt: str | Sequence[str] = (),
-    dry_run: bool = False,
-    asking: Asking = Asking(),
-    calls: Calls = Calls(),
-    progress: Progress = None,
-) -> Verified:
-    """A report with which assessors check grades and banks.
-
-    The report `canary` makes cases of the passages that cover nothing, lets a grader grade them, and says how often it
-    was fooled.
-
-    Args:
-        report: one of `REPORTS`.
-        graded: graded records, or a table of grades. In Python also what `grade` returns.
-        bank: the test bank.
-        grader: whose grades are looked at; see `load`.
-        runs: item statistics, bank: these TREC runs make the leaderboard (default: the rankings in GRADED).
-        min_judgment: the least judgment that is relevant (default 1).
-        queries: only these queries.
-        model: canary: who is asked; see `grade`.
-        prompt: canary: its prompt; may be repeated.
-        dry_run: canary: say what would be called and what it would cost; report nothing.
-        asking: canary: how prompts are put to the model and its replies are read.
-        calls: canary: where the model is called, and what it may cost.
-        progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
-
-    Raises:
-        InputError: a setting is wrong or would have no effect, or no case can be made.
-        UnknownNameError: there is no such report.
-        GradingError: the model cannot be used.
-        KeyboardInterrupt: the user stopped the run; calls in flight were finished.
-    """
-    from rubric_measures.corpora.overwriting import keep_cache
-    from rubric_measures.formats.grade_tables import read_as_records
-    from rubric_measures.grading.grader import default_prompts
-    from rubric_measures.measures.grade_sets import Grader
-    from rubric_measures.verification.graders import build_canaries, canary_report
-    from rubric_measures.verification.sections import Reports, ReportSettings, canary_sections
-
-    runs, queries = listed(runs), None if queries is None else listed(queries)
-    is_canary = report == "canary"
-    if not is_canary:
-        asked_for = {"model": model, "prompt": prompt, "dry_run": dry_run, **given_of(asking), **given_of(calls)}
-        where = f"in the report {report}, as only canary asks a grader"
-        refuse_ignored((name for name, value in asked_for.items() if is_given(value)), where)
-    settings = ReportSettings(report, Grader.parse(grader), queries, runs, min_judgment)
-    keep_cache(calls.cache, graded, bank, *runs, calls.prices)
-    known = bank_of(bank)
-    with file_path(graded) as path:
-        source = read_as_records(path, "the canary suite" if is_canary else "")
-    if not isinstance(graded, str | os.PathLike):
-        # The file was a copy.
-        source.name = Path(source.name).name
-    reports = Reports(source, known, settings)
-    if not is_canary:
-        return Verified(reports)
-    if model is None or known is None:
-        raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
-    names = listed(prompt) or default_prompts(model if isinstance(model, str) else model.model, known)
-    prompts = [load_prompt(name) for name in names]
-    if of_pairs := [one.prompt_class for one in prompts if one.target == "support"]:
-        text = f"prompt {of_pairs[0]} judges sentences by what they cite, and the suite makes passages for items"
-        raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
-    scales = [scale for one in prompts if (scale := one.grade_scale) is not None]
-    highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
-    groups = list(reports.chosen())
-    built = build_canaries(groups, known, source.name, highest=[*highest] or ["5"])
-    # An empty passage is one of the cases: what the model makes of it is to be seen.
-    asking = dataclasses.replace(asking, empty_texts="ask")
-    made = grade(
-        built, known, model=model, prompt=prompt, asking=asking, calls=calls, dry_run=dry_run, progress=progress
-    )
-    if made.plan is not None:
-        return Verified(reports, plan=made.plan)
-    found = canary_report(made)
-    failed = sum(count.failed for count in found.counts.values())
-    warn("%d canary grades failed: they count neither way", failed)
-    return Verified(reports, tuple(canary_sections(found)), not failed)

@@ -24,7 +24,7 @@ from rubric_measures.base.errors import InputError, escaped, refuse_ignored, tel
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.tables import Report
 from rubric_measures.cli.declared import Call, command
-from rubric_measures.cli.inputs import CALLS, REVIEW, Printed, PrintedPage, review_of
+from rubric_measures.cli.inputs import REVIEW, Printed, PrintedPage, review_of
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.loading import Bank
@@ -194,9 +194,7 @@ def _grading(more: str, passages: str, bank: str) -> str:
 
 
 @command(
-    verify="rubric_measures.api.judging:verify",
-    files={"report": "REPORT", "graded": "GRADED"},
-    fields={"asking": (), "calls": CALLS},
+    verify="rubric_measures.verification.html:verify", files={"report": "REPORT", "graded": "GRADED"}
 )  # fmt: skip
 def verify(
     verify: Call,
@@ -219,13 +217,11 @@ def verify(
       bank                does the bank hold: items, stability, reusability
       suggest             the same, and what to split, merge, reword and retire
       calibration         confidence against agreement with assessors' grades
-      canary              let a grader grade known cases, and say how often it was fooled
 
     examples:
       rubric_measures verify all graded.jsonl.gz --bank questions.jsonl -o report.html
       rubric_measures verify uncovered-passages graded.jsonl.gz --bank questions.jsonl --min-judgment 2
       rubric_measures verify item-statistics graded.jsonl.gz --bank questions.jsonl --runs runs/*.run
-      rubric_measures verify canary passages.jsonl.gz --bank questions.jsonl --model openai:gpt-4o --dry-run
 
     Args:
         report: one of the reports that are listed below.
@@ -235,15 +231,10 @@ def verify(
         runs: item statistics, bank: these TREC runs make the leaderboard (default: the rankings in GRADED).
         min_judgment: the least judgment that is relevant (default 1).
         queries: only these queries.
-        model: canary: who is asked: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME.
-        prompt: canary: its prompt; may be repeated.
-        dry_run: canary: say what would be called and what it would cost; report nothing.
     """
     made = verify(graded=graded, bank=bank, grader=grader)
-    if made.plan is not None:
-        print(made.plan)
-    elif printed.form == "html":
+    if printed.form == "html":
         made.save(printed.output, review_of(graded, bank, grader))
     else:
         printed.write(made.report())
-    return 0 if made.is_complete else 1
+    return 0

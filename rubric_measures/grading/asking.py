@@ -66,8 +66,6 @@ class Asking:
             list, or a reason is asked for by default, else one. By prompts that are about one item the reply is JSON
             then, and an item that it does not grade is asked about by itself.
         shuffle_seed: with it, the items of a call that shows several are in another order for each replicate.
-        empty_texts: what happens to a passage without words: `lowest` (the lowest grade of the scale, without a call),
-            or `ask` (the model is asked, to see what it makes of nothing).
         document_texts: query_id -> the documents that prompts about answers show beside an answer.
 
     Raises:
@@ -85,7 +83,6 @@ class Asking:
     compat: Literal["", "workbench", "nuggetizer"] = ""
     items_per_call: int | Literal["all"] | None = None
     shuffle_seed: int | None = None
-    empty_texts: Literal["lowest", "ask"] = "lowest"
     document_texts: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
@@ -149,7 +146,6 @@ class Asking:
         found: dict[str, object] = {
             **{name: getattr(self, name) for name in usual.split()},
             "combine": "median",
-            "empty_texts": self.empty_texts if self.empty_texts != "lowest" else None,
             "long_passages": "chunk",
             "chunk_overlap": _OVERLAP,
             "nuggets_per_call": (self.items_per_call if is_list else None) or _OF_LIST,
@@ -163,7 +159,7 @@ class Asking:
 
 
 # Settings that signatures have only where they are not the usual ones: they are no part of most prompts.
-_LEFT_OUT = ("documents", "empty_texts", "explain", "fields", "items_per_call")
+_LEFT_OUT = ("documents", "explain", "fields", "items_per_call")
 _OF_LIST = 10  # items that a prompt whose reply is a list shows at once, as nuggetizer does
 _OVERLAP = 0.25  # the share of a chunk that the next one repeats
 # With less on all labels together, the first token says something else than a label.

@@ -310,7 +310,7 @@ class Style:
 
     def job(self, unit: Unit) -> Job[list[Outcome]]:
         """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
-        if self.graded and self.settings.empty_texts == "lowest" and not unit.text.strip():
+        if self.graded and not unit.text.strip():
             # No words cover nothing; nobody has to be asked.
             lowest = self.prompt.scale[0] if self.prompt.scale else 0
             rule = f" {BY_RULE}" if self.settings.compat == "nuggetizer" else ""

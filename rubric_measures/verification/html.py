@@ -10,14 +10,22 @@ from __future__ import annotations
 import contextlib
 import heapq
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.base.errors import InputError
-from rubric_measures.base.tables import Cell, Marked, Undefined, number
-from rubric_measures.measures.checked import CheckedQuery, bad_items, level_of, uncovered_passages
+from msgspec.structs import replace
+
+from rubric_measures.base.errors import InputError, tell, warn
+from rubric_measures.base.tables import Cell, Marked, Report, Reported, Undefined, number
+from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed
+from rubric_measures.formats.grade_tables import read_as_records
+from rubric_measures.measures.checked import CheckedQuery, bad_items, check_records, level_of, uncovered_passages
+from rubric_measures.measures.findings import say, without_items
+from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
+from rubric_measures.measures.grades import PARTIAL, note_left_out
+from rubric_measures.measures.loading import select_query
 from rubric_measures.pages.frame import (
     PageCell,
     ReviewAddress,
@@ -30,9 +38,26 @@ from rubric_measures.pages.frame import (
     snippet,
     write_page,
 )
+from rubric_measures.records.models import GradedFile, QueryPassages, cited_answer
 from rubric_measures.types.entities import TestBank
-from rubric_measures.verification.sections import ReportSettings, Section, query_sections
+from rubric_measures.verification import ReportName
+from rubric_measures.verification.banks import ItemReport, bank_stability, item_report, ranked_by_files
+from rubric_measures.verification.sections import (
+    ANALYSES,
+    LEVELLED,
+    ReportSettings,
+    Section,
+    bank_sections,
+    calibration_bins,
+    calibration_section,
+    checked_pairs,
+    item_sections,
+    query_sections,
+    sections_report,
+    stability_section,
+)
 
+_File = str | os.PathLike[str]
 _PACKAGE = "rubric_measures.verification"
 # In characters; browsers open pages of this size at once.
 LARGEST_PAGE = 2_000_000
@@ -45,12 +70,11 @@ _TO_DO = ("bank-suggestions", "bank-ends", "bank-pairs", "duplicate-items")
 # Columns with texts of items, and those with their ids.
 _ITEMS = {"item": "item_id", "first": "first_item_id", "second": "second_item_id", "with": "with_item_id"}
 # What a reader looks for first.
-_FIRST = ("what", "item", "item_id", "text", "first", "second", "case", "run")
+_FIRST = ("what", "item", "item_id", "text", "first", "second", "run")
 _CORRELATIONS = ("r_judgment", "r_leaderboard")
 _CELL = ("doc_id", "item_id")
 # What the first page lists, of which analysis, in which columns.
 _LISTS = {
-    "fooled": ("", ("case", "grade", "query_id", "item_id", "grader", "answer", "text")),
     "spurious": ("bad-questions", ("item", "query_id", "spurious", "relevant", *_CELL)),
     "never": ("bad-questions", ("item", "query_id", "passages_graded", *_CELL)),
     "against": ("", ("item", "query_id", *_CORRELATIONS, *_CELL)),
@@ -115,7 +139,7 @@ def write_html(
         settings: which of the analyses of queries are shown, and at which levels.
         title: of the pages.
         review: where single grades can be reviewed.
-        bank: says what items are where the parts have ids alone.
+        bank: says what queries are where the parts have ids alone.
 
     Returns:
         the files, the first page first.
@@ -199,9 +223,6 @@ class _Blocks:
         # The table of passages takes the place of the grid.
         self._asked = settings.parts - {"grid"}
         self._places: dict[str, _Placed] = {}
-        # Queries may call their items alike.
-        items = () if bank is None else (one for of_query in bank.items.values() for one in of_query)
-        self._texts = {(one.query_id, one.item_id): one.text for one in items}
         self._queries = {} if bank is None else bank.query_texts
         self._blocks = environment(_PACKAGE).get_template("blocks.html").module
         # Of each kind what is worth a look, and of how many there are such things; rows are (key, cells).
@@ -310,8 +331,6 @@ class _Blocks:
         for section in sections:
             if section.kind == "items":
                 self._look_at_items(section)
-            elif section.kind == "fooled":
-                self._found["fooled"] = [((-place,), [*row]) for place, row in enumerate(section.rows)]
         for kind, (part, columns) in _LISTS.items():
             rows = self._found.get(kind, [])
             if part in self._settings.parts or kind in self._found:
@@ -332,7 +351,7 @@ class _Blocks:
     def start(self, tables: Sequence[_Placed]) -> str:
         """Three numbers, what to look at, and where the tables are."""
         totals = {one: f"{total:,}" for one, total in self._totals.items() if total}
-        listed = sorted((one.kind for one in self._lists), key=(*totals, "fooled").__contains__, reverse=True)
+        listed = sorted((one.kind for one in self._lists), key=totals.__contains__, reverse=True)
         counts = {one: f"{len(self._found.get(one, ())):,}" for one in listed}
         numbers = [(count, totals.get(one, ""), self._name(one), f"#{one}") for one, count in counts.items()]
         others = [self._name(kind) for kind in _TO_DO]
@@ -407,8 +426,7 @@ class _Blocks:
             return PageCell(query, "words", place.href(), name=str(value))
         if (id_of := _ITEMS.get(column, column)) in said and id_of.endswith("item_id"):
             item_id = str(said[id_of])
-            known = self._texts.get((str(said.get("query_id")), item_id)) or place.items.get(item_id)
-            text = (value if column in _ITEMS else None) or known or said[id_of] or "–"
+            text = (value if column in _ITEMS else None) or place.items.get(item_id) or said[id_of] or "–"
             return PageCell(str(text), "words", place.item_href(item_id), name=item_id)
         if isinstance(value, Undefined):
             return PageCell(f"– ({value.reason})", "none")
@@ -436,3 +454,166 @@ class _Blocks:
         if href and section.kind != "passages":
             return PageCell(start, "words", href)
         return PageCell(start, "words text", whole=whole if start.endswith("…") else "")
+
+
+@dataclass(frozen=True, repr=False)
+class Reports(Reported):
+    """A report with which assessors check grades and banks; it is computed while it is written, once.
+
+    Attributes:
+        source: the records.
+        bank: the test bank, where it is known.
+        settings: which report, about which grades.
+    """
+
+    source: GradedFile
+    bank: TestBank | None
+    settings: ReportSettings
+
+    def report(self) -> Report:
+        """The tables, as they come."""
+        return sections_report(self.sections())
+
+    def save(self, path: str, review: ReviewAddress | None = None) -> None:
+        """Writes pages for a browser: one, and where that is not enough whole queries in files beside it.
+
+        Args:
+            path: the first page; `-` is standard output.
+            review: where single grades can be reviewed.
+
+        Raises:
+            InputError: a file cannot be written, or there is more than standard output can take.
+        """
+        title = f"Verification of {Path(self.source.name).name}"
+        files = write_html(path, self.parts(), self.settings, title, review, self.bank)
+        if len(files) > 1:
+            tell("%s and %d pages of details beside it", files[0], len(files) - 1)
+
+    def chosen(self) -> Iterator[QueryPassages]:
+        """The queries that are wanted, with all their passages.
+
+        Raises:
+            InputError: at the end, where a wanted query is not there.
+        """
+        wanted = set(self.settings.queries or ())
+        seen: set[str] = set()
+        for group in self.source:
+            seen.add(group.query_id)
+            if not wanted or group.query_id in wanted:
+                yield group
+        if missing := sorted(wanted - seen):
+            raise InputError(f"{self.source.name}: has no query {missing[0]!r}")
+
+    def sections(self) -> Iterator[Section]:
+        """The sections of the reports: first the statistics, then the analyses, query by query; see `parts`."""
+        for part in self.parts():
+            if isinstance(part, Section):
+                yield part
+            else:
+                yield from query_sections(part, self.settings, self.settings.parts)
+
+    def parts(self) -> Iterator[Section | CheckedQuery]:
+        """The sections of the statistics, then the queries that the analyses are about.
+
+        Raises:
+            InputError: the records lack the grades, or are of citations, and the bank report is asked for.
+        """
+        parts = self.settings.parts
+        if "bank" in parts:
+            first = next(iter(self.source), None)
+            if first is not None and any(cited_answer(first.query_id, one) for one in first.passages):
+                text = "holds what citations support; sentences of answers are no bank to report on"
+                raise InputError(f"{self.source.name}: {text}")
+        if {"item-statistics", "bank"} & parts:
+            yield from self._statistics()
+        if "calibration" in parts:
+            # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
+            selector = GradeSetSelector(replace(self.settings.wanted, assessors=None), self.source.name)
+            yield calibration_section(calibration_bins(checked_pairs(self.chosen(), selector, self.bank)))
+        if ANALYSES & parts:
+            yield from self._analyses()
+
+    def _refuse(self, found: object, asked_for: object = None) -> None:
+        """Refuses records without grades, and what no passage covers where some grades were never asked."""
+        if not found:
+            raise InputError(f"{self.source.name}: holds no grades that pass the filter; are its passages graded?")
+        if LEVELLED & self.settings.parts and asked_for:
+            text = f"{self.source.name}: {PARTIAL}, and what covers nothing is known of all grades alone"
+            raise InputError(f"{text}; grade all, or ask for another report")
+
+    def _analyses(self) -> Iterator[CheckedQuery]:
+        selector = GradeSetSelector(self.settings.wanted, self.source.name)
+        lacks_order = self.settings.report == "uncertain"
+        for query in check_records(self.chosen(), selector, self.bank):
+            self._refuse(True, selector.asked_for)
+            lacks_order = lacks_order and all(row.confidence is None for row in query.rows())
+            yield query
+        self._refuse(selector.found)
+        if lacks_order:
+            text = "%s: no grade says how sure it is, so the best come first; label probabilities or replicates say it"
+            warn(text, self.source.name)
+
+    def _statistics(self) -> Iterator[Section]:
+        """Statistics of items, and the bank report."""
+        settings, selector = self.settings, GradeSetSelector(self.settings.wanted, self.source.name)
+        queries = [select_query(group, selector, self.bank) for group in self.chosen()]
+        self._refuse(True, selector.asked_for)
+        if settings.runs:
+            queries = ranked_by_files(queries, settings.runs)
+        report = item_report(queries, settings.least)
+        self._refuse(selector.found)
+        self._note(report, selector)
+        if "item-statistics" in settings.parts:
+            yield from item_sections(report, settings.least)
+            yield stability_section(report.coverage, bank_stability(report.coverage))
+        if "bank" in settings.parts:
+            yield from bank_sections(report, queries, settings.report == "suggest")
+
+    def _note(self, report: ItemReport, selector: GradeSetSelector) -> None:
+        note_left_out(selector.left_out)
+        text = "failed grades (%d): what is counted of passages leaves them out, and scores of runs count them as they "
+        warn(text + "are expected to cover", sum(row.failed for row in report.statistics))
+        selector.note_counts()
+        # What queries that the user left out lack is nothing to say.
+        in_bank = {} if self.bank is None or self.settings.queries else self.bank.items
+        silent = {query_id for query_id, items in in_bank.items() if items} - set(report.queries)
+        text = "no passages in %s for %d queries of the bank (such as %s); in no statistics: %d items"
+        lost = sum(len(in_bank[query_id]) for query_id in silent)
+        warn(text, self.source.name, len(silent), min(silent, default=""), lost)
+        say(without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)}))
+
+
+def verify(
+    report: ReportName,
+    graded: File | PassageRecords,
+    *,
+    bank: Bank | None = None,
+    grader: str | Grader | None = None,
+    runs: _File | Sequence[_File] = (),
+    min_judgment: int | None = None,
+    queries: str | Sequence[str] | None = None,
+) -> Reports:
+    """A report with which assessors check grades and banks.
+
+    Args:
+        report: one of `REPORTS`.
+        graded: graded records, or a table of grades. In Python also what `grade` returns.
+        bank: the test bank.
+        grader: whose grades are looked at; see `load`.
+        runs: item statistics, bank: these TREC runs make the leaderboard (default: the rankings in GRADED).
+        min_judgment: the least judgment that is relevant (default 1).
+        queries: only these queries.
+
+    Raises:
+        InputError: a setting is wrong or would have no effect.
+        UnknownNameError: there is no such report.
+    """
+    wanted = None if queries is None else listed(queries)
+    settings = ReportSettings(report, Grader.parse(grader), wanted, listed(runs), min_judgment)
+    known = bank_of(bank)
+    with file_path(graded) as path:
+        source = read_as_records(path)
+    if not isinstance(graded, str | os.PathLike):
+        # The file was a copy.
+        source.name = Path(source.name).name
+    return Reports(source, known, settings)

@@ -18,35 +18,28 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
 from rubric_measures.analysis.comparing import LeftOut, lost_by
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
 from rubric_measures.measures.checked import (
     CheckedQuery,
     bad_items,
-    check_records,
     grades_by_item,
     level_of,
     uncovered_passages,
 )
-from rubric_measures.measures.findings import say, without_items
 from rubric_measures.measures.grade_sets import (
     Grader,
     GradeSetSelector,
     grades_by_assessors,
     note_anchors,
-    prompt_cells,
 )
-from rubric_measures.measures.grades import DIRECT_ITEM, PARTIAL, note_left_out
-from rubric_measures.measures.loading import RecordQuery, select_query
+from rubric_measures.measures.grades import DIRECT_ITEM
+from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.pages.frame import LinePlot, PlotPoint
 from rubric_measures.records.models import (
     DirectGrade,
-    GradedFile,
     QueryPassages,
-    cited_answer,
     distributions_of,
     kind_of_set,
 )
@@ -60,14 +53,11 @@ from rubric_measures.verification.banks import (
     RunCoverage,
     StabilityPoint,
     bank_halves,
-    bank_stability,
-    item_report,
     items_against,
-    ranked_by_files,
     redundant_pairs,
     reusability,
 )
-from rubric_measures.verification.graders import CanaryReport, machine_graded
+from rubric_measures.verification.graders import machine_graded
 
 
 @dataclass(frozen=True)
@@ -217,43 +207,6 @@ def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint]) -
         [[*one[:3], *(_said(value, _FEW_RUNS) for value in one[3:])] for one in points],
         LinePlot(drawn, title, "items a query", "τ to the full bank's leaderboard"),
     )
-
-
-def canary_sections(report: CanaryReport) -> Iterator[Section]:
-    """How often each grader was fooled, by kind of case, and every grade that is too high."""
-    prompts = prompt_cells(key for key, _ in report.counts)
-    yield Section(
-        "canaries",
-        f"Canary suite: grades of {_levels(report)} or better for passages that cover nothing",
-        ["llm", "prompt_class", "items", "case", "passages", "fooled_passages", "grades", "fooled", "failed", "rate"],
-        [
-            [
-                key.llm, prompts[key], key.kind, kind, one.passages, one.fooled_passages, one.graded, one.fooled,
-                one.failed, _said(one.rate, "no grade"),
-            ]
-            for (key, kind), one in report.counts.items()
-        ],
-    )  # fmt: skip
-    yield Section(
-        "fooled",
-        f"Canary suite: grades that are too high ({len(report.fooled)})",
-        ["case", "grade", "query_id", "item_id", "grader", "answer", "text"],
-        [
-            [row.kind, row.grade, row.query_id, row.item_id, f"{row.grader.llm} {prompts[row.grader]}",
-             row.answer, row.text]
-            for row in report.fooled
-        ],
-    )  # fmt: skip
-
-
-def _levels(report: CanaryReport) -> str:
-    """The least grades that fool, with the prompts where graders have several."""
-    prompts: dict[int, set[str]] = {}
-    for grader, level in report.levels.items():
-        prompts.setdefault(level, set()).add(grader.prompt_class)
-    if len(prompts) < 2:
-        return str(next(iter(prompts), "?"))
-    return ", ".join(f"{level} ({', '.join(sorted(names))})" for level, names in sorted(prompts.items()))
 
 
 def bank_sections(report: ItemReport, queries: Sequence[RecordQuery], suggest: bool = False) -> Iterator[Section]:
@@ -520,16 +473,15 @@ def calibration_section(found: Sequence[CalibrationBin]) -> Section:
     )
 
 
-_ANALYSES = frozenset(("grading", "grid", "uncovered-passages", "bad-questions"))
+ANALYSES = frozenset(("grading", "grid", "uncovered-passages", "bad-questions"))
 # Reports that are no part of their own name.
 _PARTS = {
     "uncertain": frozenset(("grading",)),
-    "all": _ANALYSES | {"item-statistics"},
+    "all": ANALYSES | {"item-statistics"},
     "suggest": frozenset(("bank",)),
-    "canary": frozenset[str](),
 }
 # Those that ask which grade covers an item.
-_LEVELLED = frozenset(("uncovered-passages", "bad-questions", "item-statistics", "bank"))
+LEVELLED = frozenset(("uncovered-passages", "bad-questions", "item-statistics", "bank"))
 # What some reports alone use -> these.
 _USED = {
     "runs": frozenset(("item-statistics", "bank")),
@@ -588,111 +540,3 @@ def query_sections(query: CheckedQuery, settings: ReportSettings, parts: Abstrac
         yield uncovered_section(query, settings.least)
     if "bad-questions" in parts:
         yield bad_item_section(query, settings.least)
-
-
-@dataclass(frozen=True)
-class Reports:
-    """Reports about records.
-
-    Attributes:
-        source: the records.
-        bank: the test bank, where it is known.
-        settings: which report, about which grades.
-    """
-
-    source: GradedFile
-    bank: TestBank | None
-    settings: ReportSettings
-
-    def chosen(self) -> Iterator[QueryPassages]:
-        """The queries that are wanted, with all their passages.
-
-        Raises:
-            InputError: at the end, where a wanted query is not there.
-        """
-        wanted = set(self.settings.queries or ())
-        seen: set[str] = set()
-        for group in self.source:
-            seen.add(group.query_id)
-            if not wanted or group.query_id in wanted:
-                yield group
-        if missing := sorted(wanted - seen):
-            raise InputError(f"{self.source.name}: has no query {missing[0]!r}")
-
-    def sections(self) -> Iterator[Section]:
-        """The sections of the reports: first the statistics, then the analyses, query by query; see `parts`."""
-        for part in self.parts():
-            if isinstance(part, Section):
-                yield part
-            else:
-                yield from query_sections(part, self.settings, self.settings.parts)
-
-    def parts(self) -> Iterator[Section | CheckedQuery]:
-        """The sections of the statistics, then the queries that the analyses are about.
-
-        Raises:
-            InputError: the records lack the grades, or are of citations, and the bank report is asked for.
-        """
-        parts = self.settings.parts
-        if "bank" in parts:
-            first = next(iter(self.source), None)
-            if first is not None and any(cited_answer(first.query_id, one) for one in first.passages):
-                text = "holds what citations support; sentences of answers are no bank to report on"
-                raise InputError(f"{self.source.name}: {text}")
-        if {"item-statistics", "bank"} & parts:
-            yield from self._statistics()
-        if "calibration" in parts:
-            # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
-            selector = GradeSetSelector(replace(self.settings.wanted, assessors=None), self.source.name)
-            yield calibration_section(calibration_bins(checked_pairs(self.chosen(), selector, self.bank)))
-        if _ANALYSES & parts:
-            yield from self._analyses()
-
-    def _refuse(self, found: object, asked_for: object = None) -> None:
-        """Refuses records without grades, and what no passage covers where some grades were never asked."""
-        if not found:
-            raise InputError(f"{self.source.name}: holds no grades that pass the filter; are its passages graded?")
-        if _LEVELLED & self.settings.parts and asked_for:
-            text = f"{self.source.name}: {PARTIAL}, and what covers nothing is known of all grades alone"
-            raise InputError(f"{text}; grade all, or ask for another report")
-
-    def _analyses(self) -> Iterator[CheckedQuery]:
-        selector = GradeSetSelector(self.settings.wanted, self.source.name)
-        lacks_order = self.settings.report == "uncertain"
-        for query in check_records(self.chosen(), selector, self.bank):
-            self._refuse(True, selector.asked_for)
-            lacks_order = lacks_order and all(row.confidence is None for row in query.rows())
-            yield query
-        self._refuse(selector.found)
-        if lacks_order:
-            text = "%s: no grade says how sure it is, so the best come first; label probabilities or replicates say it"
-            warn(text, self.source.name)
-
-    def _statistics(self) -> Iterator[Section]:
-        """Statistics of items, and the bank report."""
-        settings, selector = self.settings, GradeSetSelector(self.settings.wanted, self.source.name)
-        queries = [select_query(group, selector, self.bank) for group in self.chosen()]
-        self._refuse(True, selector.asked_for)
-        if settings.runs:
-            queries = ranked_by_files(queries, settings.runs)
-        report = item_report(queries, settings.least)
-        self._refuse(selector.found)
-        self._note(report, selector)
-        if "item-statistics" in settings.parts:
-            yield from item_sections(report, settings.least)
-            yield stability_section(report.coverage, bank_stability(report.coverage))
-        if "bank" in settings.parts:
-            yield from bank_sections(report, queries, settings.report == "suggest")
-
-    def _note(self, report: ItemReport, selector: GradeSetSelector) -> None:
-        note_left_out(selector.left_out)
-        text = "failed grades (%d): what is counted of passages leaves them out, and scores of runs count them as they "
-        warn(text + "are expected to cover", sum(row.failed for row in report.statistics))
-        selector.note_counts()
-        # What queries that the user left out lack is nothing to say.
-        in_bank = {} if self.bank is None or self.settings.queries else self.bank.items
-        silent = {query_id for query_id, items in in_bank.items() if items} - set(report.queries)
-        text = "no passages in %s for %d queries of the bank (such as %s); in no statistics: %d items"
-        lost = sum(len(in_bank[query_id]) for query_id in silent)
-        warn(text, self.source.name, len(silent), min(silent, default=""), lost)
-        say(without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)}))

@@ -180,8 +180,6 @@ def test_a_cache_is_no_other_file_of_the_command(tmp_path: Path, capsys: pytest.
         ["grade", str(folder / "new.cache.sqlite"), "--bank", bank, "--model", "lexical", "-o", out],
         ["generate", run, "--model", "hf:none", "-o", out, "--cache", run],
         ["generate", run, "--model", "hf:none", "-o", f"{cache}-wal", "--cache", cache],
-        ["verify", "canary", graded, "--bank", bank, "--model", "lexical", "--cache", cache, "--output", cache],
-        ["verify", "canary", graded, "--bank", bank, "--model", "lexical", "--cache", graded],
         [*play, "--cache", out],
         [*play, "-o", f"{out}.cache.sqlite"],
         [*play, "-o", f"{out}.cache.sqlite-wal"],
@@ -249,7 +247,6 @@ def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: p
         (["evaluate", "graded.jsonl.gz", "alpha.run", "RubricCover", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
         (["qrels", "graded.jsonl.gz", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
         (["verify", "all", "graded.jsonl.gz", "--bank", "small.jsonl"], "graded.jsonl.gz:2"),
-        (["verify", "canary", "graded.jsonl.gz", "--bank", "small.jsonl", "--model", "lexical"], "graded.jsonl.gz:2"),
         (
             ["grade", "graded.jsonl.gz", "--bank", "small.jsonl", "--model", "lexical", "-o", "new.gz"],
             "graded.jsonl.gz:2",

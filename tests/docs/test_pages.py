@@ -296,18 +296,14 @@ def test_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "resources" / "example", "example")
     shown = commands("verification", "sh")
-    assert [command[0] for command in shown] == ["verify"] * 8
+    assert [command[0] for command in shown] == ["verify"] * 7
     outputs = [printed.out for printed in run(shown, capsys)]
-    _, grading, grid, uncovered, bad, _, bank, canaries = outputs
+    _, grading, grid, uncovered, bad, _, bank = outputs
     assert grading.startswith("q01: Which pigment makes leaves green in summer?")
     assert grid.startswith("### q01: why do leaves change colour in autumn")
     assert "passages judged 2 or better, no item graded 4 or better" in uncovered
     assert bad.startswith("report\ttitle\tspurious")
     assert "Would a new run be judged fairly?" in bank
-    # Three questions a query, each as its own passage: 21 of 27 fool a grader that counts words.
-    (row,) = [line.split() for line in canaries.splitlines() if line.split()[3:4] == ["item-text"]]
-    assert row[3:] == ["item-text", "27", "21", "27", "21", "0", "0.7778"]
-    assert "21 of 27" in PAGE_VERIFICATION
     rows = [json.loads(line) for line in Path("items.jsonl").read_text(encoding="utf-8").splitlines()]
     assert sum(row["report"] == "items" for row in rows) == 90
     sizes = [row for row in rows if row["report"] == "bank-stability"]

@@ -187,7 +187,6 @@ verify all {{graded.jsonl}} --bank {{questions.jsonl}} --runs {_RUNS}
 verify suggest {{graded.jsonl}}
 verify all {{graded.jsonl}} -o out/v.html
 verify uncertain {{drawn.jsonl}}
-verify canary {{graded.jsonl}} --bank {{questions.jsonl}} --model lexical --dry-run
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
 review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state {{+begun.sqlite}} --export out/e
 """

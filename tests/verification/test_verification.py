@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from rubric_measures.api import verify
 from rubric_measures.cli import main
 from rubric_measures.measures.checked import CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.records.models import load_graded
-from tests.example_records import grade_set, passage, write_lines
+from tests.example_records import grade_set, passage, write_all, write_lines
 from tests.shared_data import shared_data
 
 EXTRACTED = {
@@ -180,6 +181,16 @@ def test_a_real_file_of_the_workbench(
     assert expected["grading"] and expected["grid"] and expected["bad-items"]
     # The small file has no judgments: the analyses that need them are empty there, and are not in the large one.
     assert len(expected["uncovered"]) == (4 if name.startswith("workbench-golden") else 0)
+
+
+def test_a_text_is_one_value(tmp_path: Path) -> None:
+    folder = write_all(tmp_path)
+    graded, bank, run = folder / "graded.jsonl.gz", folder / "bank.jsonl", str(folder / "alpha.run")
+    of_one = verify("grid", graded, bank=bank, queries="q1")
+    assert str(of_one) == str(verify("grid", graded, bank=bank, queries=["q1"]))
+    assert len(repr(of_one)) < 100
+    ranked = verify("item-statistics", graded, bank=bank, runs=run)
+    assert str(ranked) == str(verify("item-statistics", graded, bank=bank, runs=[run]))
 
 
 def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
