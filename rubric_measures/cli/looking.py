@@ -212,11 +212,10 @@ def verify(
       grid                per query, passages × items, with judgments
       uncovered-passages  passages judged relevant that no item covers
       bad-questions       items that passages judged not relevant cover, most first
-      item-statistics     how items discriminate, duplicate ones, size of the bank
+      item-statistics     how items discriminate, duplicate ones
       all                 all of these; a page for a browser with -o REPORT.html
       bank                does the bank hold: items, stability, reusability
       suggest             the same, and what to split, merge, reword and retire
-      calibration         confidence against agreement with assessors' grades
 
     examples:
       rubric_measures verify all graded.jsonl.gz --bank questions.jsonl -o report.html

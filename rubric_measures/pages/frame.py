@@ -53,7 +53,7 @@ def environment(package: str = _HOME) -> Any:
     )
     found.filters["counted"] = counted
     found.filters["plain"] = plain_number
-    found.globals.update(cell=PageCell, ticks=ticks)
+    found.globals["cell"] = PageCell
     return found
 
 
@@ -158,53 +158,23 @@ def snippet(text: str) -> str:
     return line[:_SNIPPET] + ("…" if cut else "") or "(empty)"
 
 
-def ticks(low: float, high: float, whole: bool = False) -> list[float]:
+def ticks(low: float, high: float) -> list[float]:
     """Round numbers from one at or below `low` to one at or above `high`, about six of them, two at least.
 
     Args:
         low: the least value.
         high: the largest value, `low` or more.
-        whole: only whole numbers.
 
     >>> ticks(0.31, 1.0)
     [0.2, 0.4, 0.6, 0.8, 1.0]
-    >>> ticks(3, 3, whole=True)
-    [3.0, 4.0]
     """
     # Values that differ by less than a label shows are one value.
     span = high - low if high - low > 1e-6 else 1.0
     power = 10.0 ** math.floor(math.log10(span / 5))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= span / 5 * 0.999)
-    if whole:
-        step = max(1.0, float(round(step)))
     first = math.floor(round(low / step, 9))
     last = max(math.ceil(round(high / step, 9)), first + 1)
     return [round(number * step, 9) for number in range(first, last + 1)]
-
-
-class PlotPoint(NamedTuple):
-    """One place of a line: x, the mean, and the range around it."""
-
-    x: float
-    mean: float
-    low: float
-    high: float
-
-
-class LinePlot(NamedTuple):
-    """The means as a line with a dot each, their ranges as a band, as the macro `line_plot` draws it.
-
-    Attributes:
-        points: in the order of x; one point is drawn as a dot, of none there is no drawing.
-        title: what it shows, for screen readers.
-        x_label: under the horizontal axis.
-        y_label: beside the vertical axis.
-    """
-
-    points: Sequence[PlotPoint]
-    title: str
-    x_label: str
-    y_label: str
 
 
 def plain_number(value: float) -> str:

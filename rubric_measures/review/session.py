@@ -64,7 +64,6 @@ from rubric_measures.review.store import (
     edited_entries,
 )
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content
-from rubric_measures.verification.sections import wilson_interval
 
 # Below so many pairs κ and α say little, whatever they are.
 FEW = 20
@@ -183,6 +182,22 @@ def _agreement(name: str, other: str, a: Mapping[CellKey, float], b: Mapping[Cel
     return AgreementRow(name, other, len(both), exact, compare_sources(sources) if is_whole else None)
 
 
+def wilson_interval(hits: float, count: float) -> tuple[float, float]:
+    """The 95 % interval of a share, in [0, 1].
+
+    Args:
+        hits: how many of them.
+        count: of how many, at least 1.
+
+    Source: Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927.
+    """
+    share = hits / count
+    middle = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
+    half = _Z / (1 + _Z**2 / count) * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+_Z = 1.959963984540054  # of 95 %
 # A pause is no work; what a passage takes before anybody worked, with five items.
 _PAUSE, _USUAL = 600.0, 70.0
 

@@ -7,6 +7,6 @@ __all__ = ["REPORTS", "ReportName"]
 # The names are those of the Rubric workbench's flags, where it has the report.
 ReportName = Literal[
     "grading", "uncertain", "grid", "uncovered-passages", "bad-questions", "item-statistics", "all", "bank",
-    "suggest", "calibration",
+    "suggest",
 ]  # fmt: skip
 REPORTS: tuple[ReportName, ...] = get_args(ReportName)

@@ -1,7 +1,5 @@
 """What grades say of a bank: items, its stability, its use for new runs, checks.
 
-Leaderboards over parts of a bank, without one item or with fewer items, against that of the full bank.
-
 What the grades say about the items: coverage, discrimination, duplicates, and how the leaderboard hangs on each.
 
 Would a new run be judged fairly: each run left out of pool and bank, and scored again.
@@ -14,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import random
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -161,62 +158,6 @@ def ranked_by_files(queries: Sequence[RecordQuery], paths: Sequence[str | os.Pat
     text = "%d of %d passages in the first 20 places have no grades: they cover nothing"
     warn(text, len(shown) - sum(shown), len(shown))
     return found
-
-
-class StabilityPoint(NamedTuple):
-    """How far leaderboards of small banks agree with that of the full bank; one row a bank size.
-
-    Attributes:
-        size: items a query that are kept (all, where a query has fewer).
-        rounds: how many samples were drawn.
-        undefined: in how many of them τ is undefined (all runs tied).
-        mean: the mean of the defined τ; None where there is none.
-        low: the least of them.
-        high: the highest of them.
-    """
-
-    size: int
-    rounds: int
-    undefined: int
-    mean: float | None
-    low: float | None
-    high: float | None
-
-
-def bank_stability(coverage: RunCoverage, rounds: int = 50, seed: int = 0) -> list[StabilityPoint]:
-    """Kendall's τ-b between the leaderboard of the full bank and those of random parts of it, by size of the part.
-
-    A sample keeps n random items of every query; samples of one round are nested. The last point is the full bank. At
-    most twenty sizes, evenly spread. Same seed, same samples, whatever the order of queries and items.
-
-    Args:
-        coverage: what the runs cover.
-        rounds: samples a size, at least 1.
-        seed: of the samples.
-    """
-    full = mean_scores(coverage.table())
-    largest = max((len(items) for items in coverage.items.values()), default=0)
-    sizes = sorted({max(1, round(largest * step / 20)) for step in range(1, 21)}) if largest else []
-    orders = [
-        {query_id: _shuffled(len(items), f"{seed}/{number}/{query_id}") for query_id, items in coverage.items.items()}
-        for number in range(rounds)
-    ]
-    points = []
-    for size in sizes:
-        values = []
-        for order in orders:
-            rows = [coverage.query_scores(query_id, order[query_id] < size) for query_id in coverage.items]
-            values.append(_correlation(full, mean_scores(np.array(rows)), "kendall"))
-        defined = [value for value in values if value is not None]
-        ends = (sum(defined) / len(defined), min(defined), max(defined)) if defined else (None, None, None)
-        points.append(StabilityPoint(size, rounds, rounds - len(defined), *ends))
-    return points
-
-
-def _shuffled(size: int, seed: str) -> NDArray[np.int_]:
-    places = list(range(size))
-    random.Random(seed).shuffle(places)
-    return np.array(places, dtype=np.int_)
 
 
 _UNRANKED = Undefined("no run ranks the query")

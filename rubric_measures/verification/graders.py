@@ -35,7 +35,6 @@ from rubric_measures.measures.grades import PARTIAL
 from rubric_measures.measures.loading import RecordQuery, read_records, select_queries
 from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.records.models import (
-    GradedPassage,
     QueryPassages,
     load_graded,
 )
@@ -73,13 +72,12 @@ class Anchored:
 def by_machines(groups: Iterable[QueryPassages]) -> Iterator[QueryPassages]:
     """The groups without the grades of assessors."""
     for group in groups:
-        yield group._replace(passages=list(map(machine_graded, group.passages)))
-
-
-def machine_graded(passage: GradedPassage) -> GradedPassage:
-    """The passage without the grades of assessors."""
-    sets = [entry for entry in passage.exam_grades or () if not entry.llm.startswith(HUMAN)]
-    return passage if len(sets) == len(passage.exam_grades or ()) else passage.replacing(exam_grades=sets)
+        passages = []
+        for passage in group.passages:
+            sets = [entry for entry in passage.exam_grades or () if not entry.llm.startswith(HUMAN)]
+            is_whole = len(sets) == len(passage.exam_grades or ())
+            passages.append(passage if is_whole else passage.replacing(exam_grades=sets))
+        yield group._replace(passages=passages)
 
 
 def read_anchored(

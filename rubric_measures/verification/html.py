@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from rubric_measures.base.errors import InputError, tell, warn
 from rubric_measures.base.tables import Cell, Marked, Report, Reported, Undefined, number
 from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed
@@ -41,20 +39,16 @@ from rubric_measures.pages.frame import (
 from rubric_measures.records.models import GradedFile, QueryPassages, cited_answer
 from rubric_measures.types.entities import TestBank
 from rubric_measures.verification import ReportName
-from rubric_measures.verification.banks import ItemReport, bank_stability, item_report, ranked_by_files
+from rubric_measures.verification.banks import ItemReport, item_report, ranked_by_files
 from rubric_measures.verification.sections import (
     ANALYSES,
     LEVELLED,
     ReportSettings,
     Section,
     bank_sections,
-    calibration_bins,
-    calibration_section,
-    checked_pairs,
     item_sections,
     query_sections,
     sections_report,
-    stability_section,
 )
 
 _File = str | os.PathLike[str]
@@ -404,7 +398,6 @@ class _Blocks:
             "name": name or self._name(section.kind),
             # That of the grades of an item is its name.
             "says": "" if section.kind == "grading" else section.title,
-            "plot": section.plot,
             "count": len(rows),
             "heads": [*zip(heads, kinds, strict=True), *([("Review", "")] if has_review else [])],
             "rows": rows,
@@ -526,10 +519,6 @@ class Reports(Reported):
                 raise InputError(f"{self.source.name}: {text}")
         if {"item-statistics", "bank"} & parts:
             yield from self._statistics()
-        if "calibration" in parts:
-            # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
-            selector = GradeSetSelector(replace(self.settings.wanted, assessors=None), self.source.name)
-            yield calibration_section(calibration_bins(checked_pairs(self.chosen(), selector, self.bank)))
         if ANALYSES & parts:
             yield from self._analyses()
 
@@ -565,7 +554,6 @@ class Reports(Reported):
         self._note(report, selector)
         if "item-statistics" in settings.parts:
             yield from item_sections(report, settings.least)
-            yield stability_section(report.coverage, bank_stability(report.coverage))
         if "bank" in settings.parts:
             yield from bank_sections(report, queries, settings.report == "suggest")
 

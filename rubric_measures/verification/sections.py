@@ -1,22 +1,18 @@
 """The reports with which assessors check grades and banks: those that are asked for, section by section.
 
-Sections: what each report shows, as tables; the size of the bank with its drawing in SVG.
+Sections: what each report shows, as tables.
 
 The bank report as sections: items, pairs, stability, reusability; and what to do about them.
-
-Calibration: how often assessors agree with grades of which the grader is so and so certain; a table and a figure.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from rubric_measures.analysis.comparing import LeftOut, lost_by
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
@@ -30,34 +26,19 @@ from rubric_measures.measures.checked import (
 )
 from rubric_measures.measures.grade_sets import (
     Grader,
-    GradeSetSelector,
-    grades_by_assessors,
-    note_anchors,
 )
-from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.pages.frame import LinePlot, PlotPoint
-from rubric_measures.records.models import (
-    DirectGrade,
-    QueryPassages,
-    distributions_of,
-    kind_of_set,
-)
-from rubric_measures.types.entities import TestBank
-from rubric_measures.types.scales import Scale, confidence_of, grade_by
+from rubric_measures.types.scales import Scale
 from rubric_measures.verification import REPORTS
 from rubric_measures.verification.banks import (
     ItemReport,
     ItemStatistics,
     RedundantPair,
-    RunCoverage,
-    StabilityPoint,
     bank_halves,
     items_against,
     redundant_pairs,
     reusability,
 )
-from rubric_measures.verification.graders import machine_graded
 
 
 @dataclass(frozen=True)
@@ -69,7 +50,6 @@ class Section:
         title: what an assessor reads above it.
         columns: the names of the columns. Those that end in `id` are ids: pages show the texts that these have.
         rows: the cells; None is an undefined value.
-        plot: a drawing of the rows, for pages.
         about: ids that all rows have, and no column: `query_id`, `item_id`.
         names: what heads of columns say on pages, where it is not their name in other words.
         scale: of the grades in its cells, for colours of pages.
@@ -79,7 +59,6 @@ class Section:
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    plot: LinePlot | None = None
     about: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     scale: Scale | None = None
@@ -190,23 +169,6 @@ def item_sections(report: ItemReport, min_judgment: int) -> Iterator[Section]:
             for row in report.duplicates
         ],
     )  # fmt: skip
-
-
-def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint]) -> Section:
-    """Bank size against leaderboard stability, with its drawing."""
-    drawn = [
-        PlotPoint(one.size, one.mean, one.low, one.high)
-        for one in points
-        if one.mean is not None and one.low is not None and one.high is not None
-    ]
-    title = "Kendall's τ-b to the leaderboard of the full bank by the size of the bank: mean and range of the samples"
-    return Section(
-        "bank-stability",
-        f"Bank size: Kendall's τ-b of {counted(len(coverage.runs), 'run')} to the leaderboard of the full bank",
-        ["items_a_query", "rounds", "undefined", "tau_mean", "tau_low", "tau_high"],
-        [[*one[:3], *(_said(value, _FEW_RUNS) for value in one[3:])] for one in points],
-        LinePlot(drawn, title, "items a query", "τ to the full bank's leaderboard"),
-    )
 
 
 def bank_sections(report: ItemReport, queries: Sequence[RecordQuery], suggest: bool = False) -> Iterator[Section]:
@@ -340,136 +302,6 @@ def _suggestions(
             [query_id, action, why, text.get((query_id, one), ""), text.get((query_id, two)) or None, one, two or None]
             for action, query_id, one, two, why in advice
         ],
-    )
-
-
-_BINS = 10
-_Z = 1.959963984540054  # of 95 %
-
-
-class CalibrationBin(NamedTuple):
-    """The grades whose confidence lies in one range.
-
-    Attributes:
-        low: the confidence is above this,
-        high: and at most this.
-        grades: how many there are, 1 or more.
-        confidence: their mean confidence.
-        agreement: the share of them that assessors give, too.
-        least: the lower end of its Wilson interval (95 %).
-        most: the upper end.
-    """
-
-    low: float
-    high: float
-    grades: int
-    confidence: float
-    agreement: float
-    least: float
-    most: float
-
-
-def checked_pairs(
-    groups: Iterable[QueryPassages], selector: GradeSetSelector, bank: TestBank | None = None
-) -> Iterator[tuple[float, bool]]:
-    """The confidence of each grade that assessors gave, too, and whether theirs is the grader's most probable one.
-
-    Of items these are the grades that assessors gave before they saw the grader's (of several the median, of two the
-    lower), of labels of whole passages the judgments. Grades without a distribution are left out.
-
-    Args:
-        groups: graded records; consumed once.
-        selector: chooses the grader.
-        bank: only grades of its items.
-
-    Raises:
-        InputError: several graders pass, or assessors graded on another scale.
-    """
-    counts: Counter[str] = Counter()
-    for group in groups:
-        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
-        for passage in group.passages:
-            entry = selector.choose(machine_graded(passage), items)
-            sure = distributions_of(entry) if entry is not None else {}
-            if entry is None or not sure:
-                continue
-            if isinstance(entry, DirectGrade):
-                label = passage.judged(group.query_id)
-                theirs = {} if label is None else {DIRECT_ITEM: label}
-            else:
-                found = grades_by_assessors(passage, kind_of_set(entry), items)
-                selector.check_scales(found.sets)
-                theirs = found.anchors(counts)
-            for item_id in sure.keys() & theirs.keys():
-                yield confidence_of(sure[item_id]), grade_by(sure[item_id], "mode") == theirs[item_id]
-    note_anchors(counts)
-
-
-def calibration_bins(pairs: Iterable[tuple[float, bool]]) -> list[CalibrationBin]:
-    """Confidence against agreement, by ten ranges of confidence of one width; empty ranges are left out.
-
-    Args:
-        pairs: (confidence, whether assessors agree).
-
-    Source: Guo et al., ICML 2017; the interval is Wilson's (JASA 1927).
-    """
-    sums: dict[int, list[float]] = {}
-    for confidence, agrees in pairs:
-        of_bin = sums.setdefault(max(math.ceil(round(confidence * _BINS, 9)) - 1, 0), [0, 0.0, 0])
-        of_bin[0] += 1
-        of_bin[1] += confidence
-        of_bin[2] += agrees
-    return [
-        CalibrationBin(
-            *(place / _BINS, (place + 1) / _BINS, int(count), total / count, hits / count),
-            *wilson_interval(hits, count),
-        )
-        for place, (count, total, hits) in sorted(sums.items())
-    ]
-
-
-def wilson_interval(hits: float, count: float) -> tuple[float, float]:
-    """The 95 % interval of a share, in [0, 1].
-
-    Args:
-        hits: how many of them.
-        count: of how many, at least 1.
-
-    Source: Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927.
-    """
-    share = hits / count
-    middle = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
-    half = _Z / (1 + _Z**2 / count) * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
-    return max(middle - half, 0.0), min(middle + half, 1.0)
-
-
-def calibration_error(found: Sequence[CalibrationBin]) -> float:
-    """The expected calibration error: the mean of |agreement − confidence| over the ranges, by their grades."""
-    apart = math.fsum(one.grades * abs(one.agreement - one.confidence) for one in found)
-    return apart / sum(one.grades for one in found)
-
-
-def calibration_section(found: Sequence[CalibrationBin]) -> Section:
-    """The table with its drawing.
-
-    Raises:
-        InputError: there is no grade to compare.
-    """
-    if not found:
-        raise InputError(
-            "no grade has both a distribution and a grade by assessors: calibration needs grades with label "
-            "probabilities or replicates, and assessors' grades of the same items (or judgments of labelled passages)"
-        )
-    count = sum(one.grades for one in found)
-    agreement = math.fsum(one.agreement * one.grades for one in found) / count
-    points = [PlotPoint(one.confidence, one.agreement, one.least, one.most) for one in found]
-    return Section(
-        "calibration",
-        f"Calibration: {counted(count, 'grade')} with assessors', agreement {agreement:.3f}, expected calibration "
-        f"error {calibration_error(found):.3f}",
-        ["above", "up_to", "grades", "confidence", "agreement", "low", "high"],
-        found,
-        LinePlot(points, "Confidence and agreement with assessors", "confidence", "agreement"),
     )
 
 

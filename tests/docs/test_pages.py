@@ -306,9 +306,6 @@ def test_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "Would a new run be judged fairly?" in bank
     rows = [json.loads(line) for line in Path("items.jsonl").read_text(encoding="utf-8").splitlines()]
     assert sum(row["report"] == "items" for row in rows) == 90
-    sizes = [row for row in rows if row["report"] == "bank-stability"]
-    assert [row["items_a_query"] for row in sizes] == list(range(1, 11))
-    assert sizes[-1]["tau_mean"] == 1.0
     assert "</html>" in Path("report.html").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Tests of the item statistics: hand-worked coverage, discrimination, flips, duplicates, and the size of the bank."""
+"""Tests of the item statistics: hand-worked coverage, discrimination, flips, duplicates."""
 
 from __future__ import annotations
 
