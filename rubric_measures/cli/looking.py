@@ -208,7 +208,6 @@ def verify(
 
     reports:
       grading             per item, every passage's grade beside its answer, best first
-      uncertain           the same, least certain first, where the records keep distributions
       grid                per query, passages × items, with judgments
       uncovered-passages  passages judged relevant that no item covers
       bad-questions       items that passages judged not relevant cover, most first

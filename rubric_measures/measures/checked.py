@@ -197,20 +197,13 @@ def _answers(passage: GradedPassage, entry: ItemGradeSet | DirectGrade | None) -
     return answers
 
 
-def grades_by_item(query: CheckedQuery, by_uncertainty: bool = False) -> dict[str, list[CheckedGrade]]:
-    """item_id -> the grades of all passages, best first; failures last, ties by document id.
-
-    Args:
-        query: the query.
-        by_uncertainty: the least certain grades first, and those of which nothing is known behind them.
-    """
+def grades_by_item(query: CheckedQuery) -> dict[str, list[CheckedGrade]]:
+    """item_id -> the grades of all passages, best first; failures last, ties by document id."""
     rows: dict[str, list[CheckedGrade]] = {item_id: [] for item_id in query.items}
     for row in query.rows():
         rows[row.item_id].append(row)
     for members in rows.values():
         members.sort(key=lambda row: (row.grade is None, -(row.grade or 0), row.doc_id))
-        if by_uncertainty:
-            members.sort(key=lambda row: (row.confidence is None, row.confidence or 0.0))
     return rows
 
 

@@ -5,8 +5,5 @@ from typing import Literal, get_args
 __all__ = ["REPORTS", "ReportName"]
 
 # The names are those of the Rubric workbench's flags, where it has the report.
-ReportName = Literal[
-    "grading", "uncertain", "grid", "uncovered-passages", "bad-questions", "item-statistics", "all", "bank",
-    "suggest",
-]  # fmt: skip
+ReportName = Literal["grading", "grid", "uncovered-passages", "bad-questions", "item-statistics", "all", "suggest"]
 REPORTS: tuple[ReportName, ...] = get_args(ReportName)

@@ -532,15 +532,10 @@ class Reports(Reported):
 
     def _analyses(self) -> Iterator[CheckedQuery]:
         selector = GradeSetSelector(self.settings.wanted, self.source.name)
-        lacks_order = self.settings.report == "uncertain"
         for query in check_records(self.chosen(), selector, self.bank):
             self._refuse(True, selector.asked_for)
-            lacks_order = lacks_order and all(row.confidence is None for row in query.rows())
             yield query
         self._refuse(selector.found)
-        if lacks_order:
-            text = "%s: no grade says how sure it is, so the best come first; label probabilities or replicates say it"
-            warn(text, self.source.name)
 
     def _statistics(self) -> Iterator[Section]:
         """Statistics of items, and the bank report."""

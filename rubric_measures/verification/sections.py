@@ -73,16 +73,16 @@ def _name(item_id: str, text: str) -> str:
     return f"{text} ({item_id})" if text else item_id
 
 
-def grading_sections(query: CheckedQuery, by_uncertainty: bool = False) -> Iterator[Section]:
+def grading_sections(query: CheckedQuery) -> Iterator[Section]:
     """Verify grading: for each item the grade of every passage beside the answer, best grades first.
 
-    Where the records keep distributions over grades, the probability of the most probable one is the confidence; by
-    uncertainty, the least confident grades come first. Where the model gave reasons, they have a column of their own.
+    Where the records keep distributions over grades, the probability of the most probable one is the confidence. Where
+    the model gave reasons, they have a column of their own.
     """
     sure = ["confidence"] * any(row.confidence is not None for row in query.rows())
     reason = ["reason"] * any(row.reason for row in query.rows())
     columns = ["grade", *sure, "status", "judgment", "doc_id", *reason, "answer", "text"]
-    for item_id, rows in grades_by_item(query, by_uncertainty).items():
+    for item_id, rows in grades_by_item(query).items():
         title = f"{query.query_id}: {_name(item_id, query.items[item_id])}"
         about = {"query_id": query.query_id, "item_id": item_id}
         yield _of_fields("grading", title, columns, rows, about=about, scale=query.scale)
@@ -308,7 +308,6 @@ def _suggestions(
 ANALYSES = frozenset(("grading", "grid", "uncovered-passages", "bad-questions"))
 # Reports that are no part of their own name.
 _PARTS = {
-    "uncertain": frozenset(("grading",)),
     "all": ANALYSES | {"item-statistics"},
     "suggest": frozenset(("bank",)),
 }
@@ -365,7 +364,7 @@ class ReportSettings:
 def query_sections(query: CheckedQuery, settings: ReportSettings, parts: AbstractSet[str]) -> Iterator[Section]:
     """These analyses of a query."""
     if "grading" in parts:
-        yield from grading_sections(query, settings.report == "uncertain")
+        yield from grading_sections(query)
     if "grid" in parts:
         yield grid_section(query)
     if "uncovered-passages" in parts:

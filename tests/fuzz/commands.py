@@ -186,7 +186,7 @@ tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries
 verify all {{graded.jsonl}} --bank {{questions.jsonl}} --runs {_RUNS}
 verify suggest {{graded.jsonl}}
 verify all {{graded.jsonl}} -o out/v.html
-verify uncertain {{drawn.jsonl}}
+verify grading {{drawn.jsonl}}
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
 review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state {{+begun.sqlite}} --export out/e
 """
