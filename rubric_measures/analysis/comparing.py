@@ -601,7 +601,6 @@ def left_out(
     measures: Sequence[Measure],
     depth: int,
     on_failed: OnFailed = "expected",
-    lacking: Callable[[QueryGrades, Sequence[int]], QueryGrades] = without_grades,
 ) -> list[LeftOut]:
     """Each run left out of the pool, one after the other, and all runs scored again.
 
@@ -613,7 +612,6 @@ def left_out(
         measures: measures that are averaged over queries.
         depth: how many passages of a ranking are pooled.
         on_failed: how failed grades count, see `Grades`.
-        lacking: what is left of a query where some rows of its grades had not been pooled.
 
     Returns:
         measure by measure, the best run first.
@@ -637,7 +635,7 @@ def left_out(
             own = [doc_id for doc_id in top if times[doc_id] == 1]
             own_and_all[place] += len(own), len(top)
             if rows := [grades.docs[doc_id] for doc_id in own if doc_id in grades.docs]:
-                values[place] = plan.for_query(lacking(grades, rows)).score(ranked).values
+                values[place] = plan.for_query(without_grades(grades, rows)).score(ranked).values
         sums += np.nan_to_num(values)
         counts += ~np.isnan(values)
     means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)

@@ -213,8 +213,7 @@ def verify(
       bad-questions       items that passages judged not relevant cover, most first
       item-statistics     how items discriminate, duplicate ones
       all                 all of these; a page for a browser with -o REPORT.html
-      bank                does the bank hold: items, stability, reusability
-      suggest             the same, and what to split, merge, reword and retire
+      suggest             does the bank hold: items, stability; what to split, merge, reword and retire
 
     examples:
       rubric_measures verify all graded.jsonl.gz --bank questions.jsonl -o report.html

@@ -1,15 +1,12 @@
-"""What grades say of a bank: items, its stability, its use for new runs, checks.
+"""What grades say of a bank: items, its stability, checks.
 
 What the grades say about the items: coverage, discrimination, duplicates, and how the leaderboard hangs on each.
-
-Would a new run be judged fairly: each run left out of pool and bank, and scored again.
 
 Does the bank hold: items that say the same, or work against the rest; new queries and items.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import re
@@ -22,16 +19,14 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.comparing import LeftOut, left_out
 from rubric_measures.analysis.correlation import correlate
 from rubric_measures.analysis.resampling import FloatArray, adjust, bootstrap_counts, half_counts, weighted_means
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Undefined
 from rubric_measures.corpora.loading import rankings_for, read_runs
 from rubric_measures.measures.findings import of_queries, say
-from rubric_measures.measures.grades import NONE, Grades, QueryGrades
+from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.measures.measure import parse_measures
 from rubric_measures.types.entities import RubricItem
 
 BoolArray = NDArray[np.bool_]
@@ -371,33 +366,6 @@ def duplicate_items(banks: Iterable[Sequence[RubricItem]]) -> list[DuplicateItem
                     found.append(DuplicateItems(first.query_id, first, second, overlap, first_words == second_words))
     warn("%d items have no text and were not compared for duplicates; give the test bank", silent, settings=("bank",))
     return sorted(found, key=lambda row: (not row.same_text, -row.overlap, row.query_id, row.first.item_id))
-
-
-# How many passages of a ranking are pooled, and count.
-_CUTOFF = 20
-
-
-def reusability(queries: Iterable[RecordQuery]) -> list[LeftOut]:
-    """What each run would score by Rubric-Cover if the bank had no items that only its passages cover.
-
-    These passages are graded, as a model can grade them any time. What failed covers nothing here.
-
-    Args:
-        queries: the selected grades.
-    """
-
-    def without_items(grades: QueryGrades, rows: Sequence[int]) -> QueryGrades:
-        hits = grades.grades >= grades.level()
-        # Items that nothing covers stay: no passage of the run was needed to think of them.
-        kept: BoolArray = np.asarray(np.delete(hits, rows, axis=0).any(axis=0) | ~hits.any(axis=0))
-        if not kept.any():
-            # A query whose every item goes has no score without them; nobody covers anything there.
-            return replace(grades, grades=np.full_like(grades.grades, NONE))
-        items = tuple(itertools.compress(grades.items, kept))
-        return replace(grades, items=items, grades=grades.grades[:, kept])
-
-    known = [(replace(query.grades, failed=None), query.rankings) for query in queries if query.rankings]
-    return left_out(known, parse_measures(f"RubricCover@{_CUTOFF}"), _CUTOFF, lacking=without_items)
 
 
 ALPHA = 0.05

@@ -512,12 +512,12 @@ class Reports(Reported):
             InputError: the records lack the grades, or are of citations, and the bank report is asked for.
         """
         parts = self.settings.parts
-        if "bank" in parts:
+        if "suggest" in parts:
             first = next(iter(self.source), None)
             if first is not None and any(cited_answer(first.query_id, one) for one in first.passages):
                 text = "holds what citations support; sentences of answers are no bank to report on"
                 raise InputError(f"{self.source.name}: {text}")
-        if {"item-statistics", "bank"} & parts:
+        if {"item-statistics", "suggest"} & parts:
             yield from self._statistics()
         if ANALYSES & parts:
             yield from self._analyses()
@@ -549,8 +549,8 @@ class Reports(Reported):
         self._note(report, selector)
         if "item-statistics" in settings.parts:
             yield from item_sections(report, settings.least)
-        if "bank" in settings.parts:
-            yield from bank_sections(report, queries, settings.report == "suggest")
+        if "suggest" in settings.parts:
+            yield from bank_sections(report, queries)
 
     def _note(self, report: ItemReport, selector: GradeSetSelector) -> None:
         note_left_out(selector.left_out)

@@ -11,10 +11,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
-from rubric_measures.analysis.comparing import LeftOut, lost_by
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
 from rubric_measures.measures.checked import (
@@ -37,7 +35,6 @@ from rubric_measures.verification.banks import (
     bank_halves,
     items_against,
     redundant_pairs,
-    reusability,
 )
 
 
@@ -171,13 +168,12 @@ def item_sections(report: ItemReport, min_judgment: int) -> Iterator[Section]:
     )  # fmt: skip
 
 
-def bank_sections(report: ItemReport, queries: Sequence[RecordQuery], suggest: bool = False) -> Iterator[Section]:
-    """The sections of the bank report.
+def bank_sections(report: ItemReport, queries: Sequence[RecordQuery]) -> Iterator[Section]:
+    """Does the bank hold, and what to split, merge, reword and retire.
 
     Args:
         report: the item statistics.
         queries: the grades that they are of.
-        suggest: also list what to split, merge, reword and retire.
     """
     runs = len(report.coverage.runs)
     ends = _at_ends(report)
@@ -208,10 +204,7 @@ def bank_sections(report: ItemReport, queries: Sequence[RecordQuery], suggest: b
             for one in pairs
         ],
     )  # fmt: skip
-    if len(found := reusability(queries)) > 1:
-        yield _reusability(found)
-    if suggest:
-        yield _suggestions(report, ends, against, pairs, text)
+    yield _suggestions(report, ends, against, pairs, text)
 
 
 def _at_ends(report: ItemReport) -> list[tuple[ItemStatistics, str]]:
@@ -253,17 +246,6 @@ def _overview(
             ["share of these in which the best run stays best", _said(found.first, _FEW_RUNS)],
         ]
     return Section("bank", "Does the bank hold", ["what", "value"], rows)
-
-
-def _reusability(found: Sequence[LeftOut]) -> Section:
-    alone = 100 * fmean(row.alone for row in found)
-    return Section(
-        "reusability-run",
-        f"Would a new run be judged fairly? {alone:.1f} % of the passages of a run that is left out are of nobody "
-        f"else. Where the bank lacks the items that only they cover, it {lost_by(found)}.",
-        ["run", "unjudged", "score", "without_items", "rank", "rank_without_items"],
-        [[one.run_id, one.alone, one.score, one.left_out, one.rank, one.rank_left_out] for one in found],
-    )
 
 
 def _suggestions(
@@ -309,13 +291,12 @@ ANALYSES = frozenset(("grading", "grid", "uncovered-passages", "bad-questions"))
 # Reports that are no part of their own name.
 _PARTS = {
     "all": ANALYSES | {"item-statistics"},
-    "suggest": frozenset(("bank",)),
 }
 # Those that ask which grade covers an item.
-LEVELLED = frozenset(("uncovered-passages", "bad-questions", "item-statistics", "bank"))
+LEVELLED = frozenset(("uncovered-passages", "bad-questions", "item-statistics", "suggest"))
 # What some reports alone use -> these.
 _USED = {
-    "runs": frozenset(("item-statistics", "bank")),
+    "runs": frozenset(("item-statistics", "suggest")),
     "min_judgment": frozenset(("uncovered-passages", "bad-questions", "item-statistics")),
 }
 

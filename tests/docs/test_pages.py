@@ -303,7 +303,7 @@ def test_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert grid.startswith("### q01: why do leaves change colour in autumn")
     assert "passages judged 2 or better, no item graded 4 or better" in uncovered
     assert bad.startswith("report\ttitle\tspurious")
-    assert "Would a new run be judged fairly?" in bank
+    assert "What to split, merge, reword and retire" in bank
     rows = [json.loads(line) for line in Path("items.jsonl").read_text(encoding="utf-8").splitlines()]
     assert sum(row["report"] == "items" for row in rows) == 90
     assert "</html>" in Path("report.html").read_text(encoding="utf-8")

@@ -155,6 +155,4 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["verify", "item-statistics", graded, "--runs", runs[2]]) == 2
     assert "none of the 1 runs" in capsys.readouterr().err
     assert main(["verify", "grid", graded, "--runs", runs[0]]) == 2
-    assert (
-        "the report grid does not use runs; item-statistics, all, bank, suggest do (--runs)" in capsys.readouterr().err
-    )
+    assert "the report grid does not use runs; item-statistics, all, suggest do (--runs)" in capsys.readouterr().err
