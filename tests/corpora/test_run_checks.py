@@ -78,11 +78,6 @@ def _grounded() -> Run:
     ]
 
 
-def _submission() -> Run:
-    results = [{"topic_id": key, "answer": "It is so [11, 12].", "references": ["11", "12"]} for key in TOPICS]
-    return [{"team_id": "t", "run_name": "r", "contact_email": "a@b", "results": results}]
-
-
 def _bank() -> Run:
     return [
         {
@@ -103,7 +98,6 @@ GOOD: dict[str, tuple[str, Callable[[], Run]]] = {
     "ragtime": ("ragtime", lambda: _ids(UUID)),
     "ragtime3": ("ragtime", _bank),
     "dragun": ("dragun", lambda: _ids(MARCO, type="automatic", use_starter_kit="no")),
-    "biogen24": ("biogen", _submission),
     "biogen25a": ("biogen", _grounded),
     "biogen25b": ("biogen", lambda: _ids("123")),
 }
@@ -122,7 +116,7 @@ def test_a_good_run_has_no_finding(tmp_path: Path, name: str) -> None:
     assert _check(tmp_path, track, make()) == []
     # One list, as BioGen wants it.
     path = tmp_path / "list.json"
-    path.write_text(json.dumps(make() if name != "biogen24" else make()[0], indent=1))
+    path.write_text(json.dumps(make(), indent=1))
     assert check_run(path, track, topics=TOPICS) == []
 
 
@@ -152,7 +146,7 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ("biogen25a", [5], (0, "answer", 0, "supported_citations"),
      "1 error given: answer[0].supported_citations repeats 5 of existing_supported_citations"),
     ("biogen25a", None, (0, "answer", 0, "contradicted_citations"),
-     "1 error form: answer[0].contradicted_citations is missing; an empty list cites nothing"),
+     "1 error form: answer[0].contradicted_citations: required field is missing"),
     ("rag26", [2], (0, "answer", 1, "citations"),
      "1 error place: answer[1].citations has 2, and references has 2 entries, from 0"),
     ("rag26", [-1], (1, "answer", 1, "citations"),
@@ -160,13 +154,13 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ("rag25", [f"{MARCO}7"], (0, "answer", 1, "citations"),
      f"1 error place: cites {MARCO}7, which references does not have"),
     ("rag24", [MARCO], (0, "answer", 0, "citations"),
-     f"1 error form: answer[0].citations has {MARCO!r}; expected positions in references"),
+     f"1 error form: answer[0].citations[0]: expected a whole number; found {MARCO!r}"),
     ("rag26", [True], (0, "answer", 1, "citations"),
-     "1 error form: answer[1].citations has True, which is no citation"),
+     "1 error form: answer[1].citations[0]: expected a whole number or a text; found True"),
     ("rag26", [1.5], (0, "answer", 1, "citations"),
-     "1 error form: answer[1].citations has a number with a fraction, which is no citation"),
+     "1 error form: answer[1].citations[0]: expected a whole number or a text; found 1.5"),
     ("ragtime", {UUID: "high"}, (0, "responses", 0, "citations"),
-     f"1 error form: responses[0].citations: the score of {UUID!r} is no number"),
+     f"1 error form: responses[0].citations.{UUID}: expected a number; found 'high'"),
     ("ragtime", None, (0, "references"), "1 error references: has no list of references"),
     ("ragtime", [7], (0, "references"), "1 error form: references has an entry that is no text"),
     ("ragtime", 1, (0, "metadata", "topic_id"), "1 error form: the field topic_id is 1, a number; the track wants a"),
@@ -175,7 +169,7 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ("biogen25b", ["PMC12"], (0, "responses", 0, "citations"), "1 error ids: 1 id is none of the collection"),
     ("rag26", "What was it?", (0, "metadata", "narrative"), "1 error copies: narrative is not the text of the topic"),
     ("rag26", "Why is it?", (1, "metadata", "narrative"),
-     "2 error copies: narrative is not the text of the topic: white space differs"),
+     "2 error copies: narrative is not the text of the topic"),
     ("rag26", None, (0, "metadata", "run_desc"), "1 error metadata: the field run_desc is missing or empty"),
     ("rag25", "maybe", (0, "metadata", "type"), "1 error type: type is 'maybe'; expected manual or automatic"),
     ("rag26", " ", (0, "answer", 0, "text"), "1 error blank: answer[0] has an empty text"),
@@ -188,26 +182,20 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
      "1 error references: references has 102 entries; the most is 100"),
     ("rag26", None, (0, "references"), "1 error references: has no list of references"),
     ("rag26", [], (0, "answer"), "1 warning empty: the answer is empty, and scores 0"),
-    ("rag26", None, (0, "answer"), "1 error form: has no list 'answer' of sentences, as TREC RAG 2026 expects"),
+    ("rag26", None, (0, "answer"), "1 error form: answer: required field is missing"),
     ("ragtime3", "XOR", (0, "nugget_bank", 0, "aggregator_type"),
-     "1 error form: nugget_bank[0].aggregator_type is 'XOR'; expected AND or OR"),
-    ("ragtime3", " ", (0, "nugget_bank", 1, "question"), "1 error blank: nugget_bank[1] has no question"),
+     "1 error form: nugget_bank[0].aggregator_type: expected another of the words"),
+    ("ragtime3", " ", (0, "nugget_bank", 1, "question"), "1 error blank: a question or an answer is empty"),
     ("ragtime3", "Q?", (0, "nugget_bank", 1, "question"), "1 error twice: asks more than once: Q?"),
     ("ragtime3", None, (0, "nugget_bank", 0, "answers", 0, "answer"),
-     "1 error form: nugget_bank[0].answers[0] is no object {answer, references} with a text"),
+     "1 error form: nugget_bank[0].answers[0].answer: required field is missing"),
     ("ragtime3", [f"{UUID}#p1"], (0, "nugget_bank", 0, "answers", 0, "references"),
      "1 error ids: 1 id is none of the collection"),
     ("ragtime3", "r" * 26, (0, "metadata", "run_id"), "1 error run_id: the run id has 26 characters; the most is 25"),
-    ("ragtime", "r" * 21, (0, "metadata", "run_id"),
-     "1 warning run_id: the run id has 21 characters, and some checks take 20"),
     ("rag25", "3", (0, "metadata", "narrative_id"), "0 error missing: 1 topic has no answer, and scores 0: 1"),
     # The organizers of 2026 accept absent topics.
     ("rag26", "3", (0, "metadata", "narrative_id"), "0 warning missing: "),
     ("ragtime3", [], (0, "nugget_bank"), "1 warning empty: the bank is empty, and scores 0"),
-    ("biogen24", ["11", "12", "13"], (0, "results", 0, "references"),
-     "1 error uncited: references has 13, which no sentence cites"),
-    ("biogen24", "It is so [11, 12]. [13]", (0, "results", 0, "answer"),
-     "1 warning place: 1 citation stands behind the end of a sentence, and counts nothing"),
 ]  # fmt: skip
 
 
@@ -243,50 +231,16 @@ def test_ragtime_takes_a_request_id_in_place_of_the_topic_s(tmp_path: Path) -> N
     assert _check(tmp_path, "ragtime", run) == [f"1 error form: {problem}"]
 
 
-RANKED = [f"{topic} Q0 {UUID}{place} {place + 1} {9 - place} r" for topic in TOPICS for place in range(3)]
-
-
-@pytest.mark.parametrize(
-    ("lines", "findings"),
-    [
-        (RANKED, []),
-        (RANKED[:3], ["0 error missing: 1 topic has no answer, and scores 0: 2"]),
-        ([*RANKED, RANKED[0]], [f"1 error twice: ranks {UUID}0 more than once"]),
-        ([*RANKED, f"3 Q0 {UUID} 1 1 r"], ["7 error unknown: is none of the topics"]),
-        ([*RANKED, f"2 Q0 {UUID} 4 9.5 r"], ["4 warning order: the scores rise at 1 ranks; the scores count"]),
-        ([*RANKED, f"2 Q0 {UUID}#p1 4 1 r"], ["4 error ids: 1 id is none of the collection"]),
-        ([*RANKED, f"2 Q0 {UUID} 4 1 s"], ["4 error run_id: the run id is 's', and 'r' in line 1; a file holds one"]),
-        ([*RANKED, f"2 Q0 {UUID} 4 nan r"], ["7 error form: the score is 'nan', which has no order"]),
-        ([*RANKED, f"2 Q0 {UUID} first 1 r"], ["7 error form: rank 'first' or score '1' is no number"]),
-        ([*RANKED, f"2 0 {UUID} 4 1 r"], ["7 error form: the second column is '0'; expected Q0"]),
-        ([*RANKED, f"2 Q0 {UUID} 4 1"], ["7 error form: has 5 columns; expected 6"]),
-        (
-            [*RANKED, *(f"2 Q0 {UUID}{place} {place} -{place} r" for place in range(10, 1009))],
-            ["4 warning length: ranks 1002 documents; the most is 1000"],
-        ),
-    ],
-)
-def test_rankings_of_ragtime_are_looked_at(tmp_path: Path, lines: list[str], findings: list[str]) -> None:
-    path = tmp_path / "run.txt"
-    path.write_text("".join(f"{line}\n" for line in lines))
-    for track in ("ragtime", "ragtime2"):
-        found = [
-            f"{one.line} {one.severity} {one.kind}: {one.problem}" for one in check_run(path, track, topics=TOPICS)
-        ]
-        assert len(found) == len(findings), found
-        assert all(one.startswith(start) for one, start in zip(found, findings, strict=True)), found
-
-
 @pytest.mark.parametrize(
     ("content", "finding"),
     [
         (b"", "0 error form: is empty; expected a run"),
         (b"\n\n", "0 error form: is empty; expected a run"),
         (b"[]", "0 error form: is empty; expected a run"),
-        (b"q1 Q0 d1 1 2.0 run\n", "1 error form: is a ranking, and this looks at generated answers"),
+        (b"q1 Q0 d1 1 2.0 run\n", "1 error form: is not JSON"),
         (b'{"metadata": {}}\n{"x": \n', "2 error form: is not JSON"),
         (b'{"metadata": {}}\n{"x": "\xff"}\n', "2 error form: is not UTF-8"),
-        (b'{"metadata": {"run_id": "r"}, "nugget_bank": []}', "1 error form: is a bank of nuggets"),
+        (b'{"metadata": {"run_id": "r"}, "nugget_bank": []}', "1 error form: answer: required field is missing"),
         (b'{"team_id": "t", "run_name": "r", "results": []}', "1 error metadata: has no metadata"),
     ],
 )
@@ -295,27 +249,6 @@ def test_what_is_no_run_does_not_pass(tmp_path: Path, content: bytes, finding: s
     path.write_bytes(content)
     found = [f"{one.line} {one.severity} {one.kind}: {one.problem}" for one in check_run(path, "rag26", topics=TOPICS)]
     assert any(one.startswith(finding) for one in found), found
-
-
-def test_documents_that_the_collection_lacks_are_found(tmp_path: Path) -> None:
-    docs = tmp_path / "docs.jsonl"
-    docs.write_text('{"doc_id": "shard_00001_2", "text": "x"}\n')
-    found = _check(tmp_path, "rag26", _rag("rag26"), collection=docs)
-    problem = "error documents: cites shard_00001_21, which the collection does not have"
-    assert found == [f"1 {problem}", f"2 {problem}"]
-
-
-def test_runs_of_one_team_begin_alike(tmp_path: Path) -> None:
-    paths = []
-    for run_id in ("ours-1", "ours-2", "mine"):
-        paths.append(tmp_path / f"{run_id}.jsonl")
-        paths[-1].write_text("".join(json.dumps(row) + "\n" for row in _ids("1", run_id=run_id)))
-    assert check_run(paths[:2], "biogen", topics=TOPICS) == []
-    (found,) = check_run(paths, "biogen", topics=TOPICS)
-    assert (found.severity, found.problem) == (
-        "warning",
-        "the runs of team 't' do not begin alike: mine, ours-1, ours-2",
-    )
 
 
 def test_the_command_prints_a_line_a_finding_and_exits_with_1_on_errors(

@@ -121,7 +121,7 @@ leaderboard {{labels.jsonl}} -m SupportPrecision CitationCoverage
 leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5 --grader grade=expected
 check {{board.json}} {{graded.jsonl}} {_RUNS}
 check {{board.json}} {{graded.jsonl}} {_RUNS} --pack out/bundle --no-texts
-check {{reports.jsonl}} --track rag26 --topics {{queries.tsv}} -c {{collection/}}
+check {{reports.jsonl}} --track rag26 --topics {{queries.tsv}}
 check {{reports.jsonl}} {{concise.jsonl}} --track ragtime --topics {{topics.jsonl}}
 qrels {{graded.jsonl}} --label max --rel 4
 qrels {{graded.jsonl}} --bank {{questions.jsonl}} --per item
