@@ -248,14 +248,14 @@ def refuse_several(prompt: Prompt, settings: Asking) -> None:
     if not asks_for_one or prompt.format != "template" or prompt.target not in _NAMES or "item" in prompt.fields:
         text = "does not ask for one grade of one question or nugget, so it is not asked about several"
         raise InputError(f"prompt {prompt.prompt_class} {text}", settings=("items_per_call",))
-    _refuse_other_forms(prompt, settings, "items_per_call")
+    _refuse_other_forms(settings, "items_per_call")
 
 
-def _refuse_other_forms(prompt: Prompt, settings: Asking, asked: str) -> None:
+def _refuse_other_forms(settings: Asking, asked: str) -> None:
     """Refuses a setting that asks for JSON where something else says what a reply looks like."""
-    if settings.compat or settings.unparsed or prompt.pattern or prompt.json_field:
-        text = f"replies are JSON with {asked}, and prompt {prompt.prompt_class} or a setting says another form"
-        raise InputError(f"{text}; leave one out", settings=(asked, "compat", "unparsed"))
+    if settings.compat or settings.unparsed:
+        text = f"replies are JSON with {asked}, and a setting says another form; leave one out"
+        raise InputError(text, settings=(asked, "compat", "unparsed"))
 
 
 def prompt_of_several(prompt: Prompt, explain: bool = False) -> Prompt:
@@ -486,7 +486,7 @@ class Asker:
                 f"prompt {prompt.prompt_class} asks for no single grade, so no reason can be asked for",
                 settings=("explain",),
             )
-        _refuse_other_forms(prompt, settings, "explain")
+        _refuse_other_forms(settings, "explain")
 
     def max_tokens(self, count: int | None = None) -> int:
         """The longest reply that is asked for."""

@@ -479,11 +479,6 @@ def make_style(backend: Backend, name: str, settings: Asking) -> Style:
         raise InputError(f"{_READERS[reads[0]]} reads only the prompt {' or '.join(reads)}, not {name}")
     if prompt.format == "json" and not reads:
         raise InputError(f"prompt {name} is only for {_READERS.get(name, 'backends that say so')}")
-    if settings.compat and (prompt.pattern or prompt.json_field):
-        raise InputError(
-            f"prompt {name} says where the grade stands in a reply, and so does that program: leave one of them out",
-            settings=("compat",),
-        )
     if settings.compat == "nuggetizer" and prompt.parser != "label_list":
         raise InputError(
             f"the nuggetizer's program reads lists of labels, and prompt {name} asks for none", settings=("compat",)

@@ -176,8 +176,6 @@ _LOWEST = dict.fromkeys(("support", "nugget", "question"), CONTRADICTED)
 PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "list", "items", "aspects", "verdict", "text")
 # Parsers whose labels are grades, one after the other.
 _OF_LABELS = ("yes_no", "label", "phrase", "label_list")
-# Parsers that a prompt may tell where the one grade of a reply stands.
-_OF_ONE_GRADE = ("rating", "yes_no", "label", "phrase")
 
 
 def problems_of(entry: Mapping[str, Any]) -> list[str]:
@@ -185,7 +183,6 @@ def problems_of(entry: Mapping[str, Any]) -> list[str]:
     types: dict[str, type] = {
         "name": str, "text": str, "system": str, "target": str, "task": str, "parser": str, "scale": list,
         "covers": int, "partial": int, "labels": list, "citation": str, "defaults": dict, "reply_tokens": int,
-        "pattern": str, "json_field": str,
     }  # fmt: skip
     problems = [f"missing key {key}" for key in ("text", "target", "parser") if key not in entry]
     problems += [f"unknown key {key}" for key in sorted(set(entry) - set(types))]
@@ -208,7 +205,7 @@ def problems_of(entry: Mapping[str, Any]) -> list[str]:
         problems.append("labels and defaults must be strings")
     elif parser in _OF_LABELS and labels and (scale is None or _is_scale(scale)):
         problems += _problems_of_labels(parser, labels, scale)
-    return [*problems, *_problems_of_reading(entry), *_problems_of_fields(entry)]
+    return [*problems, *_problems_of_fields(entry)]
 
 
 def _problems_of_scale(entry: Mapping[str, Any]) -> list[str]:
@@ -247,26 +244,6 @@ def _problems_of_fields(entry: Mapping[str, Any]) -> list[str]:
         known = braced(required | optional)
         problems.append(f"unknown {braced(unknown)} (a {entry['target']} prompt has {known})")
     return problems
-
-
-def _problems_of_reading(entry: Mapping[str, Any]) -> list[str]:
-    """What is wrong with where a prompt says that the grade stands."""
-    own = [key for key in ("pattern", "json_field") if key in entry]
-    if not own:
-        return []
-    if len(own) == 2:
-        return ["pattern and json_field both say where the grade stands: leave one of them out"]
-    if not entry[own[0]]:
-        return [f"{own[0]} is empty: leave it out, or say where the grade stands"]
-    if entry["parser"] not in _OF_ONE_GRADE:
-        return [f"{own[0]} needs parser {', '.join(_OF_ONE_GRADE[:-1])} or {_OF_ONE_GRADE[-1]}"]
-    if own[0] == "json_field":
-        return []
-    try:
-        has_group = "grade" in re.compile(entry["pattern"]).groupindex
-    except re.error as error:
-        return [f"pattern is no regular expression ({error})"]
-    return [] if has_group else ["pattern has no group named grade, such as (?P<grade>[0-5])"]
 
 
 def _is_scale(scale: Sequence[object]) -> bool:

@@ -328,9 +328,6 @@ class Prompt:
         format: `template`, or `json`: the message is the canonical JSON of the fields.
         json_fields: the fields where the format is `json`.
         reply_tokens: how long a reply may become where it is longer than its verdict (reasoning); 0 for short replies.
-        pattern: a regular expression whose group `grade` is where the grade stands in a reply; empty for the parser's
-            own reading.
-        json_field: the field of a JSON reply that holds the grade; empty for the parser's own reading.
         lists: `python` where lists of nuggets are shown as Python writes them; empty for JSON (`list_text`).
     """
 
@@ -352,8 +349,6 @@ class Prompt:
     format: str = "template"
     json_fields: tuple[str, ...] = ()
     reply_tokens: int = 0
-    pattern: str = ""
-    json_field: str = ""
     lists: str = ""
 
     @cached_property
@@ -403,11 +398,9 @@ class Prompt:
     @cached_property
     def hash(self) -> str:
         """The sha256 of everything that decides what the model is shown and how its reply is read."""
-        # A prompt without a reading of its own keeps the hash that its grades are found under.
-        own = {"pattern": self.pattern, "json_field": self.json_field, "lists": self.lists}
         return content_hash(
             {
-                **{key: value for key, value in own.items() if value},
+                **({"lists": self.lists} if self.lists else {}),
                 "context_line": self.context_line,
                 "defaults": dict(self.defaults),
                 "format": self.format,
@@ -491,8 +484,9 @@ class Prompt:
         # Reading grades asks for the scales of prompts, and reads no reply.
         from rubric_measures.prompts.parsers import Reading, parse_reply
 
-        how = Reading(self.parser, self.scale, self.labels, self.pattern, self.json_field)
-        return parse_reply(reply, how, unparsed=unparsed, compat=compat, count=count)
+        return parse_reply(
+            reply, Reading(self.parser, self.scale, self.labels), unparsed=unparsed, compat=compat, count=count
+        )
 
     def as_json(self) -> dict[str, object]:
         """Everything that the prompt is, for records; what has its default value is left out."""
@@ -537,9 +531,8 @@ def load_prompt(name: str) -> Prompt:
     """The prompt of a name, or of a user's file where the name ends in `.toml`.
 
     The file has `text` (or `template`), `target`, `parser`, and `scale` or `labels`. Further keys: `citation`, `name`
-    (the file's name without .toml by default), `system`, `defaults` (settings), `reply_tokens`, `pattern` or
-    `json_field` (where the grade stands in a reply). The fields that a template must and may have depend on its target
-    (`FIELDS`).
+    (the file's name without .toml by default), `system`, `defaults` (settings), `reply_tokens`. The fields that a
+    template must and may have depend on its target (`FIELDS`).
 
     Raises:
         UnknownNameError: there is no prompt of this name.

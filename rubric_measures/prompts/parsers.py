@@ -16,66 +16,32 @@ from rubric_measures.prompts.verdicts import (
     NUMERALS,
     SAYS,
     TABLE,
-    Bare,
     Parsed,
-    Value,
     clean_reply,
     find_lists,
     find_objects,
     find_values,
-    objects_of,
     read_part,
     read_verdict,
 )
 
 
-class _MarkedLine(NamedTuple):
-    """A line with a mark: how far it is indented, whether the mark is a number, and its text."""
-
-    indent: int
-    numbered: bool
-    text: str
-
-
 def marked_texts(reply: str) -> list[str]:
     """The items of a reply in lines such as `1. What …`, `2) …`, `- …`, `* …`, without marks, quotes and emphasis.
 
-    Where `Questions:` stands on a line of its own, those behind it count. Of numbered lines and bullets the numbered
-    ones are the items, of lines of several depths the outer ones, unless they are headings (`Basics:`): then those
-    below them are. What stands behind a question explains it, and is left out.
+    Of lines of several depths the outer ones are the items. Where bullets stand beside numbers, texts beside questions,
+    or one is a heading (`Basics:`), it is not clear which are, and there are none. What stands behind a question
+    explains it, and is left out.
 
     >>> marked_texts("1. **What is a leap year?** The definition.\\n   - keep it short\\n2. Why do they exist?")
     ['What is a leap year?', 'Why do they exist?']
     """
-    heading = SAYS["heading"].search(reply)
-    found = _lines(reply[heading.end() :]) if heading else []
-    if len(found) < 2:
-        found = _lines(reply)
-    found = _outer(found, [line for line in found if line.numbered])
-    least = min((line.indent for line in found), default=0)
-    return [line.text for line in _outer(found, [line for line in found if line.indent <= least + 1])]
-
-
-def _lines(text: str) -> list[_MarkedLine]:
-    return [
-        _MarkedLine(len(match[1].expandtabs(4)), match[2][0].isdigit(), _item(match[3]))
-        for match in SAYS["line"].finditer(text)
-    ]
-
-
-def _outer(lines: list[_MarkedLine], outer: list[_MarkedLine]) -> list[_MarkedLine]:
-    """The outer ones of some lines, or those below them, where these are the items; all where it is not clear."""
-    known = set(outer)
-    inner = [line for line in lines if line not in known]
-    if not inner or len(outer) < 2:
-        return lines
-    if all("?" in line.text for line in lines):
-        return lines
-    headings = sum(line.text.endswith(":") for line in outer)
-    asked = [sum("?" in line.text for line in part) for part in (outer, inner)]
-    if headings == len(outer) or asked == [0, len(inner)]:
-        return inner
-    return lines if headings else outer
+    lines = [(len(f"{match[1].expandtabs(4)}{match[2]}"), match) for match in SAYS["line"].finditer(reply)]
+    least = min((depth for depth, _ in lines), default=0)
+    outer = [match for depth, match in lines if depth <= least + 1]
+    items = [_item(match[3]) for match in outer]
+    is_clear = not any(text.endswith(":") for text in items) and len({"?" in text for text in items}) == 1
+    return items if is_clear and len({match[2][0].isdigit() for match in outer}) == 1 else []
 
 
 def _item(text: str) -> str:
@@ -92,98 +58,64 @@ _NOT_UNDERSTOOD = "the list cannot be understood: it is not clear which texts ar
 
 
 def parse_list(text: str) -> Parsed[tuple[str, ...]]:
-    """Reads a list of strings (JSON or Pythonic, fenced or in prose): the last one; a list cut off is refused.
+    """Reads a list of strings (JSON or Pythonic, fenced or in prose): the last one, which may be empty.
 
-    Lists of other things than texts are understood as `parse_items` does it, and refused where they are not.
+    A list that was cut off is refused, and one that is not understood (`parse_items`).
     """
-    reply = clean_reply(text)
-    values, truncated = find_values(reply)
-    if truncated:
-        return Parsed(None, "the list is not closed")
-    chosen = _chosen(values)
-    if chosen is None:
-        return Parsed(None, "no list in the reply" if reply else "the reply is empty")
-    return _parsed(_texts_in(chosen))
+    return _parsed(clean_reply(text))
 
 
 def parse_items(text: str) -> Parsed[tuple[str, ...]]:
     """Reads generated questions or nuggets: `{"questions": [...]}`, a bare list, one object a line, numbered lines.
 
-    Elements may be strings, objects of which it is clear which text is asked for (by its name, or as the only one), or
-    lists of one such element. Nulls and empty texts say nothing and are left out. Of several lists in an object that
-    with the name of what is asked for counts; which lines are items: see `marked_texts`. A list that is not
-    understood is refused, and so is one that was cut off.
+    Elements may be strings, or objects of which it is clear which text is asked for (by its name, or as the only one).
+    Nulls and empty texts say nothing and are left out. Of several lists in an object that with the name of what is
+    asked for counts; which lines are items: see `marked_texts`. A list that is not understood is refused, and so is one
+    that was cut off.
 
     >>> parse_items('{"plan": ["a"], "questions": [{"id": "Q1", "question": "Why?"}, null]}').value
     ('Why?',)
     """
     reply = clean_reply(text)
+    found = _parsed(reply)
+    if found.reason != _NO_LIST:
+        return found if found.value != () else Parsed(None, "the list is empty")
+    objects = find_objects(reply)
+    texts = _texts_of(objects if len(objects) > 1 else marked_texts(reply))
+    if texts is None:
+        return Parsed(None, _NOT_UNDERSTOOD)
+    return Parsed(texts) if len(texts) > 1 else found
+
+
+_NO_LIST = "no list in the reply"
+
+
+def _parsed(reply: str) -> Parsed[tuple[str, ...]]:
+    """The texts of the list of a reply."""
     values, truncated = find_values(reply)
     if truncated:
         return Parsed(None, "the list is not closed")
-    chosen = _chosen([value for value in values if value.value])
-    if chosen is not None:
-        parsed = _parsed(_texts_in(chosen))
-        return parsed if parsed.value != () else Parsed(None, "the list is empty")
-    found: Sequence[str] | None = None
-    if len(values) > 1:
-        found = _texts_of([value.value for value in values])  # one object a text
-        if found is None and any(value.value for value in values):
-            return Parsed(None, _NOT_UNDERSTOOD)
-    if not found:
-        found = _stripped(marked_texts(reply))
-    if len(found) > 1:
-        return Parsed(tuple(found))
-    return Parsed(None, "no list of texts in the reply" if reply else "the reply is empty")
+    holding = [one for one in values if isinstance(one.value, list) or any(map(_is_list, one.value.values()))]
+    if not holding:
+        return Parsed(None, _NO_LIST if reply else "the reply is empty")
+    # The last one; one with the name of what is asked for before others.
+    named = [one for one in holding if SAYS["asked_for_somehow"].fullmatch(_folded(one.label))]
+    chosen = (named or [one for one in holding if not SAYS["beside"].fullmatch(_folded(one.label))] or holding)[
+        -1
+    ].value
+    texts = _texts_of(chosen if isinstance(chosen, list) else _by_name(chosen, _is_list))
+    return Parsed(None, _NOT_UNDERSTOOD) if texts is None else Parsed(texts)
 
 
-def _parsed(texts: tuple[str, ...] | None) -> Parsed[tuple[str, ...]]:
-    return Parsed(texts) if texts is not None else Parsed(None, _NOT_UNDERSTOOD)
-
-
-def _chosen(values: Sequence[Value]) -> list[object] | Mapping[str, object] | None:
-    """The last value of a reply that holds a list; a list with the name of what is asked for before one without."""
-    holding = [value for value in values if isinstance(value.value, list) or _holds_list(value.value)]
-    kept = [value for value in holding if not SAYS["beside"].fullmatch(_folded(value.label))] or holding
-    if not kept:
-        return None
-    last = kept[-1]
-    if last.label and not _is_named(last.label):
-        last = next((value for value in reversed(kept) if _is_named(value.label)), last)
-    return last.value
-
-
-def _is_named(label: str) -> bool:
-    return SAYS["asked_for_somehow"].fullmatch(_folded(label)) is not None
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
 
 
 def _folded(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-def _holds_list(value: object) -> bool:
-    """Whether an object holds a list, or is one in disguise: `{"1": …, "2": …}`, `{"question_1": …}`."""
-    if not isinstance(value, Mapping):
-        return isinstance(value, list) and bool(value)
-    return _is_numbered(value) or any(_holds_list(entry) for entry in value.values())
-
-
-def _is_numbered(value: Mapping[str, object]) -> bool:
-    return len(value) > 1 and all(SAYS["numbered"].fullmatch(_folded(key)) for key in value)
-
-
-def _texts_in(value: object) -> tuple[str, ...] | None:
-    """The texts of a list, or of the list in an object; None when it is not clear which they are."""
-    if isinstance(value, Mapping) and not _is_numbered(value):
-        return _texts_in(_by_name(value, _holds_list))
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
-        value = value[0]
-    return _texts_of(value) if isinstance(value, list) else None
-
-
-def _by_name(value: Mapping[str, object], usable: Callable[[object], bool]) -> object:
+def _by_name(value: Mapping[str, object], usable: Callable[[object], bool]) -> Any:
     """What is asked for in an object: what has its name, or else all that there is; None when several could be it."""
     entries = [(_folded(key), entry) for key, entry in value.items() if usable(entry)]
     for pattern in (SAYS["asked_for"], SAYS["asked_for_somehow"], SAYS["texts"]):
@@ -193,33 +125,15 @@ def _by_name(value: Mapping[str, object], usable: Callable[[object], bool]) -> o
     return others[0] if len(others) == 1 else None
 
 
-def _texts_of(values: Sequence[object]) -> tuple[str, ...] | None:
-    texts: list[str] = []
-    for value in values:
-        found = _texts_of_element(value)
-        if found is None:
+def _texts_of(values: Sequence[Any] | None) -> tuple[str, ...] | None:
+    """The texts of a list, of whose objects those that are asked for; None where an entry is or has none."""
+    texts = []
+    for value in (one for one in values if one is not None) if values is not None else [None]:
+        text = _by_name(value, lambda entry: isinstance(entry, str)) if isinstance(value, dict) else value
+        if not isinstance(text, str):
             return None
-        texts += found
-    return _stripped(texts)
-
-
-def _texts_of_element(value: object) -> tuple[str, ...] | None:
-    if value is None or (isinstance(value, Bare) and value.lower() in ("null", "none")):
-        return ()
-    if isinstance(value, str):
-        return None if isinstance(value, Bare) else (value,)
-    if isinstance(value, list):
-        return _texts_of_element(value[0]) if len(value) == 1 else None
-    if not isinstance(value, Mapping):
-        return None
-    if _is_numbered(value):
-        return _texts_of(list(value.values()))
-    named = _by_name(value, lambda entry: isinstance(entry, str | Mapping) and bool(entry))
-    return None if named is None else _texts_of_element(named)
-
-
-def _stripped(found: Sequence[str]) -> tuple[str, ...]:
-    return tuple(text for text in (" ".join(entry.split()) for entry in found) if text)
+        texts.append(" ".join(text.split()))
+    return tuple(filter(None, texts))
 
 
 def is_unanswerable(text: str) -> bool:
@@ -266,12 +180,8 @@ def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = 
     reply = clean_reply(text)
     found = read_verdict(reply, NUMBER, value_of, scale)
     if found is None and unparsed == "exampp":
-        return _by_exampp(reply)
+        return Parsed(int(not is_unanswerable(reply)), "no rating in the reply; the rule of EXAM++ was applied")
     return found or Parsed(None, "no rating in the reply" if reply else "the reply is empty")
-
-
-def _by_exampp(reply: str) -> Parsed[int]:
-    return Parsed(int(not is_unanswerable(reply)), "no rating in the reply; the rule of EXAM++ was applied")
 
 
 def parse_yes_no(text: str) -> Parsed[int]:
@@ -361,6 +271,8 @@ def parse_label_list(text: str, labels: Sequence[str], count: int | None = None)
     if truncated:
         return Parsed(None, "the list is not closed")
     words: Sequence[str] | None = lists[-1] if lists else None
+    if words is None and (bare := re.findall(r"\[([\w\s,-]+)\]", reply)):
+        words = bare[-1].split(",")
     if not labels:
         return Parsed(tuple(map(str.lower, lists[-1]))) if lists else Parsed(None, "no list in the reply")
     if words is None and count:
@@ -426,22 +338,12 @@ def parse_text(text: str) -> Parsed[str]:
     return Parsed(reply) if reply else Parsed(None, "the reply is empty")
 
 
-def _own_parts(reply: str, pattern: str, json_field: str) -> list[str]:
-    """The parts of a reply that a prompt's own reading says hold the grade."""
-    if pattern:
-        return [match["grade"] for match in re.finditer(pattern, read_part(reply)) if match["grade"]]
-    entries = [found[json_field] for found in objects_of(reply) if json_field in found][-1:]
-    return [("no", "yes")[entry] if isinstance(entry, bool) else str(entry) for entry in entries]
-
-
 class Reading(NamedTuple):
     """How a prompt's replies are read; see `Prompt`."""
 
     parser: str
     scale: tuple[int, int] | None = None
     labels: Sequence[str] = ()
-    pattern: str = ""
-    json_field: str = ""
 
 
 def parse_reply(
@@ -449,24 +351,12 @@ def parse_reply(
 ) -> Parsed[Any]:
     """Reads a reply with the parser of a name; see the parsers for the options.
 
-    With `pattern` (its group `grade`) or `json_field` (of the last JSON object that has it), the parser reads only
-    what stands there; where it stands several times, all must say the same. By `unparsed` `workbench`, whatever is no
-    rating is the reverse of what `exampp` makes of it.
+    By `unparsed` `workbench`, whatever is no rating is the reverse of what `exampp` makes of it.
     """
-    parser, scale, labels, pattern, json_field = how
+    parser, scale, labels = how
     if unparsed == "workbench" and parser == "rating":
         read = parse_reply(text, how, compat=compat)
         return read if read.value is not None else Parsed(int(is_unanswerable(text)))
-    if (pattern or json_field) and not compat:
-        reply = clean_reply(text)
-        plain = how._replace(pattern="", json_field="")
-        found = {parse_reply(part, plain) for part in _own_parts(reply, pattern, json_field)}
-        if found:
-            return found.pop() if len(found) == 1 else Parsed(None, "several verdicts that differ")
-        if unparsed == "exampp":
-            return _by_exampp(reply)
-        where = f"pattern {pattern}" if pattern else f"JSON field {json_field}"
-        return Parsed(None, f"nothing in the reply stands where {where} says")
     if parser == "rating":
         return parse_rating(text, scale or (0, 5), unparsed=unparsed, compat=compat)
     if parser == "label_list":

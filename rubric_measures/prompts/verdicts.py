@@ -11,7 +11,6 @@ it are none, because a wrong number is worse than no number.
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 import unicodedata
@@ -101,17 +100,10 @@ def _parted(text: str) -> tuple[list[str], str]:
 
 _MAX_NESTING = 50
 _MOST_BRACKETS = 5_000  # with more that open, a text is no answer, and each would be tried
-_DEEPEST = 5  # lists inside of lists without quotes that JSON has
 
 
 class _CutOffError(Exception):
     """The text ended inside a list."""
-
-
-class Bare(str):
-    """An entry of a list that stands there without quotes: a number, `null`, a name."""
-
-    __slots__ = ()
 
 
 def _is_hostile(text: str) -> bool:
@@ -144,7 +136,7 @@ class Value(NamedTuple):
     """A list or an object of a reply that is not inside another one, and the label that stands before it.
 
     Attributes:
-        value: strings, lists, objects; what stands in a list without quotes is `Bare`, or what JSON makes of it.
+        value: what JSON makes of it.
         label: `questions` for `"questions": […]` in an object that was cut off, or for `Questions: […]` in prose.
     """
 
@@ -155,8 +147,8 @@ class Value(NamedTuple):
 def find_values(text: str) -> tuple[list[Value], bool]:
     """All lists and objects of a reply, outermost, in order; and whether one was cut off by the end of the text.
 
-    JSON is read as JSON; else objects after the usual repairs (`find_objects`), and lists with single quotes, quotes
-    inside quotes, trailing commas and lists inside. Lists without any quoted text (`[1]`, `[see above]`) are prose.
+    JSON is read as JSON, else after the usual repairs (`find_objects`). Lists without any quoted text (`[1]`,
+    `[see above]`) are prose.
     """
     found: list[Value] = []
     try:
@@ -177,82 +169,15 @@ def _value_at(text: str, start: int) -> tuple[Any, int]:
         return None, len(text)  # what nests that deep is no answer, and each bracket of it would be tried again
     except ValueError:
         pass
-    if text[start] == "{":
-        closing = _balanced(text, start)
-        value = _repaired(text[start:closing]) if closing else None
-        return (value, closing) if isinstance(value, dict) else (None, start + 1)
-    return _scan_list(text, start) or (None, start + 1)
+    closing = _balanced(text, start)
+    if not closing and SAYS["list_begun"].match(text, start):
+        raise _CutOffError
+    value = _repaired(text[start:closing]) if closing else None
+    return (value, closing) if isinstance(value, dict | list) else (None, start + 1)
 
 
 def _has_text(value: object) -> bool:
-    if isinstance(value, list):
-        return any(_has_text(entry) for entry in value)
-    return isinstance(value, dict) or (isinstance(value, str) and not isinstance(value, Bare))
-
-
-def _scan_list(text: str, start: int, depth: int = 0) -> tuple[list[Any], int] | None:
-    """Reads one list that opens at `start`: (entries, end); None when it is none.
-
-    Entries are texts, `Bare` where they have no quotes, lists, and objects.
-    """
-    entries: list[Any] = []
-    position = start + 1
-    while True:
-        while position < len(text) and text[position] in " \t\r\n,":
-            position += 1
-        if position >= len(text):
-            if entries and not any(isinstance(entry, Bare) for entry in entries):
-                raise _CutOffError
-            return None
-        if text[position] == "]":
-            return entries, position + 1
-        if text[position] in "\"'“‘":
-            entry, position = _scan_string(text, position)
-            entries.append(entry)
-            continue
-        if text[position] in "[{":
-            if depth > _DEEPEST:
-                return None
-            inner = _scan_list(text, position, depth + 1) if text[position] == "[" else _value_at(text, position)
-            if inner is None or inner[0] is None:
-                return None
-            entries.append(inner[0])
-            position = inner[1]
-            continue
-        match = re.compile(r"[^\[\]{},\n\"]+").match(text, position)
-        if match is None or len(match[0]) > 80:
-            return None
-        if match.end() >= len(text):
-            return None
-        entries.append(Bare(match[0].strip()))
-        position = match.end()
-
-
-_CLOSERS = {'"': '"', "'": "'", "“": "”", "‘": "’"}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
-
-
-def _scan_string(text: str, start: int) -> tuple[str, int]:
-    """Reads one quoted string: it ends at a quote before a comma or a bracket, so that it's fine to write "it's"."""
-    closer = _CLOSERS[text[start]]
-    out: list[str] = []
-    position = start + 1
-    while position < len(text):
-        char = text[position]
-        if char == "\\" and position + 1 < len(text):
-            following = text[position + 1]
-            if following == "u" and (code := re.compile(r"[0-9a-fA-F]{4}").match(text, position + 2)):
-                out.append(chr(int(code[0], 16)))
-                position += 6
-                continue
-            out.append(_ESCAPES.get(following, following))
-            position += 2
-            continue
-        if char == closer and SAYS["ends"].match(text, position + 1):
-            return "".join(out), position + 1
-        out.append(char)
-        position += 1
-    raise _CutOffError
+    return isinstance(value, dict | str) or (isinstance(value, list) and any(map(_has_text, value)))
 
 
 def find_objects(text: str) -> list[dict[str, Any]]:
@@ -281,10 +206,11 @@ def objects_of(reply: str) -> list[dict[str, Any]]:
 
 
 def _balanced(text: str, start: int) -> int:
-    """Where the brace at `start` is closed (one past it); 0 when it is not, or nests too deep."""
+    """Where the bracket at `start` is closed (one past it); 0 when it is not, or nests too deep."""
     depth = 0
-    for match in re.compile(r"[{}]").finditer(text, start):
-        depth += 1 if match[0] == "{" else -1
+    opening, closing = "[]" if text[start] == "[" else "{}"
+    for match in re.compile(re.escape(opening) + "|" + re.escape(closing)).finditer(text, start):
+        depth += 1 if match[0] == opening else -1
         if depth == 0:
             return match.end()
         if depth > _MAX_NESTING:
@@ -293,12 +219,17 @@ def _balanced(text: str, start: int) -> int:
 
 
 def _repaired(text: str) -> object:
-    """Parses an object after the usual repairs: single-quoted keys and values, bare keys, trailing commas."""
+    """Parses what is nearly JSON: with single or curly quotes, bare keys, trailing commas, and None for null."""
     if len(text) > 20_000:
         return None
-    fixed = re.sub(r",(\s*[}\]])", r"\1", text)
-    quoted = r"(?<=[{,\[:])(\s*)'((?:[^'\n]|(?<=\w)'(?=\w))*)'(?=\s*[,:}\]])"
-    fixed = re.sub(quoted, lambda found: found[1] + json.dumps(found[2], ensure_ascii=False), fixed)
+    fixed = re.sub(r",(\s*[}\]])", r"\1", text.translate(str.maketrans("“”‘’", "\"\"''")))
+
+    def double(found: re.Match[str]) -> str:
+        inner = re.sub(r'(?<!\\)"', '\\"', found[2].replace("\\'", "'"))
+        return f'{found[1]}"{inner}"'
+
+    fixed = re.sub(r"(?<=[{,\[:])(\s*)'((?:\\.|[^'\n\\]|(?<=\w)'(?=\w))*)'(?=\s*[,:}\]])", double, fixed)
+    fixed = re.sub(r"(?<=[,\[:])(\s*)None(?=\s*[,}\]])", r"\1null", fixed)
     fixed = re.sub(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)", r'\1"\2"\3', fixed)
     try:
         return parse_json(fixed, lenient=True)

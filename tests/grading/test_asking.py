@@ -85,23 +85,6 @@ def test_a_base_model_is_not_graded_by_what_it_makes_up(tmp_path: Path) -> None:
         assert labels(tmp_path / "whole.jsonl") == {"FagB_few": None, "Thomas": None}
 
 
-def test_a_prompt_that_says_where_its_grade_stands_is_not_read_by_a_programs_rule(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
-    prompt = tmp_path / "own.toml"
-    prompt.write_text(
-        'target = "question"\nparser = "rating"\nscale = [0, 5]\ncovers = 4\n'
-        'json_field = "met"\ntext = "{question} {context}"\n'
-    )
-    command = ["grade", passages, "--bank", bank, "--prompt", str(prompt), "-o", str(tmp_path / "o.jsonl")]
-    with model(tmp_path, says('{"rating": 1, "met": 4}', "How long?")) as server:
-        assert main([*command, *endpoint(server)]) == 0
-        assert grades(tmp_path / "o.jsonl") == {"sun": {"How long?": 4}}
-        assert main([*command, *endpoint(server), "--compat", "workbench"]) == 2
-    assert "says where the grade stands in a reply, and so does that program" in capsys.readouterr().err
-
-
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
 
@@ -196,7 +179,7 @@ def test_grades_of_several_are_not_taken_for_those_of_one(tmp_path: Path, capsys
     assert len({provenance_of(entry)["grader"] for entry in entries}) == 2
     capsys.readouterr()
     assert main(["qrels", both, "--bank", bank, "-o", str(tmp_path / "q.qrels")]) == 2
-    assert "items_per_call" in capsys.readouterr().err
+    assert "several grade sets are left" in capsys.readouterr().err
 
 
 def test_failed_calls_about_several_fail_and_bounds_count_what_is_asked_singly(tmp_path: Path) -> None:

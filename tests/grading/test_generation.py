@@ -58,7 +58,7 @@ def asked(caller: Caller, *texts: str) -> list[Parsed[Any]]:
 def test_an_unreadable_reply_is_said_where_a_limit_forbids_another_draw() -> None:
     caller = Caller(LocalRunner(FunctionBackend(lambda request: "hm"), max_calls=1), Asking(retries=2))
     [alone] = asked(caller, "good")
-    assert alone == Parsed(None, "no list of texts in the reply")
+    assert alone == Parsed(None, "no list in the reply")
     # What was never asked is told apart from it.
     first, second = asked(Caller(LocalRunner(FunctionBackend(lambda request: "hm"), max_calls=1)), "one", "two")
     assert first == alone and second.reason == "failed: not asked: the limit of 1 calls was reached"

@@ -7,14 +7,11 @@ import gzip
 import json
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.base.errors import FormatError
-from rubric_measures.prompts.library import load_prompt
 from rubric_measures.prompts.parsers import (
     Reading,
     is_unanswerable,
@@ -448,7 +445,8 @@ def test_label_lists(reply: str, value: tuple[str, ...] | None) -> None:
     [
         ('["a b", "c"]', ("a b", "c")),
         ("['it's warm', 'c']", ("it's warm", "c")),
-        ('["say "tea" now", "c"]', ('say "tea" now', "c")),
+        ("['it\\'s \"warm\"', 'c']", ('it\'s "warm"', "c")),
+        ('["say "tea" now", "c"]', None),
         ('["a, [1] b", "c"]', ("a, [1] b", "c")),
         ('["a\\"b", "caf\\u00e9"]', ('a"b', "café")),
         ('Here [1] is the list:\n```json\n[\n  "a",\n  "b"\n]\n```\nDone.', ("a", "b")),
@@ -474,8 +472,6 @@ def test_lists(reply: str, value: tuple[str, ...] | None) -> None:
         ("{'questions': ['What's up?', 'How?',]}", ("What's up?", "How?")),
         ('{"questions": [{"question": "Why?"}, {"question": "How?"}]}', ("Why?", "How?")),
         ('["Why?", "How?"]', ("Why?", "How?")),
-        ('{"questions": {"1": "Why?", "2": "How?"}}', ("Why?", "How?")),
-        ('{"question_1": "Why?", "question_2": "How?"}', ("Why?", "How?")),
         ('{"question": "Why?"}\n{"question": "How?"}', ("Why?", "How?")),
         ('{"question": "Why?", "answer": "because"}', None),
         ('{questions: ["Why?"]}', ("Why?",)),
@@ -489,7 +485,6 @@ def test_lists(reply: str, value: tuple[str, ...] | None) -> None:
         # several lists: that with the name of what is asked for, else none of them
         ('{"questions": ["Why?", "How?"], "analysis": ["I think", "so"]}', ("Why?", "How?")),
         ('{"questions": ["Why?"], "answers": ["Because."]}', ("Why?",)),
-        ('{"result": {"thoughts": ["hm"], "nuggets": ["black ink"]}}', ("black ink",)),
         ('{"this": ["Why?"], "that": ["How?"]}', None),
         ('{"questions": ["Why?"], "nuggets": ["ink"]}', None),
         ('{"questions": ["Why?", "How?"], "notes": ["x"]', ("Why?", "How?")),
@@ -501,7 +496,7 @@ def test_lists(reply: str, value: tuple[str, ...] | None) -> None:
         ('[{"id": "Q1"}, {"id": "Q2"}]', None),
         ('[{"first": "Why?", "second": "How?"}]', None),
         # lists inside of lists
-        ('[["Why?"], ["How?"]]', ("Why?", "How?")),
+        ('[["Why?"], ["How?"]]', None),
         ('["Why?", 3]', None),
         ('["Why?", ["How?", "When?"]]', None),
         ("", None),
@@ -518,7 +513,7 @@ WORDS = st.text(alphabet="abc ?'[]{}:,\"\\\n1ü", max_size=12)
 def test_a_json_list_of_texts_is_read_as_it_stands_in_any_wrapping(texts: list[str | None], name: str) -> None:
     expected = tuple(" ".join(text.split()) for text in texts if text and text.strip()) or None
     ids = [{"id": f"Q{n}", "question": text} for n, text in enumerate(texts)]
-    wrappings = (texts, {name: texts}, {"analysis": ["x", "y"], name: texts}, [[text] for text in texts])
+    wrappings = (texts, {name: texts}, {"analysis": ["x", "y"], name: texts})
     for wrapped in (*wrappings, *((ids, {name: ids}) if None not in texts and "" not in texts else ())):
         assert parse_items(f"Here [1]:\n```json\n{json.dumps(wrapped)}\n```\nDone.").value == expected
 
@@ -612,26 +607,24 @@ def test_no_reply_makes_a_parser_fail(text: str) -> None:
     ],
 )
 def test_the_item_of_a_line(line: str, item: str) -> None:
-    assert marked_texts(f"1. {line}\n2. Last?")[0] == item
+    assert marked_texts(f"1. {line}\n2. Last{'?' * ('?' in line)}")[0] == item
 
 
 @pytest.mark.parametrize(
     ("reply", "items"),
     [
-        # what stands below an item, and a plan before them
+        # what stands below an item
         ("1. What is X?\n   - what it means\n   - more\n2. Why Y?\n   - the cause", ["What is X?", "Why Y?"]),
         ("- What is X?\n    - what it means\n- Why Y?", ["What is X?", "Why Y?"]),
-        ("- the origin\n- the use\n\n1. What is X?\n2. Why Y?", ["What is X?", "Why Y?"]),
-        ("Plan:\n- the origin\n- the use\n\n**Questions:**\n- What is X?\n- Why Y?", ["What is X?", "Why Y?"]),
-        ("1. Read it\n2. Ask\n\n- What is X?\n- Why Y?", ["What is X?", "Why Y?"]),
-        # headings
-        ("1. **Basics:**\n   - What is X?\n   - Who is?\n2. Causes:\n   - Why Y?", ["What is X?", "Who is?", "Why Y?"]),
+        # a plan before them, headings, other items behind them
+        ("- the origin\n- the use\n\n1. What is X?\n2. Why Y?", []),
+        ("Plan:\n- the origin\n- the use\n\n**Questions:**\n- What is X?\n- Why Y?", []),
+        ("1. Read it\n2. Ask\n\n- What is X?\n- Why Y?", []),
+        ("1. **Basics:**\n   - What is X?\n   - Who is?\n2. Causes:\n   - Why Y?", []),
+        ("1. What is X?\n2. Why Y?\n\nMore:\n- How Z?\n- Who?", []),
+        ("1. X is water\n- Y is fire\n- Z is air", []),
         ("## Basics\n1. What is X?\n2. Why Y?\n## More\n1. How Z?", ["What is X?", "Why Y?", "How Z?"]),
-        # all of them, where all could be items
-        ("1. What is X?\n2. Why Y?\n\nMore:\n- How Z?\n- Who?", ["What is X?", "Why Y?", "How Z?", "Who?"]),
         ("  1. What is X?\n  2. Why Y?\n10. How Z?", ["What is X?", "Why Y?", "How Z?"]),
-        ("1. X is water\n- Y is fire\n- Z is air", ["X is water", "Y is fire", "Z is air"]),
-        ("1. A: b\n2. Basics:\n- Y is fire", ["A: b", "Basics:", "Y is fire"]),
         ("no marks", []),
     ],
 )
@@ -858,68 +851,3 @@ def test_the_time_to_read_a_verdict_does_not_grow_with_the_square_of_the_reply(h
     began = time.perf_counter()
     parse_reply(hostile * (100_000 // len(hostile)), Reading(parser, (0, 2), ("bad", "fair", "good")))
     assert time.perf_counter() - began < 5
-
-
-PROMPT = """name = "Own"
-target = "question"
-parser = "{parser}"
-scale = {scale}
-text = "{{question}} {{context}}"
-"""
-
-
-def own_prompt(folder: Path, reading: str, parser: str = "rating", scale: str = "[0, 3]\ncovers = 2") -> str:
-    path = folder / "own.toml"
-    path.write_text(PROMPT.format(parser=parser, scale=scale) + reading + "\n")
-    return str(path)
-
-
-@pytest.mark.parametrize(
-    ("reading", "reply", "grade"),
-    [
-        (r"pattern = 'verdict=(?P<grade>\d)'", "Rating: 1, verdict=2", 2),
-        (r"pattern = 'verdict=(?P<grade>\w+)'", "verdict=two", 2),
-        (r"pattern = 'verdict=(?P<grade>\d)'", "verdict=2 and verdict=2", 2),
-        (r"pattern = 'verdict=(?P<grade>\d)'", "verdict=2 and verdict=1", None),
-        (r"pattern = 'verdict=(?P<grade>\d)'", "Rating: 1", None),
-        (r"pattern = 'verdict=(?P<grade>\d)'", "verdict=9", None),
-        (r"pattern = 'verdict=(?P<grade>\d)'", "<think>verdict=1</think>verdict=2", 2),
-        ('json_field = "T"', '{"rating": 1, "T": 2}', 2),
-        ('json_field = "T"', '{"T": 1} and then {"T": "3"}', 3),
-        ('json_field = "T"', '{"rating": 1}', None),
-        ('json_field = "T"', '{"T": null}', None),
-        ('json_field = "T"', "Rating: 1", None),
-    ],
-)
-def test_a_prompt_may_say_where_its_grade_stands(tmp_path: Path, reading: str, reply: str, grade: int | None) -> None:
-    prompt = load_prompt(own_prompt(tmp_path, reading))
-    parsed = prompt.parse(reply)
-    assert parsed.value == grade
-    assert bool(parsed.reason) == (grade is None)
-
-
-def test_a_reading_of_its_own_for_words(tmp_path: Path) -> None:
-    prompt = load_prompt(own_prompt(tmp_path, 'json_field = "met"', parser="yes_no", scale="[0, 1]"))
-    assert [prompt.parse(reply).value for reply in ('{"met": true}', '{"met": "No"}', "yes")] == [1, 0, None]
-
-
-def test_a_reading_of_its_own_is_part_of_the_hash_and_others_keep_theirs(tmp_path: Path) -> None:
-    plain = load_prompt(own_prompt(tmp_path, ""))
-    own = [load_prompt(own_prompt(tmp_path, one)) for one in ('json_field = "a"', 'json_field = "b"')]
-    assert len({prompt.hash for prompt in (plain, *own)}) == 3
-    assert plain.hash == "b3bc0801fc1d37c1c292a2bf8e30d885d1a307f7e7450a8b2b199de502abdb8d"
-
-
-@pytest.mark.parametrize(
-    ("reading", "problem"),
-    [
-        (r"pattern = '(\d)'", "pattern has no group named grade"),
-        ("pattern = '('", "pattern is no regular expression"),
-        ('json_field = ""', "json_field is empty"),
-        ("json_field = 3", "json_field must be a str"),
-        ("pattern = '(?P<grade>3)'\njson_field = 'a'", "leave one of them out"),
-    ],
-)
-def test_a_reading_that_can_read_nothing_is_refused(tmp_path: Path, reading: str, problem: str) -> None:
-    with pytest.raises(FormatError, match=problem):
-        load_prompt(own_prompt(tmp_path, reading))
