@@ -38,13 +38,13 @@ from rubric_measures.corpora.loading import Gradable, RecordGrades, Runs, load, 
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
-from rubric_measures.measures.grades import NONE, QueryGrades
+from rubric_measures.measures.grades import NONE, Grades, QueryGrades
 from rubric_measures.measures.measure import parse_measures
-from rubric_measures.measures.provider import evaluate_run
+from rubric_measures.measures.provider import RubricEvaluator
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.records.models import QueryPassages, cited_answers
-from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, make_run, sentence_items
+from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
 from rubric_measures.types.scales import CONTRADICTED, Scale, covering_level
 
 FactState: TypeAlias = Literal["lost", "unsure", "gained", "missed by both", "covered by both"]
@@ -549,7 +549,7 @@ def _scores(
     before: Side, after: Side, measure: Measure, facts: Mapping[tuple[str, str], Fact]
 ) -> dict[str, dict[str, float]]:
     """Version -> question -> score, with the same grade on both sides where a fact is unsure."""
-    queries = []
+    queries = {}
     for query_id, query in before.queries.items():
         grades = np.full((2, len(query.items)), NONE)
         for place, item in enumerate(query.items):
@@ -560,10 +560,10 @@ def _scores(
                 pair = [known if before.answer(query_id) and after.answer(query_id) else None] * 2
             grades[:, place] = [NONE if grade is None else grade for grade in pair]
         docs = {"before": 0, "after": 1}
-        queries.append(QueryGrades(query_id, query.items, docs, grades, scale=query.scale))
-    found = {}
+        queries[query_id] = QueryGrades(query_id, query.items, docs, grades, scale=query.scale)
+    evaluator, found = RubricEvaluator([measure], Grades(queries), one_scale=True), {}
     for side, doc_id in ((before, "before"), (after, "after")):
-        run = make_run(side.name, [(query_id, doc_id, 1.0) for query_id in side.queries if side.answer(query_id)])
-        scored = evaluate_run(queries, run, [measure])
+        rankings = {query_id: [doc_id] for query_id in side.queries if side.answer(query_id)}
+        scored = evaluator.scored(rankings)
         found[side.name] = {metric.query_id: metric.value for metric in scored.metrics}
     return found

@@ -25,6 +25,7 @@ from rubric_measures.corpora.loading import (
     labels_in,
     load,
     named_files,
+    rankings_for,
     refuse_choice,
     run_of,
 )
@@ -41,7 +42,7 @@ from rubric_measures.measures.measure import (
     real_label,
     rubric_measures_of,
 )
-from rubric_measures.measures.provider import Evaluation, evaluate_run
+from rubric_measures.measures.provider import Evaluation, RubricEvaluator
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
@@ -178,10 +179,10 @@ def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure], facets: bo
     lines: list[str] = []
     run = run_of(of_run, lines)
     said = list(map(Note, lines))
-    of_queries = (grades.by_facet() if facets else grades).queries
-    found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
+    units = grades.by_facet() if facets else grades
+    found = RubricEvaluator(measures, units, one_scale=True).scored(rankings_for(run, units))
     wrapped = () if measures is asked else of_wrapped(asked)
-    notes = [*said, *wrapped, *found.notes, *of_ranked(run, of_queries.values(), found.measures)]
+    notes = [*said, *wrapped, *found.notes, *of_ranked(run, units.queries.values(), found.measures)]
     if found.failed:
         text = (
             f"{found.failed} grades of ranked passages failed; counted as {found.on_failed}; {100 * found.share:.1f} % "

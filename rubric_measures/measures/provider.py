@@ -16,9 +16,7 @@ from rubric_measures.measures.measure import PROVIDER, RubricMeasure, is_support
 
 if TYPE_CHECKING:
     from rubric_measures.measures.findings import Note
-    from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
-    from rubric_measures.measures.scoring import QueryScores
-    from rubric_measures.types.entities import Run
+    from rubric_measures.measures.grades import Grades, OnFailed
 
 
 def rankings_of(run: Any) -> dict[str, Sequence[str]]:
@@ -56,95 +54,15 @@ def _run_rows(run: Any) -> Iterable[tuple[Any, Any, float]]:
     return ((row.query_id, row.doc_id, row.score) for row in run)
 
 
-class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
-    """Scores runs against grades."""
-
-    def __init__(self, measures: Iterable[Measure], grades: Grades) -> None:
-        from rubric_measures.measures.scoring import Plan
-
-        # ir_measures hands over a set; sorted, so that results come in one order whatever the hash seed.
-        ordered = sorted(measures, key=str)
-        # A query without items has no denominator, and so no score.
-        scored = {query_id: query for query_id, query in sorted(grades.queries.items()) if query.items}
-        super().__init__(ordered, list(scored))
-        plan = Plan(ordered, grades.on_failed)
-        self._scorers = {query_id: plan.for_query(query) for query_id, query in scored.items()}
-        self._on_failed = grades.on_failed_given
-        self._without_items = grades.queries.keys() - scored.keys()
-
-    def iter_calc(self, run: Any) -> Iterator[Metric]:
-        """Yields one metric a query and measure, queries and measures sorted; queries missing from the run score 0,
-        queries without items, and values of which all that is known is that grades failed, are left out and counted in
-        a note.
-        """
-        from rubric_measures.measures.findings import say, without_items
-
-        rankings = rankings_of(run)
-        found = {
-            query_id: scorer.score([scorer.ranked(rankings.get(query_id, ()))])
-            for query_id, scorer in self._scorers.items()
-        }
-        for query_id, scores in found.items():
-            yield from _metrics(query_id, self.measures, scores)
-        notes = _check_scores(self.measures, list(found.values()), self._on_failed)[1]
-        say([*notes, *without_items(self._without_items)])
-
-
-def _check_scores(
-    measures: Sequence[Measure], found: Sequence[QueryScores], on_failed: OnFailed | None
-) -> tuple[float, list[Note]]:
-    """What the values of one run do not show.
-
-    Returns:
-        the share of failed grades among those that the measure needs of which most failed, in [0, 1]; what is to be
-        said.
-
-    Raises:
-        MeasureError: a measure has no value for any query, or too many grades failed and nobody said how they count.
-    """
-    from rubric_measures.measures.findings import DROPPED, LOST, Note
-    from rubric_measures.measures.grades import refuse_share
-
-    # Which grades are needed -> how many are, how many of these are valid, and how many failed.
-    needed = {which: sum(one.needed[which][0] for one in found) for which in (found[0].needed if found else ())}
-    share = max((failed / size for size, _, failed in needed.values() if size), default=0.0)
-    if on_failed is None:
-        refuse_share(float(share), "the scores need")
-    columns = [[value for one in found for value in one.values[place].tolist()] for place in range(len(measures))]
-    for measure, column in zip(measures, columns, strict=True):
-        if any(map(isnan, column)) and any(one.is_partial for one in found):
-            raise MeasureError(
-                f"{measure}: grades that it needs were never asked, or failed; a leaderboard shows bounds"
-            )
-        # It has no mean.
-        if column and all(map(isnan, column)):
-            raise MeasureError(
-                f"{measure}: of every query the grades of all items failed, so there is nothing to score; grade again, "
-                "or count failures as not covered (zero)",
-                settings=("on_failed",),
-            )
-    lost, gone = (sum(int(getattr(one, name).sum()) for one in found) for name in ("lost_penalties", "dropped"))
-    unscored = sum(map(isnan, (value for column in columns for value in column)))
-    none = f"{counted(unscored, 'value')} without a score, because all grades needed for it failed"
-    counts = {LOST % (lost, ""): lost, none: unscored, DROPPED % gone: gone}
-    return float(share), [Note(text) for text, count in counts.items() if count]
-
-
-def _metrics(query_id: str, measures: Iterable[Measure], scores: QueryScores) -> Iterator[Metric]:
-    """The values of one ranking of a query as ir_measures has them; a measure without a value has none."""
-    for measure, value in zip(measures, scores.values[:, 0].tolist(), strict=True):
-        if not isnan(value):
-            yield Metric(query_id=query_id, measure=measure, value=value)
-
-
 class Evaluation(NamedTuple):
     """The values of one run.
 
     Attributes:
-        measures: the measures, in the order asked for, with the levels of the scale.
+        measures: the measures, in the order asked for; with the levels of the scale, where all queries are on one.
         metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
-            does not rank, sorted; measures as asked for.
-        failed: failed grades of ranked documents.
+            does not rank, sorted; measures as asked for. A value of which all that is known is that grades failed is
+            left out.
+        failed: failed grades, of those that the measure needs that needs most.
         on_failed: how they counted.
         share: the share of failed grades among those that the measure needs of which most failed, in [0, 1].
         notes: what the values do not show.
@@ -158,46 +76,86 @@ class Evaluation(NamedTuple):
     notes: Sequence[Note]
 
 
-def evaluate_run(
-    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed | None = None
-) -> Evaluation:
-    """Scores a run query by query, as ir_measures does with all grades at hand.
+class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
+    """Scores runs against grades.
 
     Args:
-        queries: the grades, each query once, in any order; consumed once. Queries that the run lacks score 0.
-        run: the run, as a TREC file has it (spaces of ids percent-encoded); its queries without grades are left out.
-        measures: this package's measures, or ir_measures' measures over subtopics.
-        on_failed: see `Grades`.
+        measures: this package's measures, or ir_measures' measures over subtopics; order is kept.
+        grades: the grades. A query without items has no denominator, and so no score.
+        one_scale: whether all queries have to be on one scale.
 
     Raises:
         MeasureError: a measure cannot be computed from these grades.
     """
-    from rubric_measures.formats.trec import as_known, written_id
-    from rubric_measures.measures.scoring import Plan
 
-    plan = Plan(measures, on_failed or "expected", one_scale=True)
-    found: dict[str, QueryScores] = {}
-    failed = 0
-    for query in queries:
-        if not query.items:
-            continue
-        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
-        doc_ids = as_known(ranking.doc_ids, query.docs) if ranking else ()
-        if ranking and plan.reads_ids:
-            doc_ids = ranking.with_scores(doc_ids)
-        scorer = plan.for_query(query)
-        scores = found[query.query_id] = scorer.score([scorer.ranked(doc_ids)])
-        if query.failed is not None:
-            lost = query.failed.sum(axis=1)
-            failed += int(sum(lost[query.docs[doc_id]] for doc_id in doc_ids if doc_id in query.docs))
-        if query.answers:
-            failed += max(int(one[0, 2]) for one in scores.needed.values())
-    plan = plan.said
-    share, notes = _check_scores(plan.measures, list(found.values()), on_failed)
-    ranked_first = [query_id for query_id in as_known(list(run.rankings), found) if query_id in found]
-    order = dict.fromkeys([*ranked_first, *sorted(found)])
-    metrics = [metric for query_id in order for metric in _metrics(query_id, plan.measures, found[query_id])]
-    return Evaluation(plan.measures, metrics, failed, plan.on_failed, share, notes)
+    def __init__(self, measures: Sequence[Measure], grades: Grades, one_scale: bool = False) -> None:
+        from rubric_measures.measures.scoring import Plan
+
+        scored = {query_id: query for query_id, query in sorted(grades.queries.items()) if query.items}
+        super().__init__(measures, list(scored))
+        self._plan = Plan(measures, grades.on_failed, one_scale=one_scale)
+        self._scorers = {query_id: self._plan.for_query(query) for query_id, query in scored.items()}
+        self._on_failed = grades.on_failed_given
+        self._without_items = grades.queries.keys() - scored.keys()
+
+    def iter_calc(self, run: Any) -> Iterator[Metric]:
+        """The values of `scored`; what they do not show, and queries without items, are counted in notes."""
+        from rubric_measures.measures.findings import say, without_items
+
+        found = self.scored(rankings_of(run))
+        yield from found.metrics
+        say([*found.notes, *without_items(self._without_items)])
+
+    def scored(self, rankings: Mapping[str, Sequence[str]]) -> Evaluation:
+        """The values of one run; queries that it lacks score 0.
+
+        Args:
+            rankings: query_id -> doc_ids, best first.
+
+        Raises:
+            MeasureError: a measure has no value for any query, or too many grades failed and nobody said how they
+                count.
+        """
+        from rubric_measures.measures.findings import DROPPED, LOST, Note
+        from rubric_measures.measures.grades import refuse_share
+
+        found = {
+            query_id: scorer.score([scorer.ranked(rankings.get(query_id, ()))])
+            for query_id, scorer in self._scorers.items()
+        }
+        # Which grades are needed -> how many are, how many of these are valid, and how many failed.
+        every = list(found.values())
+        needed = {which: sum(one.needed[which][0] for one in every) for which in (every[0].needed if every else ())}
+        share = float(max((failed / size for size, _, failed in needed.values() if size), default=0.0))
+        if self._on_failed is None:
+            refuse_share(share, "the scores need")
+        measures = self._plan.said.measures
+        columns = [[value for one in every for value in one.values[place].tolist()] for place in range(len(measures))]
+        for measure, column in zip(measures, columns, strict=True):
+            if any(map(isnan, column)) and any(one.is_partial for one in every):
+                raise MeasureError(
+                    f"{measure}: grades that it needs were never asked, or failed; a leaderboard shows bounds"
+                )
+            # It has no mean.
+            if column and all(map(isnan, column)):
+                raise MeasureError(
+                    f"{measure}: of every query the grades of all items failed, so there is nothing to score; grade "
+                    "again, or count failures as not covered (zero)",
+                    settings=("on_failed",),
+                )
+        lost, gone = (sum(int(getattr(one, name).sum()) for one in every) for name in ("lost_penalties", "dropped"))
+        unscored = sum(map(isnan, (value for column in columns for value in column)))
+        none = f"{counted(unscored, 'value')} without a score, because all grades needed for it failed"
+        counts = {LOST % (lost, ""): lost, none: unscored, DROPPED % gone: gone}
+        metrics = [
+            Metric(query_id=query_id, measure=measure, value=value)
+            for query_id in dict.fromkeys([*(name for name in rankings if name in found), *found])
+            for measure, value in zip(measures, found[query_id].values[:, 0].tolist(), strict=True)
+            if not isnan(value)
+        ]
+        notes = [Note(text) for text, count in counts.items() if count]
+        failed = int(max((failed for _, _, failed in needed.values()), default=0))
+        return Evaluation(measures, metrics, failed, self._plan.on_failed, share, notes)
 
 
 class RubricProvider(providers.Provider):  # type: ignore[misc]
@@ -213,7 +171,8 @@ class RubricProvider(providers.Provider):  # type: ignore[misc]
     def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
         from rubric_measures.measures.qrels import build_grades
 
-        return RubricEvaluator(measures, build_grades(qrels))
+        # ir_measures hands over a set; sorted, so that results come in one order whatever the hash seed.
+        return RubricEvaluator(sorted(measures, key=str), build_grades(qrels))
 
     def qrel_inputs(self, measures: Iterable[Measure]) -> list[str]:
         """Item grades say their item in `iteration`."""
