@@ -19,7 +19,7 @@ from rubric_measures.analysis.resampling import Draws, Interval, without_width
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.corpora.loading import Gradable, Runs
-from rubric_measures.pages.frame import PageCell, ReviewAddress, importance, page, plain_number, some, ticks, write_page
+from rubric_measures.pages.frame import PageCell, ReviewAddress, colour, in_words, page, plain_number, ticks, write_page
 from rubric_measures.types.entities import RubricItem
 
 _FAILED = {
@@ -193,7 +193,7 @@ class _BoardReport:
         scale = query.scale
         if scale is None or scale.highest - scale.lowest > 20:
             return [], f"An item is covered from grade {query.level} on."
-        keys = [(_shade(query, grade), scale.name_of(grade)) for grade in range(scale.lowest, scale.highest + 1)]
+        keys = [(colour(query, grade), scale.name_of(grade)) for grade in range(scale.lowest, scale.highest + 1)]
         return keys, f"(covered from {scale.name_of(query.level) if query.level in scale else query.level} on)"
 
     def heading(self, query: QueryEvidence) -> str:
@@ -228,8 +228,8 @@ class _BoardReport:
                 mark, kind = ("–", "g0") if found.status in _NO_FAILURE else ("!", "bad")
                 yield mark, kind, f"{run}: {_FAILED.get(found.status, found.status)}"
             else:
-                meaning = f"{run}: {_meaning(query, found.grade)}"
-                yield f"{found.grade:.3g}", _shade(query, found.grade), meaning
+                meaning = f"{run}: {in_words(query, found.grade)}"
+                yield f"{found.grade:.3g}", colour(query, found.grade), meaning
 
     def reasons(self, query: QueryEvidence, item: RubricItem) -> Iterator[dict[str, Any]]:
         """Why runs have a grade of an item, those with the same evidence together."""
@@ -246,7 +246,7 @@ class _BoardReport:
             is_apart = query.owners or any(run not in query.answers for run in runs)
             yield {
                 "runs": runs,
-                "says": failure if found.grade is None else _meaning(query, found.grade),
+                "says": failure if found.grade is None else in_words(query, found.grade),
                 "sentence": found.sentence if found.grade is not None else "",
                 "start": "" if is_covered else "Nearest:",
                 "is_nowhere": lacks and not found.sentence,
@@ -281,26 +281,15 @@ def _silence(query: QueryEvidence, run: str) -> str:
     return "" if query.answers.get(run, "?").strip() else "the answer is empty"
 
 
-def _shade(query: QueryEvidence, grade: float) -> str:
-    """The colour of a grade: the darkest covers, the next is partial, others are below."""
-    if grade >= query.level:
-        return "g4 covers"
-    if query.partial is not None and grade >= query.partial:
-        return "g3"
-    lowest = query.scale.lowest if query.scale is not None else 0
-    below = (query.partial if query.partial is not None else query.level) - lowest
-    return f"g{min(2, int(3 * (grade - lowest) / below)) if below > 0 and grade > lowest else 0}"
+def some(runs: Sequence[str]) -> str:
+    """The runs by name, of many the first ones."""
+    return ", ".join(runs[:4]) + (f" and {len(runs) - 4} more" if len(runs) > 4 else "")
 
 
-def _meaning(query: QueryEvidence, grade: float) -> str:
-    """What a grade means, in words."""
-    is_partial = query.partial is not None and grade >= query.partial
-    meaning = "covered" if grade >= query.level else "partly covered" if is_partial else "not covered"
-    scale = query.scale
-    if scale is None:
-        return f"grade {grade:.3g}, {meaning}"
-    name = scale.name_of(int(grade)) if grade == int(grade) and grade in scale and scale.names else ""
-    return f"{name or f'grade {grade:.3g} of {scale.highest}'}, {meaning}"
+def importance(item: RubricItem) -> str:
+    """Whether an item is vital, and its weight."""
+    weight = "" if item.weight is None else f"weight {item.weight:g}"
+    return ", ".join(filter(None, (item.importance, weight)))
 
 
 def write_report(

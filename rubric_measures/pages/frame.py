@@ -11,16 +11,18 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from rubric_measures.base.errors import counted, escaped
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import Scale
+
+if TYPE_CHECKING:
+    from rubric_measures.analysis.facts import QueryEvidence
 
 _HOME = "rubric_measures.pages"
 # What a cell shows of a passage that stands in full elsewhere.
@@ -146,6 +148,28 @@ def shade(grade: float, scale: Scale) -> str:
     return f"grade g{max(0, min(4, round(4 * share)))}"
 
 
+def colour(query: QueryEvidence, grade: float) -> str:
+    """The colour of a grade: the darkest covers, the next is partial, others are below."""
+    if grade >= query.level:
+        return "g4 covers"
+    if query.partial is not None and grade >= query.partial:
+        return "g3"
+    lowest = query.scale.lowest if query.scale is not None else 0
+    below = (query.partial if query.partial is not None else query.level) - lowest
+    return f"g{min(2, int(3 * (grade - lowest) / below)) if below > 0 and grade > lowest else 0}"
+
+
+def in_words(query: QueryEvidence, grade: float) -> str:
+    """What a grade means, in words."""
+    is_partial = query.partial is not None and grade >= query.partial
+    meaning = "covered" if grade >= query.level else "partly covered" if is_partial else "not covered"
+    scale = query.scale
+    if scale is None:
+        return f"grade {grade:.3g}, {meaning}"
+    name = scale.name_of(int(grade)) if grade == int(grade) and grade in scale and scale.names else ""
+    return f"{name or f'grade {grade:.3g} of {scale.highest}'}, {meaning}"
+
+
 def item_names(items: Mapping[str, str]) -> dict[str, str]:
     """item_id -> its text; a number where it has none, because ids say nothing to readers."""
     return {item_id: text or f"Item {place}" for place, (item_id, text) in enumerate(items.items(), 1)}
@@ -180,14 +204,3 @@ def ticks(low: float, high: float) -> list[float]:
 def plain_number(value: float) -> str:
     """A number without what says nothing, with a true minus."""
     return f"{value:.6g}".replace("-", "−")
-
-
-def some(runs: Sequence[str]) -> str:
-    """The runs by name, of many the first ones."""
-    return ", ".join(runs[:4]) + (f" and {len(runs) - 4} more" if len(runs) > 4 else "")
-
-
-def importance(item: RubricItem) -> str:
-    """Whether an item is vital, and its weight."""
-    weight = "" if item.weight is None else f"weight {item.weight:g}"
-    return ", ".join(filter(None, (item.importance, weight)))

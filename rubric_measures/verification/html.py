@@ -55,8 +55,6 @@ _File = str | os.PathLike[str]
 _PACKAGE = "rubric_measures.verification"
 # In characters; browsers open pages of this size at once.
 LARGEST_PAGE = 2_000_000
-# Of a text that is longer, the beginning is shown, and how much is left out.
-_LONGEST = 100_000
 # How many of each kind the first page lists.
 _LISTED = 20
 # Tables of what is to do, of which the page says how much there is where it has no lists.
@@ -439,14 +437,12 @@ class _Blocks:
         href = place.href("p", place.docs.get(str(said.get("doc_id"))))
         if column == "doc_id":
             return PageCell(value, "id", "" if section.kind == "passages" else href)
-        more = f" … ({len(value) - _LONGEST:,} more characters)" if len(value) > _LONGEST else ""
-        whole = value[:_LONGEST] + more
         if column != "text":
-            return PageCell(whole, "text" if len(value) > 60 or "\n" in value else "")
+            return PageCell(value, "text" if len(value) > 60 or "\n" in value else "")
         start = snippet(value)
         if href and section.kind != "passages":
             return PageCell(start, "words", href)
-        return PageCell(start, "words text", whole=whole if start.endswith("…") else "")
+        return PageCell(start, "words text", whole=value if start.endswith("…") else "")
 
 
 @dataclass(frozen=True, repr=False)
