@@ -1,19 +1,16 @@
 """Answers with citations as tracks take them, and what each track allows (`track_rules.toml`).
 
 A report is what one run answered to one topic, as sentences with citations (TREC RAG 2024–2026, RAGTIME, DRAGUN,
-Auto-Judge), or as a text with the ids that it cites in brackets (BioGen 2024). A report of one track is written in the
-form of another; what the other cannot hold is said.
+Auto-Judge), or as a text with the ids that it cites in brackets (BioGen 2024).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from types import SimpleNamespace
@@ -26,7 +23,6 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
-from rubric_measures.formats.base import Format, PathName, say_left_out, write_lines
 from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, table
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade
@@ -302,10 +298,6 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
             raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
 
 
-_IDS = (*TOPIC_IDS, "run_id")
-_OF_SENTENCES = ("supported_citations", "contradicted_citations", "existing_supported_citations")
-
-
 def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
     """The reports of a file, one by one, unread where nothing but a look at them is needed."""
     for line, data in json_texts(name):
@@ -386,64 +378,6 @@ def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:
 
 
 REPORTS = REPORT_LINES.format._replace(read=read_reports)
-# What a sentence has besides its text, and what a note calls it.
-_LOST = {"contradicted_citations": "contradicted_citations", "existing_supported_citations": "given citations"}
-
-
-def _cited(report: CitedReport, sentence: Sentence, lost: Counter[str]) -> list[str]:
-    """The ids that a sentence cites; what the forms of tracks have no place for is counted."""
-    ids = report.cited(sentence)
-    given = sentence.citations or sentence.supported_citations or ()
-    lost["scores of citations"] += len(given) if isinstance(given, dict) else 0
-    for name, said in _LOST.items():
-        lost[said] += len(getattr(sentence, name) or ())
-    lost["citations that are repeated, or positions that references does not have"] += len(given) - len(ids)
-    return ids
-
-
-def _rewritten(report: CitedReport, form: str, lost: Counter[str]) -> dict[str, Any]:
-    """A report in a form: `rag` and `rag24` cite positions in `references`, `ids` the documents."""
-    said = report.as_json()
-    cited = [_cited(report, sentence, lost) for sentence in report.sentences]
-    every = list(dict.fromkeys(doc_id for ids in cited for doc_id in ids))
-    if form == "ids":
-        lost["references that no sentence cites"] += len(set(report.references or ()) - set(every))
-    else:
-        every = list(dict.fromkeys([*(report.references or ()), *every]))
-    places = {doc_id: place for place, doc_id in enumerate(every)}
-    sentences = [
-        {name: one for name, one in whole.items() if name not in (*_OF_SENTENCES, "citations")}
-        | {"citations": ids if form == "ids" else [places[doc_id] for doc_id in ids]}
-        for whole, ids in zip(said.get("answer") or said.get("responses") or (), cited, strict=True)
-    ]
-    metadata = {name: one for name, one in said.get("metadata", {}).items() if name not in _IDS}
-    metadata |= {"run_id": report.run_name, "narrative_id" if form == "rag" else "topic_id": report.query_id}
-    known = (*_IDS, "metadata", "answer", "responses", "references", ORIGINAL)
-    further = {name: one for name, one in said.items() if name not in known}
-    if form == "ids":
-        return {"metadata": metadata, **further, "responses": sentences, "references": every}
-    if form == "rag":
-        return {"metadata": metadata, **further, "references": every, "answer": sentences}
-    if "narrative" in metadata:
-        metadata["topic"] = metadata.pop("narrative")
-    words = sum(len(sentence.text.split()) for sentence in report.sentences)
-    return {**metadata, **further, "references": every, "response_length": words, "answer": sentences}
-
-
-def _form(name: str, tracks: str) -> Format:
-    def write(path: PathName, reports: Sequence[CitedReport]) -> None:
-        lost: Counter[str] = Counter()
-        rows = (json.dumps(_rewritten(report, name, lost), ensure_ascii=False) for report in reports)
-        write_lines(path, rows, "reports")
-        say_left_out(path, (f"{count} {what}" for what, count in lost.items() if count))
-
-    return Format("reports", f"reports in the form of {tracks}", None, write)
-
-
-RAG = _form("rag", "TREC RAG 2025 and 2026")
-RAG24 = _form("rag24", "TREC RAG 2024")
-IDS = _form("ids", "RAGTIME, DRAGUN and BioGen 2025 (B)")
-
 Length: TypeAlias = Literal["words", "characters"]
 
 

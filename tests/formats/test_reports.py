@@ -108,15 +108,6 @@ TASK_B = [
         "responses": [{"text": "B.", "citations": ["32"]}],
     },
 ]
-RAG_2026 = {
-    "metadata": {"team_id": "t", "run_id": "r", "narrative_id": "rag2026-0", "narrative": "What?", "run_desc": "d"},
-    "references": ["shard_1_1", "shard_1_2", "shard_1_3"],
-    "answer": [{"text": "# Head", "citations": []}, {"text": "Both.", "citations": ["shard_1_2", 0, 9]}],
-}
-RAGTIME_FORMS = {
-    "metadata": {"team_id": "t", "run_id": "r", "topic_id": "300"},
-    "responses": [{"text": "Later first.", "citations": {"u_1": 0.2, "u_2": 0.9}}],
-}
 
 
 def _file(folder: Path, content: Any, indent: int | None = None, name: str = "run.json") -> Path:
@@ -169,33 +160,6 @@ def test_task_a_keeps_what_contradicts_and_answers_say_that_they_do_not(
         (answer,) = read_answers(path)
     assert (answer.query_id, answer.citations) == ("116", (("21", "22"),))
     assert "1 contradicted_citations left out" in caplog.text
-
-
-def test_positions_ids_and_scores_become_each_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    def made(content: Any, form: str) -> dict[str, Any]:
-        convert([_file(tmp_path, content)], tmp_path / "out.json", to=form)
-        found: dict[str, Any] = json.loads((tmp_path / "out.json").read_text())
-        return found
-
-    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        ids = made(RAG_2026, "reports:ids")
-    assert ids["metadata"]["topic_id"] == "rag2026-0"
-    assert ids["responses"][1] == {"text": "Both.", "citations": ["shard_1_2", "shard_1_1"]}
-    assert ids["references"] == ["shard_1_2", "shard_1_1"]
-    # The position 9, and shard_1_3.
-    assert "1 citation that is repeated, or positions" in caplog.text
-    assert "1 reference that no sentence cites" in caplog.text
-
-    old = made(RAG_2026, "reports:rag24")
-    assert (old["topic_id"], old["topic"], old["response_length"]) == ("rag2026-0", "What?", 3)
-    assert old["answer"][1]["citations"] == [1, 0]
-
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        positions = made(RAGTIME_FORMS, "reports:rag")
-    assert positions["references"] == ["u_2", "u_1"]
-    assert positions["answer"] == [{"text": "Later first.", "citations": [0, 1]}]
-    assert "2 scores of citations" in caplog.text
 
 
 def test_a_text_that_is_nan_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

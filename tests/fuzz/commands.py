@@ -49,7 +49,7 @@ _CONVERT = {
     "assignments.jsonl": "assignments nuggets records bank",
     "games.jsonl": "games ragelo:games",
     "concise.jsonl": "answers reports",
-    "reports.jsonl": "reports answers reports:rag reports:rag24 reports:ids",
+    "reports.jsonl": "reports answers",
     "questions.jsonl": "bank nugget-bank queries",
     "nuggetbank.jsonl": "bank nuggets",
     "topics.trec": "queries",
