@@ -22,11 +22,8 @@ Kind = Literal[
     "support judgments", "argue judgments", "assessments", "experiment", "grades",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
-# The forms of leaderboard files; `formats.leaderboards` reads and writes them.
-Form = Literal[
-    "ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "scores", "jsonl", "wide", "workbench",
-    "dict", "json",
-]  # fmt: skip
+# The long forms of leaderboard files; `formats.leaderboards` reads them. All others show what they are.
+Form = Literal["ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "scores"]
 FORMS: tuple[Form, ...] = get_args(Form)
 # The name that the Rubric workbench gives the row of the best possible score. It is no run.
 OVERALL = "_overall_"

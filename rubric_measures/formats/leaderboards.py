@@ -7,18 +7,17 @@ form, a file is numbers of runs by measure and query.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell, warn
+from rubric_measures.base.errors import FormatError, UnknownNameError, counted, tell, warn
 from rubric_measures.base.files import (
     atomic_writer,
     begins_records,
@@ -29,7 +28,7 @@ from rubric_measures.base.files import (
     read_text,
 )
 from rubric_measures.base.json_text import typed
-from rubric_measures.base.tables import active, inert
+from rubric_measures.base.tables import active
 from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, is_number, say_left_out
 from rubric_measures.formats.specs import RUN_IDS, number, table
 from rubric_measures.formats.tables import PARQUET, Rows, cells_of, rows_of
@@ -42,6 +41,8 @@ ALL = "all"
 
 # The columns of the long forms; the value comes last, but in `ranking`.
 COLUMNS: Mapping[Form, tuple[str, ...]] = table("leaderboard columns")  # type: ignore[assignment]
+# Those that have all that a number is.
+WRITTEN: tuple[Form, ...] = ("ir_measures", "tot", "rag4reports")
 # What files call the columns of long forms.
 _TITLES = {title: kind for kind, titles in table("leaderboard titles").items() for title in titles}
 # `runid` begins a row of trec_eval.
@@ -51,7 +52,6 @@ _TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
 _TEXT_HEADERS = {"text", "answer", "response"}
 # What our own TSV holds beside the measures.
 _BESIDE = ("stderr:", "coverage:", "check:")
-_OF_AGGREGATES = ("wide", "dict", "scores")
 _COMMA = re.compile(r"-?\d+,\d+")
 _EMPTY = {"", "-", "nan", "none", "n/a"}
 Known: TypeAlias = Mapping[str, Collection[str]]
@@ -238,7 +238,7 @@ def read_leaderboard(
 
     Args:
         path: the file.
-        form: the form of a text, where it is known or cannot be seen; JSON and parquet show theirs.
+        form: the long form of a text, where it cannot be seen.
         queries: known queries, to tell the columns of a file that has no `all`.
         runs: known runs, likewise.
         measures: known measures, likewise.
@@ -256,7 +256,7 @@ def read_leaderboard(
     kept = None
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     first = start.partition(b"\n")[0].decode("utf-8", "replace")
-    if is_json or form in ("wide", "workbench") or (form not in COLUMNS and _is_table(first)):
+    if is_json or (form is None and _is_table(first)):
         found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
         rows = list(found.rows)
         found = found._replace(rows=iter(rows))
@@ -264,7 +264,7 @@ def read_leaderboard(
             kept = typed(KeptBoard, rows[0][1], name)
     else:
         known = {"topic": queries, "run": runs, "measure": measures}
-        found = _rows_of_lines(read_text(path), name, form if form in COLUMNS else None, known)
+        found = _rows_of_lines(read_text(path), name, form, known)
     with paused_collector():
         scores = _checked(list(_numbers(found, is_json) if kept is None else _from_own_json(kept)), name)
     of_runs = tuple(row for row in scores if row.run_id != OVERALL)
@@ -413,98 +413,26 @@ def _from_own_json(kept: KeptBoard) -> Iterator[_Raw]:
 
 
 def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:
-    """Writes a leaderboard; reading the file gives the same rows, but for what its form cannot hold (said).
+    """Writes a leaderboard, a number a line; reading the file gives the same rows, without standard errors (said).
 
     Args:
         path: the file.
-        table: the numbers; all digits are written.
-        form: one of `FORMS` but `workbench` and `json`; by default lines `run topic measure value`. None has a row of
-            the best possible score (`_overall_`), which would be read as a run.
+        table: the numbers; all digits are written. The row of the best possible score (`_overall_`) is left out, as it
+            would be read as a run.
+        form: one of `WRITTEN`; by default lines `run topic measure value`.
 
     Raises:
-        InputError: the file cannot be written, the form is not known, it holds one run (or measure) only and the
-            table has several, or a name holds a tab or line end.
+        InputError: the file cannot be written, or a name is empty.
     """
-    if form not in _WRITERS:
-        raise UnknownNameError("leaderboard form", form, _WRITERS)
     tell("%s: %d values of %s left out, which is no run", path_name(path), len(table.best), OVERALL)
     clean = IdCleaner()
-    lines = _WRITERS[form](table, form, clean)
     with atomic_writer(path) as stream:
-        stream.writelines(f"{line}\n" for line in lines)
+        for run, measure, topic, value, *_ in table.rows:
+            said = {"run": clean(run), "measure": clean(measure), "topic": clean(topic), "value": repr(value)}
+            stream.write("\t".join(said[column] for column in COLUMNS[form]) + "\n")
     clean.say(path_name(path))
-    queries = sum(row.query_id != ALL for row in table.rows) if form in _OF_AGGREGATES else 0
-    errors = sum(row.error is not None for row in table.rows) if form != "wide" else 0
-    lost = {"values of single queries": queries, "standard errors": errors}
-    say_left_out(path, (f"{count} {what}" for what, count in lost.items() if count))
-
-
-def _long(table: LeaderboardTable, form: Form, clean: IdCleaner) -> Iterator[str]:
-    columns = COLUMNS[form]
-    if "run" not in columns:
-        if len(table.run_ids) != 1:
-            raise InputError(f"the form {form} holds one run a file; the table has {len(table.run_ids)}")
-        if form == "trec_eval":
-            yield f"runid\t{ALL}\t{clean(table.run_ids[0])}"
-    rows = table.rows if "measure" in columns else _aggregates(table, form)
-    # The place of each row among the runs of its measure and query, best first, run_id descending in ties.
-    ranks, places = dict[Score, int](), Counter[tuple[str, str]]()
-    for row in sorted(rows, key=lambda row: (row.value, row.run_id), reverse=True):
-        places[row[1:3]] += 1
-        ranks[row] = places[row[1:3]]
-    for row in rows:
-        fields: Mapping[str, str] = {
-            "run": clean(row.run_id), "measure": clean(row.measure), "topic": clean(row.query_id),
-            "value": repr(row.value), "Q0": "Q0", "rank": str(ranks[row]),
-        }  # fmt: skip
-        yield "\t".join(fields[column] for column in columns)
-
-
-def _json_lines(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
-    for row in table.rows:
-        fields = {"run_id": row.run_id, "topic_id": row.query_id, "measure": row.measure, "value": row.value}
-        yield json.dumps(fields, ensure_ascii=False, allow_nan=False)
-
-
-def _wide(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
-    cells = {(row.run_id, row.measure): row for row in table.rows if row.query_id == ALL}
-    columns = [
-        (f"{title}{measure}", measure, field)
-        for measure in dict.fromkeys(measure for _, measure in cells)
-        for title, field in (("", "value"), ("stderr:", "error"), ("coverage:", "coverage"))
-        if any(row.measure == measure and getattr(row, field) is not None for row in cells.values())
-    ]
-    yield _tabbed(["run_id", *(title for title, _, _ in columns)])
-    for run_id in dict.fromkeys(run_id for run_id, _ in cells):
-        found = (getattr(cells.get((run_id, measure)), field, None) for _, measure, field in columns)
-        yield _tabbed([run_id, *("-" if value is None else repr(value) for value in found)])
-
-
-def _tabbed(cells: list[str]) -> str:
-    for cell in cells:
-        if "\t" in cell or "\n" in cell or cell != cell.strip():
-            raise InputError(f"{cell!r} cannot be written to a TSV file: it begins or ends with a space or holds a tab")
-    return "\t".join(map(inert, cells))
-
-
-def _dict(table: LeaderboardTable, form: Form, __: IdCleaner) -> Iterator[str]:
-    rows = _aggregates(table, form)
-    is_rank = rows[0].measure == "rank"
-    values = {row.run_id: int(row.value) if is_rank and row.value.is_integer() else row.value for row in rows}
-    yield json.dumps(values, ensure_ascii=False, allow_nan=False, indent=1)
-
-
-def _aggregates(table: LeaderboardTable, form: Form) -> list[Score]:
-    """The aggregates, which are of one measure."""
-    rows = [row for row in table.rows if row.query_id == ALL]
-    if (count := len({row.measure for row in rows})) != 1:
-        raise InputError(f"the form {form} holds the aggregates of one measure; the table has {count}")
-    return rows
-
-
-_WRITERS: Mapping[Form, Callable[[LeaderboardTable, Form, IdCleaner], Iterator[str]]] = {
-    **dict.fromkeys(COLUMNS, _long), "jsonl": _json_lines, "wide": _wide, "dict": _dict
-}  # fmt: skip
+    errors = sum(row.error is not None for row in table.rows)
+    say_left_out(path, [f"{errors} standard errors"] if errors else ())
 
 
 def _is_leaderboard(head: Head) -> bool:
@@ -527,7 +455,7 @@ def _is_leaderboard(head: Head) -> bool:
 
 
 def _format(form: Form) -> Format:
-    write = partial(write_leaderboard, form=form) if form in _WRITERS else None
+    write = partial(write_leaderboard, form=form) if form in WRITTEN else None
     return Format("leaderboard", f"leaderboard, form {form}", partial(read_leaderboard, form=form), write)
 
 
@@ -535,5 +463,5 @@ LEADERBOARD = _format("ir_measures")._replace(
     description="leaderboard in any form; written as run topic measure value", read=read_leaderboard,
     recognise=_is_leaderboard,
 )  # fmt: skip
-# One for each form: `OF_FORM.wide`.
+# One for each form: `OF_FORM.tot`.
 OF_FORM = SimpleNamespace(**{form: _format(form) for form in FORMS})

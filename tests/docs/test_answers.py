@@ -95,21 +95,20 @@ def test_from_answers_to_scores(
         assert main(command) == 0
 
 
-def test_a_run_is_converted_and_checked(
+def test_a_run_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _files()
-    convert, check = _commands(5)
-    assert main(convert) == 0
+    (check,) = _commands(5)
     assert main(check) == 1
     found = capsys.readouterr().out.splitlines()
     # A team, a type and a narrative are missing in two answers; an id is none of the collection; seven words of six.
     assert sum("is missing or empty" in line for line in found) == 6
-    assert "mine.jsonl:1: warning: topic tea: has 7 words; the most is 6" in found
+    assert "runs/a.jsonl:1: warning: topic tea: has 7 words; the most is 6" in found
     assert [line.partition(" error: ")[0] for line in found if "1 id is none" in line] == [
-        "mine.jsonl:1:",
-        "mine.jsonl:2:",
+        "runs/a.jsonl:1:",
+        "runs/a.jsonl:2:",
     ]
 
 

@@ -101,11 +101,6 @@ LINES: dict[str, list[Any]] = {
     "leaderboard": ["r1\tt1\tV\t0.5", "r1\tall\tV\t0.5", "r2\tall\tV\t0.25"],
     "leaderboard:tot": ["r1\tV\tall\t0.5", "r2\tV\tall\t0.25"],
     "leaderboard:rag4reports": ["all\tr1\tV\t0.5", "all\tr2\tV\t0.25"],
-    "leaderboard:trec_eval": ["runid\tall\tr1", "V\tt1\t0.5", "V\tall\t0.5"],
-    "leaderboard:ranking": ["all\tQ0\tr1\t1\t0.5\tV", "all\tQ0\tr2\t2\t0.25\tV"],
-    "leaderboard:scores": ["r1\t0.5", "r2\t0.25"],
-    "leaderboard:jsonl": [{"run_id": "r1", "topic_id": "all", "measure": "V", "value": 0.5}],
-    "leaderboard:wide": ["run_id\tV\tstderr:V\tcoverage:V\tW", "my run\t0.5\t0.1\t1.0\t-", "'-r\t0.25\t-\t0.5\t1.0"],
 }  # fmt: skip
 COMPACT = ("nuggets", "rubrics", "nugget-bank", "nugget-lists", "bank")
 
@@ -120,18 +115,16 @@ def text_of(name: str) -> str:
 
 def test_each_format_that_is_read_and_written_is_here() -> None:
     both = {name for name, one in FORMATS.items() if one.read is not None and one.write is not None}
-    others = {"records", "queries", "parquet", *(f"leaderboard:{form}" for form in ("ir_measures", "query", "dict"))}
+    others = {"records", "queries", "parquet", "leaderboard:ir_measures"}
     assert both - others == LINES.keys()
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_a_file_is_told_and_written_as_it_was(tmp_path: Path, name: str) -> None:
-    ending = {"bank:csv": "csv", "csv": "csv", "leaderboard:wide": "tsv"}.get(name, "jsonl")
+    ending = {"bank:csv": "csv", "csv": "csv"}.get(name, "jsonl")
     path, again = tmp_path / f"file.{ending}", tmp_path / f"again.{ending}"
     path.write_bytes(text_of(name).encode())
-    # A ranking of runs for a topic has the columns of a run of TREC.
-    told = {"leaderboard:ranking": "run"}.get(name, name.partition(":")[0] if name.startswith("leader") else name)
-    assert detect_format(path) == told
+    assert detect_format(path) == (name.partition(":")[0] if name.startswith("leader") else name)
     read, write = FORMATS[name].read, FORMATS[name].write
     assert read is not None and write is not None
     write(again, read(path))
