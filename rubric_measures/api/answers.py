@@ -259,7 +259,7 @@ def evaluate_answers(
     Args:
         answers: a row an answer: files (CSV, TSV, JSON, JSON lines, parquet), data frames, data sets, or rows with
             names; several of them are several runs, named by the keys of a mapping, else by their files. The column
-            names of ragas, deepeval, promptfoo and Hugging Face datasets are known.
+            names of ragas, deepeval and Hugging Face datasets are known.
         model: who grades: `lexical`, `hf:NAME`, `openai:NAME`, …, or a backend of your own; see `grade`.
         bank: what good answers say: a bank, or a file of any format that `load_bank` reads. Its queries are found by
             their ids, or by their texts.

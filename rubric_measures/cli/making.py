@@ -60,7 +60,7 @@ def answers(
       rubric_measures answers both.csv --systems prod candidate --against prod --model openai:gpt-4o --folder report
       rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical --folder report
 
-    A row is an answer. The column names of ragas, deepeval, promptfoo and Hugging Face datasets are known. Several
+    A row is an answer. The column names of ragas, deepeval and Hugging Face datasets are known. Several
     files are several runs. The same command again goes on where it stopped, and makes no call twice. The bank that was
     made lies in report/bank.csv: edit it, and run again. Exit code 3: a gate is not passed.
 

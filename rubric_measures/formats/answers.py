@@ -1,7 +1,7 @@
 """Generated answers: of reports, of plain files with a query, a run and a text, and of tables that say the question.
 
 Tables of answers, a row an answer: CSV, TSV, JSON, JSON lines, parquet, or rows in memory. The column names of ragas,
-deepeval, promptfoo and Hugging Face datasets are known; other names are said by the user.
+deepeval and Hugging Face datasets are known; other names are said by the user.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePath
@@ -90,9 +89,6 @@ _ALONE: tuple[Role, ...] = ("query", "answer", "reference")
 # In tables without another answer it is what the system said; beside one it is the reference.
 _EITHER = "answer"
 _COULD_BE_EITHER: tuple[Role, ...] = ("answer", "reference")
-# promptfoo's CSV: a column a provider and prompt, `[openai:gpt-4o] Answer in one sentence`.
-_WIDE = re.compile(r"^\[(?P<provider>[^\]]+)\] ?(?P<prompt>.*)$", re.DOTALL)
-_LONGEST_NAME = 60
 
 
 class AnswerRow(NamedTuple):
@@ -165,7 +161,7 @@ def read_answer_table(
 
     Args:
         source: a file: CSV, TSV, JSON (a list of objects, columns as pandas and datasets write them, test runs of
-            deepeval, results of promptfoo), JSON lines, or parquet; gzipped or not. Or a data frame, or rows in memory.
+            deepeval), JSON lines, or parquet; gzipped or not. Or a data frame, or rows in memory.
         columns: role (`ROLES`) -> column, where the names are others than those that are known; an empty name says that
             the table has none.
         systems: the columns that are the answers of a system each, which is called as its column.
@@ -176,75 +172,31 @@ def read_answer_table(
             are not clear, or a question is empty; names file, line and columns.
         MissingExtraError: it is parquet, and pyarrow is not installed.
     """
-    name, header, found, _ = rows_of(source, "answers")
+    name, _, found, _ = rows_of(source, "answers")
     said = dict(columns or {})
     rows = [(line, _flat(row["row"] if isinstance(row.get("row"), dict) else row)) for line, row in found]
-    _name_providers([row for _, row in rows])
     present = list(dict.fromkeys(column for _, row in rows for column in row))
     if lacking := [one for one in systems if one not in present]:
         problem = f"has no column {lacking[0]!r} with the answers of a system; it has {', '.join(present[:40])}"
         raise FormatError(problem, path=name, settings=("systems",))
-    wide = [column for column in header or () if _WIDE.match(column)] if "answer" not in said else []
     if systems:
+        # A row an answer, beside what all systems share.
         shared = [column for column in present if column not in systems]
-        rows = _unpivoted(rows, {one: one for one in systems}, shared)
-    elif wide:
-        # Behind the first system stand its grades and notes, and those of the others.
-        rows = _unpivoted(rows, _names_of(wide), present[: present.index(wide[0])])
-    if systems or wide:
+        rows = [
+            (line, {**{one: cells.get(one) for one in shared}, "system": system, "response": cells.get(system)})
+            for line, cells in rows
+            for system in systems
+        ]
         said = {"run": "system", **said, "answer": "response"}
     return _answer_rows(rows, said, name)
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without objects inside: `response.output`; variables of promptfoo's tests stand by themselves."""
+    """A row without objects inside: `response.output`."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
-        if name == "vars" and isinstance(value, dict):
-            flat |= {inner: found for inner, found in value.items() if inner not in row}
-        elif isinstance(value, dict):
-            flat |= {f"{name}.{inner}": found for inner, found in value.items()}
-        else:
-            flat[name] = value
+        flat |= {f"{name}.{inner}": one for inner, one in value.items()} if isinstance(value, dict) else {name: value}
     return flat
-
-
-def _name_providers(rows: Sequence[dict[str, Any]]) -> None:
-    """Gives promptfoo's results the name of their provider, and of their prompt where there are several."""
-    if not any("provider.id" in row for row in rows):
-        return
-    told = [(row.get("provider.label") or row.get("provider.id") or "", row.get("prompt.label", "")) for row in rows]
-    for row, name in zip(rows, _run_names(told), strict=True):
-        row["system"] = name
-        # That of the result, not of the question; the prompt is the question with words around it.
-        for other in ("id", "prompt.raw", "prompt.label"):
-            row.pop(other, None)
-
-
-def _run_names(told: Sequence[tuple[Any, Any]]) -> list[str]:
-    """The systems of promptfoo: providers, with their prompts where there are several."""
-    several = len({str(prompt) for _, prompt in told}) > 1
-    names = (f"{provider} {' '.join(str(prompt).split()) * several}" for provider, prompt in told)
-    return [name.strip()[:_LONGEST_NAME].rstrip() for name in names]
-
-
-def _names_of(wide: Sequence[str]) -> dict[str, str]:
-    """Column -> name of the system of promptfoo that it is of."""
-    names = _run_names([_WIDE.findall(column)[0] for column in wide])
-    if len(set(names)) < len(names):
-        names = [f"{name} {number}" for number, name in enumerate(names, 1)]
-    return dict(zip(wide, names, strict=True))
-
-
-def _unpivoted(
-    rows: Iterable[tuple[int, Mapping[str, Any]]], names: Mapping[str, str], shared: Sequence[str]
-) -> list[tuple[int, dict[str, Any]]]:
-    """A row an answer, from a table with a column a system (column -> name) beside those that all share."""
-    return [
-        (line, {**{one: cells.get(one) for one in shared}, "system": name, "response": cells.get(column)})
-        for line, cells in rows
-        for column, name in names.items()
-    ]
 
 
 def _answer_rows(listed: Sequence[tuple[int, Mapping[str, Any]]], columns: Mapping[str, str], name: str) -> AnswerTable:

@@ -208,11 +208,7 @@ def as_object(value: Any, name: str, line: int) -> dict[str, Any]:
 
 def unwrapped(line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
     """The rows that one object holds: lists that programs wrap, or columns; else it is a row itself."""
-    inner = value.get("results")
-    if isinstance(inner, dict):
-        # promptfoo wraps its results twice.
-        inner = inner.get("results")
-    for listed in (inner, value.get("testCases"), value.get("test_cases"), value.get("rows"), value.get("data")):
+    for listed in map(value.get, ("testCases", "test_cases", "rows", "data")):
         if isinstance(listed, list) and listed and all(isinstance(row, dict) for row in listed):
             return list(enumerate(listed, 1))
     cells = list(value.values())
@@ -244,9 +240,7 @@ def _delimited(
             # The header lacks something: whoever knows the columns says what.
             return Rows(name, columns, iter(()), True)
         columns, said, lines = known, "first line", chain([first], lines)
-    # Tables of promptfoo name `Status` and `Score` anew behind each `[provider] prompt`.
-    marks = [at for at, column in enumerate(columns) if column[:1] == "["]
-    _check_columns([*columns[: (marks or [len(columns)])[0]], *(columns[at] for at in marks)], name, first[0])
+    _check_columns(columns, name, first[0])
 
     def rows() -> Iterator[tuple[int, Cells]]:
         for line, cells in lines:

@@ -90,29 +90,6 @@ DEEPEVAL = {
     ],
     "metricsScores": [],
 }
-# As promptfoo writes its results, one a provider and test.
-PROMPTFOO = {
-    "evalId": "eval-1",
-    "results": {
-        "version": 3,
-        "prompts": [{"raw": "Answer: {{question}}", "label": "Answer: {{question}}"}],
-        "results": [
-            {
-                "id": f"result-{name}",
-                "testIdx": 0,
-                "provider": {"id": name, "label": ""},
-                "prompt": {"raw": "Answer: Why is the sky blue?", "label": "Answer: {{question}}"},
-                "vars": {"question": "Why is the sky blue?", "reference": "Air scatters blue light."},
-                "response": {"output": said, "tokenUsage": {"total": 9}},
-                "success": True,
-            }
-            for name, said in (("openai:one", "Because of the air."), ("openai:two", "It is paint."))
-        ],
-    },
-}
-PROMPTFOO_CSV = """question,reference,[openai:one] Answer: {{q}},Status,Score,[openai:two] Answer: {{q}},Status,Score
-Why is the sky blue?,Air scatters blue light.,Because of the air.,PASS,1.00,It is paint.,FAIL,0.00
-"""
 ROW = AnswerRow(1, "Why is the sky blue?", "Because of the air.", reference=("Air scatters blue light.",))
 CONTEXTS = ("Air scatters light.", "It isn't paint.")
 
@@ -141,14 +118,14 @@ def test_deepeval(tmp_path: Path) -> None:
     assert read_answer_table(write(tmp_path, "cases.json", [flat])).rows == (ROW._replace(line=2),)
 
 
-def test_promptfoo(tmp_path: Path) -> None:
-    rows = (ROW._replace(run_id="openai:one"), ROW._replace(answer="It is paint.", run_id="openai:two"))
-    found = read_answer_table(write(tmp_path, "p.json", PROMPTFOO)).rows
-    assert tuple(row._replace(line=1) for row in found) == rows
-    lines = "".join(json.dumps(row) + "\n" for row in PROMPTFOO["results"]["results"])  # type: ignore[index]
-    assert read_answer_table(write(tmp_path, "p.jsonl", lines)).rows == (rows[0], rows[1]._replace(line=2))
-    wide = read_answer_table(write(tmp_path, "p.csv", PROMPTFOO_CSV)).rows
-    assert wide == tuple(row._replace(line=2) for row in rows)
+def test_objects_inside_of_rows_have_columns_with_dots(tmp_path: Path) -> None:
+    row = {
+        "provider": {"id": "openai:one"}, "vars": {"question": ROW.query}, "response": {"output": ROW.answer},
+        "id": "result-1",
+    }  # fmt: skip
+    path = write(tmp_path, "promptfoo.jsonl", json.dumps(row) + "\n")
+    columns = {"query": "vars.question", "run": "provider.id", "id": ""}
+    assert read_answer_table(path, columns).rows == (ROW._replace(run_id="openai:one", reference=()),)
 
 
 SYSTEMS = """question,expected,prod,candidate
