@@ -34,7 +34,6 @@ from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import (
     as_known,
     distinct_run_names,
-    is_run_table,
     read_run,
     spaced_form,
     spaced_ids,
@@ -380,8 +379,6 @@ def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
 
 
 def _holds_answers(path: str) -> bool:
-    if is_run_table(path):
-        return False
     head = head_of(path)
     # JSON, or a table with the three columns query_id, run_id and text; a run has five or six, and so has a table of
     # ranked questions.

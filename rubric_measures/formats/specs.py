@@ -858,15 +858,3 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         raw = (one.raw for one in content)
         texts = (formatted(one, indent=0) if b"\n" in one else one for one in raw)
         write_lines(path, (text.decode("utf-8") for text in texts), self.what)
-
-
-def _is_run_table(head: Head) -> bool:
-    """Whether a table says scores of documents, and nothing of grades, which may be called scores, too."""
-    columns = columns_in(head)
-    of_grades = {*NAMES["grade"], *NAMES["item"], *NAMES["grader"]} - {"score", *QUERY_IDS}
-    return of_grades.isdisjoint(map(plain_name, columns)) and not RUN_TABLE.lacking(columns)
-
-
-RUN_TABLE = spec(
-    "run table", check=lambda said: "the rank is below 0" if said["rank"] < 0 else None, told=_is_run_table
-)

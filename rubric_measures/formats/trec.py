@@ -41,9 +41,8 @@ from rubric_measures.base.files import (
     open_binary,
     path_name,
     paused_collector,
-    peek_head,
 )
-from rubric_measures.formats.base import Format, Head, PathName, head_of, is_number
+from rubric_measures.formats.base import Format, Head, PathName, is_number
 from rubric_measures.types.entities import Gap, Qrel, Ranking, RankNotes, Run, by_rank, put_in_order
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
@@ -216,44 +215,6 @@ def _ranked(
     return dict(zip(rows, ranked, strict=True))
 
 
-def is_run_table(path: PathName) -> bool:
-    """Whether a file is a run as a table with named columns; standard input can be read after it.
-
-    Raises:
-        InputError: the file cannot be opened.
-    """
-    head = peek_head(path).lstrip()
-    # Each such table names its scores; the spec takes its time to import.
-    if not head.startswith(b"PAR1") and b"score" not in head.partition(b"\n")[0].lower():
-        return False
-    from rubric_measures.formats.specs import RUN_TABLE
-
-    return RUN_TABLE.recognise(head_of(path))
-
-
-def tabled_rankings(
-    path: PathName, notes: Notes, indexes: Sequence[DocRows] = ()
-) -> tuple[str, dict[str, tuple[Ranked, int]]]:
-    """The run and the rankings of a table, as `checked_rankings` gives those of lines.
-
-    Raises:
-        FormatError: names the line where something is wrong.
-    """
-    from rubric_measures.formats.specs import RUN_TABLE
-
-    rows: dict[str, list[tuple[bytes, int, float]]] = {}
-    tags: set[str | None] = set()
-    for _, said, *_ in RUN_TABLE.rows(path):
-        tags.add(said["run_id"])
-        place = said["doc_id"].encode(), said["rank"], float(said["score"])
-        rows.setdefault(said["query_id"], []).append(place)
-    named = sorted(filter(None, tags))
-    if len(tags) > 1:
-        problem = f"holds several runs ({', '.join(named[:5])}); give each a file of its own"
-        raise FormatError(problem, path=path_name(path))
-    return _named(set(named), path_name(path), notes) if named else run_name_of(path_name(path)), _ranked(rows, indexes)
-
-
 def checked_qrels(text: str, name: str) -> list[Qrel]:
     """The judgments of any qrels file; a line that repeats an earlier one is left out and counted.
 
@@ -323,7 +284,7 @@ def _wrong_columns(found: int, expected: str, line: str) -> str:
     why = "lines end in a carriage return alone; write line feeds" if "\r" in line.strip() else "ids cannot hold spaces"
     wanted = len(expected.split())
     if found < 3 and wanted > 4 and line.count(",") > 1:
-        why = "a table has the columns query_id, doc_id and score"
+        why = "a run is no table with commas"
     if {found, wanted} == {4, 6}:
         why = f"it looks like {'a run' if found == 6 else 'qrels'}: are qrels and run the wrong way round?"
     return f"has {counted(found, 'column')}; expected {wanted}: {expected} ({why})"
@@ -411,10 +372,8 @@ def _said(text: str) -> str:
 def read_run(path: str | os.PathLike[str], said: list[str] | None = None) -> Run:
     """Reads a run file: `query_id Q0 doc_id rank score tag`, tabs or spaces; five columns where there is no tag.
 
-    Or a table, as frames are written: CSV, TSV, JSON lines or parquet with `query_id`, `doc_id` and `score`, maybe
-    `rank` and `run_id`. The lines of a query may stand anywhere. Scores are Python floats (double precision); the rank
-    column is only compared with them. The run is named after its tag, or after the file where there is none or several
-    (said); a table holds one run.
+    The lines of a query may stand anywhere. Scores are Python floats (double precision); the rank column is only
+    compared with them. The run is named after its tag, or after the file where there is none or several (said).
 
     Args:
         path: the file.
@@ -488,15 +447,11 @@ def _read_rankings(
     def taken_of(run_id: str, rankings: Mapping[str, tuple[Ranked, int]]) -> tuple[str, dict[str, tuple[T, int]]]:
         return run_id, {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
 
-    # A pipe with a name can be opened once only.
-    if (name == "-" or Path(name).is_file()) and is_run_table(name):
-        run_id, taken = taken_of(*tabled_rankings(name, notes, indexes))
-    else:
-        run_id, taken = _read(
-            path,
-            lambda stream: regular_rankings(stream, take, name, notes, indexes),
-            lambda text: taken_of(*checked_rankings(text, name, notes, indexes)),
-        )
+    run_id, taken = _read(
+        path,
+        lambda stream: regular_rankings(stream, take, name, notes, indexes),
+        lambda text: taken_of(*checked_rankings(text, name, notes, indexes)),
+    )
     disagreements = [count for _, count in taken.values() if count]
     if disagreements:
         where = f"{counted(len(disagreements), 'query')} ({counted(sum(disagreements), 'place')})"
@@ -690,12 +645,6 @@ def _columns(head: Head) -> list[str]:
 
 
 def _is_run(head: Head) -> bool:
-    if b"score" in head.first and b"rank" in head.first:
-        from rubric_measures.formats.specs import RUN_TABLE
-
-        # Grades may be called scores, but nobody ranks them.
-        if RUN_TABLE.recognise(head):
-            return True
     if head.line.startswith(START):
         return True
     columns = _columns(head)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import logging
 import os
@@ -17,7 +16,6 @@ from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.trec import (
     distinct_run_names,
-    map_runs,
     read_qrels,
     read_run,
     spaced_form,
@@ -105,57 +103,8 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     writer.join()
 
 
-RUN_TABLE = "qid,docno,score,rank\nq1,a,1.25,1\nq1,b,0.5,0\nq2,c,3,0\n"
-
-
-def test_a_run_as_a_table_is_that_of_trec(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """As notebooks leave it: CSV with or without the index of the frame, TSV, JSON lines, parquet."""
-    pandas = pytest.importorskip("pandas")
-    (tmp_path / "bm25.csv").write_text(RUN_TABLE)
-    frame = pandas.read_csv(tmp_path / "bm25.csv")
-    frame.to_csv(tmp_path / "index.csv")
-    # PyTerrier's frames have a number and the query, too.
-    pyterrier = frame.assign(docid=[7, 8, 9], query="what?")
-    pyterrier.to_csv(tmp_path / "bm25.tsv.gz", sep="\t", index=False)
-    frame.assign(run_id="bm25").to_json(tmp_path / "lines.jsonl", orient="records", lines=True)
-    paths = [tmp_path / name for name in ("bm25.csv", "index.csv", "bm25.tsv.gz", "lines.jsonl")]
-    if importlib.util.find_spec("pyarrow"):
-        paths.append(tmp_path / "bm25.parquet")
-        frame.to_parquet(paths[-1])
-    caplog.clear()
-    for path in paths:
-        run = read_run(path)
-        assert run.run_id == ("index" if path.name == "index.csv" else "bm25")
-        found = {query_id: (one.doc_ids, one.scores) for query_id, one in run.rankings.items()}
-        assert found == {"q1": (["a", "b"], [1.25, 0.5]), "q2": (["c"], [3.0])}
-        # The ranks of q1 say the opposite.
-        assert run.rank_disagreements == 1
-    assert {record.getMessage().partition(": ")[2] for record in caplog.records} == {
-        "the rank column disagrees with the scores in 1 query (1 place); the scores count"
-    }
-    assert dict(map_runs([str(path) for path in paths[:1]], lambda _, one: len(one.scores))) == {
-        "bm25": {"q1": 2, "q2": 1}
-    }
-
-
 def test_a_run_of_trec_is_told_whatever_its_tag_says(tmp_path: Path) -> None:
     assert detect_format(write_text(tmp_path / "sys.run", "q1 Q0 d1 1 0.5 rank-by-score\n")) == "run"
-    assert detect_format(write_text(tmp_path / "sys.run", RUN_TABLE)) == "run"
-    # Without ranks the scores may be grades.
-    assert detect_format(write_text(tmp_path / "sys.run", "qid,docno,score\nq1,a,1\n")) == "csv"
-
-
-def test_commands_take_runs_as_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bm25.csv").write_text(RUN_TABLE)
-    (tmp_path / "qrels").write_text("q1 0 a 1\nq2 0 c 0\n")
-    (tmp_path / "docs.tsv").write_text("a\tA.\nb\tB.\nc\tC.\n")
-    run = str(tmp_path / "bm25.csv")
-    assert main(["evaluate", str(tmp_path / "qrels"), run, "RR"]) == 0
-    assert capsys.readouterr().out == "RR\t0.5000\n"
-    assert main(["convert", run, "--to", "run", "-o", str(tmp_path / "bm25.run")]) == 0
-    assert (tmp_path / "bm25.run").read_text().splitlines()[0] == "q1 Q0 a 1 1.25 bm25"
-    assert main(["pool", run, "-c", str(tmp_path / "docs.tsv"), "-o", str(tmp_path / "pool.jsonl")]) == 0
-    assert len(load_graded(tmp_path / "pool.jsonl")) == 2
 
 
 LINES = "q1 Q0 d1 1 2.0 first\nq1 Q0 d2 2 1.0 first\n"
