@@ -382,7 +382,7 @@ def combine(
         grader: the members, two or more, each as for `load`; for `prefer` in the order of preference.
         by: how their grades become one.
         name: what the new grader is called; by default `panel:` and how it is made.
-        output: a file for the records with the new grades, or a table of them (`.csv`, `.tsv`, `.parquet`).
+        output: a file for the records with the new grades, or a table of them (`.csv`, `.tsv`).
         bank: only items of this test bank.
         cutoff: from which label and which judgment on something is relevant, for κ with the judgments in the records;
             by default the level that covers on the scale, and 1.

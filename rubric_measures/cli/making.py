@@ -120,7 +120,7 @@ def combine(combine: Call, *, format: TableForm = "text") -> int:
         by: how grades become one; prefer is no vote: of each item the grade of the first grader that has one, so that
             one that failed, or was not asked, leaves it to the next.
         grader: a member of the panel, a choice as for `leaderboard`; repeat it for each.
-        output: the records with the new grades, or their table by name: .csv, .tsv, .parquet (default: only the
+        output: the records with the new grades, or their table by name: .csv, .tsv (default: only the
             report).
         format: of the report.
     """

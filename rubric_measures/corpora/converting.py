@@ -193,7 +193,7 @@ def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | N
     if said not in ("csv", "tsv", "parquet") or any(ending(path_name(path)) == said for path in inputs):
         return None
     has_grades = bool(targets_of(kind, ["grades"]))
-    named = said.replace("tsv", "csv") if has_grades else "bank:csv" if kind == "bank" and said != "parquet" else None
+    named = None if said == "parquet" else "csv" if has_grades else "bank:csv" if kind == "bank" else None
     if named is None and said != "tsv":
         raise InputError(f"{output}: {kind} cannot be written as {said}; name another ending, or say the format")
     return named

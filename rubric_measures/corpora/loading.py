@@ -75,7 +75,7 @@ class PassageRecords(Sequence["QueryPassages"]):
         Args:
             groups: the records.
             output: a file, or None.
-            as_table: whether a name of a table (`.csv`, `.tsv`, `.parquet`) asks for one of the grades.
+            as_table: whether a name of a table (`.csv`, `.tsv`) asks for one of the grades.
             more: what else the records have.
         """
         if output is None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, path_name, peek_head
 from rubric_measures.formats.base import given, head_of
-from rubric_measures.formats.specs import RUN_IDS, Row, spec
+from rubric_measures.formats.specs import RUN_IDS, Row, Spec, spec
 from rubric_measures.records.models import (
     DirectGrade,
     GradedFile,
@@ -76,9 +76,8 @@ def _grade_rows(rows: Iterable[Row]) -> list[GradeRow]:
     return [row if row.status else row._replace(status=STATUS[row.grade is None]) for row in made]
 
 
-GRADES, PARQUET = (
-    spec(name, check=_wrong, into=_grade_rows, outof=lambda rows: (row._asdict() for row in rows))
-    for name in ("csv", "parquet")
+GRADES: Spec[list[GradeRow]] = spec(
+    "csv", check=_wrong, into=_grade_rows, outof=lambda rows: (row._asdict() for row in rows)
 )
 
 

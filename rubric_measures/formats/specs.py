@@ -34,7 +34,6 @@ from rubric_measures.formats.tables import (
     plain_name,
     rows_of,
     unwrapped,
-    write_parquet,
 )
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.scales import LARGEST_SCORE
@@ -43,7 +42,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 R = TypeVar("R", bound=JsonRecord)
 Twice = Literal["refuse", "first wins", "last wins"]
-Form = Literal["csv", "tsv", "jsonl", "json", "parquet"]
+Form = Literal["csv", "tsv", "jsonl", "json"]
 _DELIMITERS: Mapping[str, str] = {"csv": ",", "tsv": "\t"}
 _SHOWN = 12
 # The sets of columns that are known at once.
@@ -177,10 +176,6 @@ def question(value: Any) -> str:
 def stripped(value: Any) -> str:
     """A text without blanks around it; it may be empty."""
     return text(value).strip()
-
-
-# What columns of parquet are; all others are texts.
-_ARROW: Mapping[Callable[[Any], Any], str] = {whole: "int64", number: "float64"}
 
 
 def same(value: Any) -> Any:
@@ -416,9 +411,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         """Whether a file that begins so has the format: its object, or its header, names the columns."""
         if callable(self.told):
             return self.told(head)
-        is_parquet = head.first.startswith(PARQUET)
-        if is_parquet or self.told == ():
-            return ("parquet" in self.forms or not is_parquet) and not self.lacking(columns_in(head))
+        if self.told == ():
+            return not self.lacking(columns_in(head))
         told = self.told
         if told is None:
             told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Need))
@@ -557,31 +551,27 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         name = path_name(path)
         ending = name.removesuffix(".gz").rpartition(".")[2]
         form = ending if ending in self.forms else self.forms[0]
-        if form == "parquet" and name == "-":
-            raise InputError("parquet goes to a file, not to standard output; name one", settings=("output",))
+        if ending == "parquet":
+            raise InputError(f"{name}: parquet is read, and not written; name it .csv", settings=("output",))
         lost: Counter[str] = Counter()
         rows: Iterator[Any] = (self.object(said, form, lost) for said in self.outof(content))
         first = next(rows, None)
         if first is None:
             raise InputError(f"{name}: there are no {self.what} to write")
         rows = chain([first], rows)
-        if form == "parquet":
-            kinds = {field.names[0]: _ARROW.get(field.parse, "string") for field in self.fields}
-            write_parquet(path, list(rows), kinds)
-        else:
-            with atomic_writer(path) as stream:
-                if form == "tsv" and self.bare and "csv" not in self.forms:
-                    self._write_bare(stream, rows, name, lost)
-                elif form == "json" and self.keyed:
-                    key, inner = map(self._named, self.keyed)
-                    entries = {row.pop(key): row if len(row) > 1 else row[inner] for row in rows}
-                    stream.write(json.dumps(entries, ensure_ascii=False, indent=1) + "\n")
-                elif form in _DELIMITERS:
-                    self._write_table(stream, form, rows, lost)
-                else:
-                    separators = (",", ":") if self.is_compact else None
-                    for row in rows:
-                        stream.write(json.dumps(row, ensure_ascii=False, separators=separators) + "\n")
+        with atomic_writer(path) as stream:
+            if form == "tsv" and self.bare and "csv" not in self.forms:
+                self._write_bare(stream, rows, name, lost)
+            elif form == "json" and self.keyed:
+                key, inner = map(self._named, self.keyed)
+                entries = {row.pop(key): row if len(row) > 1 else row[inner] for row in rows}
+                stream.write(json.dumps(entries, ensure_ascii=False, indent=1) + "\n")
+            elif form in _DELIMITERS:
+                self._write_table(stream, form, rows, lost)
+            else:
+                separators = (",", ":") if self.is_compact else None
+                for row in rows:
+                    stream.write(json.dumps(row, ensure_ascii=False, separators=separators) + "\n")
         say_left_out(name, (f"{to} of {counted(count, 'row')}" for to, count in sorted(lost.items())))
 
     def object(self, said: Mapping[str, Any], form: str | None = None, lost: Counter[str] | None = None) -> Any:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from rubric_measures.base.errors import FormatError, InputError, warn
@@ -160,24 +158,6 @@ def parquet_columns(source: PathName) -> tuple[str, ...]:
         return tuple(require("pyarrow.parquet", "parquet").read_schema(source).names)
     except (OSError, ValueError):
         return ()
-
-
-def write_parquet(path: PathName, rows: Sequence[Cells], kinds: Mapping[str, str]) -> None:
-    """Writes rows of parquet, whole or not at all; `kinds` are the columns and what they hold, as pyarrow calls it.
-
-    Raises:
-        InputError: the file cannot be written.
-        MissingExtraError: pyarrow is not installed.
-    """
-    arrow, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
-    schema = arrow.schema([(name, arrow.type_for_alias(kind)) for name, kind in kinds.items()])
-    made = Path(f"{os.fspath(path)}.tmp{os.getpid()}")
-    try:
-        parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), made)
-        made.replace(path)
-    except OSError as error:
-        made.unlink(missing_ok=True)
-        raise InputError(f"{path_name(path)}: cannot be written ({error.strerror or error})") from None
 
 
 def _json(source: PathName, name: str, by_hand: bool, unwrap: Unwrap) -> Iterator[tuple[int, Cells]]:

@@ -26,11 +26,8 @@ def rows_of(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
         return list(csv.DictReader(stream, delimiter=delimiter))
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_grades_are_one_table_that_is_read_again(tmp_path: Path, ending: str) -> None:
-    if ending == "parquet":
-        # Newer versions of pyarrow refuse the oldest numpy that we take.
-        pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
     folder = write_all(tmp_path)
     records, bank, table = str(folder / "graded.jsonl.gz"), str(folder / "bank.jsonl"), tmp_path / f"grades.{ending}"
     # The ending says what is wanted; a bank gives the texts.
@@ -53,8 +50,8 @@ def test_grades_are_one_table_that_is_read_again(tmp_path: Path, ending: str) ->
     assert boards[0].values == boards[1].values
     # And written again it is the same file.
     assert main(["convert", str(table), "--to", "csv", "-o", str(tmp_path / f"again.{ending}")]) == 0
-    assert ending == "parquet" or (tmp_path / f"again.{ending}").read_bytes() == table.read_bytes()
-    assert ending != "parquet" or main(["convert", records, "--to", "parquet", "-o", "-"]) == 2
+    assert (tmp_path / f"again.{ending}").read_bytes() == table.read_bytes()
+    assert main(["convert", records, "-o", str(tmp_path / "grades.parquet")]) == 2
 
 
 def test_grade_sets_of_one_prompt_class_stay_apart_in_a_table(tmp_path: Path) -> None:
