@@ -1,4 +1,4 @@
-"""Documents of collections: JSON lines or a list, CSV, TSV, parquet, TREC SGML; all of them, or wanted ones alone."""
+"""Documents of collections: JSON lines or a list, CSV, TSV, parquet; all of them, or wanted ones alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -84,8 +81,7 @@ def read_documents(paths: Sequence[PathName], wanted: AbstractSet[str] | None = 
 def iter_documents(path: PathName, wanted: AbstractSet[str] | None = None) -> Iterator[tuple[int, Document]]:
     """Line, and document, one after the other; see `read_documents`."""
     if peek_head(path).lstrip()[:1] == b"<":
-        yield from ((line, one) for line, one in _tagged(path) if wanted is None or one.doc_id in wanted)
-        return
+        raise FormatError("holds no documents in JSON lines or tables; write JSON lines", path=path_name(path))
     source = path if wanted is None else _sifted(path, wanted)
     for row in DOCUMENTS.rows(source, wanted):
         yield row.line, Document(**row.said)
@@ -109,21 +105,12 @@ def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
                     name, None, ((at, as_object(parse_json(data, path=name, line=at), name, at)) for at, data in lines)
                 )
     elif b"\t" in first and not first.lstrip().startswith((b"[", PARQUET)):
-        cells = [cell.strip() for cell in first.decode("utf-8", "replace").split("\t")]
-        columns, said = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), ()), "first line"
-        if is_header := DOCUMENTS.is_header(cells):
-            columns, said = tuple(cells) if plain_name(cells[0]) in DOC_IDS and _are_rows(name) else (), "header"
-        if columns:
-            lines = ((at, data) for at, data in _wanted_lines(name, wanted, *_BARE) if at > line or not is_header)
-            return Rows(name, columns, ((at, _cells(data, columns, said, name, at)) for at, data in lines), True)
+        cells = first.decode("utf-8", "replace").split("\t")
+        columns = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), ())
+        if columns and not DOCUMENTS.is_header([cell.strip() for cell in cells]):
+            lines = _wanted_lines(name, wanted, *_BARE)
+            return Rows(name, columns, ((at, _cells(data, columns, name, at)) for at, data in lines), True)
     return path
-
-
-def _are_rows(name: str) -> bool:
-    """Whether each line of a table is a row: in UTF-8, and without a cell in quotes, which may go over several."""
-    with open_binary(name) as stream, contextlib.suppress(UnicodeDecodeError):
-        return not any(b'\t"' in line or line.startswith(b'"') or not line.decode() for line in stream)
-    return False
 
 
 # How lines begin before their id, and go on behind it; and what says the id of those of which that is not so.
@@ -165,21 +152,9 @@ def _id_in(line: bytes, id_of: Callable[[bytes], str]) -> bytes | None:
         return None
 
 
-def _cells(data: bytes, columns: Sequence[str], said: str, name: str, line: int) -> Cells:
+def _cells(data: bytes, columns: Sequence[str], name: str, line: int) -> Cells:
     try:
         cells = data.decode("utf-8").split("\t")
     except UnicodeDecodeError:
         raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
-    return row_of(columns, cells, said, name, line)
-
-
-def _tagged(path: PathName) -> Iterator[tuple[int, Document]]:
-    # No other format needs it, and it takes its time.
-    from ir_datasets.formats import TrecDocs
-
-    # It takes that for a file that it downloaded.
-    local = SimpleNamespace(path=lambda force=True: Path(path), stream=partial(open_binary, path))
-    for number, row in enumerate(TrecDocs(local, parser="sax").docs_iter(), 1):
-        if not row.doc_id.strip():
-            raise FormatError(f"document {number} has no <DOCNO>", path=path_name(path))
-        yield number, Document(row.doc_id.strip(), " ".join(row.title.split()), row.body.strip())
+    return row_of(columns, cells, "first line", name, line)

@@ -1,4 +1,4 @@
-"""Files of documents as others write them: BEIR, Anserini, PyTerrier, MS MARCO, TREC SGML; several files; bad ones."""
+"""Files of documents as others write them: BEIR, Anserini, PyTerrier, MS MARCO; several files; bad ones."""
 
 from __future__ import annotations
 
@@ -26,20 +26,6 @@ def lines(*rows: dict[str, object]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-SGML = f"""<DOC>
-<DOCNO> d1 </DOCNO>
-<HEADLINE>Sky</HEADLINE>
-<TEXT>
-{SKY}
-</TEXT>
-</DOC>
-<DOC>
-<DOCNO>d2</DOCNO>
-<TEXT>
-{GRASS}
-</TEXT>
-</DOC>
-"""
 FILES = {
     "beir.jsonl": lines({"_id": "d1", "title": "Sky", "text": SKY}, {"_id": "d2", "title": "", "text": GRASS}),
     "anserini.jsonl": lines({"id": "d1", "contents": SKY}, {"id": "d2", "contents": GRASS}),
@@ -49,7 +35,6 @@ FILES = {
     "passages.tsv": f"d1\t{SKY}\nd2\t{GRASS}\n",
     "docs.tsv": f"d1\thttp://x\tSky\t{SKY}\nd2\thttp://y\t\t{GRASS}\n",
     "named.tsv": f"docno\ttext\ttitle\nd1\t{SKY}\tSky\nd2\t{GRASS}\t\n",
-    "trec.sgml": SGML,
     # As pandas and Hugging Face's viewer write them.
     "pandas.csv": f'doc_id,title,text\nd1,Sky,"{SKY}"\nd2,,{GRASS}\n',
     "list.json": json.dumps([{"id": "d1", "title": "Sky", "text": SKY}, {"id": "d2", "text": GRASS}], indent=1),
@@ -61,7 +46,7 @@ FILES = {
     ),
 }
 TITLED = {
-    "beir.jsonl", "segments.jsonl", "docs.tsv", "named.tsv", "trec.sgml", "pandas.csv", "list.json", "v2-docs.jsonl",
+    "beir.jsonl", "segments.jsonl", "docs.tsv", "named.tsv", "pandas.csv", "list.json", "v2-docs.jsonl",
 }  # fmt: skip
 
 
@@ -220,7 +205,6 @@ def test_a_folder_of_beir(tmp_path: Path, run: str) -> None:
         ("d1\ta\tb\n", "1: the header lacks doc_id or docno or pid or docid or did or corpus-id; text or contents"),
         ("\t\n d\ta\n\ttext\n", "3: doc_id: is empty"),
         ("ident,words\nd1,a\n", "1: the header lacks doc_id or docno or pid or docid or did or corpus-id; text or"),
-        ("<DOC>\n<TEXT>a</TEXT>\n</DOC>\n", "document 1 has no <DOCNO>"),
         ("<html><body>a</body></html>\n", "holds no documents"),
     ],
 )
