@@ -307,7 +307,6 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("support labels", "records"): lambda answers, _: support.records_of_support_labels(answers),
     ("records", "support labels"): _records_to_support_labels,
     ("support judgments", "support labels"): _judgments_to_labels,
-    ("support labels", "support judgments"): lambda answers, _: support.judgments_of_answers(answers),
     ("records", "bank"): _records_to_bank,
     ("records", "grades"): _records_to_grades,
     ("support labels", "grades"): lambda found, options: _records_to_grades(

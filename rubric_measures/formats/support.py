@@ -41,9 +41,8 @@ SUPPORT = Scale(0, 2, 2, 1, ("No Support", "Partial Support", "Full Support"))
 # What the grade sets of such files say of their making.
 LABELLERS, PROMPT_CLASS = "support-labels", "SupportLabels"
 _UNLABELLED = "-1"
-# Label -> how RAGDoll writes it, and the reply that says so.
-_SAID = {"2": ("FS", "Full Support"), "1": ("PS", "Partial Support"), "0": ("NS", "No Support")}
-_LABELS: Mapping[str | None, str] = {None: _UNLABELLED, **{short: label for label, (short, _) in _SAID.items()}}
+# What RAGDoll writes -> label.
+_LABELS: Mapping[str | None, str] = {None: _UNLABELLED, "FS": "2", "PS": "1", "NS": "0"}
 _Label = Literal["2", "1", "0", "-1"]
 _Name = Annotated[str, Meta(min_length=1)]
 
@@ -380,31 +379,6 @@ def answers_of_judgments(tasks: Sequence[SupportTask], answers: Iterable[Answer]
             sentences.append({"sentenceID": place, **_written(text, doc_ids, marks)})
         made.append(SupportAnswer(topic_id=answer.query_id, run_id=answer.run_id, sentences=sentences))
     return made
-
-
-def judgments_of_answers(answers: Iterable[SupportAnswer]) -> list[SupportTask]:
-    """The labels of answers as judgments, a citation a task; citations without a label are left out and counted."""
-    tasks: list[SupportTask] = []
-    bare = 0
-    for answer in answers:
-        for place, sentence in enumerate(answer.sentences):
-            bare += sum(one.support == _UNLABELLED for one in sentence.citations)
-            for rank, one in enumerate(sentence.citations):
-                if one.support == _UNLABELLED:
-                    continue
-                label, reply = _SAID[one.support]
-                metadata = {
-                    "topic_id": answer.query_id, "run_id": answer.run_id, "sentence_index": place,
-                    "citation_index": rank, "docid": one.reference,
-                }  # fmt: skip
-                said: dict[str, Any] = {
-                    "task_id": f"{answer.run_id}:{answer.query_id}:s{place}:c{rank}", "statement": sentence.text,
-                    "citation": "", "support_label": label, "raw_output": reply, "status": "completed", "error": None,
-                    "metadata": metadata,
-                }  # fmt: skip
-                tasks.append(SupportTask(**said))
-    warn("%d citations without a label left out: a support judgment has one", bare)
-    return tasks
 
 
 _STATES, _ATTESTS, _IS_RELEVANT = "SENTENCE_ANSWERS_QUESTION", "SENTENCE_ATTESTED", "CITED_DOCUMENT_RELEVANCE"

@@ -168,6 +168,13 @@ def test_support(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     write(Path("labels.jsonl"), person)
     write(Path("rag24.webassess.jsonl.gz"), labelled("one", "t1"), labelled("two", "t1", (["1"],)))
     write(Path("rag24.without-prediction.jsonl.gz"), labelled("one", "t2", (["2"],), style="ID") | {"topic_id": "t2"})
+    answer = json.loads(Path("answers/thorough.jsonl").read_text().splitlines()[0])
+    cited = {
+        "topic_id": answer["metadata"]["narrative_id"], "run_id": "thorough", "sentence_index": 0, "citation_index": 0,
+        "docid": answer["references"][answer["answer"][0]["citations"][0]],
+    }  # fmt: skip
+    task = {"statement": answer["answer"][0]["text"], "support_label": "FS", "status": "completed", "metadata": cited}
+    write(Path("ragdoll.jsonl"), task)
     outputs = [printed.out for printed in run(commands("support"), capsys)]
     board = outputs[1].splitlines()
     assert board[0].split() == [

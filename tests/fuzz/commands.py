@@ -53,7 +53,7 @@ _CONVERT = {
     "questions.jsonl": "bank nugget-bank queries",
     "nuggetbank.jsonl": "bank nuggets",
     "topics.trec": "queries",
-    "support.jsonl": "support-labels bank ragdoll:support",
+    "support.jsonl": "support-labels bank",
     "labels.jsonl": "records support-labels",
     "annotated.run": "run",
     "topics.jsonl": "topics queries",
