@@ -198,23 +198,18 @@ def _bank_to_queries(entries: Sequence[Any], _: Options) -> queries.QueryFile:
     return queries.QueryFile(bank.query_texts, facets)
 
 
-def _records_to_judged(toolkit: judged.Toolkit) -> Bridge:
-    """Records as judged answers of a toolkit, which lists the items of each query."""
-
-    def bridge(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
-        if options.bank is None:
-            problem = "judged answers list the items of each query; name the test bank"
-            raise InputError(problem, settings=("bank",))
-        groups = list(groups)
-        grades = _grades(groups, options)
-        _check_assignable(grades.scale)
-        found: dict[tuple[str, str], dict[str, float | None]] = {}
-        for query in grades.queries.values():
-            for row in all_rows(query):
-                found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
-        return judged.lines_of_grades(toolkit, options.bank, found, *_answers_of_runs(groups))
-
-    return bridge
+def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[judged.AssignmentLine]:
+    if options.bank is None:
+        problem = "assignments list the nuggets of each query; name the test bank"
+        raise InputError(problem, settings=("bank",))
+    groups = list(groups)
+    grades = _grades(groups, options)
+    _check_assignable(grades.scale)
+    found: dict[tuple[str, str], dict[str, float | None]] = {}
+    for query in grades.queries.values():
+        for row in all_rows(query):
+            found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
+    return judged.lines_of_grades(options.bank, found, *_answers_of_runs(groups))
 
 
 def _answers_of_runs(
@@ -296,13 +291,12 @@ def _reports_to_item_qrels(found: Sequence[reports.CitedReport], _: Options) -> 
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
-    ("records", "assignments"): _records_to_judged(judged.NUGGETIZER),
+    ("records", "assignments"): _records_to_assignments,
     ("answers", "reports"): lambda answers, _: [reports.report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,
     ("requests", "runs"): _requests_to_runs,
     ("requests", "records"): _requests_to_records,
-    ("records", "graded answers"): _records_to_judged(judged.RAGDOLL),
     ("bank", "queries"): _bank_to_queries,
     ("support labels", "records"): lambda answers, _: support.records_of_support_labels(answers),
     ("records", "support labels"): _records_to_support_labels,

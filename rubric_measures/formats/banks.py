@@ -34,7 +34,6 @@ from rubric_measures.formats.specs import (
     Row,
     Spec,
     figure,
-    number,
     same,
     spec,
     stripped,
@@ -646,9 +645,6 @@ def _as_criterion(item: dict[str, Any]) -> dict[str, Any]:
 
 
 RUBRICS = _bank("rubrics", kind="nugget", each=_as_criterion)
-_TYPES = ("explicit", "implicit", "synthesis", "references", "communication", "instruction")
-# The weight that a criterion from a vital nugget has; a tier that nobody said follows it.
-_VITAL = 5
 
 
 def _completed(rows: list[Row]) -> list[Row]:
@@ -660,23 +656,11 @@ def _completed(rows: list[Row]) -> list[Row]:
     return kept
 
 
-def _as_typed(item: dict[str, Any]) -> dict[str, Any]:
-    """An item as a criterion of RAGDoll; a tier that nobody said is `mandatory` from weight 5 on."""
-    axis, weight = item.get("facet_text"), _as_criterion(item)["weight"]
-    if axis not in _TYPES:
-        where = f"query {item['query_id']!r}: {item['text']!r:.60} has the axis {axis!r}"
-        raise InputError(f"{where}; RAGDoll knows {', '.join(_TYPES)}")
-    tier = item.get("tier") or ("mandatory" if weight >= _VITAL else "optional")
-    return {**item, "weight": number(weight), "tier": tier}
-
-
 def _as_task(said: dict[str, Any]) -> dict[str, Any]:
-    return {"query_text": "", **said, "task_id": said["query_id"], "status": "completed"}
+    raise InputError("RAGDoll's rubrics are written from its own files alone; write rubrics, or nuggets")
 
 
-RAGDOLL = _bank(
-    "ragdoll:rubric", kind="nugget", nest=_completed, adapt=_as_task, each=_as_typed,
-)  # fmt: skip
+RAGDOLL = _bank("ragdoll:rubric", kind="nugget", nest=_completed, adapt=_as_task)
 
 
 def _answers(value: Any) -> Any:

@@ -186,7 +186,6 @@ class Toolkit(NamedTuple):
         scale: of the grades.
         type: its lines.
         items: what it calls its items; where its lines list them.
-        label: where an item has its label.
         form: the format of banks that has such items; empty where they are ids alone.
         fields: what its items say but for the label, by our names.
         is_whole: whether an answer is asked about all items of its query: then what it says nothing of failed.
@@ -198,7 +197,6 @@ class Toolkit(NamedTuple):
     scale: Scale
     type: Any
     items: str
-    label: str
     form: str
     fields: tuple[str, ...]
     is_whole: bool = False
@@ -410,50 +408,44 @@ def records_of_judged(lines: Sequence[JudgedAnswer]) -> list[QueryPassages]:
 
 
 def lines_of_grades(
-    toolkit: Toolkit,
     bank: TestBank,
     grades: Mapping[tuple[str, str], Mapping[str, float | None]],
     answers: Mapping[tuple[str, str], str],
     runs: Mapping[tuple[str, str], str],
-) -> list[Any]:
-    """The lines that write grades of answers as the labels of a toolkit, with all that its metrics read.
+) -> list[AssignmentLine]:
+    """The lines that write grades of answers as nuggetizer does, with all that its metrics read.
 
     An answer without any grade has no items, as long as other answers have those of its query: so it scores the same.
-    Where a toolkit asks about all items, they failed.
 
     Args:
-        toolkit: NUGGETIZER or RAGDOLL.
         bank: the items.
         grades: (query_id, doc_id) -> item id -> grade 0 to 2; what has none is written as `failed` (counted).
         answers: (query_id, doc_id) -> text of the answer.
         runs: (query_id, run_id) -> doc_id of the run's answer.
 
     Raises:
-        InputError: a grade is not 0, 1 or 2, or the toolkit cannot hold the bank.
+        InputError: a grade is not 0, 1 or 2, or such lines cannot hold the bank.
     """
-    label_of: dict[float, str] = {grade: label for label, grade in toolkit.grades.items()}
-    rows = {row["qid"]: row for row in written_rows(bank, toolkit.form)}
+    label_of: dict[float | None, str] = {None: FAILED, **{one: label for label, one in NUGGETIZER.grades.items()}}
+    rows = {row["qid"]: row for row in written_rows(bank, "nuggets")}
     asked = {query_id for query_id, _ in grades}
     made, failed = [], 0
     for (query_id, run_id), doc_id in runs.items():
         of_answer = grades.get((query_id, doc_id), {})
-        is_empty = not of_answer and not toolkit.is_whole and query_id in asked
-        row, marks = rows[query_id], []
-        for item, mark in zip(bank.for_query(query_id), row[toolkit.items], strict=True):
+        marks = []
+        for item, mark in zip(bank.for_query(query_id), rows[query_id]["nuggets"], strict=True):
             grade = of_answer.get(item.item_id)
-            if grade is not None and grade not in label_of:
+            if grade not in label_of:
                 where = f"query {query_id!r}, document {doc_id!r}, item {item.item_id!r}"
                 raise InputError(f"{where}: grade {grade:g} has no label; expected 0, 1 or 2")
-            # nuggetizer asks each nugget for an importance, and writes `failed` where there is none.
-            usual = {"importance": FAILED} if toolkit is NUGGETIZER else {}
-            marks.append({**usual, **mark, toolkit.label: FAILED if grade is None else label_of[grade]})
-        marks = [] if is_empty else marks
-        failed += sum(mark[toolkit.label] == FAILED for mark in marks)
+            # The program asks each nugget for an importance, and writes `failed` where there is none.
+            marks.append({"importance": FAILED, **mark, "assignment": label_of[grade]})
+        marks = marks if of_answer or query_id not in asked else []
+        failed += sum(mark["assignment"] == FAILED for mark in marks)
         shown = answers.get((query_id, doc_id), "")
-        said = {"run_id": run_id, "answer_text": shown, "response_length": len(shown.split()), toolkit.items: marks}
-        task = {"task_id": f"{run_id}:{query_id}"} if "task_id" in row else {}
-        made.append(toolkit.type(**{**row, **task, **said}))
-    warn("%d %s have no grade and were written as failed", failed, toolkit.items)
+        said: Any = {"run_id": run_id, "answer_text": shown, "response_length": len(shown.split()), "nuggets": marks}
+        made.append(AssignmentLine(**{**rows[query_id], **said}))
+    warn("%d nuggets have no grade and were written as failed", failed)
     return made
 
 

@@ -172,8 +172,7 @@ def test_games_stand_in_the_results(files: Path, capsys: pytest.CaptureFixture[s
         assert [rating.agent for rating in found.ratings] == ["x", "y"] and found.games == 2
     Path("mine_results.jsonl").unlink()
     assert main(["tournament", "mine.json"]) == 2
-    problem = "mine.json: the experiment holds no games; RAGElo keeps verdicts in the file NAME_results.jsonl"
-    assert problem in capsys.readouterr().err
+    assert "mine.json: the experiment holds no games" in capsys.readouterr().err
 
 
 def test_the_shared_experiment(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("run", RUN + "q1 Q0 b 2 1 s\n\nq1 Q0 a 3 0 s\n", ":4: document 'a' of query 'q1' is already in line 1"),
     # Twelve tokens in two lines, but seven and five of them.
     ("run", "q1 Q0 a 1 1 s q1\nQ0 b 2 0 s\n", ":1: has 7 columns"),
-    ("run", "qid,docno,alike\nq1,a,1\n", ":1: has 1 column; expected 6: query_id Q0 doc_id rank score tag (a run is no"),
+    ("run", "qid,docno,alike\nq1,a,1\n", ":1: has 1 column; expected 6: query_id Q0 doc_id rank score tag (a run"),
     ("item-qrels", "", ": is empty"),
     ("qrels", "q1 0 a 1\nq1 0 a\n", ":2: has 3 columns; expected 4"),
     ("qrels", "q1 0 a 1\nq1 0 b 2_0\n", ":2: relevance '2_0' is not a number"),
