@@ -43,7 +43,7 @@ from rubric_measures.base.files import (
     paused_collector,
 )
 from rubric_measures.formats.base import Format, Head, PathName, is_number
-from rubric_measures.types.entities import Gap, Qrel, Ranking, RankNotes, Run, by_rank, put_in_order
+from rubric_measures.types.entities import Qrel, Ranking, RankNotes, Run, by_rank, put_in_order
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
 if TYPE_CHECKING:
@@ -686,9 +686,8 @@ JUDGMENTS = Format("judgments", "of records, what assessors said, as qrels", wri
 def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run]:
     """The runs of records, sorted by name, with scores that give every program the same order.
 
-    In a run file only scores count, not ranks. So a document that the records lack stands there under an id of no
-    document (see `Gap`), with a score between those of its neighbours. Where the scores of the records do not give the
-    order of the ranks, the scores are 1 / rank instead. Both are counted and said.
+    In a run file only scores count, not ranks. Where the scores of the records do not give the order of the ranks, or
+    lack a document (which stands there under an id of none, see `Gap`), they are 1 / rank. That is counted and said.
 
     Raises:
         InputError: a document stands twice in a ranking.
@@ -709,32 +708,15 @@ def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run
         for run_id, of_run in places.items():
             one = by_rank(of_run, known, f"{say}query {group.query_id!r}", run_id)
             notes = notes.adding(one)
-            ranking = _scored(one.doc_ids, {doc_id: score for _, score, doc_id in of_run})
-            rewritten += ranking is None
-            rankings.setdefault(run_id, {})[group.query_id] = ranking or Ranking(
-                one.doc_ids, [1 / rank for rank in range(1, len(one.doc_ids) + 1)]
-            )
+            stated = {doc_id: score for _, score, doc_id in of_run}
+            scores = [stated.get(doc_id, math.nan) for doc_id in one.doc_ids]
+            ranking = put_in_order(one.doc_ids, scores)
+            if any(map(math.isnan, scores)) or list(ranking.doc_ids) != list(one.doc_ids):
+                rewritten += 1
+                ranking = Ranking(one.doc_ids, [1 / rank for rank in range(1, len(one.doc_ids) + 1)])
+            rankings.setdefault(run_id, {})[group.query_id] = ranking
     warn("%s%d rankings name another query and were left out", say, strangers)
     for text in notes.texts():
         _LOG.warning("%s%s", say, text)
-    warn("%s%d rankings have the scores 1 / rank, as their own give another order", say, rewritten)
+    warn("%s%d rankings have the scores 1 / rank, as their own do not give the order", say, rewritten)
     return [Run(run_id, of_run) for run_id, of_run in sorted(rankings.items())]
-
-
-def _scored(doc_ids: Sequence[str], scores: dict[str, float]) -> Ranking | None:
-    """The documents with their scores, and gaps between those of their neighbours; None where that is another order."""
-    filled: list[float] = []
-    waiting = 0
-    for doc_id in doc_ids:
-        if isinstance(doc_id, Gap):
-            waiting += 1
-            continue
-        score = scores[doc_id]
-        above = filled[-1] if filled else score + waiting + 1
-        filled += [above + (score - above) * step / (waiting + 1) for step in range(1, waiting + 1)]
-        filled.append(score)
-        waiting = 0
-    if not all(map(math.isfinite, filled)):
-        return None
-    ranking = put_in_order(doc_ids, filled)
-    return ranking if list(ranking.doc_ids) == list(doc_ids) else None
