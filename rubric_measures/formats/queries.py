@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
@@ -73,30 +72,10 @@ def join_queries(files: Iterable[QueryFile]) -> QueryFile:
             who, known = f"query {query_id!r}", further.setdefault(query_id, {})
             if texts.setdefault(query_id, text) != text:
                 raise InputError(f"{who} has different texts in the files")
-            found = dict(one.further.get(query_id, {}))
-            before = known.get("facets", found.get("facets"))
-            if found.get("facets", before) != before:
-                found["facets"] = known["facets"] = _joined_facets([before, found["facets"]], who)
-            _join(known, found, who)
+            for name, value in one.further.get(query_id, {}).items():
+                if known.setdefault(name, value) != value:
+                    raise InputError(f"{who} has different values of {name} in the files")
     return QueryFile(texts, {query_id: said for query_id, said in further.items() if said})
-
-
-def _join(known: dict[str, Any], found: Mapping[str, Any], who: str) -> None:
-    for name, value in found.items():
-        if known.setdefault(name, value) != value:
-            raise InputError(f"{who} has different values of {name} in the files")
-
-
-def _joined_facets(several: Iterable[Any], who: str) -> Any:
-    """The facets of several records, whatever form each has."""
-    facets: dict[str, dict[str, Any]] = {}
-    for row in chain.from_iterable(map(_rows_of, several)):
-        facet_id, heading = row.said.values()
-        said = {"facet_text": heading, **row.further}
-        _join(facets.setdefault(facet_id, {}), said, f"facet {facet_id!r} of {who}")
-    if all(len(said) == 1 for said in facets.values()):
-        return {facet_id: said["facet_text"] for facet_id, said in facets.items()}
-    return [{"facet_id": facet_id, **said} for facet_id, said in facets.items()]
 
 
 def _most(value: Any) -> int:
