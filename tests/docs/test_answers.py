@@ -95,9 +95,7 @@ def test_from_answers_to_scores(
         assert main(command) == 0
 
 
-def test_a_run_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     _files()
     (check,) = _commands(5)
