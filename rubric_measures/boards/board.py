@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct, to_builtins
@@ -24,7 +24,6 @@ from rubric_measures.types.entities import (
     Best,
     BoardInputs,
     Cell,
-    Failures,
     KeptBoard,
     KeptRun,
     LeaderboardChecks,
@@ -244,22 +243,16 @@ class Leaderboard(Struct, frozen=True):
         say(self.notes[len(self.said) :])
 
     def _of_failed(self, count: int) -> Iterator[Note]:
-        """How many grades failed, and whose order that could turn."""
+        """How many grades failed, of what the worst run needs."""
         share, run, name = worst_failed(self.cells)
         many = ": many; read the bounds of the scores" if share >= MANY else ""
         of = f"({100 * share:.1f} % of what {name} needs of run {run})"
         yield Note(f"up to {counted(count, 'grade')} that a score needed failed {of}{many}", (run,))
-        for measure in self.measures if share >= TURNING else ():
-            pairs = [f"{upper} and {lower}" for upper, lower in turning_neighbours(self, measure)]
-            more = f", and of {len(pairs) - 3} more pairs" if len(pairs) > 3 else ""
-            if pairs:
-                text = f"{measure}: failed grades could turn the order of {', '.join(pairs[:3])}{more}"
-                yield Note(text, is_warning=share >= MANY)
 
 
-# The shares of failed grades, of those that the worst run needs: from the first one on runs are named whose order could
-# turn, from the second one on that is a warning. From `TOO_MANY` on nobody gets scores who did not ask for them.
-TURNING, MANY = 0.01, 0.05
+# The share of failed grades, of those that the worst run needs, from which on the bounds count. From `TOO_MANY` on
+# nobody gets scores who did not ask for them.
+MANY = 0.05
 
 
 def worst_failed(cells: Mapping[str, Mapping[str, Cell]]) -> tuple[float, str, str]:
@@ -271,28 +264,6 @@ def worst_failed(cells: Mapping[str, Mapping[str, Cell]]) -> tuple[float, str, s
         if cell.failures is not None
     ]
     return max(shares, key=lambda found: found[0], default=(0.0, "", ""))
-
-
-def turning_neighbours(board: Leaderboard, measure: str) -> list[tuple[str, str]]:
-    """Neighbours of the ranking by a measure whose order failed grades could turn.
-
-    Two runs could change places where their means differ by no more than 1.96 standard errors for failures at random
-    of both together, or, where these are not known, where their bounds overlap.
-    """
-    runs = [run_id for run_id in board.ranking(measure) if run_id not in BELOW]
-    return [pair for pair in pairwise(runs) if _could_turn(*(board.cells[run_id][measure] for run_id in pair))]
-
-
-def _could_turn(upper: Cell, lower: Cell) -> bool:
-    if upper.mean is None or lower.mean is None or (upper.failures is None and lower.failures is None):
-        return False
-    # Where no grade failed, nothing is open.
-    left = [one.failures or Failures(0.0, 0, 0.0, 0.0, (one.mean or 0.0,) * 2) for one in (upper, lower)]
-    errors = [one.standard_error for one in left if one.standard_error is not None]
-    if len(errors) == 2:
-        return upper.mean - lower.mean <= 1.96 * math.hypot(*errors)
-    least, greatest = (one.bounds for one in left)
-    return least is None or greatest is None or least[0] <= greatest[1]
 
 
 def graded_shares(board: Leaderboard) -> dict[str, list[float]]:
@@ -409,8 +380,6 @@ def _failures_tables(board: Leaderboard, places: int) -> list[Table]:
     """A row a run and measure of which grades failed: what that leaves open. No table where none failed."""
     heads = ["run", "measure", "failed", "share", "no value", "credit", "± at random", "bounds"]
     rows: list[list[tables.Cell]] = []
-    # What nobody knows of the scores by some measures, so that a dash is not read as zero.
-    known: dict[str, dict[str, set[bool]]] = {"bounds": {}, "standard_error": {}}
     for run_id in board.ranking():
         for name in board.measures:
             cell = board.cells[run_id][name]
@@ -420,14 +389,8 @@ def _failures_tables(board: Leaderboard, places: int) -> list[Table]:
             credit, error = number(found.credit, places), number(found.standard_error, places)
             bounds = "-" if found.bounds is None else " to ".join(number(bound, places) for bound in found.bounds)
             rows.append([run_id, name, cell.failed, f"{found.share:.1%}", found.unscored, credit, error, bounds])
-            for field_name, of in known.items():
-                of.setdefault(name, set()).add(getattr(found, field_name) is not None)
-    notes = []
-    for what, of in zip(("bounds are", "standard error for failures at random is"), known.values(), strict=True):
-        lacking = [name for name in board.measures if of.get(name) == {False}]
-        notes += [f"no {what} known by {', '.join(lacking)}"] if lacking else []
     title = "failed grades" if board.inexact is None else "what grades that were never asked, or failed, leave open"
-    return [Table(columns(heads, left=2), rows, title, notes=notes)] if rows else []
+    return [Table(columns(heads, left=2), rows, title)] if rows else []
 
 
 def _scores(board: Leaderboard, places: int) -> Table:

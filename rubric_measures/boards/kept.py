@@ -97,7 +97,6 @@ _OF_ALL = ("settings/scored", "inputs/grades", "best", "exact")
 _COUNTS = {"coverage", "failed", "failures"}
 # The digests, and what is computed of them.
 _INPUTS = ("inputs", "settings", "asked", "signature", "signature_hash")
-_MADE_OF = {"grades": ("query", "grades or items"), "qrels": ("query", "judgments"), "runs": ("run", "rankings")}
 
 
 def compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "", part: bool = False) -> Proof:
@@ -119,7 +118,7 @@ def compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "
         else:
             found[place] = "different"
             if place not in digests and path[0] not in ("signature", "signature_hash"):
-                lines[path[0] in _INPUTS].append(_difference(path, old, new))
+                lines[path[0] in _INPUTS].append(f"{', '.join(path)}: {_said(old)} in the file, {_said(new)} now")
     if any(lines.values()) or "different" not in found.values():
         return Proof(lines[True] or lines[False], found, signature)
     forged = next(place for place, standing in found.items() if standing == "different")
@@ -179,26 +178,6 @@ def _half_a_digit(content: Mapping[str, Any]) -> float:
     numbers = (old for path, old, _ in _leaves(content, content) if ROUNDED.intersection(path))
     places = max((len(repr(one).partition(".")[2]) for one in numbers if isinstance(one, float)), default=2)
     return float(0.5 * 10.0 ** -max(places, 2)) + 1e-12
-
-
-def _difference(path: Sequence[str], old: Any, new: Any) -> str:
-    """A value that differs, in words: what it is, and what it is in the file and now."""
-    first, *rest = path
-    if first == "inputs" and len(path) == 3:
-        kind, what = _MADE_OF.get(path[1], (path[1], "content"))
-        if old is _LACKS:
-            return f"{kind} {path[2]}: given now, not in the file"
-        return f"{kind} {path[2]}: " + ("in the file, not given now" if new is _LACKS else f"other {what}")
-    if first in ("settings", "asked") and rest:
-        return f"{'.'.join(rest)}: {_said(old)} in the file, {_said(new)} now"
-    named = [one for one in rest if one != "measures"]
-    if "per_query" in named:
-        place = named.index("per_query")
-        named[place : place + 2] = [f"query {' '.join(named[place + 1 :])}"]
-    if named and first in ("runs", "best"):
-        named = [f"run {named[0]}" if first == "runs" else f"best possible score, {named[0]}", *named[1:]]
-        first = ""
-    return f"{', '.join([first, *named] if first else named)}: {_said(old)} in the file, {_said(new)} now"
 
 
 def _said(value: object) -> str:

@@ -113,7 +113,7 @@ def test_each_thing_takes_its_own_options(made: Path, capsys: Captured) -> None:
         "a bundle": (("--pack", "x", "--also", "y"), ("--bank", "x"), ("--on-failed", "zero"), (made, made)),
         "a conclusion": (("--qrels", "x"), ("--no-texts",), ("--grader", "x")),
         "a run of a track": (("--pool-depth", 5), ("--bank", "x"), ("--certificate",)),
-        "a pool": (("--qrels", "x"), ("-c", "x")),
+        "a pool": (("--qrels", "x"), ("--topics", "x")),
     }
     for what, wrong in mixes.items():
         files, usage = usages[what]
@@ -121,7 +121,7 @@ def test_each_thing_takes_its_own_options(made: Path, capsys: Captured) -> None:
             status, out, err = call(capsys, "check", *files, *more)
             assert (status, out, len(err.splitlines())) == (2, "", 1), err
             assert f"{files[0]}: {what} is checked as `{usage}`" in err
-            named = {"-m": "--measures", "-c": "--collection"}.get(str(more[0]), str(more[0]))
+            named = {"-m": "--measures"}.get(str(more[0]), str(more[0]))
             assert named in err.partition("; leave the rest out (")[2] or more == (made, made)
     for file in (board, source / "graded.jsonl", source / "bank.jsonl"):
         assert "is read here, and would be replaced" in call(capsys, "check", board, *inputs(source), "-o", file)[2]
@@ -159,7 +159,7 @@ def test_what_differs_is_said(made: Path, capsys: Captured) -> None:
     status, out, _ = call(capsys, "check", made)
     assert status == 1
     assert out.splitlines()[0] == "board.json: other content than when the bundle was made"
-    assert out.splitlines()[1].startswith(f"run bm25, {name}, mean: 0.999 in the file, 0.")
+    assert out.splitlines()[1].startswith(f"runs, bm25, measures, {name}, mean: 0.999 in the file, 0.")
     # `check` of the board itself says so, too.
     assert "mean: 0.999 in the file" in call(capsys, "check", made / "board.json", *inputs(made.parent))[1]
     (made / "runs/bm25.run").unlink()
@@ -197,7 +197,8 @@ def test_what_makes_no_bundle(made: Path, capsys: Captured) -> None:
     # A board that is not what the files give is no bundle, and it is said what differs.
     given = (source / "graded.jsonl", source / "bm25.run", "--bank", source / "bank.jsonl", "--pack", source / "no")
     status, out, err = call(capsys, "check", source / "board.json", *given)
-    assert (status, out.splitlines()[0]) == (1, "run fusion: in the file, not given now")
+    digest = json.loads((source / "board.json").read_text())["inputs"]["runs"]["fusion"]
+    assert (status, out.splitlines()[0]) == (1, f"inputs, runs, fusion: {digest} in the file, nothing now")
     assert err.endswith(f"warning: {source / 'no'}: was not made, because of what differs\n")
     assert not [path for path in source.iterdir() if path.name.startswith((".no-", "no-"))]
     assert "bundle.json" in call(capsys, "check", source)[2]

@@ -153,17 +153,19 @@ def test_check_says_what_differs(folder: Path, capsys: pytest.CaptureFixture[str
     kept = json.loads((folder / "board.json").read_text(encoding="utf-8"))
     assert check(folder, capsys, *runs, *bank) == (0, [f"the same: signature {kept['signature_hash']}"])
     assert check(folder, capsys, *runs[::-1], *bank)[0] == 0
-    assert check(folder, capsys, runs[0], *bank) == (1, ["run fusion: in the file, not given now"])
+    digests = kept["inputs"]["runs"]
+    gone = f"inputs, runs, fusion: {digests['fusion']} in the file, nothing now"
+    assert check(folder, capsys, runs[0], *bank) == (1, [gone])
     run = Path(runs[0])
     lines = run.read_text(encoding="utf-8").splitlines(keepends=True)
     first = lines[0].split()
     run.write_text("".join([" ".join([*first[:4], "-1", first[5]]) + "\n", *lines[1:]]), encoding="utf-8")
-    assert check(folder, capsys, *runs, *bank) == (1, ["run bm25: other rankings"])
+    status, [said] = check(folder, capsys, *runs, *bank)
+    assert status == 1 and said.startswith(f"inputs, runs, bm25: {digests['bm25']} in the file, ")
     run.write_text("".join(lines), encoding="utf-8")
     rewrite(folder / "bank.jsonl", lambda lines: lines[1]["items"][0].update(weight=3.0))
     status, said = check(folder, capsys, *runs, *bank)
-    assert (status, [line.partition(":")[0] for line in said]) == (1, ["bank", "query q02"])
-    assert said[1] == "query q02: other grades or items"
+    assert (status, [line.partition(":")[0] for line in said]) == (1, ["settings, bank", "inputs, grades, q02"])
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -222,7 +224,7 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
     forged = json.loads(path.read_text(encoding="utf-8"))
     forged["runs"][0]["measures"][honest["measures"][0]]["per_query"]["path"] = 1.0
     (folder / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
-    assert "query path: 1.0 in the file" in api.check_board(folder / "forged.json", grades, runs).differences[0]
+    assert "per_query, path: 1.0 in the file" in api.check_board(folder / "forged.json", grades, runs).differences[0]
     honest["checks"]["runs"].append({"more": 1})
     (folder / "forged.json").write_text(json.dumps(honest), encoding="utf-8")
     with pytest.raises(FormatError, match=r"checks\.runs\[2\]"):
@@ -237,7 +239,7 @@ def test_a_number_that_stands_twice_is_refused(folder: Path, capsys: pytest.Capt
     text = board.read_text(encoding="utf-8")
     board.write_text(text.replace('"mean": ', '"mean": 0.99, "mean": ', 1), encoding="utf-8")
     assert main(["check", str(board), *inputs]) == 2
-    assert "b.json: mean: stands twice in one object" in capsys.readouterr().err
+    assert "b.json: the key 'mean' comes twice in one object" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("compat, measures", [("workbench", ["RubricCover(rel=4)@20"]), (None, MEASURES)])
@@ -259,7 +261,7 @@ def test_check_of_rankings_inside_records(
     assert check(folder, capsys)[0] == 0
     rewrite(folder / "graded.jsonl", invert)
     status, said = check(folder, capsys)
-    assert (status, said) == (1, ["query q01: other grades or items", "query q02: other grades or items"])
+    assert (status, [line.partition(":")[0] for line in said]) == (1, ["inputs, grades, q01", "inputs, grades, q02"])
 
 
 @pytest.mark.parametrize(
