@@ -163,26 +163,16 @@ class _Merger(NamedTuple):
     def united(self, one: list[_Json], other: list[_Json]) -> list[_Json]:
         """The judgments or rankings of both lists: of a query by a run, or by assessors, those of the longer one.
 
-        All that the other has must be among these, but for fields that one of two entries lacks: the fuller counts.
-        A title of the query that is empty, or is the query's id, is none.
+        All that the other has must be among these, but for the title of the query.
         """
         entries = []
         for key in dict.fromkeys(map(_key, [*one, *other])):
-            mine, theirs = ([entry for entry in some if _key(entry) == key] for some in (one, other))
-            known, also = sorted((mine, theirs), key=len, reverse=True)
-            titles = {entry.get("titleQuery") or key[0] for entry in (*mine, *theirs)} - {key[0]}
-            title = self.either("titleQuery", "the title of the query (titleQuery)", *sorted(titles))
-            left = dict(enumerate(known))
-            # The fullest choose first.
-            for entry in sorted(also, key=len, reverse=True):
-                said = {name: value for name, value in entry.items() if name != "titleQuery" and value is not None}
-                alike = [place for place in left if all(left[place].get(name) in (None, said[name]) for name in said)]
-                if not alike:
-                    what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
-                    self.conflict(what, _value(*mine), _value(*theirs))
-                place = max(alike, key=lambda place: len(left[place].keys() & said.keys()))
-                known[place] = left.pop(place) | said
-            entries += [{**entry, **title} for entry in known]
+            both = [[entry for entry in some if _key(entry) == key] for some in (one, other)]
+            values = [[{name: of[name] for name in sorted(of.keys() - _ABOUT)} for of in some] for some in both]
+            also, known = sorted(values, key=len)
+            if Counter(map(models.content_of, also)) - Counter(map(models.content_of, known)):
+                self.conflict(f"rank and score in {key[1]!r}" if key[1] else "the judgment", *values)
+            entries += both[len(both[1]) > len(both[0])]
         return entries
 
     def made_alike(self, one: list[_Made], other: list[_Made], union: Callable[[_Made, _Made], _Made]) -> list[_Made]:
@@ -281,14 +271,6 @@ def _belong_together(one: _Made, other: _Made) -> bool:
 def _key(one: _Json) -> tuple[str, str]:
     """Of what a judgment or ranking speaks: query and run."""
     return (one["queryId"], one["method"]) if "method" in one else (one["query"], "")
-
-
-def _value(*some: _Json) -> object:
-    """What judgments or rankings say, for errors; the name of a field only where there are others than ours."""
-    said = [{name: one[name] for name in sorted(one.keys() - _ABOUT)} for one in some]
-    if len(said) > 1 or said[0].keys() - {"rank", "relevance", "score"}:
-        return said
-    return said[0].get("relevance", tuple(said[0].values()))
 
 
 def _label(entry: Any) -> tuple[bool, float | None]:
