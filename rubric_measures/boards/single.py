@@ -132,7 +132,7 @@ def evaluate(
         is_judged = isinstance(held, list) and bool(held) and hasattr(held[0], "relevance")
         content = content_of(held) if isinstance(held, str) else "judgments" if is_judged else "records"
         called = held if isinstance(held, str) else "the source"
-        is_graded = content in ("records", *JUDGED, "support labels", "added", "grades")
+        is_graded = content in ("records", *JUDGED, "support labels", "grades")
         over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)
         is_told = facets or wanted is not None
         is_asked = bank is not None or (any(map(is_supported, asked)) and (is_told or not over_subtopics))

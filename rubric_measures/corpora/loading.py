@@ -24,8 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, refuse_ignored
 from rubric_measures.base.files import begins_records
-from rubric_measures.base.plugins import named_groups
-from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
+from rubric_measures.formats import detect_format, head_of
 from rubric_measures.formats.grade_tables import (
     GRADES,
     OF_TABLES,
@@ -126,25 +125,10 @@ class PassageRecords(Sequence["QueryPassages"]):
     def __repr__(self) -> str:
         if self.path == "-":
             return f"{type(self).__name__}(written to standard output)"
-        _, passages, sets = zip(*self._sizes, strict=True) if len(self) else ((), (), ())
-        graded = f", {counted(sum(sets), 'grade set')}" if any(sets) else ""
-        return f"{type(self).__name__}({counted(len(self), 'query')}, {counted(sum(passages), 'passage')}{graded})"
-
-    def _repr_html_(self) -> str:
-        from rubric_measures.base.tables import Table, columns, in_notebook
-
-        sizes = [] if self.path == "-" else self._sizes
-        heads = columns(["query", "passages", "grade sets"])
-        return in_notebook([Table(heads, sizes)] if sizes else [], repr(self))
-
-    @property
-    def _sizes(self) -> list[tuple[str, int, int]]:
-        """Query, passages, grade sets."""
-        return [
-            (group.query_id, len(group.passages),
-             sum(len(one.exam_grades or ()) + len(one.grades or ()) for one in group.passages))
-            for group in self._groups
-        ]  # fmt: skip
+        passages = [one for group in self for one in group.passages]
+        sets = sum(len(one.exam_grades or ()) + len(one.grades or ()) for one in passages)
+        graded = f", {counted(sets, 'grade set')}" if sets else ""
+        return f"{type(self).__name__}({counted(len(self), 'query')}, {counted(len(passages), 'passage')}{graded})"
 
 
 # Answers with labels of the items of their queries, and what errors call what they hold.
@@ -340,29 +324,25 @@ _SCORED = (
 )
 
 
-def _named(error: FormatError, path: str) -> FormatError:
-    """The error with the format that the file has, where that is known, and what it can be converted to."""
-    from rubric_measures.corpora.conversion import targets_of
+def _refused(error: FormatError, path: str) -> FormatError:
+    """The error about a file that holds no grades, with the format that it has, where that is known.
 
-    try:
+    Raises:
+        FormatError: it is a table whose columns are called otherwise.
+    """
+    name, problem = "queries", error.problem
+    with contextlib.suppress(FormatError, InputError):
         name = detect_format(path)
-    except (FormatError, InputError):
-        return error
-    # What is of no other format is taken for queries.
-    if name in ("queries", *_SCORED):
-        return error
-    ways = [way for way in _SCORED if targets_of(FORMATS[name].kind, [FORMATS[way].kind])]
     if name == "run":
         problem = "it looks like a run: are qrels and run the wrong way round?"
-    else:
-        beside = " with the answers that they are about" if FORMATS[name].kind == "support judgments" else ""
-        problem = f"its format is {name}" + (f", which can be converted to {', '.join(ways)}{beside}" if ways else "")
-    return FormatError(problem, path=error.path, line=error.line, settings=error.settings)
-
-
-def _refused(error: FormatError, what: str, accepted: Iterable[str]) -> FormatError:
-    """The error of a reader about a file that holds something else, with the formats that would do."""
-    problem = f"{what} ({error.problem}); accepted: {', '.join(accepted)}"
+    elif name not in ("queries", *_SCORED):
+        problem = f"its format is {name}, which `convert` may turn into another"
+    elif path != "-":
+        # What is of no other format is taken for queries. What has blanks in the place of columns is no table.
+        head = head_of(path)
+        if head.object.keys() & {*QUERY_IDS} if head.is_json else len(cells_of(head.line)) > 1:
+            GRADES.read(path)
+    problem = f"holds no grades ({problem}); accepted: {', '.join(_SCORED)}"
     return FormatError(problem, path=error.path, line=error.line, field=error.field, settings=error.settings)
 
 
@@ -376,7 +356,7 @@ def content_of(path: str) -> str:
 
     Returns:
         `records`, one of `JUDGED`, `support labels`, `argue judgments`, `grades` (a table of grades or labels),
-        `judgments`, `dataset`, or `added`: a format of another package.
+        `judgments`, or `dataset`.
     """
     if path != "-" and not Path(path).exists():
         return "dataset"
@@ -390,23 +370,7 @@ def content_of(path: str) -> str:
             said = table(name)
             if head.tells(said["told"]) or {*said["told"]} <= {*cells_of(head.line)}:
                 return str(said["kind"])
-    return "judgments" if added_format(path) is None else "added"
-
-
-def _of_added_format(path: str) -> list[Any]:
-    """The judgments or records of a file whose format another package adds.
-
-    Raises:
-        InputError: it holds neither.
-    """
-    from rubric_measures.corpora.conversion import Options, bridged
-
-    found = added_format(path)
-    if found is None or found.read is None:
-        raise InputError(f"{path}: its format is only written")
-    content = found.read(path)
-    kind = found.kind
-    return list(content if kind in ("qrels", "item qrels") else bridged(content, kind, "records", Options()))
+    return "judgments"
 
 
 class LazyGrades(Grades):
@@ -648,9 +612,6 @@ def load(
         with naming(path):
             labelled = records_of_support_labels(read_support_labels(path))
         return RecordGrades(labelled, known_bank, wanted, on_failed, path)
-    if content == "added":
-        added = _of_added_format(path)
-        return load(added, known_bank, grader=wanted, on_failed=on_failed)
     if content in JUDGED:
         refuse_choice(path, wanted, (), JUDGED[content])
         return AnswerGrades(path, known_bank, on_failed, content)
@@ -663,14 +624,7 @@ def load(
         except FormatError as error:
             if error.line != 1:
                 raise
-            told = _named(error, path)
-            head = head_of(path) if path != "-" and told is error else None
-            if head is not None and (
-                head.object.keys() & {*QUERY_IDS} if head.is_json else len(cells_of(head.line)) > 1
-            ):
-                # A table whose columns are called otherwise, and nothing with blanks.
-                GRADES.read(path)
-            raise _refused(told, "holds no grades", _SCORED) from None
+            raise _refused(error, path) from None
     # What a file is comes first, then what cannot be chosen of it.
     refuse_choice(path, wanted, ("scale",))
     return build_grades(judgments, known_bank, **counted) if grades is None else grades
@@ -782,15 +736,12 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
         # A frame has its columns as attributes.
         is_one = bool(several) and hasattr(several[0], "doc_id") and not are_rows(several[0])
         given = [(None, several)] if is_one else [(None, run) for run in several]
-    # Hardly any package adds a format.
-    is_added = f"[{FORMATS.group}]".encode() in named_groups()
-    named = [(name, _read_added(run)) for name, run in given] if is_added else given
-    if not named:
+    if not given:
         raise InputError("there is no run to score")
-    paths = [os.fspath(run) for name, run in named if name is None and isinstance(run, str | os.PathLike)]
-    if len(paths) == len(named):
+    paths = [os.fspath(run) for name, run in given if name is None and isinstance(run, str | os.PathLike)]
+    if len(paths) == len(given):
         return paths
-    found = [_read(run, name, place, said) for place, (name, run) in enumerate(named, 1)]
+    found = [_read(run, name, place, said) for place, (name, run) in enumerate(given, 1)]
     names = [run.run_id for run in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -811,8 +762,7 @@ def read_runs(runs: Runs) -> list[Run]:
 
 
 def run_of(run: AnyRun, said: list[str] | None = None) -> Run:
-    """The one run that is given, in TREC's format, in one that another package adds, or in memory; `said` takes the
-    lines that are logged.
+    """The one run that is given, in TREC's format or in memory; `said` takes the lines that are logged.
 
     Raises:
         InputError: as `run_list`; or there are several.
@@ -821,19 +771,6 @@ def run_of(run: AnyRun, said: list[str] | None = None) -> Run:
     if len(found) > 1:
         raise InputError(f"{len(found)} runs are given, and one is scored")
     return read_run(found[0], said) if isinstance(found[0], str) else found[0]
-
-
-def _read_added(run: Any) -> Any:
-    """The run, read where it is a file whose format another package adds."""
-    if not isinstance(run, str | os.PathLike) or not FORMATS.added() or not Path(run).is_file():
-        return run
-    found = added_format(run)
-    if found is None or found.kind != "runs" or found.read is None:
-        return run
-    read = found.read(run)
-    if len(read) != 1:
-        raise InputError(f"{os.fspath(run)}: holds {len(read)} runs; a file of one run is needed")
-    return read[0]
 
 
 def _read(run: AnyRun, name: str | None, place: int, said: list[str] | None) -> Run:

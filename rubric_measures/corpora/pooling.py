@@ -26,7 +26,7 @@ from rubric_measures.corpora.loading import (
     run_list,
 )
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.formats import added_format, head_of
+from rubric_measures.formats import head_of
 from rubric_measures.formats.answers import is_answer_header, read_answers
 from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import Limit, read_query_file
@@ -367,8 +367,6 @@ def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
         elif isinstance(source, Run):
             runs.append(source)
             names.append(source.run_id)
-        elif (added := added_format(source)) is not None and added.kind == "answers" and added.read is not None:
-            answers += added.read(source)
         elif _holds_answers(source):
             answers += read_answers(source)
         else:

@@ -16,7 +16,7 @@ from rubric_measures.formats.base import KINDS, Format, Head, PathName, head_of
 from rubric_measures.formats.specs import KNOWN_NAMES, RecordLines, Spec, meant, places
 from rubric_measures.formats.tables import cells_of
 
-__all__ = ["FORMATS", "Format", "Head", "RecordLines", "Spec", "added_format", "detect_format", "head_of"]
+__all__ = ["FORMATS", "Format", "Head", "RecordLines", "Spec", "detect_format", "head_of"]
 
 
 def _checked(plug_in: PlugIn, found: Any) -> Format:
@@ -65,17 +65,6 @@ def detect_format(path: PathName) -> str:
         names = ", ".join(one if one.isprintable() and len(one) < 40 else shown(one) for one in columns[:8])
         problem = f"its columns {names} tell no format{said}; name the format, such as bank:csv"
     raise FormatError(problem, path=name, line=1, settings=("source",))
-
-
-def added_format(path: PathName) -> Format | None:
-    """The format of another package that a file has; None where it has a built-in one, or none."""
-    if path_name(path) == "-" or not FORMATS.added():
-        return None
-    try:
-        name = detect_format(path)
-    except FormatError:
-        return None
-    return None if name in FORMATS.built_in else FORMATS[name]
 
 
 def _by_recognition() -> Iterator[tuple[str, Format]]:

@@ -172,7 +172,7 @@ def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_pa
         # A format that is a spec: told by its columns, wherever answers are read, and as rows of JSON, too.
         "convert team.csv --to answers -o answers.jsonl",
         "convert team.jsonl --to answers -o again.jsonl",
-        "pool team.csv -o pooled.jsonl",
+        "pool answers.jsonl -o pooled.jsonl",
         f"{GRADE} dice:7 --model-option sides=3 --prompt OurCoverage",
         "convert bad.csv --to answers -o other.jsonl",
         "list formats",

@@ -126,7 +126,7 @@ def test_assessments_of_questions_are_grades(files: Path, capsys: pytest.Capture
     Path("compared.csv").write_text(COMPARED)
     assert detect_format("compared.csv") == "dragun:question-assessments"
     assert main(["leaderboard", "compared.csv"]) == 2
-    assert "its format is dragun:question-assessments, which can be converted to" in capsys.readouterr().err
+    assert "its format is dragun:question-assessments, which `convert` may turn into another" in capsys.readouterr().err
     assert main(["convert", "compared.csv", "--to", "csv", "-o", "grades.csv"]) == 0
     assert main(["convert", "rubrics.json", "--from", "dragun:questions", "--to", "bank", "-o", "asked.jsonl"]) == 0
     asked = [
