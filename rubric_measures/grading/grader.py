@@ -553,7 +553,7 @@ class Estimate:
         checks: checks by a model that may follow, at most: those of the item with the most gold answers for each call.
         cost: of the calls, with replies as long as they may be; None when the price is unknown.
         cost_at_most: of all that may be called: every reply cut, asked for with more tokens, as long as it may be then,
-            unreadable as often as it is drawn again, and checked. None when the price is unknown, or this is.
+            unreadable as often as it is drawn again. None when the price is unknown, or what checks by a model show.
     """
 
     name: str
@@ -650,9 +650,9 @@ def estimate(grader: GradingEngine, groups: Sequence[QueryPassages], bank: TestB
             pass
         shown, written = counter.prompt_tokens, counter.completion_tokens
         # A reply that another prompt asks for, too, is checked here as well.
-        replies = counter.calls + counter.repeated
-        checks, check_shown, check_written = (replies * most for most in maker.style.most_checks(bank))
-        most = maker.style.at_most(bank, shown + check_shown, written + check_written)
+        of_each = max((len({*item.gold_answers}) for item in bank), default=0) if maker.style.prompt.verify else 0
+        checks = of_each * (counter.calls + counter.repeated)
+        most = () if checks else maker.style.at_most(bank, shown, written)
         found.append(Estimate.of(maker.style.prompt.prompt_class, runner, report.run, report.kept, checks, most))
     return GradingPlan(found)
 

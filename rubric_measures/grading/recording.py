@@ -270,7 +270,7 @@ class GradeSetMaker:
                 more["provenance"] = {**self.provenance, ASKED_FOR: distinct}
             made = self.item_grade_set(kind, members, mine, **more)
             if old is not None:
-                made = joined(old, told - mine.keys(), made, members, self.style.showing.per_call)
+                made = joined(old, told - mine.keys(), made, members)
             if self.change is not None:
                 contents = {item.item_id: item_content(item) for item in members if item.item_id in mine}
                 made = self._going_on(made, old, contents)
@@ -350,20 +350,7 @@ def _ids(entry: ItemGradeSet) -> set[str]:
     return {*grade_of_items(entry), *(item_id for item_id, _ in entry.answers), *(entry.item_status or ())}
 
 
-def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:
-    """The items that each call of a list showed, in the order of the calls; of an item the last one counts.
-
-    A set that was graded in one go was shown in its order, so it does not say it.
-    """
-    if isinstance(entry.shown_together, list):
-        return [list(batch) for batch in entry.shown_together]
-    ids = [item_id for item_id, _ in entry.answers]
-    return [ids[start : start + size] for start in range(0, len(ids), size)]
-
-
-def joined(
-    old: ItemGradeSet, kept: Set[str], new: ItemGradeSet | None, items: Sequence[RubricItem], per_call: int | None
-) -> ItemGradeSet:
+def joined(old: ItemGradeSet, kept: Set[str], new: ItemGradeSet, items: Sequence[RubricItem]) -> ItemGradeSet:
     """What a grade set says of the items that it keeps, and a new one of its own; all else as the old one has it.
 
     Args:
@@ -371,10 +358,9 @@ def joined(
         kept: items of it, none of which is in the new one.
         new: what came of further items, and how that was made.
         items: those of the query, in whose order the set is.
-        per_call: how many items a call shows, where it shows a list.
     """
     place = {item.item_id: number for number, item in enumerate(items)}
-    said, more = of_items(old, kept).as_json(), {} if new is None else new.as_json()
+    said, more = of_items(old, kept).as_json(), new.as_json()
     for name, item_of in ITEM_LISTS.items():
         if said.get(name) is not None or name in more:
             both = [*(said.get(name) or ()), *more.get(name, ())]
@@ -383,10 +369,7 @@ def joined(
     for name in ("item_status", "llm_response_errors", "details"):
         if found := {**(said.pop(name, None) or {}), **more.get(name, {})}:
             said[name] = found
-    if new is not None:
-        said["provenance"] = more["provenance"]
-        if per_call is not None:
-            said["shown_together"] = [*shown_together(old, per_call), *shown_together(new, per_call)]
+    said["provenance"] = more["provenance"]
     return ItemGradeSet(**said)
 
 

@@ -7,7 +7,6 @@ Grading styles: self-rating, extraction, extraction + verification, direct label
 
 from __future__ import annotations
 
-import functools
 import re
 import unicodedata
 from collections import Counter
@@ -165,26 +164,6 @@ class Verifier:
             for place, (item, answer) in enumerate(zip(items, answers, strict=True))
         ]
 
-    def most_tokens(self, items: Iterable[RubricItem], answer_tokens: int) -> tuple[int, int, int]:
-        """What checking one extracted answer takes at most, before there is one.
-
-        Args:
-            items: what the answer may be an answer to.
-            answer_tokens: the longest answer.
-
-        Returns:
-            The checks, the tokens that they show in all, and those that they may write; zeros where words are matched.
-        """
-        checks = shown = 0
-        if self._asker is None:
-            return 0, 0, 0
-        for item in items:
-            asks = [self._ask(item, gold, "", 0) for gold in dict.fromkeys(item.gold_answers)]
-            checks = max(checks, len(asks))
-            texts = [message.content for ask in asks for message in ask.messages]
-            shown = max(shown, sum(map(self._asker.room.count, texts)) + answer_tokens * len(asks))
-        return checks, shown, checks * self._asker.max_tokens()
-
     def _ask(self, item: RubricItem, gold: str, answer: str, replicate: int) -> Ask:
         assert self._asker is not None
         return Ask(self._asker.prompt.render(question=item.text, correct_answer=gold, answer=answer), replicate)
@@ -258,10 +237,9 @@ class Style:
         kinds = {"any": ("question", "nugget"), "answer": ("question",), "support": ("nugget",)}
         self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
         self.showing = Showing(prompt, settings)
-        self._least_room = functools.lru_cache(maxsize=8)(self._make_least_room)
         self._room = self.asker.room
         self.together = settings.are_together(prompt)
-        # Every item is asked about by itself and once, and the reply is its grade.
+        # Every item is asked about by itself and once with the whole passage, and the reply is its grade.
         self._simple = (
             self.graded
             and not self.direct
@@ -269,12 +247,9 @@ class Style:
             and prompt.parser not in _OF_SEVERAL
             and settings.replicates == 1
             and not self.together
+            and self._room.limit is None
         )
         self._verifier = Verifier(backend, prompt, settings) if prompt.task == "verify" else None
-
-    def most_checks(self, items: Iterable[RubricItem]) -> tuple[int, int, int]:
-        """What checking one reply takes at most: calls of the model, tokens shown, tokens written; see `Verifier`."""
-        return self._verifier.most_tokens(items, self.asker.max_tokens()) if self._verifier is not None else (0, 0, 0)
 
     def at_most(self, items: Iterable[RubricItem], shown: int, written: int) -> tuple[int, int]:
         """The tokens of questions with all that may follow, see `Asker.at_most`; each item of a call asked singly, too.
@@ -315,7 +290,7 @@ class Style:
             lowest = self.prompt.scale[0] if self.prompt.scale else 0
             rule = f" {BY_RULE}" if self.settings.compat == "nuggetizer" else ""
             return [Outcome(item.item_id, lowest, note=f"an empty text, not asked{rule}") for item in unit.items]
-        if self._simple and self._fits(unit):
+        if self._simple:
             return (yield from self._one_by_one(unit))
         parts = [(part, self._fitted(part)) for part in self._shown_together(unit)]
         replicates = range(self.settings.replicates)
@@ -386,19 +361,6 @@ class Style:
         return [
             combine_replicates(item.item_id, (answer,), {}) for item, answer in zip(unit.items, answers, strict=True)
         ]
-
-    def _fits(self, unit: Unit) -> bool:
-        """Whether the whole passage can be shown with every item."""
-        if self._room.limit is None:
-            return True
-        return self._room.count(self.showing.shown(unit.text)) <= self._least_room(*unit[:2], unit.items)
-
-    def _make_least_room(self, query_id: str, query_text: str, items: tuple[RubricItem, ...]) -> int:
-        """The tokens that every item leaves for a passage."""
-        frame = self.showing.frame(query_id, query_text, "")
-        shown = [frame.messages(self.showing.item_values((item,))) for item in items]
-        taken = (self._room.taken(messages, self.asker.max_tokens()) for messages in shown)
-        return (self._room.limit or 0) - max(taken, default=0)
 
     def _shown_together(self, unit: Unit) -> Iterator[Unit]:
         """The parts of a unit that are one question to the model: all items, or each of them."""

@@ -5,7 +5,6 @@ What is wrong with a user's prompt file: keys, fields, scales that no record hol
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence, Set
@@ -252,29 +251,13 @@ def _is_scale(scale: Sequence[object]) -> bool:
 
 def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int] | None) -> list[str]:
     """Labels that do not stand for the grades of the scale one by one, or that the parser would never read as that."""
-    low = scale[0] if scale else 0
-    if scale and len(labels) != scale[1] - low + 1:
+    if scale and len(labels) != scale[1] - scale[0] + 1:
         return [f"{len(labels)} labels do not fit scale {list(scale)}: one label a grade, lowest first"]
-    if parser == "yes_no" and (scale or [0, 1])[0] != 0:
-        return [f"scale {scale} does not fit parser yes_no: it must be [0, 1]"]
-    given = [(place, label) for place, label in enumerate(labels) if label or parser != "phrase"]
-    unread = [label for place, label in given if _read_back(label, parser, labels) != place]
-    if not unread and (parser != "yes_no" or len(labels) == 2):
-        return []
-    hint = "labels are different words"
-    if parser == "yes_no":
-        hint = 'its labels are "No" and "Yes"; parser label reads others'
-    elif parser == "label_list":
-        hint += ", in small letters, with _ for blanks"
-    return [f"parser {parser} can never read {', '.join(map(repr, unread or labels))} as listed ({hint})"]
-
-
-def _read_back(label: str, parser: str, labels: Sequence[str]) -> int | None:
-    """The place at which the parser sees a reply that is the label itself; None where it sees no label."""
-    from rubric_measures.prompts.parsers import Reading, parse_reply
-
-    if not label.strip():
-        return None
-    is_list = parser == "label_list"
-    found: Any = parse_reply(json.dumps([label]) if is_list else label, Reading(parser, labels=labels), count=1).value
-    return labels.index(found[0]) if is_list and found else found
+    if parser == "yes_no" and ([one.lower() for one in labels] != ["no", "yes"] or (scale and scale[0])):
+        return ['parser yes_no reads "No" and "Yes", on the scale [0, 1]; parser label reads other words']
+    said = [one for one in labels if one or parser != "phrase"]
+    folded = [re.sub(r"[\s_-]+", "_", one.strip().lower()) for one in said]
+    if "" in folded or len({*folded}) < len(folded) or (parser == "label_list" and folded != said):
+        more = ", in small letters, with _ for blanks" if parser == "label_list" else ""
+        return [f"parser {parser} can never read {', '.join(map(repr, labels))} (labels are different words{more})"]
+    return []

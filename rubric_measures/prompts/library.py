@@ -41,11 +41,11 @@ class Delimiters(NamedTuple):
 # Line breaks as a reader (or a model) sees them, not only "\n".
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 # What may stand before a delimiter without changing how the line reads: all but letters and digits, and "1.".
-_LEAD = re.compile(rf"(?:[^\w{_BREAKS}]|_|\d{{1,3}}[.):](?!\d))*")
+_LEAD = rf"(?:[^\w{_BREAKS}]|_|\d{{1,3}}[.):](?!\d))*+"
+_LEAD_QUOTED = rf"[^\S{_BREAKS}]*+>"
 # What the mark of a quoted line is put behind: blanks, emphasis, bullets.
-_BLANKS = re.compile(rf"[^\S{_BREAKS}]*")
-_INDENT = re.compile(rf"(?:[^\S{_BREAKS}]|[*_#~|+•·‣▪◦–—-])*")
-_LINE_START = re.compile(rf"[{_BREAKS}]")
+_BLANKS = rf"[^\S{_BREAKS}]*+"
+_INDENT = rf"(?:[^\S{_BREAKS}]|[*_#~|+•·‣▪◦–—-])*+"
 
 _Rewritten = str | Callable[[re.Match[str]], str]
 
@@ -126,57 +126,28 @@ def neutralise(text: str, delimiters: Delimiters, *, at_start: bool = True) -> s
         text = pattern.sub(rewritten, text)
     if not delimiters.lines:
         return text
-    forgery, words = _line_forgery(delimiters.lines)
-    folded = text.casefold()
-    if not any(word in folded for word in words):
-        return text
-    begins = [0] if at_start else []
-    begins += [found.end() for found in _LINE_START.finditer(text)]
-    pieces = []
-    done = 0
-    for begin in begins:
-        place = _quoted_at(text, begin, forgery)
-        if place is not None:
-            pieces += [text[done:place], "> "]
-            done = place
-    return "".join((*pieces, text[done:]))
-
-
-def _quoted_at(text: str, begin: int, forgery: re.Pattern[str]) -> int | None:
-    """Where the mark of a line that begins with a delimiter goes; None for other lines."""
-    lead = _LEAD.match(text, begin)
-    assert lead is not None
-    if lead[0].lstrip().startswith(">"):
-        return None  # quoted already
-    if forgery.match(text[lead.end() : lead.end() + 200].casefold()):
-        indent = _INDENT.match(text, begin)
-    elif forgery.match(text[begin : begin + 200].strip(" \t")):
-        indent = _BLANKS.match(text, begin)
-    else:
-        return None
-    assert indent is not None
-    return indent.end()
+    forgery = _line_forgery(delimiters.lines)
+    return forgery.sub(r"\g<0>> ", f"\n{text}")[1:] if at_start else forgery.sub(r"\g<0>> ", text)
 
 
 @lru_cache(maxsize=512)
-def _line_forgery(delimiters: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str, ...]]:
-    """What a line begins with, behind its bullets, where it passes for a delimiter; and words without which none is."""
-    alternatives = []
-    needed = []
+def _line_forgery(delimiters: tuple[str, ...]) -> re.Pattern[str]:
+    """What stands before that with which a line passes for a delimiter; lines that are quoted already do not."""
+    worded, marks = [], []
     for text in delimiters:
-        folded = text.casefold().strip()
+        folded = text.strip()
         words = re.findall(r"[^\W_]+", folded)
         if not words:
-            alternatives.append(re.escape(folded[:3]))
-            needed.append(folded[0])
+            marks.append(re.escape(folded[:3]))
             continue
         # Between the words, and before the colon or bracket at the end, there may be blanks and emphasis.
         end = next(char for char in reversed(folded) if char not in "*_" and not char.isspace())
         closing = "[:：]" if end in ":：" else re.escape(end)
         tail = rf"[\s*_\"'`)\]#~]*?{closing}" if not (end.isalnum() or end == "_") else r"[^\w\n]*(?:\n|\Z)"
-        alternatives.append(r"[\W_]{1,4}".join(map(re.escape, words)) + tail)
-        needed.append(words[0])
-    return re.compile("|".join(alternatives)), tuple(dict.fromkeys(needed))
+        worded.append(r"[\W_]{1,4}".join(map(re.escape, words)) + tail)
+    ways = [rf"{_INDENT}(?={_LEAD}(?i:{'|'.join(worded)}))"] * bool(worded)
+    ways += [rf"{_BLANKS}(?=(?:{'|'.join(marks)}))"] * bool(marks)
+    return re.compile(rf"[{_BREAKS}](?!{_LEAD_QUOTED})(?:{'|'.join(ways)})")
 
 
 @lru_cache(maxsize=512)

@@ -18,7 +18,7 @@ from rubric_measures.types.scales import scale_from
 _Json = dict[str, Any]
 _Made = TypeVar("_Made", bound=ItemGradeSet | DirectGrade)
 # Fields of ours of which two files may say parts, as of those that we do not know.
-_OPEN = {"provenance", "details", models.ITEM_CONTENTS, "pairs", "shown_together"}
+_OPEN = {"provenance", "details", models.ITEM_CONTENTS, "pairs"}
 # Of what a judgment or ranking speaks.
 _ABOUT = {"paragraphId", "query", "queryId", "method", "titleQuery"}
 

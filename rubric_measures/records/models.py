@@ -322,7 +322,6 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
         item_status: our addition: item id -> status of every item that has no grade (see `Grade`).
         item_contents: our addition: item id -> what the item said when an assessor graded it.
         pairs: our addition: true where items are sentences, and passages the documents that they cite.
-        shown_together: our addition: the items that each call of a list showed.
     """
 
     correct_answered: list[str] = msgspec.field(name="correctAnswered")
@@ -335,7 +334,6 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
     item_status: dict[str, GradeStatus] | None = None
     item_contents: Any = None
     pairs: Any = None
-    shown_together: Any = None
     _rated: UnsetType = msgspec.field(name=" rated", default=UNSET)
 
     def rated(self, known: Sequence[str] = ()) -> tuple[list[str], list[float]]:

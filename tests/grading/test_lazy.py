@@ -388,7 +388,7 @@ def test_tables_and_reports_of_what_nothing_covers_refuse_the_records(
     for command in (["convert", "--to", "csv"], ["qrels", "--per", "item"]):
         assert main([*command, str(graded), "-o", str(tmp_path / command[0])]) == 2
         assert "a table of grades has no place for that" in capsys.readouterr().err
-    for report in ("uncovered-passages", "item-statistics", "bank"):
+    for report in ("uncovered-passages", "item-statistics"):
         assert main(["verify", report, str(graded), "--bank", bank]) == 2
         assert "what covers nothing is known of all grades alone" in capsys.readouterr().err
     assert main(["verify", "grading", str(graded), "--bank", bank]) == 0

@@ -257,8 +257,8 @@ def test_costs_are_known_before_and_unknown_ones_said(tmp_path: Path, capsys: py
     assert manifest["statuses"] == {"failed": 1, "graded": 1}
 
 
-def test_nothing_costs_more_than_a_dry_run_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each extracted answer is checked against forty gold answers: the checks cost far more than the calls."""
+def test_a_dry_run_counts_checks_and_guesses_no_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each extracted answer is checked against forty gold answers, and the checks show it."""
     verified = "QuestionCompleteConcisePromptWithT5VerifiedAnswerKey2"
     passages = write_passages(tmp_path, sun="about the sun", moon="about the moon")
     bank = write_items(tmp_path, "How long?", "Who?", gold=tuple(f"answer number {number}" for number in range(40)))
@@ -276,7 +276,7 @@ def test_nothing_costs_more_than_a_dry_run_says(tmp_path: Path, capsys: pytest.C
     paid = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())["calls"]
     # Four answers, equal in both passages, and for each gold answer a check that is unreadable and drawn twice again.
     assert paid["made"] == 4 + 2 * 40 * 3
-    assert float(found["cost_of_calls"]) < paid["cost"] <= float(found["cost_at_most"])
+    assert float(found["cost_of_calls"]) < paid["cost"] and not found["cost_at_most"].strip("-")
 
 
 def test_an_endpoint_that_accepts_no_call_ends_a_run_unless_the_cache_has_replies(
