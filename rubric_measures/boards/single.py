@@ -32,7 +32,7 @@ from rubric_measures.corpora.loading import (
 from rubric_measures.formats.trec import as_known, spaced_ids
 from rubric_measures.measures.findings import Note, of_labels, of_wrapped, say
 from rubric_measures.measures.findings import of_run as of_ranked
-from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, LABEL_ITEMS, Grades, ItemRows, OnFailed
+from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, LABEL_ITEMS, Grades, OnFailed
 from rubric_measures.measures.measure import (
     INTENT_AWARE,
     Measures,
@@ -123,12 +123,12 @@ def evaluate(
         of_run = named_files(run, stack)
         # A frame of ir_measures, which may name items, is no table of grades.
         held: Any = source
-        if not isinstance(held, Grades | ItemRows):
+        if not isinstance(held, Grades):
             is_frame = hasattr(held, "itertuples") and not is_table(held)
             held = held.itertuples(index=False) if is_frame else named_files(held, stack)
         if isinstance(held, str) and isinstance(of_run, str) and held == of_run == "-":
             raise InputError("only one of grades and run can be standard input")
-        held = held if isinstance(held, str | Grades | ItemRows) else list(held)
+        held = held if isinstance(held, str | Grades) else list(held)
         is_judged = isinstance(held, list) and bool(held) and hasattr(held[0], "relevance")
         content = content_of(held) if isinstance(held, str) else "judgments" if is_judged else "records"
         called = held if isinstance(held, str) else "the source"

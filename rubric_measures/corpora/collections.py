@@ -36,8 +36,9 @@ from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.specs import table
 from rubric_measures.formats.trec import runs_of_files, runs_of_records, spaced_form
 from rubric_measures.measures.grade_sets import read_judgments
-from rubric_measures.measures.grades import BANK_DOC, Grades
+from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.loading import load_records
+from rubric_measures.measures.qrels import qrels_of
 from rubric_measures.records.models import QueryPassages, iter_graded, load_graded
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
@@ -192,11 +193,8 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
 
     def _item_rows(self) -> Iterator[formats.TrecQrel]:
         """One row a (passage, item), and rows of grade 0 for the document `*`: each item of the bank, and the scale."""
-        for row in self.grades.items if self.grades is not None else ():
+        for row in qrels_of(self.grades, "item") if self.grades is not None else ():
             yield formats.TrecQrel(row.query_id, row.doc_id, row.relevance, row.iteration)
-        for query in self.grades.queries.values() if self.grades is not None else ():
-            for item in query.items:
-                yield formats.TrecQrel(query.query_id, BANK_DOC, 0, item.item_id)
 
 
 def _queries(read: Callable[[], Mapping[str, str]]) -> Any:

@@ -36,7 +36,7 @@ from rubric_measures.formats.grade_tables import (
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
-from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, check_on_failed
+from rubric_measures.measures.grades import BANK_DOC, Grades, OnFailed, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
 
@@ -144,7 +144,7 @@ File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 Rows: TypeAlias = "pandas.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]"
 """A table in memory: a frame of pandas or polars, mappings, or columns."""
 
-Gradable: TypeAlias = "File | Grades | ItemRows | pandas.DataFrame | Iterable[Any]"
+Gradable: TypeAlias = "File | Grades | pandas.DataFrame | Iterable[Any]"
 """What grades can be loaded from: a file, the id of a collection, rows, a frame, graded records, or `Grades`."""
 
 
@@ -585,7 +585,7 @@ def load(
                 return Grades(read.queries, on_failed, read.source)
         if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
             raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
-        is_loaded = isinstance(source, Grades | ItemRows)
+        is_loaded = isinstance(source, Grades)
         if is_loaded and on_failed is not None:
             raise InputError("how failed grades count is chosen where they are loaded", settings=("on_failed",))
         is_whole = is_loaded or isinstance(source, dict) or hasattr(source, "columns")

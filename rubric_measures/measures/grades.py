@@ -345,33 +345,6 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         )
 
 
-class ItemRows:
-    """The item-level view: iterates over `Qrel(query_id, doc_id, grade, iteration=item_id)`, and knows the bank.
-
-    Where the scale of a query's grades is known its first row says it, see `scale_rows`.
-
-    Standard measures of ir_measures read one row a passage: of these rows they would silently keep the last one. So in
-    its pipeline they get one label a passage, as of `Grades`, and a program that is asked by itself is refused.
-    """
-
-    columns = ("query_id", "doc_id", "relevance", "iteration")
-
-    def __init__(self, grades: Grades) -> None:
-        self.grades = grades
-
-    def __iter__(self) -> Iterator[Qrel]:
-        for query in self.grades.queries.values():
-            yield from scale_rows(query)
-            yield from query.counting_failed(self.grades.on_failed).rows()
-
-    def itertuples(self) -> Iterator[Qrel]:
-        """Refuses: only a provider that does not know items asks for this."""
-        raise MeasureError(
-            "item grades hold several rows a passage, which this measure would silently collapse to the last one; "
-            'score the graded records themselves, or write RubricQrels(measure="nDCG@10")'
-        )
-
-
 class Grades:
     """The grades of a collection, to be given to ir_measures as qrels.
 
@@ -440,11 +413,6 @@ class Grades:
             for query_id, query in self.queries.items()
             for doc_id, label in query.counting_failed(self.on_failed).labels().items()
         ]
-
-    @property
-    def items(self) -> ItemRows:
-        """The item view: one row a (passage, item)."""
-        return ItemRows(self)
 
     @property
     def scale(self) -> Scale | None:

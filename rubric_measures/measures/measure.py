@@ -103,6 +103,7 @@ class RubricMeasure(Measure):  # type: ignore[misc]
     def __init_subclass__(cls) -> None:
         if "NAME" not in cls.__dict__:
             cls.NAME = cls.__qualname__.rpartition(".")[2].lstrip("_")
+        cls.SHORT_DESC = (cls.__doc__ or cls.NAME).partition("\n")[0]
 
     # Whether the scale says the levels that are left out.
     needs_levels = True
@@ -250,8 +251,6 @@ class _RubricCover(ItemMeasure):
        Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3
     """
 
-    PRETTY_NAME = "Rubric-Cover"
-    SHORT_DESC = "The share of the test bank's items that the top k passages cover with at least the minimum grade."
     SUPPORTED_PARAMS = _COVER
 
 
@@ -265,8 +264,6 @@ class _nRubricCover(ItemMeasure):
     .. cite:: Dietz, SIGIR 2024 (normalised EXAM-Cover)
     """
 
-    PRETTY_NAME = "Normalised Rubric-Cover"
-    SHORT_DESC = "The covered share of those items that any graded passage covers."
     SUPPORTED_PARAMS = _COVER
 
 
@@ -280,8 +277,6 @@ class _NuggetA(ItemMeasure):
     .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
     """
 
-    PRETTY_NAME = "All-nugget score"
-    SHORT_DESC = "The mean credit of an answer over all nuggets."
     SUPPORTED_PARAMS = _CREDIT
 
 
@@ -296,8 +291,6 @@ class _NuggetV(ItemMeasure):
     .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
     """
 
-    PRETTY_NAME = "Vital-nugget score"
-    SHORT_DESC = "The mean credit of an answer over the vital nuggets."
     SUPPORTED_PARAMS = _CREDIT
 
 
@@ -311,8 +304,6 @@ class _NuggetW(ItemMeasure):
     .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
     """
 
-    PRETTY_NAME = "Weighted nugget score"
-    SHORT_DESC = "The mean credit of an answer, vital nuggets counting 1 and okay nuggets 0.5."
     SUPPORTED_PARAMS = _CREDIT
 
 
@@ -327,8 +318,6 @@ class _WeightedCover(ItemMeasure):
     .. cite:: weighted criteria, as in ResearchRubrics and RAGDoll
     """
 
-    PRETTY_NAME = "Weighted coverage"
-    SHORT_DESC = "The weighted credit of an answer; criteria of negative weight are penalties."
     SUPPORTED_PARAMS = {**_CREDIT, "clip": ParamInfo(dtype=bool, default=False, desc="report values below 0 as 0")}
 
 
@@ -358,8 +347,6 @@ class _WeightedContradiction(FunctionMeasure):
     .. cite:: Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track (the contradictory score)
     """
 
-    PRETTY_NAME = "Weighted contradictions"
-    SHORT_DESC = "The share of the items, by weight, of which an answer says the opposite."
     SUPPORTED_PARAMS = {"cutoff": CUTOFF, "judged_only": JUDGED_ONLY}
     origin = "rubric_measures"
 
@@ -413,8 +400,6 @@ def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
             params["rel"] = min_grade("covering an item")
     fields = {
         "NAME": name,
-        "PRETTY_NAME": name,
-        "SHORT_DESC": (inspect.getdoc(function) or name).splitlines()[0],
         "SUPPORTED_PARAMS": {**params, "cutoff": CUTOFF, "judged_only": JUDGED_ONLY},
         "__doc__": inspect.getdoc(function),
         "function": staticmethod(function),
@@ -572,8 +557,6 @@ class _RubricQrels(RubricMeasure):
     .. cite:: Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3; Dietz, SIGIR 2024
     """
 
-    PRETTY_NAME = "Rubric-Qrels"
-    SHORT_DESC = "A standard measure over relevance labels that are derived from the grades of the passages."
     SUPPORTED_PARAMS = {
         "measure": ParamInfo(dtype=str, required=True, desc="the standard measure, such as nDCG@10 or AP"),
         "label": ParamInfo(dtype=str, choices=["max", "count"], default="max", desc="how item grades become a label"),

@@ -159,41 +159,26 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
 
 
 class RubricProvider(providers.Provider):  # type: ignore[misc]
-    """Computes this package's measures, and ir_measures' measures over subtopics with rubric items as subtopics."""
+    """Computes this package's measures, and ir_measures' measures over subtopics with rubric items as subtopics.
+
+    It stands before all others in ir_measures' pipeline, and hands their measures on to them. What others read is
+    decided here, as only a provider sees judgments and measures together: of `Grades` and of item rows a standard
+    measure reads one label a passage, as it would silently keep the last of several rows. All else they get untouched:
+    over plain judgments every measure of ir_measures has the value that it has without this package.
+    """
 
     NAME = PROVIDER
 
     def supports(self, measure: Measure) -> bool:
-        """Whether the measure is computed here."""
-        measure.validate_params()
-        return is_supported(measure)
-
-    def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
-        from rubric_measures.measures.qrels import build_grades
-
-        # ir_measures hands over a set; sorted, so that results come in one order whatever the hash seed.
-        return RubricEvaluator(sorted(measures, key=str), build_grades(qrels))
-
-    def qrel_inputs(self, measures: Iterable[Measure]) -> list[str]:
-        """Item grades say their item in `iteration`."""
-        return ["query_id", "doc_id", "relevance", "iteration"]
-
-
-class PipelineProvider(RubricProvider):
-    """The provider as it stands in ir_measures' pipeline: before all others, whose measures it hands on to them.
-
-    What others read is decided here, as only a provider sees judgments and measures together: of `Grades` and of item
-    rows a standard measure reads one label a passage, as it would silently keep the last of several rows. All else they
-    get untouched: over plain judgments every measure of ir_measures has the value that it has without this package.
-    """
-
-    def supports(self, measure: Measure) -> bool:
         """Whether the measure is computed here, or by another provider of the pipeline."""
-        return super().supports(measure) or _is_theirs(measure)
+        measure.validate_params()
+        return is_supported(measure) or _is_theirs(measure)
 
     def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
         from rubric_measures.measures.grades import Grades
+        from rubric_measures.measures.qrels import build_grades
 
+        # ir_measures hands over a set; sorted, so that results come in one order whatever the hash seed.
         asked = sorted(measures, key=str)
         qrels = _for_all(asked, qrels)
         # Those over subtopics, of plain judgments, where nobody else can.
@@ -201,26 +186,11 @@ class PipelineProvider(RubricProvider):
         kept = (one for one in asked if isinstance(one, RubricMeasure) or not (is_plain and _is_theirs(one)))
         ours = list(filter(is_supported, kept))
         theirs = [one for one in asked if one not in ours]
-        if not theirs:
-            return super()._evaluator(ours, qrels)
         evaluators = [other_providers().evaluator(some, rows) for some, rows in _rows_for(theirs, qrels)]
         if ours:
-            evaluators.append(super()._evaluator(ours, qrels))
-        void = _void_passages(qrels)
+            evaluators.append(RubricEvaluator(ours, build_grades(qrels)))
+        void = _void_passages(qrels) if theirs else {}
         return evaluators[0] if len(evaluators) == 1 and not void else _JointEvaluator(asked, evaluators, void)
-
-    def run_inputs(self, measures: Iterable[Measure]) -> list[str]:
-        """What the measures' own providers need."""
-        return self._inputs("run_inputs", measures)
-
-    def qrel_inputs(self, measures: Iterable[Measure]) -> list[str]:
-        """What the measures' own providers need."""
-        return self._inputs("qrel_inputs", measures)
-
-    def _inputs(self, kind: str, measures: Iterable[Measure]) -> list[str]:
-        asked = list(measures)
-        found: set[str] = set(getattr(super(), kind)(asked)) if any(map(is_supported, asked)) else set()
-        return sorted(found.union(getattr(other_providers(), kind)([one for one in asked if not is_supported(one)])))
 
 
 def _is_theirs(measure: Measure) -> bool:
@@ -269,12 +239,11 @@ def _void_passages(qrels: Any) -> dict[str, Set[str]]:
 def register_provider() -> None:
     """Puts the provider into ir_measures' registry and pipeline; a second call changes nothing."""
     if PROVIDER not in providers.registry:
-        providers.register(RubricProvider())
-        ir_measures.DefaultPipeline.providers.insert(0, PipelineProvider())
+        ir_measures.DefaultPipeline.providers.insert(0, providers.register(RubricProvider()))
 
 
 def _rows_for(measures: Sequence[Measure], qrels: Any) -> Iterator[tuple[list[Measure], Any]]:
-    """The measures of other providers with the rows that they read: labels, or the items where they ask for these."""
+    """The measures of other providers with the rows that they read: of grades the labels."""
     from rubric_measures.measures.grades import Grades
 
     if not isinstance(qrels, Grades):
@@ -285,16 +254,12 @@ def _rows_for(measures: Sequence[Measure], qrels: Any) -> Iterator[tuple[list[Me
         if others:
             yield others, qrels
         return
-    # Measures of `ir_measures.define` say what they ask for.
-    of_items = [measure for measure in measures if "iteration" in getattr(measure, "QREL_INPUTS", ())]
-    of_labels = [measure for measure in measures if measure not in of_items]
-    standard = [measure for measure in of_labels if not hasattr(measure, "runtime_impl")]
-    if of_labels:
+    if measures:
+        # Measures of `ir_measures.define` may read fractions.
+        standard = [measure for measure in measures if not hasattr(measure, "runtime_impl")]
         labels = qrels.qrels
         refuse_real(labels if standard else (), " ".join(map(str, standard)))
-        yield of_labels, labels
-    if of_items:
-        yield of_items, qrels.to_dataframe()
+        yield list(measures), labels
 
 
 def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
@@ -303,10 +268,10 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
     A standard measure reads one row a passage and would silently keep the last of several. Where it is asked together
     with a measure of this package, or given rows that declare a test bank, it gets the labels that the grades imply.
     """
-    from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows
+    from rubric_measures.measures.grades import BANK_DOC, Grades
 
-    if isinstance(qrels, dict | Grades | ItemRows):
-        return qrels.grades if isinstance(qrels, ItemRows) else qrels
+    if isinstance(qrels, dict | Grades):
+        return qrels
     if hasattr(qrels, "itertuples"):
         named = {"query_id", "doc_id"} <= set(qrels.columns)
         pairs = list(zip(qrels["query_id"].tolist(), qrels["doc_id"].tolist(), strict=True)) if named else []

@@ -25,7 +25,6 @@ from rubric_measures.measures.grades import (
     LABEL_ITEMS,
     UNSAID,
     Grades,
-    ItemRows,
     Label,
     OnFailed,
     QueryGrades,
@@ -144,8 +143,6 @@ def build_grades(
             one label a passage are to be grades of the bank's items.
         MeasureError: the rows carry no items.
     """
-    if isinstance(qrels, ItemRows):
-        qrels = qrels.grades
     if isinstance(qrels, Grades):
         if bank is None and scale is None:
             return qrels

@@ -154,9 +154,6 @@ class _SupportPrecision(_OfSentences):
     .. cite:: Thakur et al., Support Evaluation for the TREC 2024 RAG Track, SIGIR 2025
     """
 
-    PRETTY_NAME = "Support precision"
-    SHORT_DESC = "How far the sentences of an answer are supported by the documents that they cite."
-
 
 class _SupportRecall(_OfSentences):
     """How far all sentences are supported.
@@ -168,8 +165,6 @@ class _SupportRecall(_OfSentences):
     .. cite:: Thakur et al., Support Evaluation for the TREC 2024 RAG Track, SIGIR 2025
     """
 
-    PRETTY_NAME = "Support recall"
-    SHORT_DESC = "How far all sentences of an answer are supported by citations; a sentence without any counts 0."
     counts = 1, 1
 
 
@@ -183,8 +178,6 @@ class _CitationF1(_OfSentences):
     .. cite:: the two of Thakur et al., SIGIR 2025
     """
 
-    PRETTY_NAME = "Citation F1"
-    SHORT_DESC = "The harmonic mean of support precision and support recall."
     # 2 P R / (P + R) = 2 sum of the scores / (2 |J| + |U|).
     counts = 2, 1
 
@@ -199,8 +192,6 @@ class _SupportRate(SupportMeasure):
     .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
     """
 
-    PRETTY_NAME = "Citation support rate"
-    SHORT_DESC = "The share of the citations that support their sentence."
     SUPPORTED_PARAMS = {"relaxed": _RELAXED}
 
     def scores(self, one: Labelled) -> Iterable[float | None]:
@@ -217,9 +208,6 @@ class _ContradictionRate(SupportMeasure):
 
     .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
     """
-
-    PRETTY_NAME = "Citation contradict rate"
-    SHORT_DESC = "The share of the citations whose document says the opposite of their sentence."
 
     best_of = min
 
@@ -253,8 +241,6 @@ class _CitationCoverage(SupportMeasure):
     .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
     """
 
-    PRETTY_NAME = "Citation coverage"
-    SHORT_DESC = "The share of the sentences that at least one of their citations supports."
     SUPPORTED_PARAMS = {"relaxed": _RELAXED}
 
     def scores(self, one: Labelled) -> Iterable[float | None]:
@@ -275,9 +261,6 @@ class _ALCERecall(SupportMeasure):
     .. cite:: Gao et al., Enabling Large Language Models to Generate Text with Citations (ALCE), EMNLP 2023
     """
 
-    PRETTY_NAME = "ALCE citation recall"
-    SHORT_DESC = "The share of the sentences that all documents which they cite entail together."
-
     def scores(self, one: Labelled) -> Iterable[float | None]:
         """Whether the sentence is entailed."""
         return [_entailed(one)]
@@ -295,9 +278,6 @@ class _ALCEPrecision(SupportMeasure):
 
     .. cite:: Gao et al., Enabling Large Language Models to Generate Text with Citations (ALCE), EMNLP 2023
     """
-
-    PRETTY_NAME = "ALCE citation precision"
-    SHORT_DESC = "The share of the citations that are needed for their sentence to be entailed."
 
     def scores(self, one: Labelled) -> Iterable[float | None]:
         """Whether each citation counts."""

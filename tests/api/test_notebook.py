@@ -69,8 +69,6 @@ def test_grades_of_every_form_score_alike() -> None:
         assert rubric_measures.score(same, "alpha.run", COVER).values == board.values
     rubric_measures.api.write_qrels(grades, "items.qrels", per="item")
     assert rubric_measures.score("items.qrels", "alpha.run", COVER).values == board.values
-    again = rubric_measures.load(list(grades.items), "bank.jsonl")
-    assert [one.digest for one in again.queries.values()] == [one.digest for one in grades.queries.values()]
 
 
 @pytest.mark.usefixtures("folder")
@@ -94,7 +92,7 @@ def test_one_run_of_every_form_is_evaluated_alike(measures: str) -> None:
 @pytest.mark.usefixtures("folder")
 def test_loaded_grades_come_back_as_they_are_and_keep_how_failures_count() -> None:
     of_records = rubric_measures.load("graded.jsonl.gz", "bank.jsonl", on_failed="zero")
-    of_items = rubric_measures.load(list(of_records.items), "bank.jsonl")
+    of_items = rubric_measures.load(of_records.to_dataframe(), "bank.jsonl")
     for grades in (of_records, of_items):
         assert rubric_measures.load(grades) is grades
         with pytest.raises(InputError, match="how failed grades count is chosen where they are loaded"):

@@ -78,7 +78,7 @@ def test_a_measure_of_a_user_works_everywhere() -> None:
     grades = build_grades(ROWS, BANK)
     # At 4: q1 has d1 at rank 1, q2 and q3 nothing. At 3 also d1 of q2, at rank 2.
     frames = [grades.to_dataframe()] if find_spec("pandas") else []
-    for qrels in (grades, grades.items, *frames):
+    for qrels in (grades, *frames):
         assert ir_measures.calc_aggregate([measure, RubricCover(rel=1)], qrels, RUN)[measure] == pytest.approx(1 / 3)
     runs = [("one", {"q1": ["d1", "d2"], "q2": ["d9", "d1"]})]
     board = score_runs(grades, runs, [first(rel=3), first(rel=3) @ 1, RubricCover(rel=1)], overall=True)
@@ -127,7 +127,6 @@ def test_a_name_is_taken_once_and_a_new_version_replaces_the_old() -> None:
 
     with pytest.raises(MeasureError, match=r"there is a measure RubricCover already; give .*test_measure\.py:Rubric"):
         measure_of(RubricCover)
-    assert ir_measures.parse_measure("RubricCover").PRETTY_NAME == "Rubric-Cover"
 
 
 @pytest.mark.parametrize(("on_failed", "first", "share"), [("expected", 0.0, None), ("zero", 0.0, 0.0), (5, 1.0, 1.0)])

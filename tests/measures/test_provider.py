@@ -79,7 +79,7 @@ def test_named_tuples_frames_and_grades_give_the_same() -> None:
     as_grades = [Grade(*row) for row in ROWS]
     without_bank = {COVER: pytest.approx((2 / 2 + 1 / 1) / 2)}
     runs = [RUN, run_frame, {"q1": {"d2": 1.0, "d1": 2.0}, "q2": {"d1": 0.5, "d9": 0.7}}]
-    for qrels in (ROWS, frame, as_grades, build_grades(ROWS), build_grades(ROWS).items):
+    for qrels in (ROWS, frame, as_grades, build_grades(ROWS)):
         for run in runs:
             assert ir_measures.calc_aggregate([COVER], qrels, run) == without_bank
     assert ir_measures.calc_aggregate([COVER], iter(ROWS), iter(RUN)) == without_bank
@@ -106,22 +106,19 @@ def test_mixed_with_standard_measures_each_keeps_its_queries() -> None:
 def _views() -> dict[str, object]:
     """What carries items: each is judgments to ir_measures."""
     grades = build_grades(ROWS, BANK)
-    return {"grades": grades, "frame": grades.to_dataframe(), "rows": grades.items}
+    return {"grades": grades, "frame": grades.to_dataframe()}
 
 
-@pytest.mark.parametrize("view", ["grades", "frame", "rows"])
+@pytest.mark.parametrize("view", ["grades", "frame"])
 @pytest.mark.parametrize("together", [False, True])
-def test_measures_of_define_read_labels_or_the_items_they_ask_for(view: str, together: bool) -> None:
+def test_measures_of_define_read_labels(view: str, together: bool) -> None:
     pytest.importorskip("pandas")
     gain = ir_measures.define_byquery(
         lambda qrels, run: float(qrels.merge(run, on=["query_id", "doc_id"])["relevance"].sum()), "Gain"
     )
     judged = ir_measures.define(lambda qrels, run: qrels.groupby("query_id").size().items(), "Judged")
-    items = ir_measures.define_byquery(
-        lambda qrels, run: float(qrels["iteration"].nunique()), "Items", qrel_inputs=["query_id", "iteration"]
-    )
-    # Labels of q1: d1 4, d2 5, both in the cutoff; of q2: d1 3 at rank 2. The bank has 4 items of q1, 1 of q2.
-    expected = {gain @ 1: (4 + 0) / 2, gain @ 5: (9 + 3) / 2, judged: (2 + 1) / 2, items: (4 + 1 + 0) / 3}
+    # Labels of q1: d1 4, d2 5, both in the cutoff; of q2: d1 3 at rank 2.
+    expected = {gain @ 1: (4 + 0) / 2, gain @ 5: (9 + 3) / 2, judged: (2 + 1) / 2}
     more = {COVER: pytest.approx(0.5)} if together else {}
     assert ir_measures.calc_aggregate([*expected, *more], _views()[view], RUN) == {**expected, **more}
 
@@ -133,14 +130,6 @@ def test_the_pipeline_of_ir_measures_is_not_patched() -> None:
     assert isinstance(ir_measures.evaluator([nDCG @ 10], labels), type(ir_measures.pytrec_eval.evaluator([nDCG], [])))
     with pytest.raises(ValueError, match="Unsupported measures"):
         ir_measures.evaluator([ir_measures.RR(judged_only=True) @ 5], labels)
-    assert set(ir_measures.qrel_inputs([COVER, nDCG])) == {"query_id", "doc_id", "relevance", "iteration"}
-    assert set(ir_measures.qrel_inputs([nDCG])) == {"query_id", "doc_id", "relevance"}
-
-
-def test_item_rows_refuse_standard_measures() -> None:
-    """Where a program is asked that knows no items."""
-    with pytest.raises(MeasureError, match="several rows a passage"):
-        ir_measures.pytrec_eval.calc_aggregate([nDCG @ 10], build_grades(ROWS).items, RUN)
 
 
 def test_bad_input_is_refused() -> None:
