@@ -497,28 +497,17 @@ def _official_of(
 
 
 def _checks(board: Leaderboard, known: Grades, runs: Runs | None, asked: AskedBoard) -> LeaderboardChecks:
-    """What can be wrong beneath a board, from its grades and rankings once more."""
-    from rubric_measures.measures.loading import RecordQuery
-
-    of_records, is_stdin = isinstance(known, RecordGrades), getattr(known, "name", "") == "-"
+    """What can be wrong beneath a board, from its grades and the files of its runs once more."""
     in_memory = runs is not None and any(isinstance(run, Run) for run in run_list(runs))
     refuse(
-        (asked.compat is not None or (of_records and is_stdin),
-         "checks read the grades twice, and by our own rules: give a file, and no other program",
-         ("checks", "compat")),
-        (runs is None and not of_records, "checks of rankings inside records need records", ("checks",)),
+        (runs is None, "checks look at run files; write rankings inside records as runs first", ("checks",)),
         (in_memory, "ties are looked for in run files; runs in memory are in order already", ("checks",)),
     )  # fmt: skip
     if board.inputs.qrels:
         # The grades say nothing of official measures.
         board = replace(board, measures=[name for name in board.measures if is_supported(parse_measures(name)[0])])
     measures = parse_measures(board.measures)
-    if runs is None and isinstance(known, RecordGrades):
-        queries = _units(known.record_queries(keep_ranks=True), known, asked)
-        return check_leaderboard(board, queries, measures, None, known.on_failed)
-    whole = _in_units(known, asked).queries.items()
-    queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
-    return check_leaderboard(board, queries, measures, read_runs(runs or ()), known.on_failed)
+    return check_leaderboard(board, _in_units(known, asked), read_runs(runs or ()), measures)
 
 
 def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str, ...]:

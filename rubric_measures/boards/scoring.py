@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -44,7 +44,6 @@ from rubric_measures.types.entities import (
     BoardInputs,
     Cell,
     Failures,
-    Gap,
     LeaderboardChecks,
     RankNotes,
     Run,
@@ -487,32 +486,13 @@ def score_run_files(
     return [side[0].finish(grades.source) for side, (grades, _) in zip(sides, asked, strict=True)]
 
 
-def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]]]:
-    """The rankings inside graded records: passages in file order, scored by rank (passages of one rank are tied).
-
-    Documents without a record stand at the end of the rows, with the ranks that they keep.
-    """
-    runs: dict[str, Sequence[tuple[str, float]]] = {}
-    for run_id, places in query.ranks.items():
-        own = set(query.rankings.get(run_id, ()))
-        ranks = {place.doc_id: place.rank for place in places if place.doc_id in own}
-        rows = [(doc_id, -float(ranks[doc_id])) for doc_id in query.passages if doc_id in ranks]
-        below = 0
-        for doc_id in reversed(query.rankings.get(run_id, ())):
-            below = below - 1 if isinstance(doc_id, Gap) else ranks[doc_id]
-            if isinstance(doc_id, Gap):
-                rows.append((doc_id, -float(below)))
-        runs[run_id] = rows
-    return runs
-
-
 def _rows_of_files(runs: Iterable[Run], query: QueryGrades) -> dict[str, Sequence[tuple[str, float]]]:
     """The rows of the runs under the ids of the grades where these hold spaces, which a run file cannot."""
     forms = spaced_ids(query.docs)
     rows: dict[str, Sequence[tuple[str, float]]] = {}
     for run in runs:
         ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
-        if ranking is not None:
+        if ranking:
             rows[run.run_id] = ranking.with_scores([forms.get(doc_id, doc_id) for doc_id in ranking.doc_ids]).given
     return rows
 
@@ -547,11 +527,7 @@ def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
 
 
 def check_leaderboard(
-    board: Leaderboard,
-    queries: Iterable[RecordQuery],
-    measures: Sequence[Measure],
-    runs: Sequence[Run] | None = None,
-    on_failed: OnFailed = "expected",
+    board: Leaderboard, grades: Grades, runs: Sequence[Run], measures: Sequence[Measure]
 ) -> LeaderboardChecks:
     """Judged@k, missing queries and ties of every run, and whether the tie rule decides the winner.
 
@@ -560,42 +536,27 @@ def check_leaderboard(
 
     Args:
         board: the leaderboard, scored with our rule.
-        queries: the grades that it was scored with; consumed once.
+        grades: those that it was scored with.
+        runs: the runs, as their files have them.
         measures: the measures of the leaderboard.
-        runs: the runs, as their files have them. None checks the rankings inside records that were read with
-            `keep_ranks`: passages of one rank are tied.
-        on_failed: see `Grades`.
-
-    Raises:
-        InputError: there is no run.
     """
     cutoff = Plan(measures).depth
-    tallies: dict[str, Counter[str]] = {run.run_id: Counter() for run in runs or ()}
-    there: dict[str, set[str]] = {}
-    seen: set[str] = set()
-
-    def counted() -> Iterator[RecordQuery]:
-        for query in queries:
-            seen.add(query.query_id)
-            rows = _rows_of_records(query) if runs is None else _rows_of_files(runs, query.grades)
-            orders = {}
-            for run_id, of_run in rows.items():
-                tally = tallies.setdefault(run_id, Counter())
-                if of_run:
-                    orders[run_id], counts = _tally(query.grades, of_run, cutoff)
-                    tally.update(counts)
-                    there.setdefault(run_id, set()).add(query.query_id)
-            yield replace(query, rankings=orders, ranks={})
-
-    other = score_records(counted(), measures, run_ids=list(tallies), on_failed=on_failed, overall=False)
+    tallies: dict[str, Counter[str]] = {run.run_id: Counter() for run in runs}
+    orders: dict[str, dict[str, Sequence[str]]] = {run.run_id: {} for run in runs}
+    for query in grades.queries.values():
+        for run_id, rows in _rows_of_files(runs, query).items():
+            orders[run_id][query.query_id], counts = _tally(query, rows, cutoff)
+            tallies[run_id].update(counts)
+    other = score_runs(grades, orders.items(), measures, overall=False)
     top = []
     for measure in board.measures:
         ours, theirs = _best(board, measure), _best(other, measure)
         top.append(TopRun(measure, ours, theirs, ours != theirs))
+    seen = {query.query_id for query in grades.queries.values()}
     checks = []
     for run_id, of in sorted(tallies.items()):
-        ranks, inside = there.get(run_id, set()), of["inside"]
+        ranks, inside = orders[run_id].keys(), of["inside"]
         judged, shared = (of[name] / inside if inside else None for name in ("judged", "tied"))
-        orders = of["order_by_ties"], of["order_by_precision"]
-        checks.append(RunCheck(run_id, len(ranks), tuple(sorted(seen - ranks)), judged, shared, *orders))
+        by_rules = of["order_by_ties"], of["order_by_precision"]
+        checks.append(RunCheck(run_id, len(ranks), tuple(sorted(seen - ranks)), judged, shared, *by_rules))
     return LeaderboardChecks(cutoff, tuple(checks), tuple(top))

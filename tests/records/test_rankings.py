@@ -144,7 +144,7 @@ def test_a_leaderboard_says_that_ranks_and_scores_disagree(tmp_path: Path, capsy
     [group] = records((1, 0.2, "a"), (2, 0.9, "b"), (4, 0.1, "c"))
     lines = [["q1", [one.as_json() for one in group.passages]]]
     write_lines(tmp_path / "g.jsonl", lines)
-    assert main(["leaderboard", str(tmp_path / "g.jsonl"), "-m", "RubricCover@2", "--checks"]) == 0
+    assert main(["leaderboard", str(tmp_path / "g.jsonl"), "-m", "RubricCover@2"]) == 0
     err = capsys.readouterr().err
     assert err.count("the ranks disagree with the scores in 1 ranking (1 place); the ranks count") == 1
     assert err.count("1 rank of 1 ranking has no record") == 1
