@@ -212,7 +212,7 @@ def generate(generate: Call, *, output: str = "-") -> int:
     grade_support="rubric_measures.grading.grade:grade_support",
     files={"passages": "PASSAGES…"},
     spelled={"measures": "--for", "limit": "--passages-per-query"},
-    without=("answers", "graded", "level_shown", "prompt_field", "give_up_after", "document_texts"),
+    without=("answers", "graded", "level_shown", "give_up_after", "document_texts"),
 )
 def grade(
     grade: partial[GradedRecords],

@@ -51,7 +51,6 @@ class Asking:
             text, 16 an item and 64 more for a list, 2048 for what a test bank is made of. A reply that is cut there is
             asked for once more with four times as many.
         option: further generation options. One that is null is not sent, `temperature` and `max_tokens` too.
-        prompt_field: values of a prompt's own settings (`domain`), in place of those that come with it.
         replicates: draws of every reply, the median of whose grades counts (of an even number, the lower one); needs a
             temperature, or a seed of shuffles.
         retries: how often a reply that cannot be read is drawn again, past the cache; backends whose replies are
@@ -59,7 +58,7 @@ class Asking:
         explain: ask for a reason before each grade, as JSON (an endpoint is held to it where it can be), and keep it;
             by default of answers in tables alone, where the model is behind an endpoint and no prompt is named.
         unparsed: what a reply without a rating is: by default no grade; `exampp`: 0 for an unanswerable expression or
-            nothing, else 1 (EXAM++ 4.2.2); `workbench`: the reverse, as the Rubric workbench's program has it.
+            nothing, else 1 (EXAM++ 4.2.2). `compat` has the reverse, as the Rubric workbench's program has it.
         compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it;
             `nuggetizer`: label lists count as in the nuggetizer program.
         items_per_call: how many items of a passage one call asks about, or `all`; by default ten where the reply is a
@@ -75,11 +74,10 @@ class Asking:
     temperature: float = 0.0
     max_tokens: int | None = None
     option: Mapping[str, Any] | None = None
-    prompt_field: Mapping[str, Any] | None = None
     replicates: int = 1
     retries: int = 1
     explain: bool | None = None
-    unparsed: Literal["", "exampp", "workbench"] = ""
+    unparsed: Literal["", "exampp"] = ""
     compat: Literal["", "workbench", "nuggetizer"] = ""
     items_per_call: int | Literal["all"] | None = None
     shuffle_seed: int | None = None
@@ -111,11 +109,6 @@ class Asking:
                 "replicates at temperature 0 are all the same reply; give a temperature (or a seed of shuffles)",
                 settings=("temperature", "shuffle_seed"),
             )
-
-    @property
-    def fields(self) -> dict[str, str]:
-        """The values of a prompt's own settings, as text."""
-        return {name: str(value) for name, value in (self.prompt_field or {}).items()}
 
     def shown(self, prompt: Prompt) -> int:
         """How many items of a passage one call with a prompt shows at most."""
@@ -149,7 +142,6 @@ class Asking:
             "long_passages": "chunk",
             "chunk_overlap": _OVERLAP,
             "nuggets_per_call": (self.items_per_call if is_list else None) or _OF_LIST,
-            "fields": self.fields,
             "documents": content_hash(self.document_texts)[:16] if self.document_texts else None,
             "shuffle_seed": self.shuffle_seed,
             "explain": self.explain,
@@ -159,7 +151,7 @@ class Asking:
 
 
 # Settings that signatures have only where they are not the usual ones: they are no part of most prompts.
-_LEFT_OUT = ("documents", "explain", "fields", "items_per_call")
+_LEFT_OUT = ("documents", "explain", "items_per_call")
 _OF_LIST = 10  # items that a prompt whose reply is a list shows at once, as nuggetizer does
 _OVERLAP = 0.25  # the share of a chunk that the next one repeats
 # With less on all labels together, the first token says something else than a label.
@@ -819,7 +811,7 @@ class Showing:
     def _make_frame(self, query_id: str, query_text: str, text: str, together: bool = False) -> Frame:
         """The prompt about a passage, its items left open."""
         values: dict[str, object] = dict.fromkeys(_PASSAGE_FIELDS, text)
-        values |= {"query": query_text, "query_title": query_text, **self._settings.fields}
+        values |= {"query": query_text, "query_title": query_text}
         values["documents"] = (self._settings.document_texts or {}).get(query_id) or NO_DOCUMENTS
         asked = self._asked_together if together and self._asked_together else self._asked
         return asked.frame({name: one for name, one in values.items() if name in asked.fields}, self._open_fields)

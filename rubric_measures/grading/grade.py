@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
-from rubric_measures.base.files import fewer_collections
+from rubric_measures.base.files import atomic_writer, fewer_collections
 from rubric_measures.corpora.collections import load_collection, texts_of
 from rubric_measures.corpora.loading import (
     Bank,
@@ -45,7 +45,7 @@ from rubric_measures.measures.measure import parse_measures
 from rubric_measures.models.settings import Calls
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answer, cited_answers, load_graded
-from rubric_measures.types.entities import CitedAnswer, TestBank, asked_pairs, sentence_items
+from rubric_measures.types.entities import CitedAnswer, TestBank, asked_pairs, canonical_json, sentence_items
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
@@ -305,7 +305,6 @@ class _Grading:
         texts, prompts = query_texts_of(query_texts), self.prompts
         made = bank_of(bank)
         if made is not None:
-            _note_missing(made, prompts)
             return replace(made, query_texts={**texts, **made.query_texts}, edited={})
         if not texts or not prompts:
             raise InputError(
@@ -344,7 +343,6 @@ class _Grading:
             estimate,
             make_manifest,
             note_report,
-            write_manifest,
         )
 
         called = self.calls.to(self.model)
@@ -377,7 +375,8 @@ class _Grading:
                 given = ", ".join(files)
                 if self.manifest:
                     names = {"passages": given, "bank": "".join(_files(named)), "output": "".join(_files(self.output))}
-                    write_manifest(self.manifest, make_manifest(engine, bank, report, names))
+                    with atomic_writer(self.manifest) as stream:
+                        stream.write(canonical_json(make_manifest(engine, bank, report, names)) + "\n")
                 greedy = self.asking.temperature == 0 or "temperature" in (self.asking.option or {})
                 deterministic = greedy and getattr(called.backend, "deterministic", False)
                 note_report(report, deterministic=deterministic, is_kept=self.calls.is_kept)
@@ -398,20 +397,6 @@ def _needed(measures: Measures, runs: Runs | None) -> NeededFor | None:
 
     read = None if runs is None else tuple(read_runs(runs))
     return NeededFor(tuple(parse_measures(measures)), read)
-
-
-def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:
-    """Says before anything is asked which items lack what measures over importance or weights need.
-
-    A bank without any is for other measures; but assigned nuggets are scored by their importance, or by weights.
-    """
-    is_assigned = any(name.startswith("nuggets.") for name in prompts) and all(item.weight is None for item in bank)
-    for what, measures in (("importance", "NuggetV and NuggetW"), ("weight", "WeightedCover")):
-        without = [item for item in bank if getattr(item, what) is None]
-        if without and (len(without) < len(bank) or (what == "importance" and is_assigned)):
-            such = f"{without[0].item_id} of query {without[0].query_id}"
-            text = f"{len(without)} of {len(bank)} items have no {what}, which {measures} need of every item"
-            warn(f"{text} (such as {such})", settings=("bank",))
 
 
 def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None) -> BankChange:

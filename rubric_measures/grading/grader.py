@@ -12,20 +12,16 @@ The manifest beside graded records: what made them, in full; counts by status.
 from __future__ import annotations
 
 import dataclasses
-import os
 import platform
 import re
 import sys
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, tell, warn
-from rubric_measures.base.files import atomic_writer, path_name, read_text
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.errors import InputError, counted, tell, warn
 from rubric_measures.base.tables import Cell, Column, Report, Table, render
 from rubric_measures.corpora.loading import PassageRecords
 from rubric_measures.grading.asking import BY_RULE, Asking, Outcome, Trial, Unit
@@ -40,7 +36,7 @@ from rubric_measures.models.replies import LedgerRow
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import note_limit
 from rubric_measures.records.models import QueryPassages, cited_answers, is_partial
-from rubric_measures.types.entities import RubricItem, TestBank, asked_pairs, bank_content, canonical_json
+from rubric_measures.types.entities import RubricItem, TestBank, asked_pairs, bank_content
 
 if TYPE_CHECKING:
     from rubric_measures.grading.lazy import NeededFor, Unsettled
@@ -313,10 +309,6 @@ class GradingEngine:
         if repeated := [name for name, count in classes.items() if count > 1]:
             problem = f"two prompts are called {repeated[0]}; name it once, or set another name in one of the files"
             raise InputError(problem, settings=("prompt",))
-        settable = {name for maker in makers for name in maker.style.prompt.defaults}
-        for name in self.settings.fields:
-            if name not in settable:
-                raise UnknownNameError("prompt field", name, settable, hint="(of the prompts that are used)")
         for maker in makers:
             _refuse_without_items(maker.style, bank)
             if maker.style.of_pairs != (self.citations is not None):
@@ -657,9 +649,6 @@ def estimate(grader: GradingEngine, groups: Sequence[QueryPassages], bank: TestB
     return GradingPlan(found)
 
 
-# What of an earlier run's manifest is kept in the next one.
-_KEPT = ("calls", "llm", "model", "prompts", "returned_models", "statuses", "versions")
-
 # Of the counts of a run, those that the manifest has under their own names.
 _COUNTS = (
     "cached", "cached_completion_tokens", "cached_prompt_tokens", "completion_tokens", "failed", "prefix_tokens",
@@ -740,47 +729,6 @@ def _paid(ledger: Sequence[LedgerRow]) -> dict[str, Any]:
     unpriced = any(row.cost is None and row.calls > row.failed for row in ledger)
     cost = None if unpriced else sum(row.cost or 0.0 for row in ledger)
     return {name: sum(getattr(row, field) for row in ledger) for name, field in names.items()} | {"cost": cost}
-
-
-def write_manifest(path: str | os.PathLike[str], manifest: dict[str, Any]) -> None:
-    """Writes a manifest as canonical JSON, one line; what an earlier run paid stays in it.
-
-    `earlier_runs` lists the runs that wrote this file before, oldest first: models, prompts, calls, statuses. Of equal
-    runs without a call one is listed. `paid` is what all runs over the cache paid, this one and killed ones included;
-    where no cache was kept it is the sum over these runs. Its `cost` is null where the price of a run was unknown.
-    """
-    same = _as_run(manifest) if not manifest["calls"]["made"] else None
-    earlier = [run for run in _earlier_runs(path) if run != same]
-    runs = [*earlier, manifest]
-    paid: dict[str, Any] = manifest.get("paid") or {
-        name: sum(int(run["calls"].get(name) or 0) for run in runs)
-        for name in ("made", "failed", "prompt_tokens", "completion_tokens")
-    }
-    if "cost" not in paid:
-        costs = [run["calls"].get("cost") for run in runs if run["calls"].get("made")]
-        paid["cost"] = sum(costs) if None not in costs else None
-    with atomic_writer(path) as stream:
-        stream.write(canonical_json({**manifest, "earlier_runs": earlier, "paid": paid}) + "\n")
-
-
-def _earlier_runs(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The runs of the manifest that is there; none, with a warning, where the file is something else."""
-    if not Path(path).is_file():
-        return []
-    try:
-        old = parse_json(read_text(path), lenient=True)
-        runs = [*old.get("earlier_runs", []), _as_run(old)]
-        if all(isinstance(run["calls"], dict) for run in runs):
-            return runs
-    except (ValueError, AttributeError, TypeError, KeyError):
-        pass
-    warn("%s: was no manifest of a run, and is replaced", path_name(path))
-    return []
-
-
-def _as_run(manifest: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a manifest; of a run that wrote no manifest of its own there is nothing to keep."""
-    return {name: manifest[name] for name in _KEPT if name in manifest}
 
 
 class GradedRecords(PassageRecords):

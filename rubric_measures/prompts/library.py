@@ -446,8 +446,7 @@ class Prompt:
 
         Args:
             reply: the model's text.
-            unparsed: `exampp` for the rule of EXAM++ 4.2.2, `workbench` for its reverse (ratings only); empty for "no
-                rating, no grade".
+            unparsed: `exampp` for the rule of EXAM++ 4.2.2 (ratings only); empty for "no rating, no grade".
             compat: `workbench` for the rules of the Rubric workbench's program (ratings only); `nuggetizer` for those
                 of that program (label lists only).
             count: how many labels a list must have (label lists only).

@@ -349,14 +349,8 @@ class Reading(NamedTuple):
 def parse_reply(
     text: str, how: Reading, *, unparsed: str = "", compat: str = "", count: int | None = None
 ) -> Parsed[Any]:
-    """Reads a reply with the parser of a name; see the parsers for the options.
-
-    By `unparsed` `workbench`, whatever is no rating is the reverse of what `exampp` makes of it.
-    """
+    """Reads a reply with the parser of a name; see the parsers for the options."""
     parser, scale, labels = how
-    if unparsed == "workbench" and parser == "rating":
-        read = parse_reply(text, how, compat=compat)
-        return read if read.value is not None else Parsed(int(is_unanswerable(text)))
     if parser == "rating":
         return parse_rating(text, scale or (0, 5), unparsed=unparsed, compat=compat)
     if parser == "label_list":

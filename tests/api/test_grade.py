@@ -6,15 +6,14 @@ import copy
 import json
 import pickle
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items, load_graded
-from rubric_measures.types.entities import Preference, RubricItem, TestBank
+from rubric_measures.records.models import grade_of_items, load_graded
+from rubric_measures.types.entities import Preference, TestBank
 from tests.grading_data import make_bank, make_groups, write_inputs
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
@@ -76,33 +75,6 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a file of the reply cache"):
         rubric_measures.grade(passages, bank, model="lexical", calls=rubric_measures.Calls(cache=passages))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bank.jsonl", "passages.jsonl.gz"]
-
-
-@pytest.mark.parametrize(
-    ("importances", "prompt", "said"),
-    [
-        (("vital", None), (), ["1 of 2 items has no importance, which NuggetV and NuggetW need of every item"]),
-        ((None, None), "nuggets.assign", ["2 of 2 items have no importance, which NuggetV and NuggetW need"]),
-        # Banks of the workbench have none, and are for measures of coverage.
-        ((None, None), (), []),
-        (("vital", "okay"), "nuggets.assign", []),
-    ],
-)
-def test_importance_that_is_missing_is_said_before_any_call(
-    importances: tuple[Any, ...],
-    prompt: str | tuple[str, ...],
-    said: list[str],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    items = [RubricItem(f"q/{i}", "q", f"fact {i}", "nugget", importance=one) for i, one in enumerate(importances)]
-    (tmp_path / "model.jsonl").write_text('{"contains": [], "reply": "5"}\n')
-    passages = [QueryPassages("q", [GradedPassage(doc_id="d", text="fact")])]
-    bank = TestBank.from_items(items, {"q": "what?"})
-    model = f"scripted:{tmp_path / 'model.jsonl'}"
-    rubric_measures.grade(passages, bank, model=model, prompt=prompt, dry_run=True)
-    notes = [note for note in caplog.messages if "no importance" in note]
-    assert [note[: len(start)] for note, start in zip(notes, said, strict=True)] == said
 
 
 def test_settings_without_effect_are_refused(tmp_path: Path) -> None:

@@ -123,7 +123,6 @@ def test_an_unreadable_reply_is_drawn_again_past_the_cache() -> None:
     [
         ({}, {}),
         ({"unparsed": "exampp"}, {"q/one?": 1, "q/two?": 0}),
-        ({"unparsed": "workbench"}, {"q/one?": 0, "q/two?": 1}),
         ({"compat": "workbench"}, {"q/one?": 0, "q/two?": 1}),
     ],
 )

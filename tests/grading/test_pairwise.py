@@ -233,14 +233,10 @@ def test_each_aspect_is_a_grade_of_its_own_item() -> None:
     )  # type: ignore[call-overload]
 
 
-def test_domain_and_documents_are_settings_and_stand_in_the_signature() -> None:
+def test_documents_stand_in_the_signature() -> None:
     plain = grade(REPLY, "questions about a variety of topics.")
-    domain = grade(REPLY, "questions about water.", prompt_field={"domain": "water"})
     shown = grade(REPLY, "[DOCUMENTS RETRIEVED]\n[d1] Water.\n[User", document_texts={"q1": "[d1] Water."})
-    signatures = {entry["provenance"]["signature"] for entry in (plain, domain, shown)}  # type: ignore[index]
-    assert len(signatures) == 3
-    with pytest.raises(UnknownNameError, match="unknown prompt field 'colour': known: domain"):
-        grade(REPLY, prompt_field={"colour": "red"})
+    assert plain["provenance"]["signature"] != shown["provenance"]["signature"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("reply", ["Two of two.", '{"relevance": 2, "accuracy": 1, "completeness": 0}'])
@@ -265,10 +261,9 @@ def test_answers_to_a_leaderboard_of_aspects(tmp_path: Path, capsys: pytest.Capt
     rules = [{"contains": "forest in autumn", "reply": REPLY.replace("2", "1")}, {"reply": REPLY}]
     replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
     graded = str(tmp_path / "graded.jsonl.gz")
-    asking = Asking(prompt_field={"domain": "everyday questions"})
     done = rubric_measures.grade(
         tmp_path / "answers.jsonl.gz", query_texts=EXAMPLE / "queries.tsv", documents=EXAMPLE,
-        model=f"scripted:{replies}", prompt=PROMPT, asking=asking, output=graded,
+        model=f"scripted:{replies}", prompt=PROMPT, output=graded,
     )  # fmt: skip
     assert done.report.is_complete
     capsys.readouterr()

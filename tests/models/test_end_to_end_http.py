@@ -339,7 +339,7 @@ def test_a_model_that_thinks_is_graded_with_the_defaults(
         assert server.stats()["calls"] == 3 + 20
         said = capsys.readouterr().err
         assert said.count("takes no temperature of ours") == 1 and "truncated" not in said
-        first = out.read_bytes()
+        first, calls = out.read_bytes(), json.loads((tmp_path / "out.jsonl.manifest.json").read_text())["calls"]
         assert main(command) == 0
         assert server.stats()["calls"] == 3 + 20
     assert grades(out) == EXPECTED
@@ -348,7 +348,6 @@ def test_a_model_that_thinks_is_graded_with_the_defaults(
     assert dict(entry.answers) == {"q1/How long?": "4", "q1/Who rules?": "1"}
     kept = {item_id: str(found.get("thinking", "")) for item_id, found in details(entry).items()}
     assert all(thoughts.startswith("Maybe 2.") for thoughts in kept.values()) and len(kept) == (2 if shows else 0)
-    calls = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())["earlier_runs"][0]["calls"]
     # The reply that was cut was paid for as well: 11 tokens shown, 64 written.
     assert (calls["made"], calls["prompt_tokens"], calls["completion_tokens"]) == (20, 20 * 11 + 11, 20 * 903 + 64)
     assert (calls["reasoning_tokens"], calls["prefix_tokens"]) == (20 * 900, 20 * 8)
