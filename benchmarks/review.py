@@ -157,14 +157,13 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
         found[f"queue of a query, {order}"] = lambda n, order=order: get("/", order=order, query=f"q{n:02}"), 303
         found[f"check, {order}"] = lambda _, order=order: get("/check", order=order, **cell()), 200
     found["bank"] = lambda n: get("/bank", query=f"q{n:02}"), 200
-    for name in ("impact", "progress", "export"):
+    for name in ("progress", "export"):
         found[name] = lambda _, name=name: get(f"/{name}"), 200
     found["grade"] = lambda _: visitor.grade(), 303
     # As a browser does: the page that the answer names is asked for at once.
     found["grade, then check"] = lambda _: visitor.client.get(visitor.grade().headers["location"]), 200
     edit = {"edit": "item_edit", "query": "q01", "version": "0"}
     found["edit"] = lambda n: post("/bank", **edit, key=f"q01/{n}", text=f"new {n}?"), 303
-    found["impact, edited"] = lambda _: get("/impact"), 200
     # Queues are made anew when an item leaves the bank, another one each time.
     gone = {"edit": "item_retire", "version": "0"}
     for place, order in enumerate(("disagreement", "influence", "audit", "query"), 2):

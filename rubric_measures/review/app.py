@@ -31,9 +31,7 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.plugins import require
-from rubric_measures.measures.findings import of_wrapped, say
 from rubric_measures.measures.grade_sets import Grader
-from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.review import screens
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.screens import Asked, ScreenAnswer, assessor_link, checked_assessor, error_page, render
@@ -95,7 +93,6 @@ SCREENS: dict[str, dict[str, Screen]] = {
     "/guidelines": {"GET": screens.guidelines},
     "/as": {"GET": screens.work_as},
     "/bank": {"GET": screens.bank, "POST": screens.post_bank},
-    "/impact": {"GET": screens.impact, "POST": screens.post_impact},
     "/progress": {"GET": screens.progress},
     "/export": {"GET": screens.export, "POST": screens.post_export},
     "/person": {"GET": screens.assessor, "POST": screens.post_assessor},
@@ -105,17 +102,12 @@ SCREENS: dict[str, dict[str, Screen]] = {
     "/undo": {"POST": screens.post_undo},
 }
 
-DEFAULT_MEASURES = ("RubricCover@20", "RubricQrels(measure='nDCG@10')")
-# Of answers whose citations were judged.
-_OF_CITATIONS = ("SupportPrecision", "SupportRecall")
-
 
 def open_review(
     graded: str,
     bank: str | os.PathLike[str],
     *,
     state: str | None = None,
-    measures: Sequence[str] | None = None,
     grader: str | Grader | None = None,
     assessor: str = "",
     blind: bool = True,
@@ -134,8 +126,6 @@ def open_review(
         graded: the file of graded records.
         bank: the file of the test bank.
         state: the file of what assessors did; None takes one beside the records.
-        measures: of the impact screen; by default the usual ones, or those of citations where these were judged.
-            Levels that are left out are the scale's.
         grader: whose grades are reviewed, where the file has those of several graders.
         assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
@@ -156,14 +146,11 @@ def open_review(
     """
     if graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
-    asked = parse_measures(measures or DEFAULT_MEASURES)
     # An export reads the bank once more, for what no item holds.
     check_readable_twice(os.fspath(bank))
     material = load_material(graded, os.fspath(bank), Grader.parse(grader))
     if not material.bank.query_texts:
         warn("%s: has no texts of queries, so assessors see ids; give them in the column query_text", os.fspath(bank))
-    if not measures and any(query.record.grades.answers for query in material.queries.values()):
-        asked = parse_measures(_OF_CITATIONS)
     instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""
     assignments = parse_assignments(assign, list(material.bank.items))
     path = state or f"{graded}.review.sqlite"
@@ -202,12 +189,10 @@ def open_review(
     except BaseException:
         store.close(unused=True)
         raise
-    say(of_wrapped(asked))
     project = Path(graded).resolve().parent
     return Review(
         material,
         store,
-        rubric_measures_of(asked),
         os.fspath(bank),
         project,
         name,

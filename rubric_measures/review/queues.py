@@ -27,7 +27,6 @@ from rubric_measures.measures.grade_sets import (
     HUMAN,
     Grader,
     GradeSetSelector,
-    grade_of_assessors,
     grade_sets,
     grades_by_assessors,
     is_blind_set,
@@ -154,7 +153,6 @@ class Material:
         groups: the records as they were read.
         grader: the main grader: the one whose grades are checked and make the leaderboard; empty before grading.
         path: the records' file.
-        overriding: takes the main grader's grades, and assessors' in their place.
         waiting: (query_id, item_id) of items that an earlier review edited, and that wait for the main grader's grades.
         stale: these, and those of which another grader's grades are older than the edit.
         scale: the scale of the main grader's grades.
@@ -166,7 +164,6 @@ class Material:
     groups: Sequence[models.QueryPassages]
     grader: str
     path: str
-    overriding: GradeSetSelector
     waiting: frozenset[tuple[str, str]] = frozenset()
     stale: frozenset[tuple[str, str]] = frozenset()
     scale: Scale = SELF_RATING
@@ -250,12 +247,6 @@ class Material:
         names = {name for cell in cells for name in self.said.assessors[cell]}
         return {name: frozenset(cell for cell in cells if name in self.said.assessors[cell]) for name in names}
 
-    @cached_property
-    def earlier_grades(self) -> Mapping[CellKey, float]:
-        """The one grade of assessors that the records have of a cell."""
-        found = {cell: grade_of_assessors(given.values()) for cell, given in self.said.assessors.items()}
-        return found | {cell: grade for cell, (_, grade) in self.said.settled.items()}
-
     def earlier(self, cell: CellKey) -> Mapping[str, float]:
         """assessor -> the grade of a cell that the records have."""
         return self.said.assessors.get(cell, {})
@@ -327,10 +318,10 @@ def load_material(
         queries[group.query_id] = QueryMaterial(query.text, passages, record)
     overriding.note_assessors()
     if found is None:
-        return Material(the_bank, queries, groups, "", name, overriding)
+        return Material(the_bank, queries, groups, "", name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grade_set}]"))
     waiting, stale = stale_items(machine, the_bank, lambda entry: models.grade_set_key(entry) == found)
-    material = Material(the_bank, queries, groups, grader, name, overriding, waiting, stale, scale)
+    material = Material(the_bank, queries, groups, grader, name, waiting, stale, scale)
     for group in groups:
         for passage in group.passages:
             _hear_graders(material, group.query_id, passage, prompts, wanted.scale)

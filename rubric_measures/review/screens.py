@@ -31,10 +31,8 @@ from rubric_measures.review.session import (
     Exported,
     Review,
     agreement_rows,
-    changed_cells,
     export_review,
     found_table,
-    impact_of,
     inside,
     note_of,
     progress_rows,
@@ -788,44 +786,3 @@ def _weight(text: str) -> float | None:
     if not math.isfinite(weight):
         raise InputError(f"a weight is a number, not {text!r}", settings=("weight",))
     return weight
-
-
-def impact(review: Review, asked: Asked) -> ScreenAnswer:
-    """The leaderboards before and after, and the grades that assessors changed."""
-    snapshot = review.store.snapshot()
-    changed = changed_cells(review.material, snapshot)
-    # Whoever has not graded a cell yet shall do it blind: that it is here tells that assessors differ from the grader.
-    seen = [one for one in changed if not review.blind or is_done(snapshot.grades[one[0]].get(asked.assessor))]
-    return page(
-        "impact.html",
-        review,
-        asked,
-        title="Impact",
-        impacts=impact_of(review.material, review.measures, snapshot),
-        changed=[
-            (cell, words_of(snapshot, cell, review.material.grade(cell).item_text), old, new)
-            for cell, old, new in seen[:200]
-        ],
-        changed_more=max(len(seen) - 200, 0),
-        changed_hidden=len(changed) - len(seen),
-        # Nor are the scores and counts shown, unasked, that tell which way they went.
-        hidden=len(_hidden(review, asked)),
-    )
-
-
-def _hidden(review: Review, asked: Asked) -> list[CellKey]:
-    """Changed grades that the assessor has still to give blindly, and has not yet chosen to see the effect of."""
-    if not review.blind:
-        return []
-    snapshot = review.store.snapshot()
-    changed = [cell for cell, _, _ in changed_cells(review.material, snapshot)]
-    open_ones = [cell for cell in changed if not is_done(snapshot.grades[cell].get(asked.assessor))]
-    return [cell for cell in open_ones if (asked.assessor, cell) not in snapshot.looked]
-
-
-def post_impact(review: Review, asked: Asked) -> ScreenAnswer:
-    """Shows scores and counts all the same, and remembers that the assessor has seen them."""
-    cells = _hidden(review, asked)
-    if cells:
-        review.store.look(asked.assessor, cells)
-    return ScreenAnswer(redirect="/impact")

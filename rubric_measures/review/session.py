@@ -1,10 +1,8 @@
-"""One review at work: agreement of assessors, what an edit does to the board, export.
+"""One review at work: agreement of assessors, what the audit says, export.
 
 How far assessors are, and how well they agree with the grader and with each other.
 
 The audit: what it asks, how often the grader is right, and which runs it settles.
-
-What the pending edits and corrections do to the leaderboard: scores and ranks before and after.
 
 One review in progress: the records, the state, and what is computed once and kept (queues).
 
@@ -27,9 +25,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from ir_measures.measures.base import Measure
-from scipy.stats import kendalltau, rankdata
-
 from rubric_measures.analysis import calibration
 from rubric_measures.analysis.agreement import LabelSource, SourceAgreement, compare_sources
 from rubric_measures.base.errors import InputError, counted
@@ -48,8 +43,7 @@ from rubric_measures.measures.grade_sets import (
     is_blind_set,
 )
 from rubric_measures.measures.grades import Grades, QueryGrades
-from rubric_measures.measures.loading import select_query
-from rubric_measures.measures.measure import RubricMeasure
+from rubric_measures.measures.measure import RubricMeasure, parse_measures
 from rubric_measures.records import models
 from rubric_measures.review.queues import ORDERS, CellQueue, Material, QueueChoice, left_note, make_queue, waits_for
 from rubric_measures.review.store import (
@@ -63,10 +57,13 @@ from rubric_measures.review.store import (
     cell_of,
     edited_entries,
 )
-from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content
+from rubric_measures.types.entities import ItemKind, item_content
 
 # Below so many pairs κ and α say little, whatever they are.
 FEW = 20
+# What an audit names the order of, beside the runs that it settles.
+_OF_ITEMS = ("RubricCover@20", "RubricQrels(measure='nDCG@10')")
+_OF_CITATIONS = ("SupportPrecision", "SupportRecall")
 
 
 class AssessorRow(NamedTuple):
@@ -336,138 +333,6 @@ def _minutes(audit: calibration.Audit, said: Said) -> float:
     return median([step for step in steps if step < _PAUSE] or [_USUAL]) / 60
 
 
-class ImpactRow(NamedTuple):
-    """One run before and after; ranks count from 1, equal scores share the better rank, and no score has none."""
-
-    run_id: str
-    before: float | None
-    after: float | None
-    rank_before: int | None
-    rank_after: int | None
-
-    @property
-    def change(self) -> int:
-        """Places won (positive) or lost; 0 where the run has no score on a side."""
-        return self.rank_before - self.rank_after if self.rank_before and self.rank_after else 0
-
-
-@dataclass(frozen=True)
-class Impact:
-    """The leaderboard of one measure before and after.
-
-    Attributes:
-        measure: the measure.
-        rows: the runs, best first as it would be after.
-        grades_changed: grades of which assessors say another thing than the grader, of items that count after.
-        changed_before: of these, those of which the records say so already: they count on both sides.
-        items_after: items that the new leaderboard counts.
-        waiting: item ids that wait for grades, and are not counted until they have some.
-        without_items: queries of which no item counts after, so that they have no score.
-        tau: Kendall's τ-b between the leaderboards; None where a side has fewer than two runs, or all tied.
-    """
-
-    measure: str
-    rows: Sequence[ImpactRow]
-    grades_changed: int
-    items_after: int
-    waiting: Sequence[str] = field(default=())
-    tau: float | None = None
-    changed_before: int = 0
-    without_items: int = 0
-
-
-def impact_of(material: Material, measures: Sequence[Measure], snapshot: Snapshot) -> list[Impact]:
-    """One comparison for each measure; empty where the records hold no rankings."""
-    run_ids = sorted({run for query in material.queries.values() for run in query.record.rankings})
-    if not run_ids:
-        return []
-    # Levels that are left out are said: the page shows what its numbers are of.
-    measures = [one.on(material.scale) if isinstance(one, RubricMeasure) else one for one in measures]
-    before = {query_id: query.record.grades for query_id, query in material.queries.items()}
-    for query_id, items in material.bank.items.items():
-        before.setdefault(query_id, QueryGrades.empty(query_id, items))
-    live: dict[str, list[RubricItem]] = {query_id: [] for query_id in sorted(before)}
-    waiting, touched = [], {cell.query_id for cell in snapshot.grades}
-    for state in snapshot.items.values():
-        if state.waits:
-            waiting.append(state.item.item_id)
-        elif not state.retired:
-            live[state.item.query_id].append(state.item)
-        if state.version or state.regrade:
-            touched.add(state.item.query_id)
-    # As a leaderboard on the export says it, without the items that wait.
-    members = {query_id: tuple(items) for query_id, items in live.items()}
-    after = {query_id: grades for query_id, grades in before.items() if members[query_id]}
-    for query_id in touched & after.keys() - material.queries.keys():
-        after[query_id] = QueryGrades.empty(query_id, members[query_id])
-    bank = TestBank(members, material.bank.query_texts, material.bank.facet_texts)
-    for group in corrected_groups(material, snapshot):
-        if group.query_id in touched & after.keys():
-            after[group.query_id] = select_query(group, material.overriding, bank).grades
-    counted = {(item.query_id, item.item_id) for items in live.values() for item in items}
-    earlier = material.earlier_grades
-    changed = known = 0
-    for cell in snapshot.grades.keys() | earlier.keys():
-        row = material.queries[cell.query_id].passages[cell.doc_id].grades.get(cell.item_id)
-        if (cell.query_id, cell.item_id) in counted:
-            graders = None if row is None else row.grade
-            final = snapshot.final(cell, material.earlier(cell), material.said.settled.get(cell))
-            changed += final is not None and final != graders
-            known += cell in earlier and earlier[cell] != graders
-    old, new = (_means(material, run_ids, queries, measures) for queries in (before, after))
-    without = len(before) - len(after)
-    boards = {name: _rows(old[name], new[name]) for name in map(str, measures)}
-    return [
-        Impact(name, rows, changed, len(counted), waiting, _tau(rows), known, without) for name, rows in boards.items()
-    ]
-
-
-def _means(
-    material: Material, run_ids: Sequence[str], queries: Mapping[str, QueryGrades], measures: Sequence[Measure]
-) -> dict[str, dict[str, float | None]]:
-    """measure -> run -> its score; None where there is no query."""
-    if not queries:
-        return {str(measure): dict.fromkeys(run_ids) for measure in measures}
-    rankings = {query_id: query.record.rankings for query_id, query in material.queries.items() if query_id in queries}
-    runs = ((run, {query_id: of_query.get(run, ()) for query_id, of_query in rankings.items()}) for run in run_ids)
-    cells = score_runs(Grades(queries, "expected"), runs, measures, overall=False).cells
-    return {str(measure): {run: cells[run][str(measure)].mean for run in run_ids} for measure in measures}
-
-
-def _rows(before: Mapping[str, float | None], after: Mapping[str, float | None]) -> list[ImpactRow]:
-    was, now = _ranks(before), _ranks(after)
-    rows = [ImpactRow(run, before[run], after[run], was.get(run), now.get(run)) for run in before]
-    return sorted(rows, key=lambda row: (row.rank_after or len(rows) + 1, row.run_id))
-
-
-def _ranks(means: Mapping[str, float | None]) -> dict[str, int]:
-    # Sums that differ in the last bit only are ties, as in the statistics of items; so τ is of ranks.
-    known = {run: -round(value, 12) for run, value in means.items() if value is not None}
-    return dict(zip(known, rankdata([*known.values()], "min").astype(int).tolist(), strict=True))
-
-
-def _tau(rows: Sequence[ImpactRow]) -> float | None:
-    pairs = [(row.rank_before, row.rank_after) for row in rows if row.rank_before and row.rank_after]
-    tau = float(kendalltau(*zip(*pairs, strict=True)).statistic) if len(pairs) > 1 else math.nan
-    return None if math.isnan(tau) else tau
-
-
-def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey, float | None, float]]:
-    """(cell, the grade before, assessors') wherever they differ; before is that of assessors in the records, if any.
-
-    Grades of items that left the bank, or wait, are not among them: they change nothing.
-    """
-    rows, left = [], snapshot.left
-    for cell in snapshot.grades:
-        if snapshot.final(cell) is None or (cell.query_id, cell.item_id) in left:
-            continue
-        grade = material.earlier_grades.get(cell, material.grade(cell).grade)
-        final = snapshot.final(cell, material.earlier(cell), material.said.settled.get(cell))
-        if final is not None and final != grade:
-            rows.append((cell, grade, final))
-    return sorted(rows)
-
-
 @dataclass(eq=False)
 class Review:
     """One review.
@@ -475,7 +340,6 @@ class Review:
     Attributes:
         material: what is reviewed.
         store: what assessors did.
-        measures: the measures of the impact screen.
         bank_path: the bank's file.
         project: the folder that the page may write to.
         default_assessor: who works here when the browser does not say.
@@ -490,7 +354,6 @@ class Review:
 
     material: Material
     store: ReviewStore
-    measures: Sequence[Measure]
     bank_path: str
     project: Path
     default_assessor: str = ""
@@ -518,15 +381,22 @@ class Review:
         snapshot = self.store.snapshot()
         for order in ORDERS:
             queue_of(self, QueueChoice(order), snapshot)
-        # Says what is wrong with the measures.
-        impact_of(self.material, self.measures, snapshot)
         return note_of(self, snapshot)[1] if self.plan.pairs else []
 
     @cached_property
     def board(self) -> Mapping[str, Mapping[str, float | None]]:
-        """measure -> run -> its score by the records as they were read."""
-        impacts = impact_of(self.material, self.measures, self.store.snapshot())
-        return {one.measure: {row.run_id: row.before for row in one.rows} for one in impacts}
+        """measure -> run -> its score by the records as they were read, of items or else of what is cited."""
+        material, records = self.material, {name: one.record for name, one in self.material.queries.items()}
+        is_cited = any(one.grades.answers for one in records.values())
+        asked = parse_measures(_OF_CITATIONS if is_cited else _OF_ITEMS)
+        measures = [one.on(material.scale) if isinstance(one, RubricMeasure) else one for one in asked]
+        grades = {name: one.grades for name, one in records.items()}
+        for query_id, items in material.bank.items.items():
+            grades.setdefault(query_id, QueryGrades.empty(query_id, items))
+        names = sorted({run for one in records.values() for run in one.rankings})
+        runs = ((run, {name: one.rankings.get(run, ()) for name, one in records.items()}) for run in names)
+        cells = score_runs(Grades(grades, "expected"), runs, measures, overall=False).cells
+        return {str(measure): {run: cells[run][str(measure)].mean for run in names} for measure in measures}
 
     def audit(self, snapshot: Snapshot) -> calibration.Audit:
         """The audit of the grades that count, and that can still be given blindly."""

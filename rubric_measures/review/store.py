@@ -29,7 +29,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.banks import OF_ITEMS, BankEntry, bank_entries, former_items, row_of
-from rubric_measures.measures.grade_sets import grade_of_assessors
 from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
 
@@ -57,8 +56,8 @@ class Event(NamedTuple):
         event_id: ascending; also the version of the items that the event touched.
         time: when, ISO 8601 in UTC.
         assessor: who.
-        kind: `grade`, `decide`, `note`, `undo`, `look` (at scores that tell something of grades that the assessor had
-            still to give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
+        kind: `grade`, `decide`, `note`, `undo`, `look` (at a report that shows grades that the assessor had still to
+            give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
         uid: names the event wherever it goes.
         undone: whether it was taken back.
         payload: what, by kind.
@@ -206,7 +205,7 @@ class Snapshot:
     Attributes:
         grades: cell -> assessor -> what the assessor says.
         items: key -> the item, in bank order; new items stand behind those that they come from.
-        looked: (assessor, cell) of grades of which the assessor saw on the impact screen which way they went.
+        looked: (assessor, cell) of grades that the assessor saw in a report.
         last_id: the last event that is in the snapshot.
     """
 
@@ -246,7 +245,7 @@ class Snapshot:
     def left(self) -> dict[tuple[str, str], str]:
         """(query_id, item_id) -> what was done to it, of the items of the file whose grades count no more, or wait.
 
-        Those are items that left the bank (retired, split, merged), and those that the impact screen lets wait for
+        Those are items that left the bank (retired, split, merged), and those that wait for
         grades anew: reworded ones, whose words have another id by now, and those with other gold answers. An item
         whose words were only corrected counts as before. An item that was edited in an earlier review waits until its
         grades are made anew. Words that an item left behind, and that were added again, have their grades again.
@@ -259,25 +258,6 @@ class Snapshot:
     def live(self) -> dict[tuple[str, str], ItemState]:
         """(query_id, item_id) -> the items that are in the bank now."""
         return {state.place: state for state in self.items.values() if not state.retired}
-
-    def final(
-        self, cell: CellKey, earlier: Mapping[str, float] | None = None, settled: tuple[str, float] | None = None
-    ) -> float | None:
-        """The grade of a cell by assessors, as `grade_of_assessors`; None where nobody gave one.
-
-        Args:
-            cell: the cell.
-            earlier: assessor -> grade in the records; counts until the assessor has one in this review.
-            settled: who decided as an adjudicator in the records, and how; binds until one decides in this review.
-        """
-        decided = adjudicated(self.grades.get(cell, {})) or settled
-        if decided is not None:
-            return decided[1]
-        said = dict(earlier or {})
-        said.update(
-            (assessor, one.stands) for assessor, one in self.grades.get(cell, {}).items() if one.stands is not None
-        )
-        return grade_of_assessors(said.values()) if said else None
 
 
 _FIELDS = ("text", "importance", "weight", "gold_answers")
@@ -867,7 +847,7 @@ class ReviewStore:
             return self._say(event, before, reason=text.strip(), time=before.time)
 
     def look(self, assessor: str, cells: Sequence[CellKey]) -> Event:
-        """Keeps that an assessor saw which way others' grades went: what they say of these later is not blind."""
+        """Keeps that an assessor saw these grades: what they say of them later is not blind."""
         with self._turn(writes=True) as file:
             event = self._log(assessor, "look", {"cells": [list(cell) for cell in cells]})
             rows = [(assessor, *cell, event.event_id) for cell in cells]

@@ -101,8 +101,6 @@ def test_the_review_page(browser: Browser, tmp_path: Path) -> None:
         browser.wait_for("keep")
         browser.press_keys(Keys.ENTER)
         browser.wait_for("Finished: to decide")
-        browser.open("impact")
-        compare(browser, "review-impact.png", 1000, 900)
         browser.open("bank?query=q01")
         compare(browser, "review-bank.png", 1240, 640)
     finally:

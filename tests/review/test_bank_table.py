@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.measures.grade_sets import Grader
@@ -62,7 +61,7 @@ def test_500_items_of_a_query_are_a_small_page_and_quick(tmp_path: Path) -> None
     bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "query_text": "q", "items": items}])
     material = load_material(write_lines(tmp_path / "graded.jsonl", [["q1", [graded]]]), bank)
     store = ReviewStore(tmp_path / "state.sqlite", material.bank)
-    review = Review(material, store, [RubricCover(rel=4) @ 20], str(bank), tmp_path)
+    review = Review(material, store, str(bank), tmp_path)
     shown(review, "ada", "bank", query="q1")
     start = time.perf_counter()
     post(review, "ada", edit="item_edit", key=ids[7], version="0", text="Another?")
@@ -81,7 +80,7 @@ def test_a_draft_is_edited_before_anything_is_graded(tmp_path: Path) -> None:
     draft.write_text("query_id,item_id,text,importance\nq1,q1/a,Why is water blue?,vital\nq1,,What is b?,\n", "utf-8")
     review = open_review_of(graded, str(draft), assessor="ada")
     review.prepare()
-    for found in (shown(review, "ada", ""), shown(review, "ada", "", order="audit"), shown(review, "ada", "impact")):
+    for found in (shown(review, "ada", ""), shown(review, "ada", "", order="audit")):
         assert "Nothing was graded yet" in found
     page = shown(review, "ada", "bank")
     assert cells(page) == {"Why is water blue?": "", "What is b?": ""} and "A draft" in page

@@ -43,7 +43,6 @@ SCREENS = (
     "guidelines",
     "bank?query=q1",
     "bank?item=q1%2Fb",
-    "impact",
     "progress",
     "export",
     "person",
