@@ -45,7 +45,7 @@ from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.models.settings import Calls
 from rubric_measures.pages.board_page import write_report
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.records.models import load_graded, made_by_set
+from rubric_measures.records.models import load_graded, provenance_of
 from rubric_measures.types.entities import RubricItem, Signature, TestBank, canonical_json, make_run
 
 if TYPE_CHECKING:
@@ -562,7 +562,7 @@ def settings_of(groups: Iterable[QueryPassages]) -> dict[str, str]:
     for group in groups:
         for passage in group.passages:
             for entry in passage.exam_grades or ():
-                made = made_by_set(entry).get("definition", {}).get("settings", {})
+                made = provenance_of(entry).get("definition", {}).get("settings", {})
                 for name, value in made.items():
                     found.setdefault(name, {})[value if isinstance(value, str) else canonical_json(value)] = None
     return {name: " and ".join(sorted(values)) for name, values in found.items()}

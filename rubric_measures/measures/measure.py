@@ -114,16 +114,11 @@ class RubricMeasure(Measure):  # type: ignore[misc]
     validated: bool
 
     def __init__(self, **params: Any) -> None:
-        super().__init__(**{name: value for name, value in params.items() if value is not None})
+        names = (*self.SUPPORTED_PARAMS, *params)
+        super().__init__(**{name: params[name] for name in names if params.get(name) is not None})
         # Without parameters a measure that needs one is what the others are made of.
         if self.params or not any(info.required for info in self.SUPPORTED_PARAMS.values()):
             self.validate_params()
-
-    def __call__(self, **params: Any) -> RubricMeasure:
-        """The measure with these parameters."""
-        measure = type(self)(**{**self.params, **params})
-        measure.validate_params()
-        return measure
 
     # ir_measures asks a measure for this.
     @property
@@ -174,7 +169,8 @@ class RubricMeasure(Measure):  # type: ignore[misc]
         rel = self.params.get("rel", scale.covers)
         # Where no grade is partial, `partial_rel` is `rel`.
         levels = {"rel": rel, "partial_rel": rel if scale.partial is None else min(scale.partial, rel)}
-        return self(**{name: levels[name] for name in asked})
+        measure: RubricMeasure = self(**{name: levels[name] for name in asked})
+        return measure
 
     def value(self, name: str) -> Any:
         """The parameter's value, its default, or None."""
@@ -184,15 +180,6 @@ class RubricMeasure(Measure):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         # The classes of functions have no place of their own.
         return _named, (repr(self),)
-
-    def __repr__(self) -> str:
-        shown = ",".join(
-            f"{name}={self.params[name]!r}"
-            for name, info in self.SUPPORTED_PARAMS.items()
-            if name in self.params and name != self.AT_PARAM and self.params[name] != info.default
-        )
-        text = f"{self.NAME}({shown})" if shown else str(self.NAME)
-        return f"{text}@{self.params[self.AT_PARAM]}" if self.AT_PARAM in self.params else text
 
 
 def is_supported(measure: Measure) -> bool:

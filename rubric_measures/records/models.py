@@ -673,24 +673,12 @@ def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
 def key_of_making(llm: str, kind: str, options: bytes, prompt: bytes, provenance: bytes) -> GradeSetKey:
     """What tells grade sets from others that say this of their making; see `making_of`."""
     info, made = prompt_in(prompt), object_in(provenance)
-    settings = _settings(options, prompt)
+    # What a grade set without provenance says of its making, apart from model and prompt class.
+    told = {name: said for name, said in object_in(prompt).items() if name not in _NOT_SETTINGS}
+    settings = {name: said for name, said in {**object_in(options), **told}.items() if said is not None}
     grader = made.get("mixed") or made.get("grader") or (content_hash(settings)[:12] if settings else "")
     # What ours amended in a set without a hash is mixed all the same.
     return GradeSetKey(llm, info.prompt_class if info else "", kind, "" if grader is True else str(grader))
-
-
-def _settings(options: bytes, prompt: bytes) -> dict[str, Any]:
-    """What a grade set without provenance says about its making, apart from model and prompt class: name -> value."""
-    told = {name: said for name, said in object_in(prompt).items() if name not in _NOT_SETTINGS}
-    return {name: said for name, said in {**object_in(options), **told}.items() if said is not None}
-
-
-def made_by_set(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
-    """What a grade set says about its making, in the form of our provenance; sets of other programs say little."""
-    if not is_of_others(entry):
-        return provenance_of(entry)
-    options = _settings(*making_of(entry)[2:4])
-    return {"definition": {"settings": {"options": options}}} if options else {}
 
 
 def regraded_of(entry: ItemGradeSet) -> Mapping[str, str]:
