@@ -1,7 +1,5 @@
 """Graders: their agreement as label sources on the same documents; the grades of several as those of one.
 
-What a panel of graders gains over its best member: numbers and their tables.
-
 The Rubric workbench's tables of how assessors agree: counts of label against judgment sets, with κ of each cell.
 """
 
@@ -10,12 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, astuple, dataclass, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,9 +22,7 @@ from rubric_measures.analysis.agreement import (
     Key,
     LabelSource,
     SourceAgreement,
-    binary_agreement,
     compare_sources,
-    confusion,
     kappa_of_confusion,
     whole_answers,
 )
@@ -40,8 +34,8 @@ from rubric_measures.analysis.leaderboards import (
     scores_of_board,
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.base.errors import InputError, naming, tell, warn
-from rubric_measures.base.tables import Cell, Marked, Report, Table, columns, plain, render
+from rubric_measures.base.errors import InputError, counted, naming, tell, warn
+from rubric_measures.base.tables import Cell, Marked, Report, Table, columns, plain
 from rubric_measures.corpora.loading import (
     Bank,
     Gradable,
@@ -68,10 +62,6 @@ from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.combining import (
-    Gathered,
-    Outcomes,
-    Rule,
-    compiled,
     gather,
     outcomes_of,
     panel_rule,
@@ -92,7 +82,7 @@ from rubric_measures.measures.loading import collect_grades, load_records, selec
 from rubric_measures.measures.qrels import build_grades, grades_of_table
 from rubric_measures.records.models import GradeSetKey, QueryPassages, load_graded
 from rubric_measures.types.entities import TestBank
-from rubric_measures.types.scales import SELF_RATING, Scale, covering_level
+from rubric_measures.types.scales import SELF_RATING, Scale
 
 _JUDGMENTS = "judgments:"
 # τ, τ_AP, ρ and the largest rank drop.
@@ -342,22 +332,11 @@ class Combined(PassageRecords):
 
     Attributes:
         grader: what the new grader is called: `load(records, grader=…)` chooses it.
-        report: agreement of the members, and what the panel gains.
     """
 
-    def __init__(
-        self,
-        groups: Iterable[QueryPassages] | None,
-        *,
-        path: str = "",
-        grader: str,
-        report: PanelReport,
-    ) -> None:
+    def __init__(self, groups: Iterable[QueryPassages] | None, *, path: str = "", grader: str) -> None:
         super().__init__(groups, path=path)
-        self.grader, self.report = grader, report
-
-    def __str__(self) -> str:
-        return "".join(render(self.report.report(), "text")).rstrip("\n")
+        self.grader = grader
 
 
 def combine(
@@ -368,9 +347,8 @@ def combine(
     name: str = "",
     output: str | os.PathLike[str] | None = None,
     bank: Bank | None = None,
-    cutoff: tuple[int, int] | None = None,
 ) -> Combined:
-    """Makes one grader of several: a panel.
+    """Makes one grader of several: a panel. How many grades it has is logged; `agreement` says how good they are.
 
     `majority` takes the grade that most members give (of equally frequent ones the lowest), `median` the middle one (of
     two the lower), `mean` the mean (a real grade). Members without a grade abstain, and more than half must have one;
@@ -384,8 +362,6 @@ def combine(
         name: what the new grader is called; by default `panel:` and how it is made.
         output: a file for the records with the new grades, or a table of them (`.csv`, `.tsv`).
         bank: only items of this test bank.
-        cutoff: from which label and which judgment on something is relevant, for κ with the judgments in the records;
-            by default the level that covers on the scale, and 1.
 
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
@@ -402,20 +378,11 @@ def combine(
     source = passages_of(passages)
     gathered = gather(source, source.name, members, bank_of(bank))
     outcomes = outcomes_of(gathered, rule)
-    if cutoff is None:
-        cutoff = (covering_level(gathered.scale), 1) if gathered.judgments else (1, 1)
-    rest = None if by == "prefer" else partial(_rule_of_others, by, len(members))
-    report = panel_report(gathered, name, outcomes, rest, cutoff)
+    lost = Counter(one.grade is None for found in outcomes.values() for one in found.values())
+    why = "no member has one" if by == "prefer" else "too few members have a grade"
+    tell(f"{name}: {counted(lost[False], 'grade')}, {lost[True]} without one ({why})")
     made = with_grades(source, gathered, outcomes, name, {"by": by})
-    return Combined.kept(made, output, as_table=True, grader=name, report=report)
-
-
-def _rule_of_others(by: str, members: int, place: int) -> Any:
-    """The rule of a panel without the member at a place."""
-    others = [other for other in range(members) if other != place]
-    # A mean is seldom equal to a grade.
-    of_others = panel_rule("median" if by == "mean" else by)
-    return lambda said: of_others([said[other] for other in others])
+    return Combined.kept(made, output, as_table=True, grader=name)
 
 
 def labels_of(grades: Grades, name: str, items: bool = False) -> LabelSource:
@@ -526,186 +493,6 @@ def _judged_passages(
             settings=("tables",),
         )
     return found
-
-
-@dataclass(frozen=True)
-class MemberAgreement:
-    """A member of a panel against what the other members say together.
-
-    Attributes:
-        name: the member.
-        grades: items of passages that it has a grade of.
-        missing: those that another member has a grade of, and this one has none.
-        compared: grades that are compared with those of the rest.
-        same: the share of them that are equal to those of the rest; None without any.
-        kappa: Cohen's κ with the rest; None where it is undefined.
-        quadratic: κ with quadratic weights likewise.
-        difference: how much higher its grades are on average.
-    """
-
-    name: str
-    grades: int
-    missing: int
-    compared: int
-    same: float | None
-    kappa: float | None
-    quadratic: float | None
-    difference: float | None
-
-
-@dataclass(frozen=True)
-class Reached:
-    """How well one grader, or several together, agree with the judgments.
-
-    Attributes:
-        name: the grader.
-        kappa: Cohen's κ of its labels with the judgments, both cut to relevant or not; None where it is undefined.
-    """
-
-    name: str
-    kappa: float | None
-
-
-@dataclass(frozen=True)
-class PanelReport:
-    """What a panel says, its members, and what it gains.
-
-    Attributes:
-        name: the panel.
-        members: each against the rest.
-        reached: each member, then the panel, on the same judged passages.
-        grades: grades of the panel.
-        lost: items of passages of which it has none.
-        is_panel: whether the members vote; else one stands in for another, and how they agree says nothing.
-        passages: judged passages behind κ; 0 without judgments.
-        cutoff: the least label and the least judgment that are relevant.
-    """
-
-    name: str
-    members: Sequence[MemberAgreement]
-    reached: Sequence[Reached]
-    grades: int
-    lost: int
-    is_panel: bool
-    passages: int
-    cutoff: tuple[int, int]
-
-    @property
-    def gain(self) -> tuple[str, float] | None:
-        """The best member by κ, and how much higher the panel is; None where one of them is unknown."""
-        values = {one.name: one.kappa for one in self.reached[:-1] if one.kappa is not None}
-        panel = self.reached[-1].kappa
-        if panel is None or len(values) < len(self.reached) - 1:
-            return None
-        best = max(values, key=lambda name: values[name])
-        return best, panel - values[best]
-
-    def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form."""
-        heads = ("member", "grades", "missing", "compared", "same", "kappa", "quadratic kappa", "higher by")
-        size = len(heads) if self.is_panel else 3
-        why = "too few members have a grade" if self.is_panel else "no member has one"
-        rest = Table(
-            columns(heads[:size], places),
-            [astuple(one)[:size] for one in self.members],
-            title="each member against the rest" if self.is_panel else "members, the preferred first",
-            notes=[f"{self.name}: {self.grades} grades, {self.lost} without one ({why})"],
-        )
-        if not self.passages:
-            note = "no judgments: whether the panel is better than a member is not known"
-            return Report([Table(rest.columns, rest.rows, rest.title, [*rest.notes, note])], content=self._content)
-        notes = []
-        if self.gain:
-            best, gain = self.gain
-            than = f"is {abs(gain):.4f} {'above' if gain > 0 else 'below'}" if gain else "equals"
-            notes.append(f"kappa with the judgments: the panel {than} its best member, {best}")
-        label, judged = self.cutoff
-        notes.append(f"kappa of {self.passages} judged passages: labels from {label}, judgments from {judged} on")
-        reached = Table(columns(("grader", "kappa"), places), [*map(astuple, self.reached)], "what is reached", notes)
-        return Report([rest, reached], content=self._content)
-
-    def _content(self) -> dict[str, object]:
-        content = asdict(self)
-        del content["is_panel"]
-        return {**content, "gain": {"kappa": dict(zip(("best", "gain"), self.gain, strict=True))} if self.gain else {}}
-
-
-def panel_report(
-    gathered: Gathered, name: str, outcomes: Outcomes, rest: Callable[[int], Rule] | None, cutoff: tuple[int, int]
-) -> PanelReport:
-    """What a panel says, each member against the rest, and what the panel gains over its best member.
-
-    Args:
-        gathered: what the members say.
-        name: of the panel.
-        outcomes: what they say together.
-        rest: from a member's place to the rule of the others, which takes what all say; for κ one that gives whole
-            grades; None where the members are no panel.
-        cutoff: the least label and the least judgment that are relevant.
-    """
-    places = range(len(gathered.names))
-    everybody = [outcomes_of(gathered, itemgetter(place)) for place in places]
-    judged = _judged(gathered, [*everybody, outcomes])
-    names = [*gathered.names, name]
-    reached = [
-        Reached(one, binary_agreement(labels, judged[-1], *cutoff).kappa)
-        for one, labels in zip(names, judged, strict=False)
-    ]
-    grades = [one.grade is not None for found in outcomes.values() for one in found.values()]
-    return PanelReport(
-        name,
-        [_member(gathered, place, rest(place) if rest else lambda _: None) for place in places],
-        reached,
-        sum(grades),
-        len(grades) - sum(grades),
-        rest is not None,
-        len(judged[-1]),
-        cutoff,
-    )
-
-
-def _member(gathered: Gathered, place: int, rest: Rule) -> MemberAgreement:
-    # Of each item of a passage: the member's grade, that of the others together, and the grades of all.
-    said = [
-        [None if one is None else one.grade for one in (row[place], rest(row), *row)]
-        for table in gathered.said.values()
-        for row in table.values()
-    ]
-    both = [(mine, theirs) for mine, theirs, *_ in said if mine is not None and theirs is not None]
-    mine, theirs = [one for one, _ in both], [other for _, other in both]
-    count = len(both)
-    return MemberAgreement(
-        gathered.names[place],
-        sum(one is not None for one, *_ in said),
-        sum(one is None and any(other is not None for other in every) for one, _, *every in said),
-        count,
-        sum(a == b for a, b in zip(mine, theirs, strict=True)) / count if count else None,
-        _panels_kappa(mine, theirs),
-        _panels_kappa(mine, theirs, quadratic=True),
-        (sum(mine) - sum(theirs)) / count if count else None,
-    )
-
-
-def _panels_kappa(a: Sequence[float], b: Sequence[float], quadratic: bool = False) -> float | None:
-    """κ of grades; None without any, and where some have a fraction, which κ does not know."""
-    if not a or not all(type(grade) is int for grade in (*a, *b)):
-        return None
-    labels: list[Any] = sorted({*a, *b})
-    return kappa_of_confusion(confusion(a, b, labels)[0], labels, quadratic=quadratic)
-
-
-def _judged(gathered: Gathered, everybody: Sequence[Outcomes]) -> list[list[float]]:
-    """The labels of each, and last the judgments, of the judged passages that all of them label, in one order."""
-    labels: list[Mapping[tuple[str, str], float]] = [
-        {
-            (query_id, doc_id): label
-            for query_id, query in compiled(gathered, outcomes).queries.items()
-            for doc_id, label in query.labels("max").items()
-        }
-        for outcomes in everybody
-    ]
-    keys = [key for key in gathered.judgments if all(key in of_one for of_one in labels)]
-    return [[of_one[key] for key in keys] for of_one in [*labels, gathered.judgments]]
 
 
 _Labels = tuple[int, ...]

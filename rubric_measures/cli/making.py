@@ -2,7 +2,7 @@
 
 `answers`: a table of answers to grades, scores and a report that says which facts are missing.
 
-`combine`: the grades of several graders as those of a panel, with what that gains.
+`combine`: the grades of several graders as those of a panel, in one file.
 
 `example`: the main job from start to end on the example collection, each step printed as the command that it is.
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rubric_measures.base.errors import InputError, refuse_ignored
-from rubric_measures.base.tables import Report, Table, TableForm, columns, render
+from rubric_measures.base.tables import Report, Table, columns, render
 from rubric_measures.cli.declared import Call, command
 from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, review_over
 
@@ -106,7 +106,7 @@ def answers(
 
 
 @command(combine="rubric_measures.analysis.graders:combine", files={"passages": "GRADED"}, without=("name",))
-def combine(combine: Call, *, format: TableForm = "text") -> int:
+def combine(combine: Call, *, output: str) -> int:
     """grades of several graders as those of one
 
     examples:
@@ -114,19 +114,13 @@ def combine(combine: Call, *, format: TableForm = "text") -> int:
       rubric_measures leaderboard panel.jsonl.gz --grader panel:majority --bank bank.jsonl.gz
       rubric_measures combine graded.jsonl.gz --by prefer --grader large --grader small -o best.jsonl.gz
 
-    The report goes to standard output (with -o -, to standard error).
-
     Args:
         by: how grades become one; prefer is no vote: of each item the grade of the first grader that has one, so that
             one that failed, or was not asked, leaves it to the next.
         grader: a member of the panel, a choice as for `leaderboard`; repeat it for each.
-        output: the records with the new grades, or their table by name: .csv, .tsv (default: only the
-            report).
-        format: of the report.
+        output: the records with the new grades, or their table by name: .csv, .tsv.
     """
-    combined = combine()
-    stream = sys.stderr if combine.keywords.get("output") == "-" else sys.stdout
-    stream.writelines(render(combined.report.report(), format))
+    combine(output=output)
     return 0
 
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector, prompt_cells
-from rubric_measures.measures.grades import Grades, build_query
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -58,19 +57,15 @@ class Gathered:
         scale: the scale that all of them are on; None where it is not known.
         kind: what the items are (`question`, `nugget`, `direct`).
         said: (query_id, doc_id) -> item_id -> what each member says.
-        judgments: (query_id, doc_id) -> what assessors say, as `GradedPassage.judged`.
-        bank: the test bank, where there is one.
         rated: the grades are ratings, not right or wrong.
         banks: what the members' grade sets say of the bank that they were made with.
     """
 
     source: str
     keys: list[GradeSetKey]
-    bank: TestBank | None
     scale: Scale | None = None
     kind: str = ""
     said: dict[tuple[str, str], dict[str, tuple[Said | None, ...]]] = field(default_factory=dict)
-    judgments: dict[tuple[str, str], float] = field(default_factory=dict)
     rated: bool = False
     banks: set[str] = field(default_factory=set)
 
@@ -98,14 +93,12 @@ def gather(
         UnknownNameError: the bank does not have a query.
     """
     selectors = [GradeSetSelector(wanted, source) for wanted in members]
-    found = Gathered(source, [], bank)
+    found = Gathered(source, [])
     for group in groups:
         where = group.at(source)
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
         for passage in group.passages:
             key = group.query_id, passage.doc_id
-            if (judged := passage.judged(group.query_id)) is not None:
-                found.judgments[key] = judged
             table: dict[str, list[Said | None]] = {}
             for place, selector in enumerate(selectors):
                 entry = selector.choose(passage, items)
@@ -206,23 +199,6 @@ def outcomes_of(gathered: Gathered, rule: Rule) -> Outcomes:
         key: {item_id: one for item_id, row in table.items() if (one := rule(row)) is not None}
         for key, table in gathered.said.items()
     }
-
-
-def compiled(gathered: Gathered, outcomes: Outcomes) -> Grades:
-    """The outcomes as what measures read; failed ones count as much as the others let expect."""
-    by_query: dict[str, dict[str, Mapping[str, Said]]] = {}
-    for (query_id, doc_id), found in outcomes.items():
-        by_query.setdefault(query_id, {})[doc_id] = found
-    bank = gathered.bank
-    queries = {}
-    for query_id in dict.fromkeys([*(bank.items if bank is not None else ()), *by_query]):
-        passages = by_query.get(query_id, {})
-        cells = [(doc_id, item_id, one.grade) for doc_id, of in passages.items() for item_id, one in of.items()]
-        lost = [(doc_id, item_id) for doc_id, item_id, grade in cells if grade is None]
-        rows: Any = tuple(zip(*(cell for cell in cells if cell[2] is not None), strict=True)) or ((), (), ())
-        items = bank.items[query_id] if bank is not None and gathered.kind != "direct" else None
-        queries[query_id], _ = build_query(query_id, items, rows, lost, scale=gathered.scale)
-    return Grades(queries, "expected", {})
 
 
 def with_grades(

@@ -63,7 +63,8 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("tournament --answers answers.tsv answers.tsv --query-file queries.json --model scripted:replies.jsonl"
          " --save s",
          "answers.tsv and 1 more: agent 'x' has two answers to query 'q1'"),
-        ("combine graded.jsonl.gz --grader a --grader b --bank one.jsonl", "graded.jsonl.gz:2: unknown query 'q2'"),
+        ("combine graded.jsonl.gz --grader a --grader b --bank one.jsonl -o new.jsonl",
+         "graded.jsonl.gz:2: unknown query 'q2'"),
         ("tournament games.jsonl", "games.jsonl: no game has a verdict (1 game without)"),
         ("tournament --answers answers.tsv --query-file queries.json --model scripted:replies.jsonl --save s",
          "scripted:replies.jsonl: no game has a verdict (2 games without)"),
