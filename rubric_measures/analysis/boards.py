@@ -6,7 +6,6 @@ Drawing a board: what its pictures need, put together from its scores, and from 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -37,10 +36,9 @@ from rubric_measures.corpora.loading import (
 )
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.measures.findings import Note, of_wrapped
-from rubric_measures.measures.grades import NONE, OnFailed
+from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.measure import Measures, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import AskedBoard, LeaderboardChecks, Run, bank_hash
-from rubric_measures.types.scales import as_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,32 +111,14 @@ def _panel(
     return DotPanel(name, means, known, shown, groups, best)
 
 
-def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Iterator[Figure]:
-    """Queries by runs by the first measure, then items by runs, a page a query."""
-    from rubric_measures.analysis.plots import plot_items, plot_queries
+def _heat(board: Leaderboard) -> Iterator[Figure]:
+    """Queries by runs by the first measure."""
+    from rubric_measures.analysis.plots import plot_queries
 
     order, name = _runs_of(board), board.measures[0]
     queries = list(dict.fromkeys(query for run in order for query in board.cells[run][name].per_query))
     table = [[board.cells[run][name].per_query.get(query) for run in order] for query in queries]
     yield plot_queries(queries, order, table, name)
-    known = None if grades is None else load(grades)
-    if known is None or are_labels(known):
-        return
-    if isinstance(known, RecordGrades) and known.name == "-":
-        text = "items are drawn from the grades, which are read twice: give a file, not standard input"
-        raise InputError(text, settings=("plot_kind",))
-    found = re.search(r"@(\d+)", " ".join(board.measures))
-    cutoff = None if found is None else int(found[1])
-    for query_id, query, rankings in with_rankings(known, runs):
-        scale = query.scale
-        yield plot_items(
-            [item.text or item.item_id for item in query.items],
-            {run: _best_of(query, rankings.get(run, ())[:cutoff]) for run in order},
-            query_id,
-            None if scale is None else (scale.lowest, scale.highest),
-            None if scale is None else scale.covers,
-            cutoff,
-        )
 
 
 def with_rankings(known: Grades, runs: Runs | None) -> list[tuple[str, QueryGrades, Mapping[str, Sequence[str]]]]:
@@ -156,12 +136,6 @@ def with_rankings(known: Grades, runs: Runs | None) -> list[tuple[str, QueryGrad
         (name, query, {run: found.get(name, ()) for run, found in held.items()})
         for name, query in known.queries.items()
     ]
-
-
-def _best_of(grades: QueryGrades, doc_ids: Sequence[str]) -> tuple[float | None, ...]:
-    """The best grade of each item among some passages; None where none of them has a grade of it."""
-    best = grades.grades[[grades.docs[doc_id] for doc_id in doc_ids if doc_id in grades.docs]].max(axis=0, initial=NONE)
-    return tuple(None if grade == NONE else as_number(grade) for grade in best.tolist())
 
 
 class Board(Leaderboard, frozen=True):
@@ -198,23 +172,19 @@ class Board(Leaderboard, frozen=True):
         path: str | os.PathLike[str] | None = None,
         kind: BoardPlot = "dots",
         *,
-        grades: Gradable | None = None,
-        runs: Runs | None = None,
         tests: Tests | None = None,
     ) -> Figure:
         """Draws the board, in the measures' own units.
 
         - `dots`: a row a run, best first by the first measure, and a panel a measure: mean with bootstrap interval,
           single queries in grey, and squares in the columns of the groups of runs that it cannot be told apart from.
-        - `heat`: queries by runs by the first measure; with grades also items by runs, a page a query.
+        - `heat`: queries by runs by the first measure. Of items by runs `write_report` makes a page.
 
         Args:
             path: the figure to write (none, where it is left out): .pdf, .svg or .png; of .svg and .png further
                 pages are `NAME-2.svg` etc.
             kind: what is drawn.
-            grades: as for `score`; for the items of `heat`.
-            runs: likewise.
-            tests: likewise; intervals of means have their level, too.
+            tests: as for `compare`; intervals of means have their level, too.
 
         Returns:
             the figure, which a notebook shows.
@@ -228,7 +198,7 @@ class Board(Leaderboard, frozen=True):
 
         if kind not in _KINDS:
             raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
-        return save_figures(_heat(self, grades, runs) if kind == "heat" else _dots(self, tests or Tests()), path)
+        return save_figures(_heat(self) if kind == "heat" else _dots(self, tests or Tests()), path)
 
 
 def reusability(

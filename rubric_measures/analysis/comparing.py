@@ -206,15 +206,20 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             InputError: another ending, or the file cannot be written.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.analysis.plots import plot_critical_difference, plot_differences, save_figures
+        from rubric_measures.analysis.plots import DotPanel, plot_differences, plot_dots, save_figures
 
-        return save_figures(
-            (
-                plot_critical_difference(one) if one.baseline is None else plot_differences(one, self._each_query(one))
-                for one in self.by_measure.values()
-            ),
-            path,
-        )
+        def drawn(one: Comparison) -> Figure:
+            if one.baseline is not None:
+                return plot_differences(one, self._each_query(one))
+            found = self.intervals.get(one.measure, {})
+            ends = {run: (of.low, of.high) for run, of in found.items() if of.low is not None and of.high is not None}
+            queries = {run: list(values.values()) for run, values in self.scores.get(one.measure, {}).items()}
+            panel = DotPanel(one.measure, one.means, ends, queries, one.groups)
+            interval = f"{100 * one.tests.level:.4g} % interval over {counted(len(one.queries), 'query')}"
+            note = f"mean, {interval}; groups by {one.tests.correction}, α = {one.tests.alpha:g}"
+            return plot_dots(list(one.means), [panel], note)
+
+        return save_figures(map(drawn, self.by_measure.values()), path)
 
     def _each_query(self, comparison: Comparison) -> dict[str, list[float]]:
         """Each run minus the baseline, query by query."""

@@ -232,11 +232,9 @@ class Correlations(Reported):
         return [*said, *dict.fromkeys(note for cell in self.grid for note in cell.notes)]
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Draws one column against the official one, or the ranks of several against official ranks.
+        """Draws each column, or each cell of a grid, against the official one, on a page of its own.
 
-        One column is drawn as a named point a run; with scores by query on both sides also a small point a query and
-        run. Several, a grid, and official ranks are a panel a leaderboard, with τ and the names of the runs that move
-        most, 12 on a page.
+        A run is a named point; with scores by query on both sides there is also a small point a query and run.
 
         Args:
             path: the figure to write (none, where it is left out): .pdf, .svg or .png.
@@ -248,32 +246,30 @@ class Correlations(Reported):
             InputError: there is no leaderboard to draw, or there are several official columns.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.analysis.plots import plot_ranks, plot_scatter, save_figures
+        from rubric_measures.analysis.plots import save_figures
 
-        official = self.official
         if len({result.official for _, result in self.results}) > 1:
             raise InputError("a figure has one official column; choose it", settings=("official_measure",))
-        named = {
+        pages = {
             column.name if self.one_file else f"{source}: {column.name}": column
             for (source, _), column in zip(self.results, self.columns, strict=True)
-        }
-        cells = {f"{one.llm} {one.prompt_class}: {one.measure}": one.scores for one in self.grid if one.scores}
-        others = [(name, one.means) for name, one in {**named, **cells}.items()]
-        if not others:
+        } | {f"{one.llm} {one.prompt_class}: {one.measure}": one.scores for one in self.grid if one.scores}
+        if not pages:
             raise InputError("no leaderboard has scores to draw", settings=("plot",))
-        first = f"official {official.name}"
-        if len(others) > 1 or official.ranks or cells:
-            queries = len({query for values in official.queries.values() for query in values})
-            pages = [dict(others[start : start + 12]) for start in range(0, len(others), 12)]
-            return save_figures((plot_ranks(official.means, page, first, queries) for page in pages), path)
-        name, column = next(iter(named.items()))
-        runs = sorted(official.means.keys() & column.means.keys())
-        sides = [[one.means[run] for run in runs] for one in (official, column)]
-        of_queries = [[one.queries.get(run, {}) for run in runs] for one in (official, column)]
-        tables = np.split(score_table([*of_queries[0], *of_queries[1]])[0], 2, axis=1)
-        x, y = tables if all(map(any, of_queries)) else sides
-        errors = (self.errors[first], next(found for label, found in self.errors.items() if label != first))
-        return save_figures([plot_scatter(runs, x, y, (first, name), errors)], path)
+        return save_figures((self._picture(name, column) for name, column in pages.items()), path)
+
+    def _picture(self, name: str, column: RunScores) -> Figure:
+        from rubric_measures.analysis.plots import plot_scatter
+
+        sides = {f"official {self.official.name}": self.official, name: column}
+        runs = sorted(self.official.means.keys() & column.means.keys())
+        of_queries = [[one.queries.get(run, {}) for run in runs] for one in sides.values()]
+        x, y = [[one.means[run] for run in runs] for one in sides.values()]
+        if all(map(any, of_queries)):
+            x, y = np.split(score_table([*of_queries[0], *of_queries[1]])[0], 2, axis=1)  # type: ignore[assignment]
+        first, second = (f"{label}{' (ranks, negated)' * one.ranks}" for label, one in sides.items())
+        errors = [self.errors.get(label, {}) for label in sides]
+        return plot_scatter(runs, x, y, (first, second), (errors[0], errors[1]))
 
 
 def correlate(

@@ -4,15 +4,15 @@ How all pictures look: colours, sizes, names of axes, legends; and how numbers a
 
 Writing pictures: PDF, SVG or PNG, under their name only when they are whole.
 
-Tables of cells that are the darker the more they hold: items by runs, queries by runs, labels against labels.
+Tables of cells that are the darker the more they hold: queries by runs, who beat whom.
 
 Dot plots: a row a run with its score, interval and queries, a panel a measure; and the parts they are made of.
 
-Pictures of runs that were compared: differences to a baseline, and groups that cannot be told apart.
+Pictures of runs that were compared: differences to a baseline.
 
-Labels of graders against each other: confusion, Bland–Altman.
+Labels of graders against each other: Bland–Altman.
 
-Scores of runs against other scores of the same runs: ranks, points by run and query, smaller banks.
+Scores of runs against other scores of the same runs, by run and query.
 
 Pictures of a tournament: ratings with intervals, and who beat whom.
 """
@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubric_measures.analysis.comparison import Comparison
 from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau, ranks
@@ -54,16 +54,13 @@ BLUE, ORANGE, GREY = COLOURS[0], COLOURS[1], "0.62"
 LETTER = 0.075
 
 
-def figure_of(
-    width: float, height: float, panels: int = 1, across: int | None = None, **options: Any
-) -> tuple[Figure, list[Any]]:
+def figure_of(width: float, height: float, panels: int = 1, **options: Any) -> tuple[Figure, list[Any]]:
     """A figure of so many inches with its panels side by side, without frames above and to the right.
 
     Args:
         width: of the figure.
         height: likewise.
         panels: how many axes, from left to right.
-        across: how many stand in a row; all, if None.
         options: of `Figure.subplots`, such as `sharey`.
 
     Raises:
@@ -72,16 +69,13 @@ def figure_of(
     figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
     # A notebook shows the figures of pyplot; of others it prints the type alone.
     vars(figure)["_repr_png_"] = partial(_as_png, figure)
-    across = min(across or panels, panels)
-    found = list(figure.subplots(-(-panels // across), across, squeeze=False, **options).flat)
-    for axes in found[panels:]:
-        axes.remove()
-    for axes in found[:panels]:
+    found = list(figure.subplots(1, panels, squeeze=False, **options).flat)
+    for axes in found:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=8)
         # What is drawn stands above the grid.
         axes.set_axisbelow(True)
-    return figure, found[:panels]
+    return figure, found
 
 
 def wrapped(text: str, inches: float) -> str:
@@ -129,31 +123,13 @@ _NAME = {"fontsize": 7, "va": "center", "annotation_clip": False}
 _NAME_WIDTH, _NAME_HEIGHT = 0.06, 0.125
 
 
-def name_points(axes: Any, x: FloatArray, y: FloatArray, names: Sequence[str], tall: float) -> None:
+def name_points(axes: Any, x: FloatArray, y: FloatArray, names: Sequence[str]) -> None:
     """Names to the right of the axes in the order of their points from top to bottom, each joined to its point.
 
-    So no two overlap, however long they are. The figure has `_NAME_WIDTH` inches a letter for them.
-
-    Args:
-        axes: the axes, with their limits.
-        x: of the points.
-        y: likewise.
-        names: of the points.
-        tall: the inches that the axes have at least.
+    So no two overlap where the axes have `_NAME_HEIGHT` inches for each; a letter has `_NAME_WIDTH`.
     """
-    bottom, top = axes.get_ylim()
-    spots = (y - bottom) / (top - bottom)
-    order = np.argsort(-spots, kind="stable")
-    gap, down, up = _NAME_HEIGHT / tall, np.inf, 0.0
-    heights = []
-    for spot in spots[order]:
-        heights.append(down := min(float(spot), down - gap))
-    # What would stand below the axes pushes the others up.
-    for place in reversed(range(len(order))):
-        heights[place] = up = max(heights[place], up)
-        up += gap
-    for place, height in zip(order, heights, strict=True):
-        line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
+    line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
+    for height, place in zip(np.linspace(1.0, 0.0, len(names)), np.argsort(-y, kind="stable"), strict=True):
         about = {**_NAME, "xytext": (1.05, height), "textcoords": "axes fraction", "arrowprops": line}
         axes.annotate(names[place], (x[place], y[place]), **about)
 
@@ -265,7 +241,6 @@ def draw_cells(
     unit: str,
     rows: Sequence[str],
     columns: Sequence[str],
-    bold: NDArray[np.bool_] | None = None,
 ) -> None:
     """Cells with their texts, white where they are light; a cell without a value is grey and has no text.
 
@@ -277,7 +252,6 @@ def draw_cells(
         unit: what the values are, beside the bar of colours.
         rows: the names of the rows, top down.
         columns: the names of the columns.
-        bold: which texts are bold.
     """
     low, high = span if span[1] > span[0] else (span[0], span[0] + 1)
     # Cells, not an image: they stay sharp in print.
@@ -292,7 +266,6 @@ def draw_cells(
             axes.text(
                 column + 0.5, row + 0.5, format(values[row, column], form), ha="center", va="center", fontsize=7,
                 color="white" if dark else "black",
-                weight="bold" if bold is not None and bold[row, column] else "normal",
             )  # fmt: skip
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=8)
     axes.set_ylim(len(rows), 0)
@@ -303,65 +276,6 @@ def draw_cells(
     bar = axes.figure.colorbar(mesh, ax=axes, label=unit, fraction=0.05, aspect=30, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8)
-
-
-def _cells_figure(
-    rows: Sequence[str],
-    columns: Sequence[str],
-    values: FloatArray,
-    wide: float,
-    names_of_axes: tuple[str, str],
-    form: str,
-    span: tuple[float, float],
-    unit: str,
-    covers: float | None = None,
-) -> Figure:
-    """Cells of so many inches, see `draw_cells`: the rows by their means, those without a value last; bold covers."""
-    known = ~np.isnan(values)
-    sums, counts = np.where(known, values, 0).sum(axis=1), known.sum(axis=1)
-    order = np.argsort(-np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf), kind="stable")
-    values, names = values[order], [rows[index] for index in order]
-    width = 1.2 + 0.065 * max(map(len, names), default=0) + wide * len(columns)
-    height = 0.5 + 0.05 * max(map(len, columns), default=0) + 0.24 * len(names)
-    figure, (axes,) = figure_of(max(4.5, width), max(1.6, height))
-    draw_cells(axes, values, form, span, unit, names, columns, None if covers is None else values >= covers)
-    name_axes(axes, *names_of_axes)
-    return finished(figure)
-
-
-def plot_items(
-    items: Sequence[str],
-    best: Mapping[str, Sequence[float | None]],
-    query: str,
-    scale: tuple[float, float] | None = None,
-    covers: float | None = None,
-    cutoff: int | None = None,
-) -> Figure:
-    """Items by runs for one query: the best grade of each item among a run's passages; grades that cover it are bold.
-
-    Items are in order of their mean grade over the runs, the best covered first.
-
-    Args:
-        items: the texts of the items.
-        best: run -> the best grade of each item, None where there is none; runs from left to right.
-        query: which query.
-        scale: the lowest and highest grade; of the grades there are, if None.
-        covers: the least grade that covers.
-        cutoff: how many passages of a run count; None counts all.
-
-    Raises:
-        InputError: there is no item or no run.
-    """
-    values = np.array([best[run] for run in best], dtype=np.float64).T
-    if not values.size:
-        raise InputError("there is no item or no run to plot")
-    names = [textwrap.shorten(item, 64, placeholder=" …") for item in items]
-    found = values[~np.isnan(values)]
-    span = scale or ((float(found.min()), float(found.max())) if found.size else (0.0, 1.0))
-    unit = "best grade in the ranking" if cutoff is None else f"best grade in the top {cutoff}"
-    unit += "" if covers is None else f"\nbold: covers, {covers:g} or more"
-    axes = ("", f"items of {query}")
-    return _cells_figure(names, list(best), values, 0.42, axes, "g", span, unit, covers)
 
 
 def plot_queries(
@@ -383,8 +297,14 @@ def plot_queries(
     if not known.size:
         raise InputError("there is no score to plot")
     span, form = (min(0.0, float(known.min())), float(known.max())), ".2f" if abs(known).max() < 10 else ".0f"
-    axes = ("run (the easiest query on top)", "query")
-    return _cells_figure(queries, runs, table, 0.5, axes, form, span, lines_of(measure))
+    sums, counts = np.nansum(table, axis=1), (~np.isnan(table)).sum(axis=1)
+    order = np.argsort(-np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf), kind="stable")
+    width = 1.2 + 0.065 * max(map(len, queries)) + 0.5 * len(runs)
+    height = 0.5 + 0.05 * max(map(len, runs)) + 0.24 * len(queries)
+    figure, (axes,) = figure_of(max(4.5, width), max(1.6, height))
+    draw_cells(axes, table[order], form, span, lines_of(measure), [queries[place] for place in order], runs)
+    name_axes(axes, "run (the easiest query on top)", "query")
+    return finished(figure)
 
 
 # More points than this are drawn as one image inside of the picture: each would be an element of an SVG.
@@ -457,11 +377,11 @@ def rows_figure(
     return figure, every
 
 
-def lines_of(name: str, most: int = 44) -> str:
+def lines_of(name: str) -> str:
     """A measure's name in lines, broken behind commas, brackets and spaces; no letter is lost."""
     lines = [""]
     for part in name.replace(",", ",\0").replace("(", "(\0").replace(" ", " \0").split("\0"):
-        if lines[-1] and len(lines[-1]) + len(part) > most:
+        if lines[-1] and len(lines[-1]) + len(part) > 44:
             lines.append("")
         lines[-1] += part
     return "\n".join(lines)
@@ -580,56 +500,6 @@ def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[
     return finished(figure)
 
 
-def plot_critical_difference(comparison: Comparison) -> Figure:
-    """Runs on one axis of scores, their names at both sides; a bar has a square for each run of a group that cannot be
-    told apart.
-
-    Args:
-        comparison: of all pairs.
-
-    Source: after Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 2006), with mean scores
-    in the place of mean ranks.
-    """
-    order = list(comparison.means)
-    means = [comparison.means[run] for run in order]
-    columns = group_columns(order, comparison.groups)
-    bars = max(columns, default=-1) + 1
-    half = (len(order) + 1) // 2
-    names = 0.07 * max(map(len, order)) + 0.5
-    figure, (axes,) = figure_of(4.2 + 2 * names, 0.6 + 0.13 * bars + 0.22 * half)
-    width = (means[0] - means[-1]) or 1.0
-    left, right = means[-1] - 0.06 * width, means[0] + 0.06 * width
-    first = 0.6 * bars + 1
-    for index, (run, mean) in enumerate(zip(order, means, strict=True)):
-        # The better half is named at the right, the best one on top; the other half mirrors it.
-        is_right = index < half
-        depth = first + (index if is_right else len(order) - 1 - index)
-        edge = right if is_right else left
-        axes.plot([mean, mean, edge], [0, depth, depth], color="0.5", linewidth=0.8, gid=f"line-{index + 1}")
-        text = f"{shown_number(mean)}  {run}" if is_right else f"{run}  {shown_number(mean)}"
-        axes.annotate(
-            text, (edge, depth), xytext=(4 if is_right else -4, 0), textcoords="offset points", va="center",
-            ha="left" if is_right else "right", fontsize=8, annotation_clip=False,
-        )  # fmt: skip
-    axes.plot(means, [0] * len(means), "o", color=BLUE, markersize=4.5, gid="means", clip_on=False)
-    for number, (group, column) in enumerate(zip(comparison.groups, columns, strict=True), 1):
-        axes.plot(
-            [comparison.means[run] for run in group], [0.6 * (column + 1)] * len(group), "-s", color=ORANGE,
-            linewidth=1.4, markersize=4, label="" if number > 1 else "cannot be told apart", gid=f"group-{number}",
-        )  # fmt: skip
-    axes.set_ylim(first + half - 0.4, 0)
-    axes.set_xlim(left, right)
-    axes.set_yticks([])
-    axes.xaxis.tick_top()
-    for side, seen in (("left", False), ("bottom", False), ("top", True)):
-        axes.spines[side].set_visible(seen)
-    axes.xaxis.set_label_position("top")
-    test = f"{comparison.tests.correction}, α = {comparison.tests.alpha:g}"
-    note = f"mean of {counted(len(comparison.queries), 'query')} ({test})"
-    name_axes(axes, f"{lines_of(comparison.measure)}\n{note}", "")
-    return finished(figure)
-
-
 def plot_bland_altman(
     a: ArrayLike, b: ArrayLike, names: tuple[str, str], bias: float, low: float | None, high: float | None
 ) -> Figure:
@@ -674,49 +544,6 @@ _MANY_NAMES, _NAMED = 30, 10
 
 def _shown(value: float | None) -> str:
     return "undefined" if value is None else shown_number(value)
-
-
-def plot_ranks(
-    official: Mapping[str, float], others: Mapping[str, Mapping[str, float]], name: str, queries: int = 0
-) -> Figure:
-    """Ranks against official ranks, a panel a leaderboard, with τ; the runs that move most are named.
-
-    Equal scores share the mean of their ranks; rank 1 is the best, at the upper left. On the line both leaderboards
-    agree. Named are up to eight runs that move by two ranks or more.
-
-    Args:
-        official: run -> official score, higher is better.
-        others: name of a leaderboard -> run -> score.
-        name: of the official scores.
-        queries: how many queries these are over; 0 where nobody knows.
-    """
-    across = min(3, len(others))
-    rows = -(-len(others) // across)
-    names = _NAME_WIDTH * max(map(len, official))
-    figure, every = figure_of((3.4 + names) * across, 3.4 * rows, len(others), across)
-    for number, (axes, (other, scores)) in enumerate(zip(every, others.items(), strict=True), 1):
-        runs = sorted(official.keys() & scores.keys())
-        x_scores, y_scores = [official[run] for run in runs], [scores[run] for run in runs]
-        x, y = ranks(x_scores), ranks(y_scores)
-        axes.plot([1, len(runs)], [1, len(runs)], color="0.45", linewidth=1.0, linestyle=":", label="the same rank")
-        axes.set_xlim(0.4, len(runs) + 0.6)
-        axes.set_ylim(len(runs) + 0.6, 0.4)
-        moved = sorted(range(len(runs)), key=lambda place: (-abs(x[place] - y[place]), place))
-        named = [place for place in moved if abs(x[place] - y[place]) >= 2][:8]
-        rest = [place for place in range(len(runs)) if place not in named]
-        axes.plot(x[rest], y[rest], "o", color=BLUE, markersize=4.5, label="run", gid=f"runs-{number}")
-        if named:
-            axes.plot(
-                x[named], y[named], "D", color=ORANGE, markersize=5.5, label="moves most", gid=f"outliers-{number}"
-            )
-            name_points(axes, x[named], y[named], [runs[place] for place in named], 2.0)
-        tau = _shown(correlate(x_scores, y_scores, "kendall", test=False).value)
-        over = f" over {counted(queries, 'query')}" if queries else ""
-        axes.set_xlabel(f"{lines_of(f'rank by {name}')}{over}\nτ = {tau}, {counted(len(runs), 'run')}", fontsize=9)
-        axes.set_ylabel(lines_of(f"rank by {other}", 30), fontsize=9)
-        axes.locator_params(integer=True, nbins=8)
-        axes.set_aspect("equal")
-    return finished(figure)
 
 
 def plot_scatter(
@@ -786,7 +613,7 @@ def plot_scatter(
     over = f" over {counted(len(x), 'query')}" if by_query else ""
     few = f"; named: the {_NAMED} whose ranks differ most" if len(place) < len(known) else ""
     name_axes(axes, f"{names[0]}\n{counted(len(known), 'run')}{over}: {', '.join(taus)}{few}", names[1], beside)
-    name_points(axes, x_runs[place], y_runs[place], [known[index] for index in place], tall)
+    name_points(axes, x_runs[place], y_runs[place], [known[index] for index in place])
     return finished(figure)
 
 

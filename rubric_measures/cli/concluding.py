@@ -68,8 +68,7 @@ def correlate(correlate: Call, *, plot: str | None = None, printed: Printed = Pr
     Args:
         others: leaderboards, or graded records (every grade set and measure); none where OFFICIAL has both sides
             (`leaderboard --qrels`).
-        plot: also draw scores against official scores, or the ranks of several leaderboards or of a grid: .pdf, .svg
-            or .png.
+        plot: also draw scores against official scores, a page a leaderboard: .pdf, .svg or .png.
     """
     return printed.show(correlate(notes=False), plot)
 

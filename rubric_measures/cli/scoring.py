@@ -142,7 +142,7 @@ def leaderboard(
         overall: leave out the best possible score.
         compat: compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments;
             ragdoll: of its graded answers).
-        plot: also draw the runs, as .pdf, .svg or .png: means and groups, or items by runs.
+        plot: also draw the runs, as .pdf, .svg or .png: means and groups, or queries by runs.
         plot_kind: what --plot draws, by default dots.
         report: write a page (HTML): scores, what to look at, and why each item is covered or not.
         fail_under: the least mean, as MEASURE=N, of each run.
@@ -169,7 +169,7 @@ def leaderboard(
     gates = gates_of(fail_under, run) if fail_under or run else None
     page = None if report is None else _page_of(source, bank, given)
     grades, ranked = load(source, bank), list(runs) or None
-    if "checks" in given or report or (plot and plot_kind == "heat"):
+    if "checks" in given or report:
         # The scores come first, and these look at the rankings again.
         for path in runs:
             check_readable_twice(str(path))
@@ -180,7 +180,7 @@ def leaderboard(
 
         write_report(str(report), board, grades, ranked, **page)
     if plot is not None:
-        board.plot(plot, plot_kind or "dots", grades=grades, runs=ranked)
+        board.plot(plot, plot_kind or "dots")
     status = _written(board, printed, board.log_notes)
     return status if gates is None else gated(gates, board, status)
 

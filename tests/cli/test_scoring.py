@@ -320,7 +320,7 @@ def test_a_run_that_comes_through_a_pipe_is_scored(folder: Path, run: Run) -> No
         writer.join()
 
 
-@pytest.mark.parametrize("again", [["--checks"], ["--report", "r.html"], ["--plot", "p.pdf", "--plot-kind", "heat"]])
+@pytest.mark.parametrize("again", [["--checks"], ["--report", "r.html"]])
 def test_a_run_that_is_read_twice_comes_through_no_pipe(
     again: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

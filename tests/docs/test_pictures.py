@@ -27,7 +27,7 @@ def draw(folder: Path) -> None:
     assert main([*start, "RubricCover(rel=4)@20", "--output", str(folder / "board.json")]) == 0
     compared = ["compare", str(folder / "board.json"), "--baseline", "bm25", "--output", str(folder / "board.tsv")]
     assert main([*compared, "--plot", str(folder / "differences.svg")]) == 1
-    for path in (folder / "board.tsv", folder / "board.json", *folder.glob("queries-*.svg")):
+    for path in (folder / "board.tsv", folder / "board.json"):
         path.unlink()
 
 

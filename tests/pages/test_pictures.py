@@ -27,25 +27,6 @@ def values_of(figure):
     return mesh.get_array()
 
 
-def test_items_are_in_order_of_their_grades_and_bold_where_covered() -> None:
-    best = {"one": [1, None, 5], "two": [2, None, 4]}
-    figure = plots.plot_items(["rare", "never graded", "easy"], best, "q1", (0, 5), 4)
-    axes = figure.axes[0]
-    # Means 4.5, 1.5, and none.
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["easy", "rare", "never graded"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["one", "two"]
-    assert values_of(figure).filled(-9).tolist() == [[5, 4], [1, 2], [-9, -9]]
-    assert [(text.get_text(), text.get_weight()) for text in axes.texts] == [
-        ("5", "bold"), ("4", "bold"), ("1", "normal"), ("2", "normal"),
-    ]  # fmt: skip
-    # The row of the first item is on top.
-    assert axes.get_ylim() == (3, 0)
-    long = plots.plot_items([("a word " * 30).strip()], {"one": [1]}, "q1")
-    assert long.axes[0].get_yticklabels()[0].get_text().endswith(" …")
-    with pytest.raises(InputError, match="no item"):
-        plots.plot_items([], {}, "q1")
-
-
 def test_queries_are_in_order_and_in_raw_scores() -> None:
     figure = plots.plot_queries(["hard", "easy"], ["one", "two"], [[0.1, 0.2], [0.5, math.nan]], "m")
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["easy", "hard"]
@@ -54,42 +35,6 @@ def test_queries_are_in_order_and_in_raw_scores() -> None:
     assert figure.axes[1].get_ylabel() == "m"
     with pytest.raises(InputError, match="no score"):
         plots.plot_queries(["q"], ["r"], [[np.nan]], "m")
-
-
-@pytest.mark.parametrize("in_files", [False, True])
-def test_a_board_shows_the_best_grade_within_the_cutoff(in_files: bool, tmp_path: Path) -> None:
-    rows = [Qrel("q 1", "d1", 2, "a"), Qrel("q 1", "d1", 5, "b"), Qrel("q 1", "d2", 3, "a"), Qrel("q 1", "d3", 5, "a")]
-    grades = load(rows, grader="scale=0-5:4")
-    # Within the top 2, `up` has 3 and 5, `down` 5 and nothing of b.
-    order = {"up": ["d1", "d2", "d3"], "down": ["d3", "d2", "d1"]}
-    runs = {run: {"q 1": {doc: 3.0 - rank for rank, doc in enumerate(docs)}} for run, docs in order.items()}
-    given: object = runs
-    if in_files:
-        given = []
-        for run, docs in order.items():
-            lines = (f"q%201 Q0 {doc} {rank} {3 - rank} {run}\n" for rank, doc in enumerate(docs))
-            (tmp_path / run).write_text("".join(lines))
-            given.append(str(tmp_path / run))
-    board = score(grades, given, "RubricCover@2", overall=False)
-    board.plot(tmp_path / "heat.svg", "heat", grades=grades, runs=given)
-    page = (tmp_path / "heat-2.svg").read_text()
-    shown = [part.partition("</text>")[0].rpartition(">")[2] for part in page.split("<text")[1:]]
-    said = " ".join(shown)
-    assert "items of q 1" in said and "best grade in the top 2 bold: covers, 4 or more" in said
-    # Names of runs, then items by their mean grade (b 5; a 4 of 3 and 5), then the cells, row by row.
-    ranking = board.ranking()
-    assert shown[:4] == [*ranking, "b", "a"]
-    by_run = {"up": {"a": "3", "b": "5"}, "down": {"a": "5"}}
-    cells_shown = [by_run[run][item] for item in ("b", "a") for run in ranking if item in by_run[run]]
-    assert [text for text in shown[4:] if text in ("3", "5")][: len(cells_shown)] == cells_shown
-
-
-def test_labels_of_passages_have_no_items(tmp_path: Path) -> None:
-    grades = load([Qrel("q1", "d1", 1), Qrel("q2", "d1", 0)])
-    runs = {"one": {"q1": {"d1": 1.0}, "q2": {"d1": 1.0}}}
-    board = score(grades, runs, "P@1")
-    board.plot(tmp_path / "heat.svg", "heat", grades=grades, runs=runs)
-    assert [path.name for path in tmp_path.iterdir()] == ["heat.svg"]
 
 
 def test_kinds_of_pictures_of_a_board(tmp_path: Path) -> None:
@@ -209,8 +154,7 @@ def test_long_names_stay_inside_the_figure() -> None:
     figures = [
         plots.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names, 0.5, -2.0, 3.0),
         plots.plot_scatter(runs, table, table, names),
-        plots.plot_ranks(means, {long: means}, long),
-        plots.plot_critical_difference(compare_runs(compared, long, tests=Tests(rounds=9))),
+        plots.plot_differences(compare_runs(compared, long, baseline=runs[0], tests=Tests(rounds=9))),
         plots.plot_dots(runs, [plots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
         plots.plot_queries(runs, runs, np.zeros((3, 3)), long),
     ]
@@ -315,28 +259,6 @@ def test_tournaments(drawn: list, tmp_path: Path) -> None:
     ]
     tournament(games, draws=Draws(50)).plot(tmp_path / "x.png")
     check(drawn)
-
-
-def drawn_of_scores(figure):
-    return {one.get_gid(): one for axes in figure.axes for one in axes.findobj() if one.get_gid()}
-
-
-def test_ranks_against_ranks_name_what_moves() -> None:
-    pytest.importorskip("matplotlib")
-    official = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
-    # Official ranks 1 to 4; the other leaderboard has b and c tied at 2.5, d first and a last.
-    figure = plots.plot_ranks(official, {"x": {"d": 30, "b": 20, "c": 20, "a": 10}, "y": {"a": 2, "b": 1}}, "nDCG", 9)
-    found = drawn_of_scores(figure)
-    assert found["runs-1"].get_xydata().tolist() == [[2, 2.5], [3, 2.5]]
-    assert found["outliers-1"].get_xydata().tolist() == [[1, 4], [4, 1]]
-    assert [text.get_text() for text in figure.axes[0].texts] == ["d", "a"]
-    # Pairs: none of ab ac ad bd cd agree, bc is tied: τ_b = −5 / sqrt(6 · 5).
-    assert [axes.get_ylabel() for axes in figure.axes] == ["rank by x", "rank by y"]
-    assert figure.axes[0].get_xlabel() == "rank by nDCG over 9 queries\nτ = −0.913, 4 runs"
-    assert figure.axes[1].get_xlabel() == "rank by nDCG over 9 queries\nτ = 1.000, 2 runs"
-    assert "outliers-2" not in found
-    # Rank 1 stands at the upper left.
-    assert figure.axes[0].get_ylim() == (4.6, 0.4) and figure.axes[0].get_xlim() == (0.4, 4.6)
 
 
 pytest.importorskip("matplotlib")
