@@ -44,12 +44,11 @@ from rubric_measures.base.tables import (
     Table,
     columns,
     declared,
-    in_lines,
     letters,
     plain,
     ranged,
 )
-from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.board import BELOW
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.measures.grades import NONE, OnFailed, QueryGrades
 from rubric_measures.measures.measure import (
@@ -57,7 +56,6 @@ from rubric_measures.measures.measure import (
     parse_measures,
 )
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import as_number
 
 if TYPE_CHECKING:
@@ -693,83 +691,6 @@ class Reusability(Reported):
         notes = [f"{name}: a run that is left out of the pool {lost_by(list(of))}" for name, of in by_measure]
         content = {"format": "rubric_measures reusability 1", "depth": self.depth, "runs": self.rows}
         return Report([declared(self.rows, cells, places, notes=notes)], content=lambda: plain(content))
-
-
-class Changes(list[str], Reported):
-    """What changed from a board to a later one, a line each; `print` shows it."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether nothing changed."""
-        return len(self) == 1 and self[0] == _SAME
-
-    def report(self, places: int = 4) -> Report:
-        """Lines to read, and a row a line for programs."""
-        return Report([in_lines(self)], [Table([Column("change", is_left=True)], [[one] for one in self])])
-
-
-_SAME = "nothing changed"
-
-
-def changes(old: Leaderboard, new: Leaderboard, banks: Sequence[TestBank] = ()) -> Changes:
-    """What changed: inputs, and the ranks of runs by each measure.
-
-    The first line says what it was: the judge (other grades of the same items), the bank, the runs, the settings, or
-    several of them. Where the bank is another one, the judge is one only if its name or settings are.
-
-    Args:
-        old: the board before.
-        new: the board now.
-        banks: those of both, where they are known.
-    """
-    runs = _changed(old.inputs.runs, new.inputs.runs)
-    queries = _changed(old.inputs.grades, new.inputs.grades)
-    judged = _changed(old.inputs.qrels, new.inputs.qrels)
-    was, now = old.signature.settings, new.signature.settings
-    others = _changed(was, now)
-    is_bank, graders = "bank" in others, [name for name in others if name in ("graders", "grades")]
-    made = ("scored", "runs", "bank", "graders", "grades", "version")
-    settings = [name for name in others if name not in made]
-    found = {
-        "the bank": is_bank,
-        "the judge": graders if is_bank else queries,
-        "the judgments": judged,
-        "the runs": runs,
-        "the settings": settings,
-    }
-    causes = [name for name, is_so in found.items() if is_so]
-    lines = [f"changed: {' and '.join(causes)}" if causes else _SAME]
-    for name in (*settings, *graders):
-        lines.append(f"{name}: {was.get(name)} before, {now.get(name)} now")
-    if is_bank and banks:
-        # Items of two queries may have one id.
-        known, there = ({(item.query_id, item.item_id): item for item in bank} for bank in banks)
-        said = {key: "new" if key not in known else "changed" for key, item in there.items() if known.get(key) != item}
-        said |= dict.fromkeys(known.keys() - there.keys(), "gone")
-        lines += [f"query {query_id}, item {item_id}: {what}" for (query_id, item_id), what in sorted(said.items())]
-    # Digests of queries hold items and grades together.
-    lines += [f"query {name}: other {'items or ' if is_bank else ''}grades" for name in queries]
-    lines += [f"query {name}: other judgments" for name in judged]
-    lines += [f"run {name}: other rankings" for name in runs]
-    return Changes([*lines, *_moved(old, new)])
-
-
-def _changed(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    return [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
-
-
-def _moved(old: Leaderboard, new: Leaderboard) -> Iterator[str]:
-    """The runs whose rank among the runs of both changed, by each measure that both have."""
-    common = sorted(old.cells.keys() & new.cells.keys())
-    for measure in (one for one in old.measures if one in new.measures and common):
-        means = [[_rounded(board.cells[run][measure].mean) for run in common] for board in (old, new)]
-        for run, *mean, was, now in zip(common, *means, *(ranks(of).tolist() for of in means), strict=True):
-            if was != now:
-                yield f"{measure}: {run} from rank {was:g} to {now:g} ({mean[0]:.4f} to {mean[1]:.4f})"
-
-
-def _rounded(mean: float | None) -> float:
-    return float("-inf") if mean is None else round(mean, 12)
 
 
 def group_letters(name: object, groups: Sequence[Sequence[object]]) -> str:

@@ -44,7 +44,6 @@ from rubric_measures.corpora.loading import (
     grader_of,
     is_file,
     load,
-    load_bank,
     read_runs,
     run_list,
 )
@@ -53,7 +52,7 @@ from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.measure import is_supported, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
-    from rubric_measures.analysis.comparing import Changes, Comparisons
+    from rubric_measures.analysis.comparing import Comparisons
     from rubric_measures.analysis.correlating import Correlations
     from rubric_measures.formats.support import ArgueReport
     from rubric_measures.measures.grade_sets import Grader
@@ -249,16 +248,13 @@ def _proved(
     return changed(proof, exact=made.exact) if part else proof
 
 
-def check_bundle(folder: _Path, later: _Path | None = None) -> Proof | Changes:
-    """Makes the board of a bundle again, and compares every value with it; or says what changed to a later bundle.
+def check_bundle(folder: _Path) -> Proof:
+    """Makes the board of a bundle again, and compares every value with it.
 
-    Files are held to their digests, and the folder to the files that its manifest names. What changed are inputs, and
-    the ranks of runs by each measure; the first line says what it was: the judge, the bank, the runs, the settings, or
-    several of them.
+    Files are held to their digests, and the folder to the files that its manifest names.
 
     Args:
         folder: the bundle.
-        later: another one to compare it with.
 
     Raises:
         FormatError: a folder is no bundle, or holds links or pipes.
@@ -266,12 +262,6 @@ def check_bundle(folder: _Path, later: _Path | None = None) -> Proof | Changes:
     """
     at = Path(folder)
     manifest, board = read_manifest(at), load_board(at / BOARD)
-    if later is not None:
-        from rubric_measures.analysis.comparing import changes
-
-        both = [(at, manifest), (Path(later), read_manifest(Path(later)))]
-        banks = [load_bank(of / one.bank) for of, one in both if one.bank]
-        return changes(board, load_board(Path(later) / BOARD), banks if len(banks) == 2 else ())
     lines, values = manifest.held(at)
     places = manifest.places(at)
     if all(places[name].is_file() for name in manifest.named):

@@ -141,7 +141,7 @@ def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
     check_tournament="rubric_measures.api.judging:check_tournament",
     reusability="rubric_measures.analysis.boards:reusability",
     files={"files": "FILE…"},
-    without=("board", "grades", "runs", "folder", "later", "path", "scores", "others", "games"),
+    without=("board", "grades", "runs", "folder", "path", "scores", "others", "games"),
 )
 def check(
     check_board: partial[Any],
@@ -161,9 +161,8 @@ def check(
     examples:
       a board: is it what these grades, runs, bank and settings give? If so, --pack makes a bundle:
         rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl --pack evaluation
-      a bundle, on any machine; and what changed to a later one:
+      a bundle, on any machine:
         rubric_measures check evaluation
-        rubric_measures check evaluation later
       what `compare` or `correlate` wrote as JSON, with the boards that it was made of:
         rubric_measures check compared.json board.json
       what `tournament` wrote as JSON, with its games:
@@ -189,7 +188,7 @@ def check(
         usage, given = "a pool is checked as `check GRADED RUN… --pool-depth K`", [first, *([rest] if rest else [])]
         called = partial(reusability, pool_depth=pool_depth)
     elif Path(first).is_dir():
-        called, usage = check_bundle, "a bundle is checked as `check FOLDER [LATER]`"
+        called, usage = check_bundle, "a bundle is checked as `check FOLDER`"
     elif re.search(rb'"rubric_measures (compare|correlate) ', peek_head(first)):
         called, usage = check_conclusions, "a conclusion is checked as `check COMPARED.json BOARD…`"
     elif b'"BradleyTerry"' in peek_head(first):

@@ -213,21 +213,6 @@ def test_what_makes_no_bundle(made: Path, capsys: Captured) -> None:
         assert (status, len(err.splitlines())) == (2, 1) and said in err, err
 
 
-def test_two_bundles_are_compared(made: Path, capsys: Captured) -> None:
-    source = made.parent
-    assert call(capsys, "check", made, made)[:2] == (0, "nothing changed\n")
-    lines = [json.loads(line) for line in (source / "graded.jsonl").read_text().splitlines()]
-    for passage in lines[0][1]:
-        for entry in passage["exam_grades"]:
-            for rating in entry["self_ratings"]:
-                rating["self_rating"] = 5 - rating["self_rating"]
-    (source / "graded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    call(capsys, "leaderboard", *inputs(source), *MEASURES, source / "later.json")
-    assert pack(capsys, source, "later", board="later.json")[0] == 0
-    status, out, _ = call(capsys, "check", made, source / "later")
-    assert (status, out.splitlines()[:2]) == (1, ["changed: the judge", f"query {lines[0][0]}: other grades"])
-
-
 def certificate(source: Path, capsys: Captured, *more: object) -> tuple[int, str, str]:
     """Makes a bundle of a board of cover alone, with the grades that prove it."""
     board = source / "cover.json"
