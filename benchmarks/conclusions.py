@@ -25,7 +25,6 @@ from rubric_measures.analysis.correlation import (
     kendall_batch,
     noise_free_tau,
 )
-from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
 from rubric_measures.analysis.resampling import CORRECTIONS, Draws, mean_intervals, paired_family
 from rubric_measures.games.tournaments import EloSettings, TournamentSettings, rate_games
 from rubric_measures.types.entities import Preference
@@ -286,33 +285,6 @@ def symmetric_intervals(simulations: int) -> None:
             print(f"| {runs} | {queries} | {' | '.join(shares)} |", flush=True)
 
 
-def picks(simulations: int) -> None:
-    """What the best cell of a grid has on its own queries and on others, against its τ without noise."""
-    print(f"\nThe best of a grid of 20 cells by τ, 20 runs, 50 queries, {simulations} simulations\n")
-    print("| noise of a query | best on all queries | the same, without noise | flattery said, of 25 queries |")
-    print("|---|---|---|---|")
-    generator = np.random.default_rng(4)
-    for noise in (0.1, 0.3, 1.0):
-        rows = []
-        for _ in range(simulations):
-            quality = generator.normal(size=20)
-            official = RunScores("official", {f"r{i:02}": float(one) for i, one in enumerate(quality)})
-            cells, truths = [], []
-            for name in range(20):
-                true = 0.8 * quality + 0.6 * generator.normal(size=20)
-                truths.append(float(kendall_batch(quality[None], true[None])[0]))
-                table = 0.1 * true + noise * generator.normal(size=(50, 20))
-                by_run = {f"r{i:02}": {f"q{q}": float(s) for q, s in enumerate(c)} for i, c in enumerate(table.T)}
-                means = {run: float(np.mean(list(values.values()))) for run, values in by_run.items()}
-                scores = RunScores(str(name), means, by_run)
-                found = correlate_leaderboards(official, scores, ["kendall"], Draws(0), details=False)
-                cells.append(GridCell("m", "p", "question", str(name), found, scores=scores))
-            values = [cell.result.value("kendall") or 0.0 for cell in cells if cell.result is not None]
-            best = int(np.argmax(values))
-            rows.append([values[best], truths[best], pick_of_grid(official, cells, "kendall").flattery or 0.0])
-        print(f"| {noise} | " + " | ".join(f"{mean:.2f}" for mean in np.mean(rows, axis=0)) + " |", flush=True)
-
-
 def calibrations(simulations: int) -> None:
     """How often calibrated scores of five runs hold the truth, and how far they are off."""
     print(f"\nCalibrated scores, nominal 95 %, {simulations} simulations: 60 queries, 10 items, TPR .75, FPR .15\n")
@@ -362,7 +334,6 @@ PARTS = {
     "outlook": outlooks,
     "tau": tau_without_noise,
     "symmetric": symmetric_intervals,
-    "pick": picks,
     "calibration": calibrations,
 }
 

@@ -14,13 +14,13 @@ from typing import Any, Literal, get_type_hints
 from msgspec import UNSET, UnsetType, defstruct
 from msgspec.json import schema_components
 
-from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, JudgeRow, QuerySpread
+from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, JudgeRow
 from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
 from rubric_measures.analysis.comparing import AskedDesign, KeptComparisons, LeftOut
 from rubric_measures.analysis.comparison import Design
 from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
 from rubric_measures.analysis.graders import AgreementCell
-from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick
+from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation
 from rubric_measures.analysis.resampling import Draws, Interval
 from rubric_measures.boards.kept import Manifest, Standing
 from rubric_measures.games.tournaments import Tournament
@@ -69,7 +69,6 @@ FILES: dict[str, Any] = {
         ],
         "best_by": str,
         "asked": AskedCorrelation,
-        "pick": Pick | None,
     },
     "agreement": {
         "format": Literal["rubric_measures agreement 2"],
@@ -78,7 +77,6 @@ FILES: dict[str, Any] = {
         "agreement": Agreement,
         "intervals": dict[str, Interval],
         "cutoffs": list[BinaryAgreement],
-        "query_kappa": QuerySpread,
         "histograms": list[Histogram],
         "alpha_all": dict[str, Interval],
         "truth": record("truth", {"source": str, "scale": tuple[int, int]}),

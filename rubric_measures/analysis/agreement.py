@@ -358,43 +358,6 @@ def label_histogram(labels: Iterable[float], scale: Sequence[int]) -> Histogram:
     return Histogram({label: found[label] for label in every}, tuple(label for label in every if not found[label]))
 
 
-@dataclass(frozen=True, slots=True)
-class QuerySpread:
-    """How κ spreads over queries.
-
-    Attributes:
-        values: query -> value, None where undefined there.
-        mean: over the queries where it is defined; None without any.
-        deviation: standard deviation over queries (n − 1); None with fewer than two.
-        least: the smallest value; not the end of an interval.
-        median: the middle one.
-        greatest: the largest value.
-        undefined: number of queries where it is undefined.
-    """
-
-    values: dict[str, float | None]
-    mean: float | None
-    deviation: float | None
-    least: float | None
-    median: float | None
-    greatest: float | None
-    undefined: int
-
-
-def query_spread(a: NDArray[np.int_], b: NDArray[np.int_], queries: Sequence[str]) -> QuerySpread:
-    """Cohen's κ of the two sources per query."""
-    names, scale = sorted(set(queries)), np.unique(np.concatenate([a, b]))
-    found = kappas(query_tables(a, b, queries, names, scale.tolist()), distances(scale.astype(np.float64)))
-    values = {name: None if np.isnan(one) else float(one) for name, one in zip(names, found, strict=True)}
-    known = found[~np.isnan(found)]
-    if not len(known):
-        return QuerySpread(values, None, None, None, None, None, len(values))
-    deviation = float(known.std(ddof=1)) if len(known) > 1 else None
-    least, median, greatest = (float(one) for one in (known.min(), np.median(known), known.max()))
-    undefined = len(values) - len(known)
-    return QuerySpread(values, float(known.mean()), deviation, least, median, greatest, undefined)
-
-
 def _coincidences(table: FloatArray, present: NDArray[np.bool_], values: FloatArray) -> FloatArray:
     """What each unit adds to the coincidence matrix, (units, values, values); units have at least two labels."""
     counts = np.stack([((table == value) & present).sum(axis=0) for value in values], axis=1).astype(np.float64)
@@ -655,7 +618,6 @@ class SourceAgreement(Reported):
         agreement: all statistics of the first two.
         intervals: the statistics of `agreement` by name, and `ac1`, with their intervals over queries.
         cutoffs: binarised at the cutoffs asked for.
-        query_kappa: κ per query.
         histograms: label histogram of each source, all its labels.
         scale: the labels that the histograms count.
         alphas: Krippendorff's α of all sources by level, missing labels allowed.
@@ -669,7 +631,6 @@ class SourceAgreement(Reported):
     agreement: Agreement
     intervals: Mapping[str, Interval]
     cutoffs: tuple[BinaryAgreement, ...]
-    query_kappa: QuerySpread
     histograms: tuple[Histogram, ...]
     scale: tuple[int, ...]
     alphas: Mapping[str, Interval]
@@ -729,9 +690,6 @@ class SourceAgreement(Reported):
                 yield Note(f"{name} never uses the label{'s' if count > 1 else ''} {labels}", (name,), False)
         if self.agreement.kappa is None:
             yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
-        if self.query_kappa.undefined:
-            count = self.query_kappa.undefined
-            yield Note(f"kappa is undefined on {counted(count, 'query')} (one label throughout)", is_warning=False)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draws the labels of the first two sources: differences against means, with bias and limits of agreement.
@@ -816,7 +774,6 @@ def compare_sources(
         agreement(a, b),
         intervals,
         tuple(replace(binary_agreement(a, b, *pair), interval=by_cutoff[pair]["kappa"]) for pair in cutoffs),
-        query_spread(a, b, queries),
         tuple(label_histogram(source.labels.values(), labels) for source in sources),
         tuple(sorted({*labels, *used})),
         alpha_intervals(ratings, [key[0] for key in every], draws),
@@ -901,7 +858,7 @@ def _run_of_answer(query_id: str, doc_id: str) -> str:
 # What people see of a judge beside the rest.
 _SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "ac1", "bias", "failed")
 # What the JSON calls as the result does.
-_SAME = ("only_in", "agreement", "intervals", "cutoffs", "query_kappa", "histograms")
+_SAME = ("only_in", "agreement", "intervals", "cutoffs", "histograms")
 _ALL = (*("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"), "failed")
 
 
@@ -975,8 +932,7 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
 
 
 def _pair_rows(result: SourceAgreement) -> list[list[Cell]]:
-    """Name, value and interval; how κ spreads over queries has no interval, and says in words what its rows are."""
-    one, spread = result.agreement, result.query_kappa
+    one = result.agreement
     rows: list[list[Cell]] = [["pairs", one.pairs, None, None]]
     for name, field in _STATISTICS.items():
         interval = result.intervals[field]
@@ -985,13 +941,7 @@ def _pair_rows(result: SourceAgreement) -> list[list[Cell]]:
         "Bland-Altman low": one.bland_altman.low,
         "Bland-Altman bias": one.bland_altman.bias,
         "Bland-Altman high": one.bland_altman.high,
-        "kappa per query: mean": spread.mean,
     }
-    if spread.deviation is not None:
-        values["kappa per query: deviation"] = spread.deviation
-        values["kappa per query: least"] = spread.least
-        values["kappa per query: median"] = spread.median
-        values["kappa per query: greatest"] = spread.greatest
     return [*rows, *([name, value, None, None] for name, value in values.items())]
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -21,7 +20,6 @@ from rubric_measures.analysis.leaderboards import (
     AnyScores,
     GridCell,
     LeaderboardCorrelation,
-    Pick,
     RunScores,
     Scores,
     best_cells,
@@ -29,7 +27,6 @@ from rubric_measures.analysis.leaderboards import (
     correlate_leaderboards,
     equal_boards,
     name_of_scores,
-    pick_of_grid,
     read_scores,
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, few_queries, score_table
@@ -43,7 +40,6 @@ from rubric_measures.base.tables import (
     Reported,
     Table,
     declared,
-    number,
     plain,
     ranged,
 )
@@ -134,15 +130,11 @@ class Correlations(Reported):
     def report(self, places: int = 4) -> Report:
         """Leaderboards first, then the grid; with so many decimal places (-1: all digits)."""
         official, results, grid, coefficients = self.official, self.results, self.grid, self.coefficients
-        pick = self.pick() if len(grid) > 1 and self.asked.draws.rounds else None
         best_by = coefficients[0]
         best = best_cells(grid, best_by)
         own = [] if self.groups is None else [group_letters(place, self.groups) for place in range(len(results))]
         first = [_boards(results, own, coefficients, places)] if results else []
-        pairs = [one for _, one in results if one.significant_pairs is not None]
-        agreed: _Cells[LeaderboardCorrelation] = {"significantly different pairs": lambda one: one.measure}
-        agreed |= {name: attrgetter(f"significant_pairs.{attribute}") for name, attribute in _PAIRS.items()}
-        last = [_grid(grid, coefficients, places, best, pick)] if grid else []
+        last = [_grid(grid, coefficients, places, best)] if grid else []
         content = {
             "format": CORRELATIONS,
             "official": {"path": self.official_path, "measure": official.name, "ranks": official.ranks},
@@ -157,14 +149,8 @@ class Correlations(Reported):
             ],
             "best_by": best_by,
             "asked": to_builtins(self.asked),
-            "pick": pick,
         }
-        told = [declared(pairs, agreed, places)] if pairs else []
-        return Report([*first, *told, *last], [*first, *last], lambda: plain(content))
-
-    def pick(self) -> Pick:
-        """By how much the best cell of the grid flatters: picked on half of the queries, looked at on the other."""
-        return pick_of_grid(self.official, self.grid, self.coefficients[0], seed=self.asked.draws.seed)
+        return Report([*first, *last], content=lambda: plain(content))
 
     @property
     def found(self) -> list[LeaderboardCorrelation]:
@@ -420,15 +406,6 @@ def _alone(board: Scores, side: AnyScores, wanted: Sequence[str] | None) -> tupl
     return replace(side, columns=official), ours
 
 
-# Column -> attribute of `PairAgreement`.
-_PAIRS = {
-    "official": "reference_significant",
-    "found": "recovered",
-    "opposite": "active_disagreements",
-    "agreement of both": "active_share",
-}
-
-
 _T = TypeVar("_T")
 
 
@@ -491,10 +468,6 @@ def _boards(
     if any(one.query_kendall is not None for one in found):
         cells[Column("query_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].query_kendall)
         cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].pooled_kendall)
-    if any(one.significant_pairs is not None for one in found):
-        for name, attribute in _PAIRS.items():
-            of = partial(lambda name, row: (one := row[2].significant_pairs) and getattr(one, name), attribute)
-            cells[Column(f"pairs:{name}", places, only="programs")] = of
     # By simulation, see benchmarks/README.md.
     narrow = " (of 20 runs or more these may hold only 84 to 89 %)" * any(len(one.runs) >= 20 for one in found)
     drawn = {"query": f"the same queries of both sides are drawn again{narrow}", "run": "runs are drawn again"}
@@ -509,9 +482,7 @@ def _boards(
     return declared([(place, *row) for place, row in enumerate(results)], cells, places, notes=notes)
 
 
-def _grid(
-    grid: Sequence[GridCell], coefficients: Sequence[str], places: int, best: frozenset[int], pick: Pick | None
-) -> Table:
+def _grid(grid: Sequence[GridCell], coefficients: Sequence[str], places: int, best: frozenset[int]) -> Table:
     cells: _Cells[tuple[int, GridCell]] = {
         name: partial(lambda name, row: getattr(row[1], name), name)
         for name in ("measure", "llm", "prompt_class", "kind")
@@ -521,16 +492,5 @@ def _grid(
         of = partial(lambda place, row: row[1].result and row[1].result.coefficients[place], place)
         cells |= _coefficient_cells(name, places, of, (lambda row: row[0] in best) if not place else lambda _: False)
     cells[Column("best", only="programs")] = lambda row: "*" if row[0] in best else ""
-    return declared(enumerate(grid), cells, places, notes=[_flattery(pick, places)] if pick is not None else [])
-
-
-def _flattery(pick: Pick, places: int) -> str:
-    """What the best of a grid is worth."""
-    if pick.flattery is None or pick.same is None:
-        return f"by how much the best flatters is not known: {pick.reason}"
-    return (
-        f"picked as the best of {pick.cells} on {pick.queries} queries, {pick.coefficient} is "
-        f"{number(pick.chosen, places)} there and {number(pick.held_out, places)} on {pick.queries} others "
-        f"(mean of {pick.splits} splits; {100 * pick.same:.0f} % pick what is best on all): the pick flatters by "
-        f"{number(abs(pick.flattery), places)}"
-    )
+    notes = ["the best of many flatters: it was picked on the queries that it is shown on"] * (len(grid) > 1)
+    return declared(enumerate(grid), cells, places, notes=notes)

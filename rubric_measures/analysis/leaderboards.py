@@ -4,8 +4,6 @@ Two leaderboards joined on their runs and correlated, with intervals over querie
 
 Every measure × relevance level × prompt × model of a graded file against the official leaderboard, in one call.
 
-By how much the best of a grid flatters: picked on half of the queries, and looked at on the other half.
-
 Correlations of leaderboards, and grids of them, as a report.
 """
 
@@ -25,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from ir_measures.measures.base import Measure
 from msgspec.structs import replace
-from numpy.typing import ArrayLike
 
 from rubric_measures.analysis.correlation import (
     Coefficient,
@@ -34,13 +31,11 @@ from rubric_measures.analysis.correlation import (
     correlate_over_queries,
     correlate_over_runs,
     drawn_over_queries,
-    means_correlated,
     noise_free_tau,
     parse_coefficient,
     pooled_tau,
     query_tau,
     ranks,
-    top_k,
     undefined_reason,
 )
 from rubric_measures.analysis.resampling import (
@@ -48,8 +43,6 @@ from rubric_measures.analysis.resampling import (
     Draws,
     FloatArray,
     groups_of_equals,
-    half_counts,
-    paired_family,
     score_table,
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
@@ -78,59 +71,6 @@ from rubric_measures.types.scales import Scale, refuse_unreachable
 
 if TYPE_CHECKING:
     from rubric_measures.formats.base import Form
-
-
-@dataclass(frozen=True, slots=True)
-class PairAgreement:
-    """How two measures agree on which pairs of runs are different.
-
-    Attributes:
-        active_agreements: both significant, same direction.
-        active_disagreements: both significant, opposite directions.
-        mixed_agreements: one significant, same direction (or the other side tied).
-        mixed_disagreements: one significant, opposite directions.
-        passive_agreements: neither significant, same direction (or tied on a side).
-        passive_disagreements: neither significant, opposite directions.
-        reference_significant: pairs that are different under the reference.
-        recovered: how many of those the other measure finds too, in the same direction.
-    """
-
-    active_agreements: int
-    active_disagreements: int
-    mixed_agreements: int
-    mixed_disagreements: int
-    passive_agreements: int
-    passive_disagreements: int
-    reference_significant: int
-    recovered: int
-
-    @property
-    def active_share(self) -> float | None:
-        """2 AA / (2 AA + MA + MD + 2 AD): agreement on the pairs that either side calls different; None without any."""
-        total = 2 * (self.active_agreements + self.active_disagreements)
-        total += self.mixed_agreements + self.mixed_disagreements
-        return 2 * self.active_agreements / total if total else None
-
-
-def significant_pair_agreement(official: ArrayLike, scores: ArrayLike) -> PairAgreement:
-    """Agreement of two measures on the significantly different pairs of runs, at 0.05.
-
-    Each side tests its pairs by itself, as `paired_family` does by default. A pair that is identical is not different.
-
-    Args:
-        official: (queries, runs), complete.
-        scores: (queries, runs), complete, same runs; the queries may be others.
-
-    Source: Moffat, Scholer and Thomas (ADCS 2012) and Faggioli and Ferro (ECIR 2021) for the counts.
-    """
-    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    first, second = np.triu_indices(x.shape[1], 1)
-    families = [paired_family(table[:, first] - table[:, second]) for table in (x, y)]
-    (x_way, x_real), (y_way, y_real) = ((np.sign(one.means), one.different) for one in families)
-    opposite = x_way * y_way < 0
-    both, one, none = x_real & y_real, x_real ^ y_real, ~(x_real | y_real)
-    counts = [int((kind & way).sum()) for kind in (both, one, none) for way in (~opposite, opposite)]
-    return PairAgreement(*[*counts, int(x_real.sum()), counts[0]])
 
 
 DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "max_rank_drop")
@@ -171,9 +111,8 @@ class LeaderboardCorrelation:
         worst_drop: the ranks it loses; None likewise.
         query_kendall: τ per query averaged; None unless both sides have per-query scores of the same queries.
         pooled_kendall: τ over all query/run pairs; None likewise.
-        significant_pairs: agreement on these; None unless both have complete per-query scores.
         notes: how the numbers were computed, where that is not as usual.
-        noise_free: τ without the noise of the queries; None likewise.
+        noise_free: τ without the noise of the queries; None unless both have complete per-query scores.
     """
 
     official: str
@@ -186,7 +125,6 @@ class LeaderboardCorrelation:
     worst_drop: float | None
     query_kendall: QueryTau | None = None
     pooled_kendall: QueryTau | None = None
-    significant_pairs: PairAgreement | None = None
     notes: tuple[str, ...] = ()
     noise_free: NoiseFreeTau | None = None
 
@@ -300,7 +238,7 @@ def correlate_leaderboards(
         coefficients: names, `@k` for the official top k.
         draws: rounds (0 for no intervals), seed and level.
         strict: a run of the official leaderboard that the other lacks is an error (the Rubric workbench's rule).
-        details: also compute τ per query, τ over all pairs and the significantly different pairs.
+        details: also compute τ per query, τ over all pairs, and τ without noise.
 
     Raises:
         InputError: no run is in both, or `strict` and one is missing.
@@ -345,16 +283,15 @@ def correlate_leaderboards(
         for name in coefficients
     ]
     drop, worst = _worst_drop(x, y, runs)
-    by_query = pooled = pairs = noise_free = None
+    by_query = pooled = noise_free = None
     if details and both and scored is not None and reference is not None:
         by_query = query_tau(reference[0], scored[0], draws)
         pooled = pooled_tau(reference[0], scored[0], draws)
         complete = np.isfinite(reference[0]).all() and np.isfinite(scored[0]).all()
         if complete and len(runs) > 1 and len(scored[1]) > 1:
-            pairs = significant_pair_agreement(reference[0], scored[0])
             noise_free = noise_free_tau(reference[0], scored[0], draws)
     joined = (official.name, other.name, tuple(runs), missing, extra, tuple(results))
-    return LeaderboardCorrelation(*joined, worst, drop, by_query, pooled, pairs, tuple(notes), noise_free)
+    return LeaderboardCorrelation(*joined, worst, drop, by_query, pooled, tuple(notes), noise_free)
 
 
 def equal_boards(
@@ -581,98 +518,6 @@ def _grid_boards(
             return [(measures[0], None, str(error))]
         return [one for measure in measures for one in _grid_boards(board_of, [measure])]
     return [(measure, board, "") for measure in measures]
-
-
-_SPLITS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """The best cell of a grid, when it is picked on one half of the queries and looked at on the other.
-
-    Attributes:
-        coefficient: what the best is best by.
-        cells: how many cells are picked from.
-        queries: how many queries a half has.
-        splits: how often the queries were split; splits in which no cell has a value are left out.
-        chosen: the mean value of the cell that is picked, on the queries that it was picked on; None with a reason.
-        held_out: its mean value on the other queries; None likewise.
-        same: the share of splits in which the cell is picked that is best on all queries; None likewise.
-        flattery: by how much the pick looks better than it is: chosen − held_out; of `max_rank_drop` a flattered one is
-            below. It is that of half the queries; with all of them it is smaller.
-        reason: why there is none.
-    """
-
-    coefficient: str
-    cells: int
-    queries: int
-    splits: int
-    chosen: float | None
-    held_out: float | None
-    same: float | None
-    flattery: float | None
-    reason: str = ""
-
-
-def pick_of_grid(official: RunScores, cells: Sequence[GridCell], coefficient: str, *, seed: int = 42) -> Pick:
-    """How a cell does that is the best of a grid, on queries that it was not picked on.
-
-    All cells are compared over the runs that they and the official leaderboard have, and over the queries that all
-    cells have. Where the official leaderboard has scores of these queries, both sides are means over the half; else its
-    scores are taken as given.
-
-    Args:
-        official: the official leaderboard.
-        cells: the grid; cells without a result take no part.
-        coefficient: what the best is best by.
-        seed: of the splits.
-
-    Source: the split-sample estimate of the optimism of a selection, Efron and Tibshirani, An Introduction to the
-    Bootstrap (1993), chapter 17.
-    """
-    base, k = parse_coefficient(coefficient)
-    known = [
-        (cell.result.value(coefficient), cell.scores)
-        for cell in cells
-        if cell.result is not None and cell.scores is not None and cell.result.value(coefficient) is not None
-    ]
-
-    def nothing(reason: str) -> Pick:
-        return Pick(coefficient, len(known), 0, 0, None, None, None, None, reason)
-
-    if len(known) < 2:
-        return nothing("fewer than two cells to pick from")
-    boards = [scores for _, scores in known]
-    runs = sorted(official.means.keys() & set.intersection(*(set(one.means) for one in boards)))
-    tables = [query_table(one, runs) for one in boards]
-    if not runs or any(table is None for table in tables):
-        return nothing("a cell has no scores by query")
-    queries = sorted(set.intersection(*(set(table[1]) for table in tables if table is not None)))
-    if len(queries) < 4:
-        return nothing("fewer than four queries that all cells have")
-    reference = query_table(official, runs)
-    x = np.array([official.means[run] for run in runs])
-    if k is not None:
-        runs = [runs[place] for place in top_k(x, k)]
-        x = np.array([official.means[run] for run in runs])
-
-    def table(scores: RunScores) -> FloatArray:
-        return score_table([{query: scores.queries[run].get(query) for query in queries} for run in runs])[0]
-
-    by_query = reference is not None and set(queries) <= set(reference[1])
-    statistic = means_correlated(table(official) if by_query else x, np.stack([*map(table, boards)], axis=2), base)
-    sign = -1.0 if base == "max_rank_drop" else 1.0
-    found = np.stack([sign * np.asarray(statistic(counts)) for counts in half_counts(len(queries), _SPLITS, seed)])
-    defined = ~np.isnan(found).any(axis=(0, 2))
-    if not defined.any():
-        return nothing("undefined in every split")
-    first, second = found[0, defined], found[1, defined]
-    best, rows = np.argmax(first, axis=1), np.arange(len(first))
-    values = np.array([sign * float(value or 0.0) for value, _ in known])
-    is_best = values[best] == values.max()
-    chosen, held_out = (sign * float(half[rows, best].mean()) for half in (first, second))
-    counts = len(boards), len(queries) // 2, int(defined.sum())
-    return Pick(coefficient, *counts, chosen, held_out, float(is_best.mean()), chosen - held_out)
 
 
 # Numbers that name no measure are by whatever measure is compared.

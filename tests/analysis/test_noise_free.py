@@ -1,9 +1,8 @@
-"""Tests of τ without the noise of queries, and of what the best of a grid is worth."""
+"""Tests of τ without the noise of queries."""
 
 import numpy as np
 
 from rubric_measures.analysis.correlation import correlate, noise_free_tau
-from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
 from rubric_measures.analysis.resampling import Draws
 
 DRAWS = Draws(1000, 3)
@@ -41,26 +40,3 @@ def test_what_has_none() -> None:
                for seed in range(20)]  # fmt: skip
     # Runs of pure noise: either it is said that they do not differ, or the interval is wide.
     assert all(one.expected is None or one.high - one.low > 0.5 for one in nothing)
-
-
-def cell(name: str, table, official: RunScores) -> GridCell:
-    runs = [f"r{i:02}" for i in range(table.shape[1])]
-    queries = {run: {f"q{i:02}": float(table[i, j]) for i in range(len(table))} for j, run in enumerate(runs)}
-    scores = RunScores(name, {run: float(np.mean(list(of.values()))) for run, of in queries.items()}, queries)
-    found = correlate_leaderboards(official, scores, ["kendall"], Draws(0), details=False)
-    return GridCell("model", name, "question", name, found, scores=scores)
-
-
-def test_a_pick_from_noise_flatters_and_a_clear_one_does_not() -> None:
-    generator = np.random.default_rng(4)
-    quality = generator.normal(size=12)
-    official = RunScores("official", {f"r{i:02}": float(one) for i, one in enumerate(quality)})
-    noise = [cell(f"n{i}", generator.normal(size=(20, 12)), official) for i in range(30)]
-    found = pick_of_grid(official, noise, "kendall")
-    # All cells are noise: what is picked is nothing elsewhere.
-    assert found.chosen > 0.2 and abs(found.held_out) < 0.15
-    assert found.flattery == found.chosen - found.held_out
-    clear = [*noise[:5], cell("good", quality + 0.01 * generator.normal(size=(20, 12)), official)]
-    found = pick_of_grid(official, clear, "kendall")
-    assert found.same == 1.0 and abs(found.flattery) < 0.02
-    assert (found.cells, found.queries, found.splits) == (6, 10, 200)

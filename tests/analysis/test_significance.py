@@ -8,7 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubric_measures.analysis.leaderboards import significant_pair_agreement
 from rubric_measures.analysis.resampling import CORRECTIONS, adjust, paired_family
 
 
@@ -85,22 +84,3 @@ def test_adjust_is_statsmodels() -> None:
         expected = multitest.multipletests(p_values, method=theirs)[1]
         assert adjust(p_values, correction).tolist() == pytest.approx(list(expected))
     assert adjust([0.5, 0.1], "none").tolist() == [0.5, 0.1]
-
-
-def test_significant_pair_agreement() -> None:
-    generator = np.random.default_rng(6)
-    noise = generator.normal(0, 0.01, (20, 3))
-    official = noise + np.array([0.9, 0.5, 0.5])
-    upside_down = noise + np.array([0.1, 0.5, 0.5])
-    same = significant_pair_agreement(official, official)
-    assert (same.active_agreements, same.passive_agreements, same.active_disagreements) == (2, 1, 0)
-    assert same.active_share == 1.0
-    turned = significant_pair_agreement(official, upside_down)
-    assert (turned.active_agreements, turned.active_disagreements) == (0, 2)
-    assert (turned.active_share, turned.recovered, turned.reference_significant) == (0.0, 0, 2)
-    shifted = np.linspace(0, 1, 20)[:, None] + np.array([0.0, 0.1])
-    assert significant_pair_agreement(shifted, shifted).active_agreements == 1
-    flat = significant_pair_agreement(np.zeros((5, 3)), np.zeros((5, 3)))
-    assert (flat.passive_agreements, flat.active_share) == (3, None)
-    mixed = significant_pair_agreement(official, np.zeros((20, 3)))
-    assert (mixed.mixed_agreements, mixed.passive_agreements) == (2, 1)

@@ -117,7 +117,6 @@ def test_correlate_formats(boards, capsys) -> None:
     )
     (board,) = checked("correlate", out)["leaderboards"]
     assert (status, board["query_kendall"]["queries"], board["pooled_kendall"]["queries"]) == (0, 8, 8)
-    assert board["significant_pairs"]["reference_significant"] >= 0
     # Both columns have scores of the same queries, so it is known which cannot be told apart.
     asked = ("correlate", official, scores, "--coefficients", "kendall", "--rounds", 50)
     assert [
@@ -143,8 +142,6 @@ def test_correlate_formats(boards, capsys) -> None:
     found = dict(zip(header, row, strict=True))
     # What is the same in every draw has no interval, rather than one of no width.
     assert (found["query_kendall"], found["low:query_kendall"], found["high:pooled_kendall"]) == ("1.0000", "-", "-")
-    assert found["pairs:official"] == found["pairs:found"] != "0" and found["pairs:agreement of both"] == "1.0000"
-    assert "significantly different pairs & official & found" in call(capsys, *both, "--format", "latex")[1]
 
 
 def test_correlate_refuses(boards, capsys) -> None:
@@ -271,7 +268,7 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
         "kendall",
     )[1]
     assert {line.split()[2] for line in one.splitlines() if line.startswith("RubricCover")} == {"A"}
-    assert "by how much the best flatters is not known: fewer than four queries that all cells have" in one
+    assert "the best of many flatters: it was picked on the queries that it is shown on" in one
     status, _, err = call(capsys, "correlate", official, records, "--grader", "prompt=Z")
     assert status == 2
     assert "no grade set passes" in err
@@ -290,8 +287,6 @@ def test_agreement_of_qrels(tmp_path, capsys) -> None:
     assert "\nkappa >= 2 / >= 2 without an interval: it is the same however one draws" in out
     same = call(capsys, "agreement", first, first, "--rounds", 50)[1]
     assert "\nexact match, mean difference, kappa and 4 more without an interval: it is the same" in same
-    # What is least among queries is no end of an interval.
-    assert re.search(r"kappa per query: least +0\.3333 +- +-\n", out)
     status, out, _ = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "--format", "json", "--rounds", 50)
     content = checked("agreement", out)
     assert content["agreement"]["pairs"] == 8
