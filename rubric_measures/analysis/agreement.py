@@ -14,7 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -259,7 +259,7 @@ class BinaryAgreement:
         only_b: positive in the second only.
         neither: positive in none.
         kappa: Cohen's κ; None where it is undefined (both sources constant).
-        interval: κ with its interval over queries; None where none was computed.
+        interval: κ with its interval over queries.
     """
 
     cutoff_a: int
@@ -269,24 +269,12 @@ class BinaryAgreement:
     only_b: int
     neither: int
     kappa: float | None
-    interval: Interval | None = None
+    interval: Interval
 
     @property
     def exact_match(self) -> float:
         """The share of documents with the same binary label."""
         return (self.both + self.neither) / (self.both + self.only_a + self.only_b + self.neither)
-
-
-def binary_agreement(a: ArrayLike, b: ArrayLike, cutoff_a: int, cutoff_b: int) -> BinaryAgreement:
-    """Counts and κ of `a ≥ cutoff_a` against `b ≥ cutoff_b`.
-
-    >>> binary_agreement([5, 4, 0], [3, 1, 0], 4, 2).kappa.__round__(4)
-    0.4
-    """
-    x, y = np.asarray(a) >= cutoff_a, np.asarray(b) >= cutoff_b
-    table = confusion(~x, ~y, [0, 1])[0].astype(int)
-    both, only_a, only_b, neither = table.ravel().tolist()
-    return BinaryAgreement(cutoff_a, cutoff_b, both, only_a, only_b, neither, kappa_of_confusion(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,25 +407,6 @@ class Agreement:
     alpha_nominal: float | None
     alpha_ordinal: float | None
     bland_altman: BlandAltman
-
-
-def agreement(a: ArrayLike, b: ArrayLike) -> Agreement:
-    """All agreement statistics of two label sources over the same documents.
-
-    >>> agreement([0, 1, 2, 2], [0, 1, 1, 2]).exact_match
-    0.75
-    """
-    left, right = np.asarray(a, dtype=np.int_), np.asarray(b, dtype=np.int_)
-    labels = np.unique(np.concatenate([left, right])).tolist()
-    table = confusion(left, right, labels)
-    found = label_columns(table, np.array(labels, dtype=np.float64))
-    values = {name: None if np.isnan(column[0]) else float(column[0]) for name, column in found.items()}
-    kappa, quadratic, nominal, ordinal = (
-        values[name] for name in ("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal")
-    )
-    means, limits = (float((left == right).mean()), float((left - right).mean())), bland_altman(left, right)
-    counts = tuple(map(tuple, table[0].astype(int).tolist()))
-    return Agreement(len(left), tuple(labels), counts, *means, kappa, quadratic, nominal, ordinal, limits)
 
 
 _RATES = ("kappa", "tpr", "tnr", "f1")
@@ -767,13 +736,21 @@ def compare_sources(
     pairs = [pair if truth == 0 else pair[::-1] for pair in cutoffs]
     asked = [{key[0] for key in source.labels} for source in sources]
     others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
+    values: Any = {name: intervals[name].estimate for name in _STATISTICS.values() if name != "ac1"}
+    own = np.unique(np.concatenate([a, b])).tolist()
+    table = tuple(map(tuple, confusion(a, b, own)[0].astype(int).tolist()))
+
+    def binary(pair: tuple[int, int]) -> BinaryAgreement:
+        cells = confusion(a < pair[0], b < pair[1], [0, 1])[0].astype(int).ravel().tolist()
+        return BinaryAgreement(*pair, *cells, by_cutoff[pair]["kappa"].estimate, by_cutoff[pair]["kappa"])
+
     return SourceAgreement(
         tuple(source.name for source in sources),
         tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
         (a, b),
-        agreement(a, b),
+        Agreement(len(a), tuple(own), table, **values, bland_altman=bland_altman(a, b)),
         intervals,
-        tuple(replace(binary_agreement(a, b, *pair), interval=by_cutoff[pair]["kappa"]) for pair in cutoffs),
+        tuple(map(binary, cutoffs)),
         tuple(label_histogram(source.labels.values(), labels) for source in sources),
         tuple(sorted({*labels, *used})),
         alpha_intervals(ratings, [key[0] for key in every], draws),
@@ -919,16 +896,12 @@ def _pair_tables(result: SourceAgreement, places: int) -> Iterator[Table]:
     if result.cutoffs:
         rows = [
             [f">= {cell.cutoff_a} / >= {cell.cutoff_b}", cell.both, cell.only_a, cell.only_b, cell.neither,
-             cell.exact_match, cell.kappa, *_ends(cell.interval)]
+             cell.exact_match, cell.kappa, cell.interval.low, cell.interval.high]
             for cell in result.cutoffs
         ]  # fmt: skip
         names = ["cutoffs", "both", "first only", "second only", "neither", "exact match", "kappa", "low", "high"]
         notes = without_width((f"kappa >= {one.cutoff_a} / >= {one.cutoff_b}", one.interval) for one in result.cutoffs)
         yield Table(columns(names, places), rows, notes=notes)
-
-
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (None, None) if interval is None else (interval.low, interval.high)
 
 
 def _pair_rows(result: SourceAgreement) -> list[list[Cell]]:

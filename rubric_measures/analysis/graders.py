@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -473,11 +473,6 @@ def _judged_passages(
     groups = load_graded(path)
     chosen = structs.replace(wanted, first=True)
     grades = collect_grades(select_queries(groups, groups.name, bank, chosen), bank)
-    if grades.scale is not None and grades.scale[:2] != SELF_RATING[:2]:
-        raise InputError(
-            f"the workbench's tables are of grades 0 to 5, and these are on the scale {grades.scale}; leave tables out",
-            settings=("tables",),
-        )
     of_passage: dict[Key, list[float]] = {}
     for key, grade in labels_of(grades, "", items=True).labels.items():
         of_passage.setdefault(key[:2], []).append(grade)
@@ -486,12 +481,11 @@ def _judged_passages(
         for group in groups
         for passage in group.passages
     ]
-    real = next((label for one in found for label in chain(*one) if label % 1), None)
-    if real is not None:
-        raise InputError(
-            f"the workbench's tables are of whole grades and judgments, and there is {real}; leave tables out",
-            settings=("tables",),
-        )
+    strange = next((label for one in found for label in chain(*one) if label % 1), None)
+    if strange is not None or (grades.scale is not None and grades.scale[:2] != SELF_RATING[:2]):
+        shown = f"on the scale {grades.scale}" if strange is None else f"such as {strange}"
+        text = f"the workbench's tables are of whole grades from 0 to 5 and judgments, and these are {shown}"
+        raise InputError(f"{text}; leave tables out", settings=("tables",))
     return found
 
 
@@ -554,20 +548,20 @@ class AgreementTable:
     """One table.
 
     Attributes:
-        name: GRADED, MERGE, LENIENT or STRICT.
+        table: GRADED, MERGE, LENIENT or STRICT.
         min_answers: n: the label of a passage is its n-th highest grade.
-        diagonal: for each line the column that means the same; its κ is the line's.
-        cells: one row a label set, one column a judgment set.
         totals: passages of each line.
+        cells: line by line, a cell a judgment set.
+        diagonal: for each line the column that means the same; its κ is the line's.
 
     Source: the Rubric workbench's inter-annotator export (Dietz, SIGIR 2024).
     """
 
-    name: str
+    table: str
     min_answers: int
+    totals: Sequence[int]
+    cells: Sequence[AgreementCell]
     diagonal: Sequence[int]
-    cells: tuple[tuple[AgreementCell, ...], ...]
-    totals: tuple[int, ...]
 
 
 def _agreement_table(
@@ -581,9 +575,9 @@ def _agreement_table(
         kappa = kappa_of_confusion([[both, only_label], [only_judgment, neither]])
         return AgreementCell(label, judgment, both, only_label, only_judgment, neither, kappa)
 
-    rows = tuple(tuple(cell(label, judgment) for judgment in judgments) for label in lines)
-    totals = tuple(sum(value in label for value, _ in labelled) for label in lines)
-    return AgreementTable(name, min_answers, diagonal, rows, totals)
+    cells = [cell(label, judgment) for label in lines for judgment in judgments]
+    totals = [sum(value in label for value, _ in labelled) for label in lines]
+    return AgreementTable(name, min_answers, totals, cells, diagonal)
 
 
 def _set_name(labels: _Labels) -> str:
@@ -595,35 +589,29 @@ def tables_report(tables: Sequence[AgreementTable]) -> Report:
 
     For programs every cell is a row: table, min_answers, label, judgment, counts, and κ with all digits.
     """
-    each = [
-        {"table": one.name, "min_answers": one.min_answers, "totals": one.totals, "cells": sum(one.cells, ())}
-        for one in tables
+    rows: list[list[Cell]] = [
+        [table.table, table.min_answers, _set_name(cell.label), _set_name(cell.judgment), *astuple(cell)[2:]]
+        for table in tables
+        for cell in table.cells
     ]
+    names = ["table", "min_answers", "label", "judgment", "both", "label_only", "judgment_only", "neither", "kappa"]
+    data = Table(columns(names, places=-1), rows)
+    each = [{name: value for name, value in plain(one).items() if name != "diagonal"} for one in tables]
     content = {"format": "rubric_measures agreement-tables 1", "tables": each}
-    return Report(map(_reading, tables), [_data(tables)], lambda: plain(content))
+    return Report(map(_reading, tables), [data], lambda: content)
 
 
 def _reading(table: AgreementTable) -> Table:
-    highest = [max(cell.both for cell in column) for column in zip(*table.cells, strict=True)]
+    wide = len(table.cells) // len(table.totals)
+    lines = [table.cells[start : start + wide] for start in range(0, len(table.cells), wide)]
+    highest = [max(cell.both for cell in column) for column in zip(*lines, strict=True)]
     rows: list[list[Cell]] = []
-    for row, diagonal, total in zip(table.cells, table.diagonal, table.totals, strict=True):
+    for line, diagonal, total in zip(lines, table.diagonal, table.totals, strict=True):
         counts = [
             Marked(cell.both, "", bold=cell.both == highest[column], boxed=column == diagonal)
-            for column, cell in enumerate(row)
+            for column, cell in enumerate(line)
         ]
-        kappa = row[diagonal].kappa
-        rows.append([_set_name(row[0].label), *counts, total, None if kappa is None else f"{kappa:.2g}"])
-    heads = columns([table.name, *(_set_name(cell.judgment) for cell in table.cells[0]), "total", "kappa"])
+        kappa = line[diagonal].kappa
+        rows.append([_set_name(line[0].label), *counts, total, None if kappa is None else f"{kappa:.2g}"])
+    heads = columns([table.table, *(_set_name(cell.judgment) for cell in lines[0]), "total", "kappa"])
     return Table(heads, rows, f"min answers {table.min_answers}: label (lines) against judgment (columns)")
-
-
-def _data(tables: Sequence[AgreementTable]) -> Table:
-    names = ["table", "min_answers", "label", "judgment", "both", "label_only", "judgment_only", "neither", "kappa"]
-    rows: list[list[Cell]] = [
-        [table.name, table.min_answers, _set_name(cell.label), _set_name(cell.judgment), cell.both,
-         cell.label_only, cell.judgment_only, cell.neither, cell.kappa]
-        for table in tables
-        for row in table.cells
-        for cell in row
-    ]  # fmt: skip
-    return Table(columns(names, places=-1), rows)

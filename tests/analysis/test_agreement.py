@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from rubric_measures.analysis.agreement import (
     LabelSource,
-    agreement,
     alpha_intervals,
-    binary_agreement,
     bland_altman,
     compare_sources,
 )
@@ -69,13 +67,14 @@ def test_rag25_human_against_llm_labels() -> None:
     assessors, model = sources
     assert assessors.keys() == model.keys()
     assert len(assessors) == 10284
-    pairs = sorted(assessors)
-    result = agreement([assessors[pair] for pair in pairs], [model[pair] for pair in pairs])
+    found = compare_sources(
+        [LabelSource("assessors", assessors), LabelSource("model", model)], [(2, 2)], draws=Draws(0)
+    )
+    result = found.agreement
     assert result.kappa == pytest.approx(0.2333, abs=5e-5)
     assert result.quadratic_kappa == pytest.approx(0.4918, abs=5e-5)
     assert result.alpha_ordinal == pytest.approx(0.4926, abs=5e-5)
-    binary = binary_agreement([assessors[pair] for pair in pairs], [model[pair] for pair in pairs], 2, 2)
-    assert binary.kappa == pytest.approx(0.4310, abs=5e-5)
+    assert found.cutoffs[0].kappa == pytest.approx(0.4310, abs=5e-5)
 
 
 def test_a_label_that_is_a_slip_is_named_and_fills_no_memory() -> None:
@@ -94,4 +93,9 @@ def test_a_label_that_is_a_slip_is_named_and_fills_no_memory() -> None:
 def test_quadratic_weights_are_distances_of_labels_not_of_positions() -> None:
     # Labels 0, 1, 5. a = 0 1 5, b = 1 1 5: one disagreement of 1² among 3.
     # Chance: rows (1,1,1), columns (0,2,1): Σ n_i m_j (l_i − l_j)² / 3 = (2·1 + 25 + 16 + 2·16) / 3 = 75 / 3 = 25.
-    assert agreement([0, 1, 5], [1, 1, 5]).quadratic_kappa == pytest.approx(1 - 1 / 25)
+    first, second = (
+        LabelSource(name, {("q", f"d{place}"): label for place, label in enumerate(labels)})
+        for name, labels in (("a", [0, 1, 5]), ("b", [1, 1, 5]))
+    )
+    found = compare_sources([first, second], draws=Draws(0))
+    assert found.agreement.quadratic_kappa == pytest.approx(1 - 1 / 25)

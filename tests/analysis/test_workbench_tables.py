@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.analysis.graders import agreement_tables
+from rubric_measures.analysis.graders import agreement_tables, tables_report
 from rubric_measures.base.errors import InputError
 from tests.example_records import grade_set, passage, write_lines
 from tests.shared_data import shared_data
@@ -21,17 +21,17 @@ def test_small_tables_by_hand(tmp_path: Path) -> None:
         for place, (grades, judgment) in enumerate(graded)
     ]
     records = write_lines(tmp_path / "graded.jsonl", [["q", passages]])
-    of = {(one.name, one.min_answers): one for one in agreement_tables(records, min_judgment=2)}
+    of = {(one.table, one.min_answers): one for one in agreement_tables(records, min_judgment=2)}
     # A label of 4 or more: the first two.
     strict = of["STRICT", 1]
-    assert [[cell.both for cell in row] for row in strict.cells] == [[2, 0], [0, 2]]
-    assert strict.totals == (2, 2) and [row[at].kappa for row, at in zip(strict.cells, (0, 1), strict=True)] == [1, 1]
+    assert [cell.both for cell in strict.cells] == [2, 0, 0, 2]
+    assert list(strict.totals) == [2, 2] and [strict.cells[at].kappa for at in (0, 3)] == [1, 1]
     # Second highest grades, as the program has them (min(heapq.nlargest(n, grades))): 0, 4, and of the third its
     # only one; 0.
-    assert [[cell.both for cell in row] for row in of["LENIENT", 2].cells] == [[1, 1], [1, 1]]
+    assert [cell.both for cell in of["LENIENT", 2].cells] == [1, 1, 1, 1]
     # Judged relevant from 1 on, as the program does unless it is told.
-    merged = next(one for one in agreement_tables(records) if one.name == "MERGE")
-    assert [cell.judgment for cell in merged.cells[0]] == [(2, 3), (1,), (-2, -1, 0)]
+    merged = next(one for one in agreement_tables(records) if one.table == "MERGE")
+    assert [cell.judgment for cell in merged.cells[:3]] == [(2, 3), (1,), (-2, -1, 0)]
     with pytest.raises(InputError, match="from 1 or from 2, not from 3"):
         agreement_tables(records, min_judgment=3)
 
@@ -39,10 +39,10 @@ def test_small_tables_by_hand(tmp_path: Path) -> None:
 def test_all_cells_of_the_workbench() -> None:
     folder = shared_data("workbench-golden")
     tables = agreement_tables(folder / "dl20-scale.jsonl.gz", min_judgment=2)
-    cells = [(table, cell) for table in tables for row in table.cells for cell in row]
+    cells = [(table, cell) for table in tables for cell in table.cells]
     ours = [
         (
-            *(table.name, table.min_answers, cell.label, set(cell.judgment)),
+            *(table.table, table.min_answers, cell.label, set(cell.judgment)),
             *(cell.both, cell.label_only, cell.judgment_only, cell.neither),
         )
         for table, cell in cells
@@ -65,9 +65,9 @@ def test_all_cells_of_the_workbench() -> None:
         if re.match(r"&[0-9+]+&\\?[a-z{]*\\?", line)
     ]
     our_lines = [
-        [*(str(cell.both) for cell in row), str(total), f"{row[at].kappa:.2g}"]
-        for table in tables
-        for row, total, at in zip(table.cells, table.totals, table.diagonal, strict=True)
+        [*(str(cell.value) for cell in counts), str(total), kappa]
+        for table in tables_report(tables).tables
+        for _, *counts, total, kappa in table.rows
     ]
     cleaned = [[field.split("\\\\")[0] for field in line] for line in golden_lines]
     assert our_lines == cleaned
