@@ -741,8 +741,10 @@ def compare_sources(
     table = tuple(map(tuple, confusion(a, b, own)[0].astype(int).tolist()))
 
     def binary(pair: tuple[int, int]) -> BinaryAgreement:
-        cells = confusion(a < pair[0], b < pair[1], [0, 1])[0].astype(int).ravel().tolist()
-        return BinaryAgreement(*pair, *cells, by_cutoff[pair]["kappa"].estimate, by_cutoff[pair]["kappa"])
+        kappa = by_cutoff[pair]["kappa"]
+        table = confusion(a < pair[0], b < pair[1], [0, 1])[0].astype(int)
+        both, only_a, only_b, neither = table.ravel().tolist()
+        return BinaryAgreement(*pair, both, only_a, only_b, neither, kappa.estimate, kappa)
 
     return SourceAgreement(
         tuple(source.name for source in sources),

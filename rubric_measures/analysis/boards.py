@@ -101,14 +101,13 @@ def _panel(
     best = board.best[name].mean if name in board.best else None
     if _is_sum(board, name):
         has_queries = any(board.cells[run][name].per_query for run in runs)
-        return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, best=best)
+        return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, line=best)
     queries = {run: board.scored(run, name) for run in means}
     shown = {run: list(values.values()) for run, values in queries.items()}
     common = set.intersection(*map(set, queries.values())) if queries else ()
     groups = compare(board, measures=name, tests=tests)[name].groups if len(means) > 1 and len(common) > 1 else ()
     ends = {run: (intervals[name][run].low, intervals[name][run].high) for run in runs}
-    known = {run: (low, high) for run, (low, high) in ends.items() if low is not None and high is not None}
-    return DotPanel(name, means, known, shown, groups, best)
+    return DotPanel(name, means, ends, shown, groups, best)
 
 
 def _heat(board: Leaderboard) -> Iterator[Figure]:

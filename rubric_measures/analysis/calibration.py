@@ -35,7 +35,7 @@ from rubric_measures.analysis.resampling import (
     within,
 )
 from rubric_measures.base.errors import InputError, counted, refuse_ignored
-from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, Undefined, columns, plain
+from rubric_measures.base.tables import Cell, Report, Reported, Table, Undefined, columns, plain
 
 
 class Anchor(NamedTuple):
@@ -348,9 +348,19 @@ class Calibration(Reported):
         """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits): bias, values of
         grades, and runs; for programs one after the other.
         """
-        settings = self.settings
-        tables = [_bias_table(self.bias, places, settings), _value_table(self.grades, places, settings)]
-        tables += [_run_table(self.runs, places, settings)] if self.runs else []
+        settings, against = self.settings, self.settings["against"]
+        shown: list[tuple[str, list[list[Cell]], str]] = [
+            ("kind anchors queries same bias low high said",
+             [[one.kind or "all", *one[1:5], *_ends(one), said_of(one, settings)] for one in self.bias],
+             f"bias: the mean of the grader's grade − that of {against}"),
+            ("grade anchors covers low high",
+             [[f"{one.grade:g}", one.anchors, one.covers.estimate, *_ends(one.covers)] for one in self.grades],
+             f"covers: how probable a grade of {settings['rel']} or more of {against} is (isotonic)"),
+            ("run raw calibrated low high",
+             [[one.run_id, one.raw, one.interval.estimate, *_ends(one.interval)] for one in self.runs],
+             f"calibrated: the share of items that {against} would cover, by confusion"),
+        ]  # fmt: skip
+        tables = [Table(columns(heads.split(), places), rows, notes=[note]) for heads, rows, note in shown if rows]
         content = {
             "format": "rubric_measures calibrate 1",
             **settings,
@@ -372,29 +382,8 @@ def said_of(one: Bias, settings: Mapping[str, object]) -> str:
     return "unknown" if low <= 0.0 <= high else "higher" if one.mean > 0 else "lower"
 
 
-def _bias_table(rows: Sequence[Bias], places: int, settings: Mapping[str, object]) -> Table:
-    heads = columns(["kind", "anchors", "queries", "same", "bias", "low", "high", "said"], places)
-    cells: list[list[Cell]] = [[one.kind or "all", *one[1:5], *_ends(one), said_of(one, settings)] for one in rows]
-    return Table(heads, cells, notes=[f"bias: the mean of the grader's grade − that of {settings['against']}"])
-
-
-def _value_table(values: Sequence[GradeValue], places: int, settings: Mapping[str, object]) -> Table:
-    cells: list[list[Cell]] = [
-        [f"{one.grade:g}", one.anchors, one.covers.estimate, *_ends(one.covers)] for one in values
-    ]
-    note = f"covers: how probable a grade of {settings['rel']} or more of {settings['against']} is (isotonic)"
-    return Table([Column("grade", is_left=True), *columns(["anchors", "covers", "low", "high"], places, 0)], cells,
-                 notes=[note])  # fmt: skip
-
-
 def _ends(one: Bias | Interval) -> list[Cell]:
     return [Undefined(one.reason) if one.low is None else one.low, one.high]
-
-
-def _run_table(runs: Sequence[Calibrated], places: int, settings: Mapping[str, object]) -> Table:
-    cells: list[list[Cell]] = [[one.run_id, one.raw, one.interval.estimate, *_ends(one.interval)] for one in runs]
-    note = f"calibrated: the share of items that {settings['against']} would cover, by confusion"
-    return Table(columns(["run", "raw", "calibrated", "low", "high"], places), cells, notes=[note])
 
 
 # The normal approximation needs so many queries.

@@ -61,6 +61,7 @@ from rubric_measures.types.scales import as_number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from rubric_measures.analysis.plots import DotPanel
     from rubric_measures.formats.base import Form
 
 
@@ -204,20 +205,27 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             InputError: another ending, or the file cannot be written.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.analysis.plots import DotPanel, plot_differences, plot_dots, save_figures
+        from rubric_measures.analysis.plots import plot_dots, save_figures
 
-        def drawn(one: Comparison) -> Figure:
-            if one.baseline is not None:
-                return plot_differences(one, self._each_query(one))
-            found = self.intervals.get(one.measure, {})
-            ends = {run: (of.low, of.high) for run, of in found.items() if of.low is not None and of.high is not None}
+        panels = map(self._panel, self.by_measure.values())
+        return save_figures((plot_dots(list(panel.means), [panel], note) for panel, note in panels), path)
+
+    def _panel(self, one: Comparison) -> tuple[DotPanel, str]:
+        """What is drawn of a comparison, and what stands below it."""
+        from rubric_measures.analysis.plots import DotPanel
+
+        interval, over = f"{100 * one.tests.level:.4g} % interval", counted(len(one.queries), "query")
+        if one.baseline is None:
+            ends = {run: (of.low, of.high) for run, of in self.intervals.get(one.measure, {}).items()}
             queries = {run: list(values.values()) for run, values in self.scores.get(one.measure, {}).items()}
-            panel = DotPanel(one.measure, one.means, ends, queries, one.groups)
-            interval = f"{100 * one.tests.level:.4g} % interval over {counted(len(one.queries), 'query')}"
-            note = f"mean, {interval}; groups by {one.tests.correction}, α = {one.tests.alpha:g}"
-            return plot_dots(list(one.means), [panel], note)
-
-        return save_figures(map(drawn, self.by_measure.values()), path)
+            note = f"mean, {interval} over {over}; groups by {one.tests.correction}, α = {one.tests.alpha:g}"
+            return DotPanel(one.measure, one.means, ends, queries, one.groups), note
+        pairs = sorted(one.pairs, key=lambda pair: -pair.test.mean_difference)
+        means = {pair.first: pair.test.mean_difference for pair in pairs}
+        ends = {pair.first: (pair.test.low, pair.test.high) for pair in pairs}
+        alike = [pair.first for pair in pairs if not pair.significant]
+        note = f"minus that of {one.baseline}: mean and {interval} ({one.tests.correction}), {over}"
+        return DotPanel(one.measure, means, ends, self._each_query(one), (), 0.0, "", alike), note
 
     def _each_query(self, comparison: Comparison) -> dict[str, list[float]]:
         """Each run minus the baseline, query by query."""

@@ -41,7 +41,6 @@ from rubric_measures.base.tables import (
     Table,
     declared,
     plain,
-    ranged,
 )
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.corpora.loading import (
@@ -187,8 +186,7 @@ class Correlations(Reported):
                     lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.name)
             if result.noise_free is not None and result.noise_free.expected is None and result.noise_free.reason:
                 notes[f"{result.measure}: no tau without noise: {result.noise_free.reason}"] += 1
-            reasons = sorted(lacking.items(), key=lambda item: item[0].startswith("without"))
-            notes.update(f"{', '.join(names_of)} {what}" for what, names_of in reasons)
+            notes.update(f"{', '.join(names_of)} {what}" for what, names_of in lacking.items())
         said = [
             Note(f"{path}: {column.name} is read as ranks, 1 best", (path,), False)
             for (path, _), column in zip(self.results, self.columns, strict=True)
@@ -205,9 +203,6 @@ class Correlations(Reported):
         for column in self.columns:
             name, means = column.name, column.means
             counts = {run: len(queries) for run, queries in column.queries.items()}
-            if len(means) > 4 and column is not self.official and self.official.means == means:
-                text = f"{name} has the official score of each run: is it the official leaderboard?"
-                said.append(Note(text, (name,)))
             if len(means) > 4 and not column.ranks and sorted(means.values()) == list(range(1, len(means) + 1)):
                 text = f"{name} has the numbers 1 to {len(means)}, of which 1 counts as the worst: are these ranks?"
                 said.append(Note(text, (name,)))
@@ -415,24 +410,15 @@ _Cells = dict[Column | str, Callable[[_T], Cell]]
 def _coefficient_cells(
     name: str, places: int, of: Callable[[_T], Coefficient | None], is_best: Callable[[_T], bool] = lambda _: False
 ) -> _Cells[_T]:
-    """The columns of a coefficient: one for people, and for programs value, low, high and p."""
+    """The columns of a coefficient: its value with its interval, and for programs p."""
 
     def shown(row: _T) -> Cell:
         one = of(row)
-        if one is None:
-            return None
-        text = ranged(one.value, *one.ends, places)
-        if one.value is not None and one.interval is not None and None in one.ends:
-            text += " [no interval]"
-        return Marked(text) if is_best(row) else text
-
-    def value(row: _T) -> Cell:
-        one = of(row)
-        return None if one is None else Ranged(one.value, *one.ends)
+        found = None if one is None else Ranged(one.value, *one.ends)
+        return Marked(found) if found is not None and is_best(row) else found
 
     return {
-        Column(name, places, only="people"): shown,
-        Column(name, places, only="programs", is_ranged=True): value,
+        Column(name, places, is_ranged=True): shown,
         Column(f"p:{name}", places, only="programs"): lambda row: None if (one := of(row)) is None else one.p_value,
     }
 

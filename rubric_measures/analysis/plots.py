@@ -8,8 +8,6 @@ Tables of cells that are the darker the more they hold: queries by runs, who bea
 
 Dot plots: a row a run with its score, interval and queries, a panel a measure; and the parts they are made of.
 
-Pictures of runs that were compared: differences to a baseline.
-
 Labels of graders against each other: Bland–Altman.
 
 Scores of runs against other scores of the same runs, by run and query.
@@ -36,7 +34,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rubric_measures.analysis.comparison import Comparison
 from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau, ranks
 from rubric_measures.analysis.resampling import Draws, FloatArray
 from rubric_measures.base.errors import InputError, counted, tell, warn
@@ -319,18 +316,22 @@ class DotPanel:
     Attributes:
         measure: the measure, for the axis.
         means: run -> score, in the measure's own unit; a run without one has an empty row.
-        intervals: run -> (low, high); of some runs or none.
+        intervals: run -> (low, high), None where there is none; of some runs or none.
         queries: run -> the scores of its queries; of some runs or none.
         groups: runs that cannot be told apart, a group a sequence; empty where nobody asked.
-        best: the score of all passages together, or of the best ranking, where it is known.
+        line: where a line stands: the score of all passages together, or of the best ranking, where it is known.
+        line_name: of the line; no name has no entry in the legend.
+        alike: runs that are not different; their points are hollow.
     """
 
     measure: str
     means: Mapping[str, float]
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
     queries: Mapping[str, Sequence[float]] = field(default_factory=dict)
     groups: Sequence[Sequence[str]] = ()
-    best: float | None = None
+    line: float | None = None
+    line_name: str = BEST
+    alike: Sequence[str] = ()
 
 
 def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Figure:
@@ -352,8 +353,13 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Fig
         draw_queries(axes, place, panel)
         draw_means(axes, place, panel)
         draw_groups(axes, place, panel.groups, found)
-        if panel.best is not None:
-            axes.axvline(panel.best, color="0.35", linewidth=0.9, linestyle=":", label=BEST, gid="best")
+        if panel.line is not None:
+            axes.axvline(panel.line, color="0.35", linewidth=0.9, linestyle=":", label=panel.line_name, gid="line")
+        if panel.alike:
+            axes.plot(
+                [panel.means[run] for run in panel.alike], [place[run] for run in panel.alike], "o", color=BLUE,
+                markerfacecolor="white", markersize=5.5, label="not significant", gid="alike",
+            )  # fmt: skip
         for artist in axes.findobj(lambda one: one.get_gid() is not None):
             # Names in the SVG, for those who style it or read it back.
             artist.set_gid(f"{artist.get_gid()}-{number}")
@@ -389,7 +395,7 @@ def lines_of(name: str) -> str:
 
 def draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel, name: str = "mean") -> None:
     """A point a run with its interval, and its number to the right."""
-    spans = [(run, *panel.intervals[run]) for run in place if run in panel.intervals]
+    spans = [(run, *panel.intervals[run]) for run in place if None not in panel.intervals.get(run, (None,))]
     if spans:
         axes.hlines(
             [place[run] for run, _, _ in spans], [low for _, low, _ in spans], [high for _, _, high in spans],
@@ -462,42 +468,6 @@ def draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[s
             [1.0] * len(rows), rows, "-s", color=ORANGE, linewidth=1.4, markersize=4, transform=beside, clip_on=False,
             label="" if number else "cannot be told apart", gid=f"group-{number + 1}",
         )  # fmt: skip
-
-
-def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[float]] | None = None) -> Figure:
-    """Every run minus the baseline, best first: the mean difference with its interval, single queries in grey.
-
-    Runs that differ from the baseline after correction have a filled point, the others a hollow one.
-
-    Args:
-        comparison: with a baseline.
-        differences: run -> run minus baseline on each query; empty where it is not known.
-    """
-    pairs = sorted(comparison.pairs, key=lambda pair: -pair.test.mean_difference)
-    runs = [pair.first for pair in pairs]
-    interval = f"mean and {100 * comparison.tests.level:.4g} % interval ({comparison.tests.correction})"
-    note = f"minus that of {comparison.baseline}: {interval}, {counted(len(comparison.queries), 'query')}"
-    figure, (axes,) = rows_figure(runs, [comparison.measure], note)
-    place = {run: row for row, run in enumerate(runs)}
-    panel = DotPanel(
-        comparison.measure,
-        {pair.first: pair.test.mean_difference for pair in pairs},
-        {
-            pair.first: (pair.test.low, pair.test.high)
-            for pair in pairs
-            if pair.test.low is not None and pair.test.high is not None
-        },
-        differences or {},
-    )
-    axes.axvline(0, color="0.35", linewidth=0.9, linestyle=":", gid="baseline")
-    draw_queries(axes, place, panel)
-    draw_means(axes, place, panel)
-    alike = [pair for pair in pairs if not pair.significant]
-    axes.plot(
-        [pair.test.mean_difference for pair in alike], [place[pair.first] for pair in alike], "o", color=BLUE,
-        markerfacecolor="white", markersize=5.5, label="not significant", gid="alike",
-    )  # fmt: skip
-    return finished(figure)
 
 
 def plot_bland_altman(

@@ -13,7 +13,6 @@ from ir_measures import Qrel
 import rubric_measures
 from rubric_measures import Draws, Preference, Tests, load, score, tournament
 from rubric_measures.analysis import plots
-from rubric_measures.analysis.comparison import compare_runs
 from rubric_measures.analysis.plots import plot_tournament, save_figures
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
@@ -69,7 +68,7 @@ def test_dots_by_hand() -> None:
     # The run `b` is in both groups, which stand in columns of their own.
     groups = [artists[name].get_ydata() for name in ("group-1-1", "group-2-1")]
     assert [list(rows) for rows in groups] == [[0, 1], [1, 2]]
-    assert artists["best-1"].get_xdata()[0] == 40.0
+    assert artists["line-1"].get_xdata()[0] == 40.0
     assert [text.get_text() for text in left.texts] == ["30.000", "20.000"]
     assert [text.get_text() for text in right.texts] == ["0.100", "0.200", "0.300"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
@@ -149,12 +148,9 @@ def test_long_names_stay_inside_the_figure() -> None:
     long = "RubricQrels(judged_only=True,label='count',measure='nDCG(judged_only=True)@100',rel=4)"
     runs = [f"a-team-with-a-long-name-run-{index}-of-three" for index in range(3)]
     table = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6]])
-    means = {run: float(index) for index, run in enumerate(runs)}
-    compared = {run: {"q1": mean, "q2": mean + index * 0.3} for index, (run, mean) in enumerate(means.items())}
     figures = [
         plots.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names, 0.5, -2.0, 3.0),
         plots.plot_scatter(runs, table, table, names),
-        plots.plot_differences(compare_runs(compared, long, baseline=runs[0], tests=Tests(rounds=9))),
         plots.plot_dots(runs, [plots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
         plots.plot_queries(runs, runs, np.zeros((3, 3)), long),
     ]
