@@ -278,7 +278,7 @@ def symmetric_intervals(simulations: int) -> None:
                     hard = generator.normal(size=(queries, 1))
                     truth = float(kendall_batch(x[None], y[None])[0])
                     sides = spread * x + e + hard, spread * y + f + hard
-                    found = drawn_over_queries(sides[0], sides[1][:, :, None], "kendall", Draws(200, seed))[1]
+                    found = drawn_over_queries(sides[0], sides[1], "kendall", Draws(200, seed))[1]
                     (one,) = found.intervals("symmetric", (-1, 1))
                     hits += one.low is not None and one.high is not None and one.low <= truth <= one.high
                 shares.append(f"{hits / simulations:.2f}")

@@ -16,8 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from rubric_measures.analysis.agreement import LabelSource, judge_board
-from rubric_measures.analysis.correlation import kendall_batch
-from rubric_measures.analysis.leaderboards import RunScores, equal_boards
 from rubric_measures.analysis.resampling import Draws
 
 JUDGES, QUERIES, DEPTH = 40, 100, 50
@@ -74,52 +72,9 @@ def groups(simulations: int) -> None:
         print(f"| {queries} | {' | '.join(found)} |", flush=True)
 
 
-def _judge_of_boards(generator: np.random.Generator, truth: np.ndarray, tau: float) -> np.ndarray:
-    """What a judge takes for the runs' means: moved so far that τ with the truth is this one, give or take .01."""
-    spread = 0.05
-    while True:
-        means = truth + generator.normal(0, spread, len(truth))
-        found = kendall_batch(truth[None], means[None])[0]
-        if abs(found - tau) <= 0.01:
-            return means
-        spread *= 1.02 if found > tau else 0.98
-
-
-def boards(simulations: int) -> None:
-    """How often boards of five equal judges are told apart by τ, nominal 5 %, and those of two unequal ones."""
-    runs, noise = 30, 0.2
-    print("\n| queries | five equal judges, any pair apart | τ .6 against .7 | .6 against .8 |\n|---|---|---|---|")
-    for queries in (25, 50, 100):
-        found = []
-        for taus in ([0.7] * 5, [0.6, 0.7], [0.6, 0.8]):
-            hits = 0
-            for seed in range(simulations):
-                generator = np.random.default_rng(seed)
-                truth = generator.normal(0.5, 0.1, runs)
-                sides = [truth, *(_judge_of_boards(generator, truth, tau) for tau in taus)]
-                scored = []
-                for place, means in enumerate(sides):
-                    table = means + generator.normal(0, noise, (queries, runs))
-                    by_query = {
-                        f"r{run:02}": {f"q{query:03}": float(value) for query, value in enumerate(column)}
-                        for run, column in enumerate(table.T)
-                    }
-                    scored.append(
-                        RunScores(
-                            str(place),
-                            {run: float(np.mean(list(row.values()))) for run, row in by_query.items()},
-                            by_query,
-                        )
-                    )
-                alike = equal_boards(scored[0], scored[1:], "kendall", Draws(500, seed)) or ()
-                hits += max(map(len, alike), default=0) < len(taus)
-            found.append(f"{hits / simulations:.3f}")
-        print(f"| {queries} | {' | '.join(found)} |", flush=True)
-
-
 def main() -> None:
     """Runs the parts that are named."""
-    parts = {"time": time, "groups": groups, "boards": boards}
+    parts = {"time": time, "groups": groups}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
     parser.add_argument("--repeats", type=int, default=200, help="simulations (default 200)")

@@ -62,7 +62,7 @@ FILES: dict[str, Any] = {
         "format": Literal[CORRELATIONS],  # type: ignore[valid-type]
         "official": record("official", {"path": str, "measure": str, "ranks": bool}),
         "leaderboards": list[record("board", {  # type: ignore[misc]
-            **fields(LeaderboardCorrelation), "path": str, "group": str | None
+            **fields(LeaderboardCorrelation), "path": str
         }, LeaderboardCorrelation)],
         "grid": list[  # type: ignore[misc]
             record("grid_cell", {**fields(GridCell, "scores", "notes"), "best": bool}, GridCell)

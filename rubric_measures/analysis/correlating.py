@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import Struct, to_builtins
 
 from rubric_measures.analysis.boards import score
-from rubric_measures.analysis.comparing import group_letters
 from rubric_measures.analysis.correlation import Coefficient, NoiseFreeTau, QueryTau
 from rubric_measures.analysis.leaderboards import (
     DEFAULT_COEFFICIENTS,
@@ -25,11 +24,10 @@ from rubric_measures.analysis.leaderboards import (
     best_cells,
     correlate_grid,
     correlate_leaderboards,
-    equal_boards,
     name_of_scores,
     read_scores,
 )
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, few_queries, score_table
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, score_table
 from rubric_measures.base.errors import InputError, counted, naming
 from rubric_measures.base.tables import (
     Cell,
@@ -106,8 +104,6 @@ class Correlations(Reported):
         errors: label of a column -> run -> standard error.
         coefficients: what was computed.
         asked: what was asked for; with it they are made again.
-        groups: places in `results` of leaderboards that the first coefficient cannot tell apart, best group first. All
-            see the same resampled queries; so this is None where their queries or runs differ.
     """
 
     official: RunScores
@@ -119,7 +115,6 @@ class Correlations(Reported):
     coefficients: Sequence[str]
     asked: AskedCorrelation
     one_file: bool = field(default=True, repr=False)
-    groups: Sequence[Sequence[int]] | None = None
 
     def __repr__(self) -> str:
         return (
@@ -131,16 +126,12 @@ class Correlations(Reported):
         official, results, grid, coefficients = self.official, self.results, self.grid, self.coefficients
         best_by = coefficients[0]
         best = best_cells(grid, best_by)
-        own = [] if self.groups is None else [group_letters(place, self.groups) for place in range(len(results))]
-        first = [_boards(results, own, coefficients, places)] if results else []
+        first = [_boards(results, coefficients, places)] if results else []
         last = [_grid(grid, coefficients, places, best)] if grid else []
         content = {
             "format": CORRELATIONS,
             "official": {"path": self.official_path, "measure": official.name, "ranks": official.ranks},
-            "leaderboards": [
-                {"path": path, **vars(result), "group": own[place] if own else None}
-                for place, (path, result) in enumerate(results)
-            ],
+            "leaderboards": [{"path": path, **vars(result)} for path, result in results],
             "grid": [
                 {name: value for name, value in vars(cell).items() if name not in ("scores", "notes")}
                 | {"best": index in best}
@@ -358,9 +349,8 @@ def correlate(
             with naming(name):
                 found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
             results.append((name, found))
-    together = None if is_paired else equal_boards(column, columns, names[0], draws)
     found_of = (column, name_of_scores(official), results, grid, columns, spreads)
-    made = Correlations(*found_of, names, about, len(others) == 1, together)
+    made = Correlations(*found_of, names, about, len(others) == 1)
     if notes:
         say(made.notes)
     return made
@@ -430,42 +420,33 @@ def _tau(found: QueryTau | NoiseFreeTau | None) -> Cell:
     return None if found is None else Ranged(found.expected, found.low, found.high)
 
 
-def _boards(
-    results: Sequence[tuple[str, LeaderboardCorrelation]], own: Sequence[str], coefficients: Sequence[str], places: int
-) -> Table:
+def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], coefficients: Sequence[str], places: int) -> Table:
     found = [one for _, one in results]
-    # A row is its place, its file and what was found.
-    cells: _Cells[tuple[int, str, LeaderboardCorrelation]] = {}
+    # A row is its file and what was found.
+    cells: _Cells[tuple[str, LeaderboardCorrelation]] = {}
     if len({path for path, _ in results}) > 1:
-        cells["leaderboard"] = lambda row: row[1]
+        cells["leaderboard"] = lambda row: row[0]
     if len({one.official for one in found}) > 1:
-        cells["official"] = lambda row: row[2].official
-    cells |= {"measure": lambda row: row[2].measure, "runs": lambda row: len(row[2].runs)}
+        cells["official"] = lambda row: row[1].official
+    cells |= {"measure": lambda row: row[1].measure, "runs": lambda row: len(row[1].runs)}
     notes = []
-    if own:
-        cells["group"] = lambda row: own[row[0]]
     if any(one.noise_free is not None for one in found):
-        cells[Column("kendall_noise_free", places, is_ranged=True)] = lambda row: _tau(row[2].noise_free)
+        cells[Column("kendall_noise_free", places, is_ranged=True)] = lambda row: _tau(row[1].noise_free)
         notes.append(
             "kendall_noise_free: the tau that ever more queries would lead to; that of the means has their noise"
         )
     for place, name in enumerate(coefficients):
-        cells |= _coefficient_cells(name, places, partial(lambda place, row: row[2].coefficients[place], place))
+        cells |= _coefficient_cells(name, places, partial(lambda place, row: row[1].coefficients[place], place))
     if any(one.query_kendall is not None for one in found):
-        cells[Column("query_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].query_kendall)
-        cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: _tau(row[2].pooled_kendall)
+        cells[Column("query_kendall", places, is_ranged=True)] = lambda row: _tau(row[1].query_kendall)
+        cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: _tau(row[1].pooled_kendall)
     # By simulation, see benchmarks/README.md.
     narrow = " (of 20 runs or more these may hold only 84 to 89 %)" * any(len(one.runs) >= 20 for one in found)
     drawn = {"query": f"the same queries of both sides are drawn again{narrow}", "run": "runs are drawn again"}
     units = {one.resampled for each in found for one in each.coefficients if one.interval is not None}
     if units:
         notes.append(f"intervals of coefficients: {'; '.join(drawn[unit] for unit in sorted(units))}")
-    if own:
-        first = found[0].coefficients[0]
-        few = few_queries(first.interval.units) if first.interval is not None and first.resampled == "query" else ""
-        text = f"group: what shares a letter cannot be told apart by {coefficients[0]}; "
-        notes.append("; ".join(filter(None, (f"{text}all see the same resampled queries", few))))
-    return declared([(place, *row) for place, row in enumerate(results)], cells, places, notes=notes)
+    return declared(results, cells, places, notes=notes)
 
 
 def _grid(grid: Sequence[GridCell], coefficients: Sequence[str], places: int, best: frozenset[int]) -> Table:

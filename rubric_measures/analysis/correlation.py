@@ -34,7 +34,6 @@ from rubric_measures.analysis.resampling import (
     FloatArray,
     Interval,
     Resample,
-    Statistic,
     mean_intervals,
     pieces,
     ratio,
@@ -330,14 +329,14 @@ def _sides(official: ArrayLike, scores: ArrayLike, name: str) -> tuple[FloatArra
 
     Args:
         official: (runs,) or (queries, runs).
-        scores: (runs,), (queries, runs) or (queries, runs, measures).
+        scores: (runs,) or (queries, runs).
         name: the coefficient.
     """
     base, k = parse_coefficient(name)
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if k is not None and x.size:
         chosen = top_k(x if x.ndim == 1 else weighted_means(np.ones((1, len(x))), x)[0], k)
-        x, y = x[..., chosen], np.take(y, chosen, axis=min(y.ndim - 1, 1))
+        x, y = x[..., chosen], y[..., chosen]
     return x, y, base
 
 
@@ -560,8 +559,7 @@ def correlate_over_queries(
         InputError: a run has no score at all.
     """
     x, table, base = _sides(official, scores, name)
-    (point,), drawn = drawn_over_queries(x, table[:, :, None], base, draws)
-    point = replace(point, name=name)
+    point, drawn = drawn_over_queries(official, scores, name, draws)
     if draws.rounds == 0:
         return replace(point, resampled="query")
     (one,) = drawn.intervals("symmetric", _bounds(base, point.runs))
@@ -581,49 +579,27 @@ def _is_noise(table: FloatArray) -> bool:
     return reliability is not None and reliability < least
 
 
-def means_correlated(official: FloatArray, scores: FloatArray, base: str) -> Statistic:
-    """How the means of the runs, when queries count so often, correlate with the official ones.
-
-    Args:
-        official: (runs,) or (queries, runs).
-        scores: (queries, runs, measures).
-        base: a name of `COEFFICIENTS`.
-    """
-
-    def values(counts: FloatArray) -> FloatArray:
-        fixed = np.broadcast_to(official, (len(counts), official.shape[-1])) if official.ndim == 1 else None
-        reference = weighted_means(counts, official) if fixed is None else fixed
-        result = np.full((len(counts), scores.shape[2]), np.nan)
-        for measure in range(scores.shape[2]):
-            means = weighted_means(counts, scores[:, :, measure])
-            # Rounds in which a run has no score, because none of its queries was drawn, do not count.
-            whole = ~np.isnan(reference + means).any(axis=1)
-            result[whole, measure] = COEFFICIENTS[base](reference[whole], means[whole])
-        return result
-
-    return values
-
-
-def drawn_over_queries(
-    official: ArrayLike, scores: FloatArray, name: str, draws: Draws
-) -> tuple[list[Coefficient], Drawn]:
-    """The coefficient of each measure, and what was drawn of them together; see `correlate_over_queries`.
-
-    Args:
-        official: as there.
-        scores: (queries, runs, measures).
-        name: the coefficient.
-        draws: rounds and seed.
+def drawn_over_queries(official: ArrayLike, scores: ArrayLike, name: str, draws: Draws) -> tuple[Coefficient, Drawn]:
+    """The coefficient, and what was drawn of it; see `correlate_over_queries`.
 
     Raises:
         InputError: a run has no score at all.
     """
     x, table, base = _sides(official, scores, name)
+
+    def values(counts: FloatArray) -> FloatArray:
+        means = weighted_means(counts, table)
+        reference = np.broadcast_to(x, means.shape) if x.ndim == 1 else weighted_means(counts, x)
+        # Rounds in which a run has no score, because none of its queries was drawn, do not count.
+        whole = ~np.isnan(reference + means).any(axis=1)
+        result = np.full(len(counts), np.nan)
+        result[whole] = COEFFICIENTS[base](reference[whole], means[whole])
+        return result
+
     ones = np.ones((1, len(table)))
     x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
-    means = weighted_means(ones, table.reshape(len(table), -1))[0].reshape(table.shape[1:])
-    points = [replace(correlate(x_mean, means[:, measure], base), name=name) for measure in range(table.shape[2])]
-    return points, Resample(len(table), draws).draw(means_correlated(x, table, base))
+    point = replace(correlate(x_mean, weighted_means(ones, table)[0], base), name=name)
+    return point, Resample(len(table), draws).draw(values)
 
 
 def correlate_over_runs(

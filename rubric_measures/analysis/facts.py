@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
@@ -37,14 +37,14 @@ from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.corpora.loading import Gradable, RecordGrades, Runs, load, rankings_for, read_runs
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
-from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
+from rubric_measures.measures.grade_sets import GradeSetSelector
 from rubric_measures.measures.grades import NONE, Grades, QueryGrades
 from rubric_measures.measures.measure import parse_measures
 from rubric_measures.measures.provider import RubricEvaluator
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
-from rubric_measures.records.models import QueryPassages, cited_answers
-from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
+from rubric_measures.records.models import cited_answers
+from rubric_measures.types.entities import CitedAnswer, RubricItem, sentence_items
 from rubric_measures.types.scales import CONTRADICTED, Scale, covering_level
 
 FactState: TypeAlias = Literal["lost", "unsure", "gained", "missed by both", "covered by both"]
@@ -153,44 +153,6 @@ class QueryEvidence:
         return sorted(lacking, key=lambda item: item.importance != "vital")
 
 
-def evidence_of(
-    groups: Iterable[QueryPassages],
-    rankings: Rankings,
-    bank: TestBank | None,
-    wanted: Grader,
-    *,
-    level: int | None = None,
-    source: str = "",
-    answers: Mapping[str, Sequence[CitedAnswer]] | None = None,
-) -> Iterator[QueryEvidence]:
-    """The evidence of each query of graded records, in their order.
-
-    Args:
-        groups: the records; consumed once, a query at a time.
-        rankings: the runs.
-        bank: the items.
-        wanted: which grades count.
-        level: the least grade that covers an item; None takes that of the scale.
-        source: what the records are called, for errors.
-        answers: query -> the answers whose sentences are the items, where grades say what citations support. The
-            evidence of a sentence is then the document that it cites first, as its score is.
-
-    Raises:
-        InputError: several grade sets are left, or the covering level is not known.
-        UnknownNameError: the bank lacks a query.
-    """
-    for checked in check_records(groups, GradeSetSelector(wanted, source), bank):
-        of_query = (answers or {}).get(checked.query_id, ())
-        if of_query:
-            items = sentence_items(of_query)
-        elif bank is not None:
-            items = bank.items[checked.query_id]
-        else:
-            items = tuple(RubricItem(item_id, checked.query_id, item_id) for item_id in checked.items)
-        found = _of_query(checked, items, rankings, level)
-        yield _of_sentences(found, checked, of_query) if of_query else found
-
-
 def _of_sentences(found: QueryEvidence, checked: CheckedQuery, answers: Sequence[CitedAnswer]) -> QueryEvidence:
     """The same with what stands behind sentences: what they cite, each for the run that says it."""
     documents = {passage.doc_id: passage for passage in checked.passages}
@@ -294,8 +256,6 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     # Where passages whose grades failed leave a ranking, it is looked at deeper.
     is_deeper = known.on_failed == "expected" and any(one.condenses for one in plan.computations)
     depth = None if is_deeper else plan.depth
-    # A level that a measure names counts; else that of the scale.
-    named = measures[0].params.get("rel")
     if known.held == "-":
         raise InputError("a report reads the records twice; name a file", settings=("report",))
     groups = list(known.groups)
@@ -306,11 +266,24 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
         for run in board.ranking()
         if run in board.cells
     }
+    # A level that a measure names counts; else that of the scale.
+    named = measures[0].params.get("rel")
     level = named if isinstance(named, int) else None
-    cited = (
-        {group.query_id: cited_answers(group) for group in groups} if isinstance(measures[0], SupportMeasure) else {}
-    )
-    return list(evidence_of(groups, cut, known.bank, known.wanted, level=level, source=known.name, answers=cited))
+    # The evidence of a sentence is the document that it cites first, as its score is.
+    is_cited = isinstance(measures[0], SupportMeasure)
+    cited = {group.query_id: cited_answers(group) for group in groups if is_cited}
+    found = []
+    for checked in check_records(groups, GradeSetSelector(known.wanted, known.name), known.bank):
+        answers = cited.get(checked.query_id, ())
+        if answers:
+            items = sentence_items(answers)
+        elif known.bank is not None:
+            items = known.bank.items[checked.query_id]
+        else:
+            items = tuple(RubricItem(item_id, checked.query_id, item_id) for item_id in checked.items)
+        of_query = _of_query(checked, items, cut, level)
+        found.append(_of_sentences(of_query, checked, answers) if answers else of_query)
+    return found
 
 
 class Side(NamedTuple):

@@ -30,7 +30,6 @@ from rubric_measures.analysis.correlation import (
     QueryTau,
     correlate_over_queries,
     correlate_over_runs,
-    drawn_over_queries,
     noise_free_tau,
     parse_coefficient,
     pooled_tau,
@@ -42,7 +41,6 @@ from rubric_measures.analysis.resampling import (
     USUAL_DRAWS,
     Draws,
     FloatArray,
-    groups_of_equals,
     score_table,
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
@@ -294,40 +292,6 @@ def correlate_leaderboards(
     return LeaderboardCorrelation(*joined, worst, drop, by_query, pooled, tuple(notes), noise_free)
 
 
-def equal_boards(
-    official: RunScores, others: Sequence[RunScores], coefficient: str, draws: Draws
-) -> tuple[tuple[int, ...], ...] | None:
-    """Leaderboards of judges that a coefficient with the official one cannot tell apart.
-
-    All see the same resampled queries. Groups are of `Drawn.apart` of the coefficient.
-
-    Args:
-        official: the official scores, which are resampled, too, where they are of the same queries.
-        others: scores that judges give; those by query are needed.
-        coefficient: what tells them apart, such as `kendall`.
-        draws: rounds (0 for no groups), seed and level.
-
-    Returns:
-        places in `others` of two or more each, best group first; None where nobody knows: the runs or the queries of
-        two differ, or there are no scores by query.
-    """
-    runs = sorted(official.means.keys() & others[0].means.keys()) if others else []
-    tables = [query_table(one, runs) for one in others if official.means.keys() & one.means.keys() == set(runs)]
-    first = tables[0] if tables else None
-    known = [table for table in tables if table is not None and first is not None and table[1] == first[1]]
-    if first is None or len(known) < max(len(others), 2) or draws.rounds == 0:
-        return None
-    reference = query_table(official, runs)
-    is_same = reference is not None and reference[1] == first[1]
-    given = reference[0] if is_same and reference is not None else np.array([official.means[run] for run in runs])
-    _, drawn = drawn_over_queries(given, np.stack([table for table, _ in known], axis=2), coefficient, draws)
-    # Of drops the least is best.
-    sign = -1.0 if parse_coefficient(coefficient)[0] == "max_rank_drop" else 1.0
-    if not len(drawn.replicates) or np.isnan(drawn.estimates).any():
-        return None
-    return tuple(groups_of_equals((sign * drawn.estimates).tolist(), drawn.apart()))
-
-
 @dataclass(frozen=True)
 class GridCell:
     """One cell of a grid of leaderboards against the official one.
@@ -364,9 +328,6 @@ def best_cells(cells: Sequence[GridCell], coefficient: str) -> frozenset[int]:
         return frozenset()
     best = min(known) if coefficient.startswith("max_rank_drop") else max(known)
     return frozenset(index for index, value in enumerate(values) if value == best)
-
-
-Kind = Literal["question", "nugget", "direct"]
 
 
 def expand_measures(measures: Iterable[Measure], rels: Sequence[int]) -> list[Measure]:

@@ -22,7 +22,6 @@ import math
 import os
 import textwrap
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -415,26 +414,12 @@ def draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel, name: str =
 
 
 def draw_queries(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
-    """Points of equal scores stand above each other in their row, as far as it has room."""
-    values = {run: panel.queries[run] for run in place if run in panel.queries}
-    every = [value for found in values.values() for value in found]
-    if not every:
-        return
-    step = (max(every) - min(every)) / 120 or 1.0
-    x: list[float] = []
-    y: list[float] = []
-    for run, found in values.items():
-        seen = Counter[int]()
-        stacks = Counter(int(value // step) for value in found)
-        for value in found:
-            stack = int(value // step)
-            gap = min(0.13, 0.62 / max(stacks[stack] - 1, 1))
-            x.append(value)
-            y.append(place[run] + gap * (seen[stack] - (stacks[stack] - 1) / 2))
-            seen[stack] += 1
-    axes.scatter(
-        x, y, s=9, color=GREY, linewidths=0, label="single query", gid="queries", rasterized=len(x) > _MANY_POINTS
-    )
+    """A grey point a query, the darker the more queries have the same score."""
+    points = [(value, place[run]) for run in place for value in panel.queries.get(run, ())]
+    if points:
+        x, y = zip(*points, strict=True)
+        look: Any = {"s": 14, "color": GREY, "alpha": 0.5, "linewidths": 0, "rasterized": len(points) > _MANY_POINTS}
+        axes.scatter(x, y, label="single query", gid="queries", **look)
 
 
 def group_columns(runs: Sequence[str], groups: Sequence[Sequence[str]]) -> list[int]:

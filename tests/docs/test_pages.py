@@ -40,7 +40,7 @@ def test_analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     grid = outputs[5]
     # Four measures at five levels for the one grade set of questions; the nuggets are not of this bank.
     assert len(grid.out.splitlines()) == 1 + 20 + 2
-    assert "picked as the best of 20 on 4 queries" in grid.out
+    assert "the best of many flatters" in grid.out
     assert "1 grade set has no grade of an item in the bank and was left out" in grid.err
     assert "kind=nugget" in grid.err
     for name in ("bland-altman.pdf", "ranking.pdf"):

@@ -42,7 +42,7 @@ def test_the_commands_of_the_page(
             assert main(command) in (0, 1), (command, capsys.readouterr().err)
             written[command[0]] = capsys.readouterr().out
     # Ada graded two cells blindly.
-    assert "pairs                        2" in written["agreement"], written["agreement"]
+    assert "pairs                    2" in written["agreement"], written["agreement"]
     assert len(written["leaderboard"].splitlines()) > len(runs)
 
 

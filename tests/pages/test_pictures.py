@@ -63,8 +63,7 @@ def test_dots_by_hand() -> None:
     assert artists["intervals-1"].get_segments()[0].tolist() == [[25.0, 0.0], [33.0, 0.0]]
     points = artists["queries-1"].get_offsets().tolist()
     assert [x for x, _ in points] == [29.0, 31.0, 31.0]
-    # Equal scores stand above each other, in their row.
-    assert points[0][1] == 0 and points[1][1] == -points[2][1] != 0
+    assert {y for _, y in points} == {0}
     # The run `b` is in both groups, which stand in columns of their own.
     groups = [artists[name].get_ydata() for name in ("group-1-1", "group-2-1")]
     assert [list(rows) for rows in groups] == [[0, 1], [1, 2]]
