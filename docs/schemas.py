@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType, defstruct
 from msgspec.json import schema_components
 
 from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, JudgeRow
-from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
+from rubric_measures.analysis.calibration import Bias, Calibrated
 from rubric_measures.analysis.comparing import AskedDesign, KeptComparisons, LeftOut
 from rubric_measures.analysis.comparison import Design
 from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
@@ -105,7 +105,6 @@ FILES: dict[str, Any] = {
         "bias": list[record("bias", {  # type: ignore[misc]
             **fields(Bias), "drift": Literal["higher", "lower", "none that matters", "unknown"]
         }, Bias)],
-        "grades": list[record("grade", fields(GradeValue), GradeValue)],  # type: ignore[misc]
         "runs": list[record("calibrated", fields(Calibrated), Calibrated)],  # type: ignore[misc]
     },
     "leaderboard": entities.KeptBoard,

@@ -21,7 +21,7 @@ from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rubric_measures.analysis.resampling import (
     ROUNDING,
@@ -122,40 +122,6 @@ def _bias(kind: str, anchors: Sequence[Anchor], level: float) -> Bias:
     return Bias(kind, len(gaps), groups, float(np.average(gaps == 0, weights=stands)), mean, low, high, reason)
 
 
-def isotonic(values: ArrayLike, weights: ArrayLike) -> FloatArray:
-    """The values made non-decreasing with the least weighted squares (pool adjacent violators).
-
-    Places of weight 0 have no value: they get that of the nearest place before them, or else of the first after.
-
-    Source: Ayer et al. (1955); Barlow et al., Statistical Inference under Order Restrictions (1972).
-
-    >>> isotonic([0.0, 0.5, 0.25, 1.0], [1, 1, 1, 1]).tolist()
-    [0.0, 0.375, 0.375, 1.0]
-    """
-    from scipy.optimize import isotonic_regression
-
-    given, mass = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
-    known = np.flatnonzero(mass > 0)
-    if not len(known):
-        return np.full(len(given), np.nan)
-    fitted: FloatArray = isotonic_regression(given[known], weights=mass[known]).x
-    return fitted[np.maximum(np.searchsorted(known, np.arange(len(given)), side="right") - 1, 0)]
-
-
-class GradeValue(NamedTuple):
-    """What a grade of the grader is worth.
-
-    Attributes:
-        grade: the grade.
-        anchors: how many grades of the truth there are for it.
-        covers: how probable it is that the truth covers; an interval over queries.
-    """
-
-    grade: float
-    anchors: int
-    covers: Interval
-
-
 class RunGrades(NamedTuple):
     """One run's answer to one query.
 
@@ -184,64 +150,6 @@ class Calibrated(NamedTuple):
     interval: Interval
 
 
-@dataclass
-class _Tables:
-    """Counts by query: of anchors and of answers.
-
-    Attributes:
-        grades: the grades, ascending.
-        anchors: (queries, grades): anchors of the grade, with what they stand for.
-        covered: (queries, grades): of these, those that the truth covers.
-        shares: (queries, runs, grades): the share of a run's items that have the grade; 0 where it has no answer.
-        rel: the least grade that covers.
-    """
-
-    grades: FloatArray
-    anchors: FloatArray
-    covered: FloatArray
-    shares: FloatArray
-    rel: float
-
-    def values(self, counts: FloatArray) -> FloatArray:
-        """(rounds, grades): how probable it is that the truth covers, by grade, when queries count so often."""
-        weights, hits = counts @ self.anchors, counts @ self.covered
-        shares = np.divide(hits, weights, out=np.zeros_like(hits), where=weights > 0)
-        return np.stack([isotonic(share, weight) for share, weight in zip(shares, weights, strict=True)])
-
-    def scores(self, counts: FloatArray, queries: FloatArray) -> FloatArray:
-        """(rounds, runs): the means over the answered queries, without the grader's errors."""
-        weights, hits = counts @ self.anchors, counts @ self.covered
-        says = self.grades >= self.rel
-        positive, negative = hits.sum(axis=1), (weights - hits).sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            true_rate = hits[:, says].sum(axis=1) / positive
-            false_rate = (weights - hits)[:, says].sum(axis=1) / negative
-            gain = true_rate - false_rate
-            # Linear in what the grader says: 0 where it says no as often as it does of what is not covered.
-            worth = (says[None, :] - false_rate[:, None]) / np.where(gain > 0, gain, np.nan)[:, None]
-        mass = np.einsum("bq,qrg->brg", counts, self.shares, optimize=True)
-        total = counts @ queries
-        means: FloatArray = np.einsum("brg,bg->br", mass, worth) / np.where(total > 0, total, np.nan)[:, None]
-        return means
-
-
-def _tables(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel: float, runs: Sequence[str]) -> _Tables:
-    grades = sorted({one.grade for one in anchors} | {grade for answer in answers for grade in answer.grades})
-    queries = sorted({one.query_id for one in anchors} | {one.query_id for one in answers})
-    at = {query: place for place, query in enumerate(queries)}
-    of = {grade: place for place, grade in enumerate(grades)}
-    seen, covered = np.zeros((2, len(queries), len(grades)))
-    for one in anchors:
-        seen[at[one.query_id], of[one.grade]] += one.stands
-        covered[at[one.query_id], of[one.grade]] += one.stands * (one.truth >= rel)
-    shares = np.zeros((len(queries), len(runs), len(grades)))
-    place_of = {run: place for place, run in enumerate(runs)}
-    for answer in answers:
-        for grade in answer.grades:
-            shares[at[answer.query_id], place_of[answer.run_id], of[grade]] += 1.0 / len(answer.grades)
-    return _Tables(np.array(grades), seen, covered, shares, rel)
-
-
 def _refuse_outside(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel: float) -> None:
     """Refuses what the anchors say nothing about."""
     if len({one.query_id for one in anchors}) < 2:
@@ -260,23 +168,6 @@ def _refuse_outside(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel
             f"the truth covers {hits} of {len(anchors)} items; calibration by confusion needs some that it covers "
             "and some that it does not"
         )
-
-
-def grade_values(anchors: Sequence[Anchor], rel: float, draws: Draws = USUAL_DRAWS) -> list[GradeValue]:
-    """How probable it is that the truth covers, by the grader's grade, non-decreasing; intervals over queries.
-
-    Args:
-        anchors: the grades that both gave.
-        rel: the least grade that covers.
-        draws: rounds (0 for no intervals), seed and level.
-    """
-    tables = _tables(anchors, [], rel, [])
-    counts = Counter(one.grade for one in anchors)
-    intervals = Resample(len(tables.anchors), draws).draw(tables.values).intervals(bounds=(0.0, 1.0))
-    return [
-        GradeValue(float(grade), counts[grade], interval)
-        for grade, interval in zip(tables.grades, intervals, strict=True)
-    ]
 
 
 def calibrated_runs(
@@ -311,15 +202,36 @@ def calibrated_runs(
         raise InputError("there is no answer with grades to calibrate")
     _refuse_outside(anchors, answers, rel)
     runs = sorted({one.run_id for one in answers})
-    tables = _tables(anchors, answers, rel, runs)
-    answered = (tables.shares.sum(axis=(1, 2)) > 0).astype(np.float64)
-    drawn = Resample(len(answered), draws).draw(lambda counts: tables.scores(counts, answered))
+    queries = sorted({one.query_id for one in anchors} | {one.query_id for one in answers})
+    at = {query: place for place, query in enumerate(queries)}
+    # Of each query: the anchors by whether the grader covers and the truth does, with what they stand for.
+    said = np.zeros((len(queries), 2, 2))
+    for one in anchors:
+        said[at[one.query_id], int(one.grade >= rel), int(one.truth >= rel)] += one.stands
+    # And the share of each run's items that the grader covers; whether it has an answer, and whether any has.
+    shares, has = np.zeros((2, len(queries), len(runs)))
+    for answer in answers:
+        place = at[answer.query_id], runs.index(answer.run_id)
+        shares[place], has[place] = sum(grade >= rel for grade in answer.grades) / len(answer.grades), 1.0
+    answered = has.max(axis=1)
+
+    def scores(counts: FloatArray) -> FloatArray:
+        drawn = np.einsum("bq,qgt->bgt", counts, said)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            false_rate, true_rate = (drawn[:, 1] / drawn.sum(axis=1)).T
+        gain, total = true_rate - false_rate, counts @ answered
+        # Linear in what the grader says: 0 where it says no as often as it does of what is not covered.
+        worth = counts @ shares - false_rate[:, None] * (counts @ has)
+        usable = (gain > 0) & (total > 0)
+        means: FloatArray = worth / np.where(usable, gain * total, np.nan)[:, None]
+        return means
+
+    drawn = Resample(len(queries), draws).draw(scores)
     if np.isnan(drawn.estimates).any():
         raise InputError(
             "the grader covers what the truth does not cover as often as what it does; nothing calibrates it"
         )
-    says = tables.grades >= rel
-    raw = tables.shares[:, :, says].sum(axis=(0, 2)) / answered.sum()
+    raw = shares.sum(axis=0) / answered.sum()
     found = [
         Calibrated(run, share, within(one, 0.0))
         for run, share, one in zip(runs, raw.tolist(), drawn.intervals(), strict=True)
@@ -333,29 +245,24 @@ class Calibration(Reported):
 
     Attributes:
         bias: over all, and by kind.
-        grades: what each grade is worth.
         runs: calibrated scores of answers, best first; empty where the runs rank passages.
         settings: what it was computed with; `assessors` counts grades that were no blind ones, and `reason` says why
             there are no runs.
     """
 
     bias: Sequence[Bias]
-    grades: Sequence[GradeValue]
     runs: Sequence[Calibrated]
     settings: Mapping[str, object]
 
     def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits): bias, values of
-        grades, and runs; for programs one after the other.
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits): bias
+        and runs; for programs one after the other.
         """
         settings, against = self.settings, self.settings["against"]
         shown: list[tuple[str, list[list[Cell]], str]] = [
             ("kind anchors queries same bias low high said",
              [[one.kind or "all", *one[1:5], *_ends(one), said_of(one, settings)] for one in self.bias],
              f"bias: the mean of the grader's grade − that of {against}"),
-            ("grade anchors covers low high",
-             [[f"{one.grade:g}", one.anchors, one.covers.estimate, *_ends(one.covers)] for one in self.grades],
-             f"covers: how probable a grade of {settings['rel']} or more of {against} is (isotonic)"),
             ("run raw calibrated low high",
              [[one.run_id, one.raw, one.interval.estimate, *_ends(one.interval)] for one in self.runs],
              f"calibrated: the share of items that {against} would cover, by confusion"),
@@ -365,7 +272,6 @@ class Calibration(Reported):
             "format": "rubric_measures calibrate 1",
             **settings,
             "bias": [{**one._asdict(), "drift": said_of(one, settings)} for one in self.bias],
-            "grades": [one._asdict() for one in self.grades],
             "runs": [one._asdict() for one in self.runs],
         }
         return Report(tables, content=lambda: plain(content))

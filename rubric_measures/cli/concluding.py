@@ -124,7 +124,7 @@ def agreement(
     files={"graded": "GRADED"}, fields={"draws": ("rounds",)},
 )  # fmt: skip
 def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
-    """bias of a grader, what its grades are worth, calibrated scores
+    """bias of a grader, calibrated scores
 
     examples:
       rubric_measures calibrate reviewed.jsonl.gz --bank nuggets.jsonl

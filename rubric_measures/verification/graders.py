@@ -16,7 +16,6 @@ from rubric_measures.analysis.calibration import (
     RunGrades,
     bias_rows,
     calibrated_runs,
-    grade_values,
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, tell, warn
@@ -223,7 +222,7 @@ def calibrate(
     bank: Bank | None = None,
     grader: str | Grader | None = None,
 ) -> Calibration:
-    """How far a grader is off, what its grades are worth, and the scores that the truth would give.
+    """How far a grader is off, and the scores that the truth would give.
 
     Args:
         graded: graded records of the grader, or a table of grades (a file, a frame, …).
@@ -258,6 +257,4 @@ def calibrate(
         "against": against, "assessors": dict(found.counts), "rel": found.rel, "smallest": float(smallest),
         "draws": draws, "reason": reason,
     }  # fmt: skip
-    return Calibration(
-        bias_rows(found.anchors, draws.level), grade_values(found.anchors, found.rel, draws), runs, settings
-    )
+    return Calibration(bias_rows(found.anchors, draws.level), runs, settings)

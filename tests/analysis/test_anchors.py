@@ -1,4 +1,4 @@
-"""Tests of a grader held to a few grades: bias, isotonic values, scores by confusion, against others and by hand."""
+"""Tests of a grader held to a few grades: bias, scores by confusion, against others and by hand."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,6 @@ from rubric_measures.analysis.calibration import (
     RunGrades,
     bias_rows,
     calibrated_runs,
-    grade_values,
-    isotonic,
     said_of,
 )
 from rubric_measures.analysis.resampling import Draws
@@ -59,13 +57,6 @@ def test_bias_as_statsmodels() -> None:
     assert (found.low, found.high) == pytest.approx(tuple(fitted.conf_int()[0]))
 
 
-def test_isotonic_by_hand() -> None:
-    assert isotonic([3.0, 1.0, 2.0], [1, 1, 1]).tolist() == [2.0, 2.0, 2.0]
-    assert isotonic([3.0, 1.0], [1, 3]).tolist() == [1.5, 1.5]
-    # Without a weight a place has no value of its own.
-    assert isotonic([0.0, 0.2, 9.0, 0.5], [0, 1, 0, 1]).tolist() == [0.2, 0.2, 0.2, 0.5]
-
-
 # Of what the truth covers the grader covers 3 of 4, of what it does not 1 of 4.
 ANCHORS = [Anchor(f"q{i % 2}", "question", 5.0 if i < 3 else 0.0, 5.0) for i in range(4)] + [
     Anchor(f"q{i % 2}", "question", 5.0 if i < 1 else 0.0, 0.0) for i in range(4)
@@ -81,8 +72,6 @@ def test_scores_by_confusion_by_hand() -> None:
     # good covers 3/4 and 1/2, .625; TPR .75, FPR .25: (.625 - .25) / .5 = .75. late has 0 and 1/4: 0 on q0, 0 on q1.
     assert (found["good"].raw, found["good"].interval.estimate) == (0.625, pytest.approx(0.75))
     assert (found["late"].raw, found["late"].interval.estimate) == (0.125, pytest.approx(0.0))
-    values = grade_values(ANCHORS, 4, NO_DRAWS)
-    assert [(one.grade, one.anchors, one.covers.estimate) for one in values] == [(0.0, 4, 0.25), (5.0, 4, 0.75)]
 
 
 def test_what_anchors_say_nothing_about_is_refused() -> None:
