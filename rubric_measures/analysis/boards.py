@@ -88,11 +88,7 @@ def _is_sum(board: Leaderboard, name: str) -> bool:
 
 
 def _panel(
-    board: Leaderboard,
-    name: str,
-    runs: Sequence[str],
-    tests: Tests,
-    intervals: Mapping[str, Mapping[str, Interval]],
+    board: Leaderboard, name: str, runs: Sequence[str], tests: Tests, intervals: Mapping[str, Mapping[str, Interval]]
 ) -> DotPanel:
     from rubric_measures.analysis.comparing import compare
     from rubric_measures.analysis.plots import DotPanel
@@ -120,23 +116,6 @@ def _heat(board: Leaderboard) -> Iterator[Figure]:
     yield plot_queries(queries, order, table, name)
 
 
-def with_rankings(known: Grades, runs: Runs | None) -> list[tuple[str, QueryGrades, Mapping[str, Sequence[str]]]]:
-    """The queries (`query/facet` for facets), each with its grades and the ranking of each run."""
-    held: Mapping[str, Mapping[str, Sequence[str]]]
-    if runs is None:
-        if isinstance(known, RecordGrades):
-            return [(query.query_id, query.grades, query.rankings) for query in known.record_queries()]
-        if not isinstance(known, AnswerGrades):
-            raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
-        held = known.answers.rankings
-    else:
-        held = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
-    return [
-        (name, query, {run: found.get(name, ()) for run, found in held.items()})
-        for name, query in known.queries.items()
-    ]
-
-
 class Board(Leaderboard, frozen=True):
     """Scores of runs by measures; `print` shows them, best run first, with standard errors and coverage.
 
@@ -144,12 +123,7 @@ class Board(Leaderboard, frozen=True):
     mean, standard error, coverage), `best` (measure -> best possible mean, with its values by query), `signature`, ….
     """
 
-    def compare(
-        self,
-        baseline: str | None = None,
-        *,
-        tests: Tests | None = None,
-    ) -> Comparisons:
+    def compare(self, baseline: str | None = None, *, tests: Tests | None = None) -> Comparisons:
         """Paired tests over the queries, by every measure; `print` shows them.
 
         Args:
@@ -216,7 +190,7 @@ def reusability(
 
     Args:
         grades: as for `score`; qrels, too.
-        runs: as for `score`.
+        runs: as for `score`; those inside of records by default.
         measures: those by which runs are scored; left out, those that fit the grades.
         pool_depth: how many passages of each ranking were pooled, 1 or more.
         bank: the test bank.
@@ -225,7 +199,7 @@ def reusability(
 
     Raises:
         InputError: there are fewer than two runs; a measure is a sum over queries; or no two runs have a passage in
-            common, as answers have none.
+            common.
     """
     from rubric_measures.analysis.comparing import Reusability, left_out
 
@@ -237,8 +211,16 @@ def reusability(
     refuse(
         (sums, f"{', '.join(map(str, sums))} is a sum over queries, and this is about means; leave it out", ()),
         (pool_depth < 1, f"a pool has the first passage of each run or more, not {pool_depth}", ("pool_depth",)),
+        (runs is None and not isinstance(known, RecordGrades), "name the runs; these grades hold none", ("runs",)),
     )
-    queries = [(query, rankings) for _, query, rankings in with_rankings(known, runs)]
+    queries: Any
+    if runs is None and isinstance(known, RecordGrades):
+        queries = [(query.grades, query.rankings) for query in known.record_queries()]
+    else:
+        found = {run.run_id: rankings_for(run, known) for run in read_runs(runs or ())}
+        queries = [
+            (query, {run: of.get(name, ()) for run, of in found.items()}) for name, query in known.queries.items()
+        ]
     rows = left_out(queries, asked, pool_depth, known.on_failed)
     if all(row.alone == 1 for row in rows):
         text = f"no two runs have a passage in common among their first {pool_depth}; nothing was pooled of both"

@@ -54,10 +54,6 @@ def test_held_to_an_older_grader_and_to_itself(tmp_path, capsys) -> None:
     # The same grader again: nothing changed, and that is shown.
     again = call(capsys, "calibrate", old, "--against", "old", "--rounds", 0, "--format", "json")[1]
     assert checked("calibrate", again)["bias"][0]["drift"] == "none that matters"
-    # What is so on all queries has no interval, rather than one of no width.
-    out = call(capsys, "calibrate", old, "--against", "old", "--rounds", 300)[1]
-    assert re.search(r"\n5 +71 +1\.0000 +- +-\n", out), out
-    assert "low -: it is the same however one draws, which says nothing of chance" in out
     rows = call(capsys, "calibrate", new, "--anchors", old, "--against", "old", "--rounds", 0)[1]
     assert re.search(r"all +144 +12 +0\.\d+ +-?\d\.\d+ +-\d\.\d+ +\d\.\d+ +unknown", rows)
 
