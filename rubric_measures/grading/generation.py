@@ -32,13 +32,12 @@ from msgspec.structs import replace
 
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
-from rubric_measures.base.files import atomic_writer, begins_records, check_readable_twice, peek_head, read_text
+from rubric_measures.base.files import atomic_writer, peek_head, read_text
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import File, Rows, file_beside, grader_of, is_given, named_files, refuse_unused
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.banks import bank_entries, write_bank
-from rubric_measures.formats.documents import iter_documents
 from rubric_measures.formats.judged import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries, read_query_file
 from rubric_measures.formats.specs import QUERY_IDS
@@ -499,18 +498,6 @@ class SyntheticQuery(NamedTuple):
     model: str
 
 
-class SyntheticQueries(NamedTuple):
-    """The queries of all models and what happened on the way.
-
-    Attributes:
-        queries: by model in the order given, then by passage, then in the order of the reply.
-        failures: calls that led to nothing; `query_id` is the document, `step` the model and the first passage.
-    """
-
-    queries: tuple[SyntheticQuery, ...]
-    failures: tuple[Failure, ...]
-
-
 def document_of(doc_id: str) -> str:
     """The document of a passage id: what stands before the first "#", or the whole id.
 
@@ -565,11 +552,8 @@ def sample_passages(passages: Iterable[LongPassage], count: int, *, seed: int = 
 
 
 def generate_queries(
-    passages: Sequence[LongPassage],
-    callers: Sequence[Caller],
-    *,
-    examples: Sequence[str],
-) -> SyntheticQueries:
+    passages: Sequence[LongPassage], callers: Sequence[Caller], *, examples: Sequence[str]
+) -> tuple[tuple[SyntheticQuery, ...], tuple[Failure, ...]]:
     """Has every model write up to ten questions for every passage; equal questions are kept once.
 
     A question that repeats an example is left out, too: it is not about the passage.
@@ -578,6 +562,10 @@ def generate_queries(
         passages: the texts to ask about, see `long_passages`.
         callers: the models; of equal questions, the one of the earlier model and passage is kept.
         examples: real questions, shown to every model.
+
+    Returns:
+        The queries by model in the order given, then by passage, then in the order of the reply; and calls that led to
+        nothing: their `query_id` is the document, `step` the model and the first passage.
 
     Raises:
         InputError: there are no passages or examples.
@@ -590,11 +578,10 @@ def generate_queries(
         raise InputError("there are no real questions to show as examples", settings=("examples",))
     prompt = load_prompt("queries.from_passage")
     shown = "\n".join(f"- {' '.join(example.split())}" for example in examples)
-    given = {normalised(example) for example in examples}
-    seen = set(given)
+    seen = {normalised(example) for example in examples}
     queries: list[SyntheticQuery] = []
     failures: list[Failure] = []
-    duplicates = surplus = copied = 0
+    left_out = 0
     for caller in callers:
         asked = [
             (prompt, prompt.render(passage=passage.text, examples=shown, max_questions=MAX_QUESTIONS))
@@ -604,22 +591,19 @@ def generate_queries(
             if outcome.value is None:
                 step = f"{caller.model}, passage {passage.doc_ids[0]}"
                 failures.append(Failure(passage.document_id, step, outcome.reason))
-                continue
-            surplus += max(0, len(outcome.value) - MAX_QUESTIONS)
-            for text in outcome.value[:MAX_QUESTIONS]:
-                if (key := normalised(text)) in seen:
-                    copied += key in given
-                    duplicates += key not in given
+            for number, text in enumerate(outcome.value or ()):
+                key = normalised(text)
+                if number >= MAX_QUESTIONS or key in seen:
+                    left_out += 1
                     continue
                 seen.add(key)
                 # Of the text alone, so that adding a model or a passage renames nothing.
                 digest = hashlib.md5(text.strip().encode("utf-8"), usedforsecurity=False).hexdigest()
                 ids = (passage.document_id, passage.doc_ids)
                 queries.append(SyntheticQuery(f"syn-{digest[:16]}", text, *ids, caller.model))
-    warn("%d questions left out: more than %d in one reply", surplus, MAX_QUESTIONS)
-    warn("%d questions left out: they repeat an example", copied)
-    warn("%d questions left out: the same text was there already", duplicates)
-    return SyntheticQueries(tuple(queries), tuple(failures))
+    text = "%d questions left out: the same text was there already, or their reply had more than %d"
+    warn(text, left_out, MAX_QUESTIONS)
+    return tuple(queries), tuple(failures)
 
 
 def sample_by_model(
@@ -674,24 +658,12 @@ def read_bank_queries(source: Any, limit: int | None = None) -> list[BankQuery]:
 def read_passages(name: str) -> Iterator[SourceSegment]:
     """The passages of a collection, in its order.
 
-    The collection is a file of graded passage records or of documents (see `iter_documents`), or an ir_datasets id
-    where there is no such file.
-
     Raises:
-        InputError: no such file and no such id, or an id without documents.
+        InputError: it is no collection (`load_collection`), or has no documents.
         FormatError: naming file and line: an id or a text is missing.
     """
-    check_readable_twice(name)
-    if name != "-" and not Path(name).exists():
-        for document in _dataset(name, "docs").docs_iter():
-            yield SourceSegment(document.doc_id, document.default_text())
-    elif begins_records(name):
-        # A passage that was retrieved for two queries is one passage.
-        texts = {passage.doc_id: passage.text for group in load_graded(name) for passage in group.passages}
-        yield from map(SourceSegment, texts.keys(), texts.values())
-    else:
-        for _, document in iter_documents(name):
-            yield SourceSegment(document.doc_id, document.text)
+    for document in _dataset(name, "docs").docs_iter():
+        yield SourceSegment(document.doc_id, document.default_text())
 
 
 def _dataset(name: str, what: str) -> Any:
@@ -699,7 +671,7 @@ def _dataset(name: str, what: str) -> Any:
 
     found = load_collection(name)
     if not getattr(found, f"has_{what}")():
-        raise InputError(f"{name}: this ir_datasets id has no {'documents' if what == 'docs' else what}")
+        raise InputError(f"{name} has no {'documents' if what == 'docs' else what}")
     return found
 
 
@@ -859,7 +831,7 @@ def generate(
             if unknown := [spec for spec in quota or {} if spec not in names]:
                 raise InputError(f"a quota of {unknown[0]}: expected one of {', '.join(names)}", settings=("quota",))
             quotas = {names[spec]: count for spec, count in (quota or {}).items()}
-            written = generate_queries(drawn, callers, examples=_examples(examples))
+            written, failed = generate_queries(drawn, callers, examples=_examples(examples))
         else:
             with naming(queries):
                 listed = read_bank_queries(queries, limit)
@@ -876,7 +848,7 @@ def generate(
                     tell(text, -(-MAX_NUGGETS // BATCH) * sum(bool(related.get(one)) for one in texts))
         if dry_run:
             return Generated(TestBank({}), plan=tuple(Estimate.of(one.model, one.runner, one.stats) for one in callers))
-        made = _drawn(written, quotas, output) if made_of == "queries" else _finished(first, found, output)
+        made = _drawn(written, failed, quotas, output) if made_of == "queries" else _finished(first, found, output)
         for caller in callers:
             tell("%s: %s", caller.model, caller.stats)
             note_limit(caller.stats, is_kept=path is not None)
@@ -977,11 +949,13 @@ def _finished(caller: Caller, found: MadeBank, output: _File | None) -> Generate
     return Generated(bank, failures=failures)
 
 
-def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], output: _File | None) -> Generated:
+def _drawn(
+    written: Sequence[SyntheticQuery], failures: Sequence[Failure], quotas: Mapping[str, int], output: _File | None
+) -> Generated:
     """Draws as many as were asked for, writes them, and says what there is not."""
-    _say_failures(made.failures)
+    _say_failures(failures)
     # A model of which every call failed takes nothing from the others.
-    queries, missing = sample_by_model(made.queries, quotas) if quotas else (made.queries, {})
+    queries, missing = sample_by_model(written, quotas) if quotas else (written, {})
     for model, count in missing.items():
         warn("%s: %d queries fewer than its quota; give it more passages", model, count)
     if not queries:
@@ -990,7 +964,7 @@ def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], output: _File | No
         # A query file whose lines also keep document, passages and model.
         with atomic_writer(output) as stream:
             stream.writelines(canonical_json(query._asdict()) + "\n" for query in queries)
-    return Generated(TestBank({}), tuple(queries), tuple(made.failures), missing)
+    return Generated(TestBank({}), tuple(queries), tuple(failures), missing)
 
 
 def _examples(source: Any) -> list[str]:

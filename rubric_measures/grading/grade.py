@@ -138,11 +138,7 @@ def regrade(
     asking: Asking = Asking(),
     calls: Calls = Calls(),
     query_texts: File | Mapping[str, str] | None = None,
-    documents: _File | None = None,
-    level_shown: int = 2,
-    label_grader: str | Grader | None = None,
     queries: Iterable[str] | None = None,
-    limit: int | None = None,
     output: _File | None = None,
     manifest: _File | None = None,
     dry_run: bool = False,
@@ -162,11 +158,7 @@ def regrade(
         asking: see `grade`.
         calls: see `grade`.
         query_texts: see `grade`.
-        documents: see `grade`.
-        level_shown: see `grade`.
-        label_grader: see `grade`.
         queries: see `grade`.
-        limit: see `grade`.
         output: see `grade`.
         manifest: see `grade`.
         dry_run: see `grade`.
@@ -176,10 +168,9 @@ def regrade(
         InputError: nothing says what changed in the bank, or as in `grade`.
         GradingError: as in `grade`; so are all others.
     """
-    run = _Grading(model, prompt, asking, calls, queries, limit, output, manifest, None, dry_run, progress)
-    run = run.kept(graded, bank, old_bank, query_texts, documents)
+    run = _Grading(model, prompt, asking, calls, queries, None, output, manifest, None, dry_run, progress)
+    run = run.kept(graded, bank, old_bank, query_texts)
     made = run.test_bank(bank, query_texts)
-    run = run.showing(documents, level_shown, label_grader)
     return run.over(graded, made, _files(graded), bank, change=_change(bank, made, old_bank))
 
 
