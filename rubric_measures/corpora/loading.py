@@ -36,7 +36,7 @@ from rubric_measures.formats.grade_tables import (
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
-from rubric_measures.measures.grades import BANK_DOC, Grades, OnFailed, check_on_failed
+from rubric_measures.measures.grades import BANK_DOC, NONE, Grades, OnFailed, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
 
@@ -172,7 +172,7 @@ def file_beside(output: str | os.PathLike[str] | None, named: str | os.PathLike[
 
 def listed(files: Any) -> list[Any]:
     """One file or several, as a list; what is neither is refused when it is read."""
-    is_one = isinstance(files, PassageRecords) or is_file(files) or are_rows(files)
+    is_one = isinstance(files, PassageRecords | Grades) or is_file(files) or are_rows(files)
     return list(files) if isinstance(files, Iterable) and not is_one else [files]
 
 
@@ -206,8 +206,25 @@ def columns_of(table: Rows) -> Any:
 
 
 def _kept(source: Any) -> Any:
-    """Rows that come one by one, as a list; all else as it is."""
+    """Rows that come one by one, as a list; what loaded grades were loaded from; all else as it is."""
+    if isinstance(source, LazyGrades):
+        return PassageRecords(source.groups) if isinstance(source, RecordGrades) else source.name
+    if isinstance(source, TableGrades):
+        return [row._asdict() for row in source._rows]
+    if isinstance(source, Grades):
+        return list(_rows_of_grades(source))
     return list(source) if isinstance(source, Iterator) and not is_file(source) else source
+
+
+def _rows_of_grades(grades: Grades) -> Iterator[dict[str, Any]]:
+    """Grades as rows of a table; those that failed are empty."""
+    for query in grades.queries.values():
+        failed = query.grades < NONE if query.failed is None else query.failed
+        for doc_id, at in query.docs.items():
+            for item, grade, is_lost in zip(query.items, query.grades[at].tolist(), failed[at], strict=True):
+                if grade != NONE or is_lost:
+                    said = None if grade == NONE else grade
+                    yield {"query_id": query.query_id, "doc_id": doc_id, "item_id": item.item_id, "grade": said}
 
 
 def named_files(source: Any, stack: contextlib.ExitStack) -> Any:
@@ -227,12 +244,12 @@ def file_path(source: File | Rows | PassageRecords) -> Iterator[str]:
     Raises:
         InputError: it is neither a name, nor open, nor a table.
     """
+    source = _kept(source)
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
     if isinstance(source, str | os.PathLike):
         yield os.fspath(source)
         return
-    source = _kept(source)
     is_table = are_rows(source)
     if not is_table and not is_file(source) and not isinstance(source, PassageRecords):
         shown = " ".join(repr(source).split())[:60]
@@ -833,6 +850,7 @@ def passages_of(passages: Passages | Rows, needs: str = "") -> PassageRecords:
         passages: what holds them.
         needs: what needs the texts of passages, which a table does not have; see `read_as_records`.
     """
+    passages = _kept(passages)
     if is_file(passages):
         with file_path(passages) as path:
             return PassageRecords(read_as_records(path, needs), path=path)
