@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ir_measures.measures.base import Measure
 from msgspec.structs import asdict, replace
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from rubric_measures.measures.loading import RecordQuery
 
 
-BoardPlot = Literal["dots", "heat"]
-_KINDS = get_args(BoardPlot)
 # Measures on one page.
 _PANELS = 4
 
@@ -106,16 +104,6 @@ def _panel(
     return DotPanel(name, means, ends, shown, groups, best)
 
 
-def _heat(board: Leaderboard) -> Iterator[Figure]:
-    """Queries by runs by the first measure."""
-    from rubric_measures.analysis.plots import plot_queries
-
-    order, name = _runs_of(board), board.measures[0]
-    queries = list(dict.fromkeys(query for run in order for query in board.cells[run][name].per_query))
-    table = [[board.cells[run][name].per_query.get(query) for run in order] for query in queries]
-    yield plot_queries(queries, order, table, name)
-
-
 class Board(Leaderboard, frozen=True):
     """Scores of runs by measures; `print` shows them, best run first, with standard errors and coverage.
 
@@ -140,23 +128,15 @@ class Board(Leaderboard, frozen=True):
 
         return compare(self, baseline=baseline, tests=tests or Tests())
 
-    def plot(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        kind: BoardPlot = "dots",
-        *,
-        tests: Tests | None = None,
-    ) -> Figure:
+    def plot(self, path: str | os.PathLike[str] | None = None, *, tests: Tests | None = None) -> Figure:
         """Draws the board, in the measures' own units.
 
-        - `dots`: a row a run, best first by the first measure, and a panel a measure: mean with bootstrap interval,
-          single queries in grey, and squares in the columns of the groups of runs that it cannot be told apart from.
-        - `heat`: queries by runs by the first measure. Of items by runs `write_report` makes a page.
+        There is a row a run, best first by the first measure, and a panel a measure: the mean with its interval, single
+        queries in grey, and squares in the columns of the groups of runs that it cannot be told apart from.
 
         Args:
             path: the figure to write (none, where it is left out): .pdf, .svg or .png; of .svg and .png further
                 pages are `NAME-2.svg` etc.
-            kind: what is drawn.
             tests: as for `compare`; intervals of means have their level, too.
 
         Returns:
@@ -169,9 +149,7 @@ class Board(Leaderboard, frozen=True):
         from rubric_measures.analysis.plots import save_figures
         from rubric_measures.analysis.resampling import Tests
 
-        if kind not in _KINDS:
-            raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
-        return save_figures(_heat(self) if kind == "heat" else _dots(self, tests or Tests()), path)
+        return save_figures(_dots(self, tests or Tests()), path)
 
 
 def reusability(

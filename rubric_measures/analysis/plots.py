@@ -1,10 +1,8 @@
-"""Pictures: boards as dots, differences, cells, labels, scores, tournaments; how all look, and how they are written.
+"""Pictures: boards as dots, differences, labels, scores, tournaments; how all look, and how they are written.
 
 How all pictures look: colours, sizes, names of axes, legends; and how numbers are written beside points.
 
 Writing pictures: PDF, SVG or PNG, under their name only when they are whole.
-
-Tables of cells that are the darker the more they hold: queries by runs, who beat whom.
 
 Dot plots: a row a run with its score, interval and queries, a panel a measure; and the parts they are made of.
 
@@ -229,78 +227,35 @@ def _pdf(figures: Iterable[Figure]) -> bytes:
 _MANY_CELLS = 6_000
 
 
-def draw_cells(
-    axes: Any,
-    values: FloatArray,
-    form: str,
-    span: tuple[float, float],
-    unit: str,
-    rows: Sequence[str],
-    columns: Sequence[str],
-) -> None:
-    """Cells with their texts, white where they are light; a cell without a value is grey and has no text.
+def draw_rates(axes: Any, rates: FloatArray, names: Sequence[str]) -> None:
+    """Who won against whom: shares as cells with their texts, white where they are light; NaN is grey without a text.
 
     Args:
         axes: where.
-        values: (rows, columns); NaN is missing.
-        form: of the numbers in the cells, such as `.2f`.
-        span: the values of the lightest and the darkest colour.
-        unit: what the values are, beside the bar of colours.
-        rows: the names of the rows, top down.
-        columns: the names of the columns.
+        rates: (names, names): the share of games that the row won.
+        names: of the rows, top down, and of the columns.
     """
-    low, high = span if span[1] > span[0] else (span[0], span[0] + 1)
     # Cells, not an image: they stay sharp in print.
     mesh = axes.pcolormesh(
-        np.ma.masked_invalid(values), cmap="Blues", vmin=low, vmax=high, edgecolors="white", linewidth=0.6
+        np.ma.masked_invalid(rates), cmap="Blues", vmin=0.0, vmax=1.0, edgecolors="white", linewidth=0.6
     )
     mesh.set_gid("cells")
     axes.set_facecolor("0.9")
-    if values.size <= _MANY_CELLS:
-        for row, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
-            dark = (values[row, column] - low) / (high - low) > 0.72
-            axes.text(
-                column + 0.5, row + 0.5, format(values[row, column], form), ha="center", va="center", fontsize=7,
-                color="white" if dark else "black",
-            )  # fmt: skip
-    axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=8)
-    axes.set_ylim(len(rows), 0)
-    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, fontsize=8, rotation=40, ha="right", rotation_mode="anchor")
+    if rates.size <= _MANY_CELLS:
+        for row, column in zip(*np.nonzero(~np.isnan(rates)), strict=True):
+            colour = "white" if rates[row, column] > 0.72 else "black"
+            look = {"ha": "center", "va": "center", "fontsize": 7, "color": colour}
+            axes.text(column + 0.5, row + 0.5, f"{rates[row, column]:.2f}", **look)
+    places = np.arange(len(names)) + 0.5
+    axes.set_yticks(places, names, fontsize=8)
+    axes.set_ylim(len(names), 0)
+    axes.set_xticks(places, names, fontsize=8, rotation=40, ha="right", rotation_mode="anchor")
     axes.tick_params(length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
-    unit = wrapped(unit, axes.figure.get_figheight() - 1)
+    unit = wrapped("share of games that the row won", axes.figure.get_figheight() - 1)
     bar = axes.figure.colorbar(mesh, ax=axes, label=unit, fraction=0.05, aspect=30, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8)
-
-
-def plot_queries(
-    queries: Sequence[str], runs: Sequence[str], values: Sequence[Sequence[float | None]], measure: str
-) -> Figure:
-    """Queries by runs: every query's score by one measure, in its own unit; the easiest query first.
-
-    Args:
-        queries: the queries.
-        runs: from left to right.
-        values: (queries, runs); None or NaN where a query could not be scored.
-        measure: for the bar of colours.
-
-    Raises:
-        InputError: there is no query or no run.
-    """
-    table = np.asarray(values, dtype=np.float64).reshape(len(queries), len(runs))
-    known = table[~np.isnan(table)]
-    if not known.size:
-        raise InputError("there is no score to plot")
-    span, form = (min(0.0, float(known.min())), float(known.max())), ".2f" if abs(known).max() < 10 else ".0f"
-    sums, counts = np.nansum(table, axis=1), (~np.isnan(table)).sum(axis=1)
-    order = np.argsort(-np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf), kind="stable")
-    width = 1.2 + 0.065 * max(map(len, queries)) + 0.5 * len(runs)
-    height = 0.5 + 0.05 * max(map(len, runs)) + 0.24 * len(queries)
-    figure, (axes,) = figure_of(max(4.5, width), max(1.6, height))
-    draw_cells(axes, table[order], form, span, lines_of(measure), [queries[place] for place in order], runs)
-    name_axes(axes, "run (the easiest query on top)", "query")
-    return finished(figure)
 
 
 # More points than this are drawn as one image inside of the picture: each would be an element of an SVG.
@@ -616,7 +571,7 @@ def plot_tournament(
     left_axes.set_xlabel(f"rating (400 points: odds of ten to one)\n{textwrap.fill(note, 48)}", fontsize=9)
     left_axes.grid(axis="x", color="0.92", linewidth=0.6)
     table = np.array(rates, dtype=np.float64).reshape(len(agents), len(agents))
-    draw_cells(right_axes, table, ".2f", (0.0, 1.0), "share of games that the row won", agents, agents)
+    draw_rates(right_axes, table, agents)
     return finished(figure)
 
 

@@ -33,7 +33,7 @@ from rubric_measures.cli.inputs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rubric_measures.analysis.boards import Board, BoardPlot
+    from rubric_measures.analysis.boards import Board
     from rubric_measures.corpora.loading import Bank, File
 
 
@@ -119,7 +119,6 @@ def leaderboard(
     runs: Sequence[File] = (),
     bank: Bank | None = None,
     plot: str | None = None,
-    plot_kind: BoardPlot | None = None,
     report: str | None = None,
     fail_under: Sequence[str] = (),
     run: str | None = None,
@@ -142,8 +141,7 @@ def leaderboard(
         overall: leave out the best possible score.
         compat: compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments;
             ragdoll: of its graded answers).
-        plot: also draw the runs, as .pdf, .svg or .png: means and groups, or queries by runs.
-        plot_kind: what --plot draws, by default dots.
+        plot: also draw the runs with means, single queries and groups, as .pdf, .svg or .png.
         report: write a page (HTML): scores, what to look at, and why each item is covered or not.
         fail_under: the least mean, as MEASURE=N, of each run.
         run: the run that has to pass --fail-under (default: each).
@@ -153,8 +151,6 @@ def leaderboard(
     # Imported here, as help needs none of them.
     from rubric_measures.corpora.loading import content_of
 
-    if plot_kind is not None and plot is None:
-        raise InputError("--plot-kind says what --plot draws, and nothing is drawn; add --plot")
     given = {**load.keywords, **score.keywords}
     if content_of(str(source)) == "argue judgments":
         given |= {"runs": runs, "report": report, "fail_under": fail_under, "run": run}
@@ -162,7 +158,7 @@ def leaderboard(
         refuse_ignored(named, f"on {source}, which holds Auto-ARGUE's judgments of reports")
         board = argue(source, bank)
         if plot is not None:
-            board.plot(plot, plot_kind or "dots")
+            board.plot(plot)
         return _written(board, printed)
     if argue.keywords:
         refuse_ignored(argue.keywords, f"on {source}, which holds no judgments of Auto-ARGUE")
@@ -180,7 +176,7 @@ def leaderboard(
 
         write_report(str(report), board, grades, ranked, **page)
     if plot is not None:
-        board.plot(plot, plot_kind or "dots")
+        board.plot(plot)
     status = _written(board, printed, board.log_notes)
     return status if gates is None else gated(gates, board, status)
 

@@ -263,12 +263,6 @@ def test_odd_but_legal_input(folder: Path, run: Run) -> None:
     assert run("evaluate", "qrels.txt", "alpha.run", "AP", "nDCG@10").stdout == plain
 
 
-def test_a_kind_of_picture_without_a_picture_is_an_error(run: Run) -> None:
-    done = run("leaderboard", "graded.jsonl.gz", "--plot-kind", "dots")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "nothing is drawn; add --plot" in done.stderr
-
-
 def test_help_and_version(run: Run) -> None:
     overview = run("--help")
     assert overview.returncode == 0

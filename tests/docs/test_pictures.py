@@ -13,8 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
 EXAMPLE = ROOT / "resources" / "example"
 KINDS = {
-    "leaderboard.svg": ["RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')", "--plot-kind", "dots"],
-    "queries.svg": ["RubricCover(rel=4)@20", "--plot-kind", "heat"],
+    "leaderboard.svg": ["RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"],
 }
 
 

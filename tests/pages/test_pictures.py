@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
 from pathlib import Path
 
@@ -21,28 +20,10 @@ from rubric_measures.corpora.collections import example_folder
 pytest.importorskip("matplotlib")
 
 
-def values_of(figure):
-    (mesh,) = (one for one in figure.axes[0].findobj() if one.get_gid() == "cells")
-    return mesh.get_array()
-
-
-def test_queries_are_in_order_and_in_raw_scores() -> None:
-    figure = plots.plot_queries(["hard", "easy"], ["one", "two"], [[0.1, 0.2], [0.5, math.nan]], "m")
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["easy", "hard"]
-    assert values_of(figure).filled(-9).tolist() == [[0.5, -9], [0.1, 0.2]]
-    assert [text.get_text() for text in figure.axes[0].texts] == ["0.50", "0.10", "0.20"]
-    assert figure.axes[1].get_ylabel() == "m"
-    with pytest.raises(InputError, match="no score"):
-        plots.plot_queries(["q"], ["r"], [[np.nan]], "m")
-
-
-def test_kinds_of_pictures_of_a_board(tmp_path: Path) -> None:
+def test_each_measure_of_a_comparison_is_a_picture(tmp_path: Path) -> None:
     grades = load([Qrel(f"q{number}", "d", number % 2, "a") for number in range(4)], grader="scale=0-1:1")
     runs = {name: {f"q{number}": {doc: 1.0} for number in range(4)} for name, doc in (("one", "d"), ("two", "x"))}
     board = score(grades, runs, ["RubricCover@1", "RubricCover@2"])
-    with pytest.raises(InputError, match="unknown kind"):
-        board.plot(tmp_path / "x.svg", "pie")
-    assert list(tmp_path.iterdir()) == []
     board.compare("two", tests=Tests(99)).plot(tmp_path / "x.svg")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x-2.svg", "x.svg"]
 
@@ -151,7 +132,6 @@ def test_long_names_stay_inside_the_figure() -> None:
         plots.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names, 0.5, -2.0, 3.0),
         plots.plot_scatter(runs, table, table, names),
         plots.plot_dots(runs, [plots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
-        plots.plot_queries(runs, runs, np.zeros((3, 3)), long),
     ]
     for figure in figures:
         canvas = FigureCanvasAgg(figure)
