@@ -810,20 +810,19 @@ def whole_answers(sources: Sequence[LabelSource]) -> list[LabelSource]:
     keys = [set(source.labels) for source in sources[:2]]
     if len(keys) < 2 or keys[0] & keys[1]:
         return list(sources)
-    named = [{key: (key[0], _run_of_answer(*key[:2]), *key[2:]) for key in source.labels} for source in sources]
-    if not set(named[0].values()) & set(named[1].values()):
-        return list(sources)
     whole = []
-    for source, names in zip(sources, named, strict=True):
+    for source in sources:
         labels: dict[Key, float] = {}
         for key, label in source.labels.items():
-            name = names[key]
+            name = (key[0], _run_of_answer(*key[:2]), *key[2:])
             labels[name] = max(label, labels.get(name, label))
-        merged = len(source.labels) - len(labels)
-        if merged:
-            text = "%s: %d labels of passages of answers became those of whole answers, the highest of each"
-            tell(text, source.name, len(source.labels))
         whole.append(replace(source, labels=labels))
+    if whole[0].labels.keys().isdisjoint(whole[1].labels):
+        return list(sources)
+    for parts, one in zip(sources, whole, strict=True):
+        if len(one.labels) < len(parts.labels):
+            text = "%s: %d labels of passages of answers became those of whole answers, the highest of each"
+            tell(text, one.name, len(parts.labels))
     return whole
 
 

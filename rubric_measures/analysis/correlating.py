@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -26,6 +26,7 @@ from rubric_measures.analysis.leaderboards import (
     correlate_leaderboards,
     name_of_scores,
     read_scores,
+    standard_errors,
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, score_table
 from rubric_measures.base.errors import InputError, counted, naming
@@ -101,7 +102,6 @@ class Correlations(Reported):
         results: (where it comes from, what was found) of each leaderboard's column.
         grid: a cell a grade set and measure of graded records.
         columns: the scores behind `results`, in their order.
-        errors: label of a column -> run -> standard error.
         coefficients: what was computed.
         asked: what was asked for; with it they are made again.
     """
@@ -111,7 +111,6 @@ class Correlations(Reported):
     results: Sequence[tuple[str, LeaderboardCorrelation]]
     grid: Sequence[GridCell]
     columns: Sequence[RunScores]
-    errors: Mapping[str, Mapping[str, float]]
     coefficients: Sequence[str]
     asked: AskedCorrelation
     one_file: bool = field(default=True, repr=False)
@@ -240,8 +239,8 @@ class Correlations(Reported):
         if all(map(any, of_queries)):
             x, y = np.split(score_table([*of_queries[0], *of_queries[1]])[0], 2, axis=1)  # type: ignore[assignment]
         first, second = (f"{label}{' (ranks, negated)' * one.ranks}" for label, one in sides.items())
-        errors = [self.errors.get(label, {}) for label in sides]
-        return plot_scatter(runs, x, y, (first, second), (errors[0], errors[1]))
+        errors = standard_errors(self.official), standard_errors(column)
+        return plot_scatter(runs, x, y, (first, second), errors)
 
 
 def correlate(
@@ -314,7 +313,6 @@ def correlate(
     column = side.only(side.columns[:1] if is_paired else side.fitting(official_measure, asked))
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
-    spreads = {f"official {column.name}": side.errors(column)}
     grid: list[GridCell] = []
     known: Any = {"queries": {query for values in column.queries.values() for query in values}, "runs": column.means}
     for other, name in zip(opened, called, strict=True):
@@ -340,16 +338,14 @@ def correlate(
         # Numbers without a name are by whatever is asked for.
         chosen_ones = theirs.columns if theirs.is_unnamed else wanted or theirs.columns
         for scores in (theirs.take(theirs.named(one)) for one in chosen_ones):
-            label = scores.name if len(others) == 1 else f"{name}: {scores.name}"
             columns.append(scores)
-            spreads[label] = theirs.errors(scores)
             inner = [one for one in inner_names(scores.name) if one in side.columns]
             like = columns_named(scores.name, side.columns) or inner
             own = side.only(like, f", and none for {scores.name}") if is_paired else column
             with naming(name):
                 found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
             results.append((name, found))
-    found_of = (column, name_of_scores(official), results, grid, columns, spreads)
+    found_of = (column, name_of_scores(official), results, grid, columns)
     made = Correlations(*found_of, names, about, len(others) == 1)
     if notes:
         say(made.notes)

@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -86,12 +85,14 @@ class RunScores:
         means: run -> score, higher is better (ranks are negated).
         queries: run -> query -> score; empty where the leaderboard has no per-query scores.
         ranks: whether the scores are negated ranks.
+        given: run -> the standard error that the file gives.
     """
 
     name: str
     means: Mapping[str, float]
     queries: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     ranks: bool = False
+    given: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
     means = {run: sign * value for run, value in table.column(measure).items() if run not in BELOW}
     for run, values in queries.items():
         means.setdefault(run, sum(values.values()) / len(values))
-    return RunScores(measure, means, queries, is_rank)
+    return RunScores(measure, means, queries, is_rank, table.errors(measure))
 
 
 def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
@@ -196,7 +197,7 @@ def query_table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, lis
 
 
 def standard_errors(scores: RunScores) -> dict[str, float]:
-    """Run -> standard error of its mean over queries, s / √n with n − 1 in s.
+    """Run -> standard error of its mean: that of the file, or over queries s / √n with n − 1 in s.
 
     Runs with fewer than two queries, and those whose score is not the mean of their queries, are left out.
     """
@@ -205,7 +206,7 @@ def standard_errors(scores: RunScores) -> dict[str, float]:
         numbers = list(values.values())
         if len(numbers) > 1 and run in scores.means and abs(statistics.fmean(numbers) - scores.means[run]) <= _PRINTED:
             errors[run] = statistics.stdev(numbers) / math.sqrt(len(numbers))
-    return errors
+    return {**errors, **scores.given}
 
 
 def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[float | None, str | None]:
@@ -514,7 +515,6 @@ class AnyScores:
         name: what messages call them.
         columns: the columns.
         take: name of a column -> its scores.
-        errors: scores -> the standard errors that the file gives or per-query scores have.
         runs: all runs, also those without a score by some measure.
         is_unnamed: whether the numbers name no measure.
         unit: what has scores, where it is no whole queries.
@@ -523,7 +523,6 @@ class AnyScores:
     name: str
     columns: Sequence[str]
     take: Callable[[str], RunScores]
-    errors: Callable[[RunScores], Mapping[str, float]] = lambda _: MappingProxyType({})
     runs: Iterable[str] = ()
     is_unnamed: bool = False
     unit: object = None
@@ -574,7 +573,7 @@ def read_scores(
     if isinstance(scores, Leaderboard):
         take = partial(scores_of_board, scores)
         unit = scores.signature.settings.get("unit")
-        return AnyScores(f"{called}board", scores.measures, take, standard_errors, scores.values, unit=unit)
+        return AnyScores(f"{called}board", scores.measures, take, scores.values, unit=unit)
     with file_path(scores) as path:
         table = read_leaderboard(path, form=form, **known)
     # A run with scores by another measure alone has none by this one, which is said.
@@ -582,7 +581,6 @@ def read_scores(
         name_of_scores(scores),
         table.measures,
         partial(scores_of_table, table, ranks=ranks),
-        lambda found: {**standard_errors(found), **table.errors(found.name)},
         (*table.run_ids, *table.unscored),
         unit=table.unit,
     )
