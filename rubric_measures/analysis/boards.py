@@ -14,10 +14,7 @@ from msgspec.structs import asdict, replace
 
 from rubric_measures.base.errors import InputError, MeasureError, counted, tell
 from rubric_measures.base.files import paused_collector
-from rubric_measures.boards.board import (
-    BELOW,
-    Leaderboard,
-)
+from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.scoring import check_leaderboard, is_summed, score_records, score_run_files, score_runs
 from rubric_measures.corpora.loading import (
     AnswerGrades,

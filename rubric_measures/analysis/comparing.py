@@ -51,10 +51,7 @@ from rubric_measures.base.tables import (
 from rubric_measures.boards.board import BELOW
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.measures.grades import NONE, OnFailed, QueryGrades
-from rubric_measures.measures.measure import (
-    column_named,
-    parse_measures,
-)
+from rubric_measures.measures.measure import column_named, parse_measures
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.scales import as_number
 

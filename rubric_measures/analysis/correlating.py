@@ -30,17 +30,7 @@ from rubric_measures.analysis.leaderboards import (
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, score_table
 from rubric_measures.base.errors import InputError, counted, naming
-from rubric_measures.base.tables import (
-    Cell,
-    Column,
-    Marked,
-    Ranged,
-    Report,
-    Reported,
-    Table,
-    declared,
-    plain,
-)
+from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Reported, Table, declared, plain
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.corpora.loading import (
     Bank,

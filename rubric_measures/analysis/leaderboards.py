@@ -36,12 +36,7 @@ from rubric_measures.analysis.correlation import (
     ranks,
     undefined_reason,
 )
-from rubric_measures.analysis.resampling import (
-    USUAL_DRAWS,
-    Draws,
-    FloatArray,
-    score_table,
-)
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, score_table
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import BELOW, Leaderboard
