@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.files import decode_text, iter_lines, path_name
 
 _KINDS = {
     "str": "a text",
@@ -217,8 +217,10 @@ def json_texts(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     first = next(lines, None)
     if first is None:
         return
-    start = first[1].lstrip()[:1]
-    if start != b"[" and (start != b"{" or _is_json(first[1])):
+    start, is_one = first[1].lstrip()[:1], False
+    with contextlib.suppress(ValueError, RecursionError):
+        is_one = start == b"{" and bool(_decoded(first[1]))
+    if start not in (b"[", b"{") or is_one:
         yield first
         yield from lines
         return
@@ -226,19 +228,7 @@ def json_texts(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     for number, line in itertools.chain([first], lines):
         text += b"\n" * (number - at) + line
         at = number
-    try:
-        yield from scanned_json(text.decode("utf-8"), name)
-    except UnicodeDecodeError as error:
-        line_number = text.count(b"\n", 0, error.start) + 1
-        raise FormatError("is not UTF-8; convert the file first", path=name, line=line_number) from None
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        _STRICT.decode(data.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return False
-    return True
+    yield from scanned_json(decode_text(bytes(text), name), name)
 
 
 def scanned_json(text: str, name: str) -> Iterator[tuple[int, bytes]]:

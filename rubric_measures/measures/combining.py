@@ -104,7 +104,9 @@ def gather(
                 entry = selector.choose(passage, items)
                 if entry is None:
                     continue
-                _note_kind(found, entry, source)
+                is_rated = entry.self_rating is not None if isinstance(entry, DirectGrade) else entry.self_ratings
+                found.rated |= bool(is_rated)
+                found.banks |= {str(named) for named in [provenance_of(entry).get("bank")] if named}
                 grades, statuses = selector.grades_of(entry)
                 for item_id in [*grades, *(lost for lost in statuses if lost not in grades)]:
                     if items is None or isinstance(entry, DirectGrade) or item_id in items:
@@ -116,18 +118,6 @@ def gather(
     return found
 
 
-def _note_kind(found: Gathered, entry: ItemGradeSet | DirectGrade, source: str) -> None:
-    """Keeps what all members have in common of one member's grade set."""
-    is_direct = isinstance(entry, DirectGrade)
-    found.rated |= entry.self_rating is not None if isinstance(entry, DirectGrade) else bool(entry.self_ratings)
-    kind = "direct" if is_direct else entry.prompt_type or "question"
-    if found.kind and (found.kind == "direct") != is_direct:
-        raise InputError(f"{source}: some of the grade sets label passages and others grade items; choose one kind")
-    found.kind = found.kind or kind
-    if named := provenance_of(entry).get("bank"):
-        found.banks.add(str(named))
-
-
 def _check_members(found: Gathered, selectors: Sequence[GradeSetSelector]) -> None:
     for selector in selectors:
         if not selector.found:
@@ -136,6 +126,9 @@ def _check_members(found: Gathered, selectors: Sequence[GradeSetSelector]) -> No
         if key in found.keys:
             raise InputError(f"{found.source}: {key.llm} is named twice; a member has one vote", settings=("grader",))
         found.keys.append(key)
+    found.kind = found.keys[0].kind
+    if len({key.kind == "direct" for key in found.keys}) > 1:
+        raise InputError(f"{found.source}: some members label passages and others grade items; choose one kind")
     scales = {name: selector.scale for name, selector in zip(found.names, selectors, strict=True) if selector.scale}
     if len({scale[:4] for scale in scales.values()}) > 1:
         told = ", ".join(f"{name} on {scale}" for name, scale in scales.items())

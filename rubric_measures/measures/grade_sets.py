@@ -765,8 +765,8 @@ class GradeSetSelector(Struct):
             self.counts["sampled"] += len(stands_for(entry)) if entry.llm.startswith(HUMAN) else 0
             if self.scale is None or wanted.first:
                 self.scale = scale or self.scale
-            elif scale is not self.scale:
-                self._check_scale(scale, entry, passage.doc_id)
+            elif scale is not self.scale and len(self.found) == 1:
+                self._refuse_scale(entry, scale, 4)
             if chosen is None:
                 chosen, chosen_key = entry, key
             elif key == chosen_key:
@@ -807,12 +807,12 @@ class GradeSetSelector(Struct):
         self._last = entry, found
         return found
 
-    def _check_scale(self, scale: Scale | None, entry: ItemGradeSet | DirectGrade, doc_id: str) -> None:
-        """Refuses grades of one grade set that are on two scales."""
-        if scale and self.scale and scale[:4] != self.scale[:4] and len(self.found) == 1:
+    def _refuse_scale(self, entry: ItemGradeSet | DirectGrade, scale: Scale | None, parts: int) -> None:
+        """Refuses grades on another scale than those before, by so many parts of it: its ends, and its levels."""
+        if scale and self.scale and scale[:parts] != self.scale[:parts]:
             raise InputError(
-                f"{self.source}: passage {doc_id!r}: grades by {entry.llm} are on the scale {scale}, and before on "
-                f"{self.scale}; they are no grades of one grader. If they are on one scale, say which",
+                f"{self.source}: grades by {entry.llm} are on the scale {scale}, and others on {self.scale}; they are "
+                "no grades of one grader. If they are on one scale, say which",
                 settings=("scale",),
             )
 
@@ -862,25 +862,13 @@ class GradeSetSelector(Struct):
         if isinstance(entry, DirectGrade):
             return entry
         assessors = grades_by_assessors(passage, key.kind if key is not None else None, items)
-        self.check_scales(assessors.sets)
+        for one in assessors.sets if self.wanted.scale is None else ():
+            self._refuse_scale(one, scale_of_set(one), 2)
         if entry is None or key is None:
             self.counts["elsewhere"] += len(assessors.grades)
             return None
         self.assessors.update(grade_set_key(one) for one in assessors.sets if not is_blind_set(one))
         return _with_assessors(entry, assessors, self.counts)
-
-    def check_scales(self, sets: Iterable[ItemGradeSet]) -> None:
-        """Refuses assessors' grades on another scale than the grader's, unless the scale is said."""
-        if self.scale is None or self.wanted.scale is not None:
-            return
-        for one in sets:
-            theirs = scale_of_set(one)
-            if theirs is not None and theirs[:2] != self.scale[:2]:
-                raise InputError(
-                    f"{self.source}: grades by {one.llm} are on the scale {theirs}, the grader's on {self.scale}; they "
-                    "cannot stand in its place. If they are on one scale, say which",
-                    settings=("scale",),
-                )
 
     def _joined(
         self, earlier: ItemGradeSet | DirectGrade, later: ItemGradeSet | DirectGrade, doc_id: str, has_bank: bool

@@ -730,28 +730,25 @@ def distributions_of(entry: ItemGradeSet | DirectGrade) -> dict[str, Distributio
     """
     found: dict[str, Distribution] = {}
     for item_id, details in details_of(entry).items():
-        if not isinstance(details, Mapping):
-            raise FormatError(f"item {item_id!r}: its details are no object ({details!r:.80})", field="details")
-        said, drawn = details.get("distribution"), details.get("replicates")
-        problem = f"replicates are no pairs of grade and reply ({drawn!r:.80})"
         try:
-            pairs = msgspec.convert(drawn, list[_Draw] | None)
-            shares: Mapping[int, float] = Counter(grade for grade, _ in pairs or () if grade is not None)
-            if said is not None:
-                problem = f"distribution over grades is no probabilities that make 1 ({said!r:.80})"
-                shares = {int(grade): float(share) for grade, share in said.items()}
-                is_whole = abs(math.fsum(shares.values()) - 1) < 1e-3
-                if not is_whole or min(shares.values()) < 0 or max(map(abs, shares)) > LARGEST_SCORE:
-                    raise ValueError
-        except (AttributeError, TypeError, ValueError):
+            told = msgspec.convert(details, _Details)
+            drawn = Counter(grade for grade, _ in told.replicates or () if grade is not None)
+            shares = {int(grade): share for grade, share in (told.distribution or drawn).items()}
+            total = math.fsum(shares.values())
+            is_off = told.distribution is not None and not abs(total - 1) < 1e-3
+            if is_off or min(shares.values(), default=0) < 0 or max(map(abs, shares), default=0) > LARGEST_SCORE:
+                raise ValueError
+        except (ValueError, OverflowError):
+            problem = f"details say no distribution over grades, or replicates that are none ({details!r:.80})"
             raise FormatError(f"item {item_id!r}: its {problem}", field="details") from None
-        total = math.fsum(shares.values())
         if shares:
             found[item_id] = {grade: share / total for grade, share in sorted(shares.items())}
     return found
 
 
-_Draw = tuple[Annotated[int, _LABEL] | None, Any]
+class _Details(msgspec.Struct):
+    distribution: dict[str, float] | None = None
+    replicates: list[tuple[Annotated[int, _LABEL] | None, Any]] | None = None
 
 
 def answer_passage(query_id: str, run_id: str, text: str, **more: Any) -> GradedPassage:

@@ -178,8 +178,8 @@ def test_grades_without_a_distribution_are_counted_or_refused(
     _, graded = _replicated(tmp_path, ["1", "3"])
     entry = _sets(graded)[0]
     broken = entry.replacing(details={"i": {"distribution": {"1": 0.5, "x": 0.5}}})
-    with pytest.raises(InputError, match="item 'i': its distribution over grades is no prob"):
+    with pytest.raises(InputError, match="item 'i': its details say no distribution over grades"):
         distributions_of(broken)
     broken = entry.replacing(details={"i": {"replicates": [[10**400, "x"]]}})
-    with pytest.raises(InputError, match="item 'i': its replicates are no pairs of grade and reply"):
+    with pytest.raises(InputError, match="item 'i': its details say no distribution"):
         distributions_of(broken)

@@ -133,7 +133,7 @@ def test_assessors_override_items_of_their_kind_and_of_the_bank_only(tmp_path: P
     sets = [keyed, by("ada", {"q1/a": 3, "q1/gone": 5})]
     path = write_lines(tmp_path / "k.jsonl", [["q1", [passage("q1", "d1", sets)]]])
     bank = load_bank(write_lines(tmp_path / "bank.jsonl", BANK))
-    with pytest.raises(InputError, match="are on the scale 0-5:4:3, the grader's on 0-1:1; they cannot stand in its"):
+    with pytest.raises(InputError, match="are on the scale 0-5:4:3, and others on 0-1:1; they are no grades of one"):
         load_records(path, bank, OVERRIDE)
 
 
