@@ -131,8 +131,8 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
 
     Item ids need not be the md5 of the text, because assessors edit banks; they must be unique in their query. Of an
     item that comes twice with the same text the first counts; these are counted, and so are importances other than
-    vital and okay, which are none and stay in `info`. Texts of a query that differ by facet are the facets' (`title /
-    section`: the title is the query's); of other differing texts the first is kept, and counted.
+    vital and okay, which are none and stay in `info`. A query whose text differs by facet has none (`title / section`:
+    the title is the query's); of other differing texts the first is kept. Both are counted.
 
     Args:
         entries: the entries.
@@ -167,7 +167,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
                 _same(first.text.strip(), one.text.strip(), f"item {one.item_id!r}", name, entry.line)
                 notes["twice"] += 1
                 notes["differ"] += _NUMBERS(first) != _NUMBERS(one)
-    query_texts = _query_texts(entries, facet_texts, name, says)
+    query_texts = _query_texts(entries, name, says)
     if says:
         called = name or "test bank"
         differing = f" ({notes['differ']} of them with another importance, weight or answers)" * bool(notes["differ"])
@@ -248,51 +248,31 @@ def shown_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{word!r} {count}" for word, count in counts.most_common(3))
 
 
-def _query_texts(
-    entries: Sequence[BankEntry], facet_texts: dict[tuple[str, str], str], name: str, says: bool
-) -> dict[str, str]:
-    """The texts of queries; texts that differ by facet are the facets'.
+def _query_texts(entries: Sequence[BankEntry], name: str, says: bool) -> dict[str, str]:
+    """The texts of queries: that of an entry without a facet, else the one that the entries of all facets share.
 
     The workbench's generator writes `title / section` as the text of each section of a page (a facet of the query): the
     title is the text of the query then.
 
     Args:
         entries: the entries of the bank.
-        facet_texts: (query id, facet id) -> text; gets what the text of a query says of a facet that has none.
         name: the file, for notes.
         says: whether what was counted is said.
     """
-    said: dict[str, dict[str | None, BankEntry]] = {}
-    differing: dict[str, None] = {}
+    own: dict[str, dict[str, None]] = {}
+    shared: dict[str, dict[str, None]] = {}
     for entry in entries:
         if entry.query_text is not None:
-            first = said.setdefault(entry.query_id, {}).setdefault(entry.facet_id, entry)
-            if first.query_text != entry.query_text:
-                differing[entry.query_id] = None
-    texts: dict[str, str] = {}
-    without: list[str] = []
-    for query_id, by_facet in said.items():
-        own = by_facet.get(None)
-        titles = {_title(entry) for entry in by_facet.values()}
-        if own is not None or None in titles:
-            titles = {entry.query_text for entry in ([own] if own is not None else by_facet.values())}
-        if len(titles) == 1:
-            texts[query_id] = titles.pop() or ""
-        else:
-            without.append(query_id)
-        for facet_id, entry in by_facet.items():
-            if facet_id is not None and entry.query_text is not None and entry.query_text != texts.get(query_id):
-                facet_texts.setdefault((query_id, facet_id), entry.query_text)
-    for queries, what in ((list(differing), "two texts; the first is kept"), (without, _WITHOUT_TEXT)):
+            title = entry.query_text.removesuffix(f" / {entry.facet_text}")
+            of_query = (own if entry.facet_id is None else shared).setdefault(entry.query_id, {})
+            of_query[entry.query_text if entry.facet_id is None else title] = None
+    texts = {query_id: next(iter(found)) for query_id, found in {**shared, **own}.items()}
+    several = [one for one, found in own.items() if len(found) > 1]
+    without = [one for one, found in shared.items() if one not in own and len(found) > 1]
+    for queries, what in ((several, "two texts; the first is kept"), (without, _WITHOUT_TEXT)):
         if queries and says:
             warn("%s: %d queries (such as %s) have %s", name or "test bank", len(queries), queries[0], what)
-    return texts
-
-
-def _title(entry: BankEntry) -> str | None:
-    """The title in `title / section`, the text of the query in the entry of a section; None where it is none."""
-    title, slash, rest = (entry.query_text or "").rpartition(f" / {entry.facet_text}")
-    return title if title and slash and not rest and entry.facet_text is not None else None
+    return {query_id: said for query_id, said in texts.items() if query_id not in without}
 
 
 def _same(known: str, found: str, what: str, name: str, line: int) -> None:
