@@ -17,6 +17,7 @@ from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables, judged, queries, reports, support, trec
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import GradeRow
+from rubric_measures.formats.specs import Row
 from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_cells
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, PARTIAL, UNSAID, Grades, all_rows
 from rubric_measures.measures.loading import collect_grades, select_queries
@@ -250,7 +251,7 @@ def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options
     return support.labels_of_support_records(groups, found, grades.scale)
 
 
-def _judgments_to_labels(tasks: Sequence[support.SupportTask], options: Options) -> list[support.SupportAnswer]:
+def _judgments_to_labels(tasks: Sequence[Row], options: Options) -> list[support.SupportAnswer]:
     if not options.answers:
         raise InputError(
             "support judgments say nothing of sentences that cite nothing; name the answers that they are about",

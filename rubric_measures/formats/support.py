@@ -23,7 +23,7 @@ from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.formats.base import PathName, given
 from rubric_measures.formats.reports import Answer, CitedReport
-from rubric_measures.formats.specs import RecordLines, table
+from rubric_measures.formats.specs import RecordLines, Row, Spec, spec, table
 from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
@@ -41,8 +41,6 @@ SUPPORT = Scale(0, 2, 2, 1, ("No Support", "Partial Support", "Full Support"))
 # What the grade sets of such files say of their making.
 LABELLERS, PROMPT_CLASS = "support-labels", "SupportLabels"
 _UNLABELLED = "-1"
-# What RAGDoll writes -> label.
-_LABELS: Mapping[str | None, str] = {None: _UNLABELLED, "FS": "2", "PS": "1", "NS": "0"}
 _Label = Literal["2", "1", "0", "-1"]
 _Name = Annotated[str, Meta(min_length=1)]
 
@@ -284,58 +282,18 @@ def _label(grade: float | None, scale: Scale | None) -> str:
     return "2" if grade >= scale.covers else "1" if grade >= partial else "0"
 
 
-class SupportMetadata(Struct, gc=False):
-    """Which citation it is: the sentence, and the place among its citations, from 0."""
-
-    topic_id: _Name | int
-    run_id: _Name | int
-    sentence_index: Annotated[int, Meta(ge=0)]
-    citation_index: Annotated[int, Meta(ge=0)]
-    docid: _Name
-
-
-class SupportTask(JsonRecord, frozen=True, kw_only=True):
-    """One citation of a sentence.
-
-    Attributes:
-        statement: the sentence.
-        support_label: FS (full), PS (partial), NS (no support); None where the task failed.
-        status: `completed`, or what became of the task.
-        metadata: which citation it is.
-    """
-
-    statement: str
-    support_label: Literal["FS", "PS", "NS"] | None
-    status: str
-    metadata: SupportMetadata
-
-    def __post_init__(self) -> None:
-        if (self.support_label is None) == (self.status == "completed"):
-            raise ValueError("expected a support_label exactly when the status is completed")
-
-    @property
-    def answer(self) -> tuple[str, str]:
-        """Run and topic."""
-        return str(self.metadata.run_id), str(self.metadata.topic_id)
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Run, topic, sentence and citation."""
-        return *self.answer, f"s{self.metadata.sentence_index}", f"c{self.metadata.citation_index}"
-
-    @property
-    def where(self) -> str:
-        """The sentence, for errors."""
-        run_id, topic = self.answer
-        return f"run {run_id!r}, topic {topic!r}, sentence {self.metadata.sentence_index}"
-
-
-JUDGMENTS = RecordLines(
-    **table("ragdoll:support"), type=SupportTask, key=attrgetter("key"),
+# A row is a citation of a sentence. The program appends what it does again.
+JUDGMENTS: Spec[list[Row]] = spec(
+    "ragdoll:support", outof=lambda rows: ({"further": row.cells} for row in rows),
+    check=lambda said: (
+        "expected a support_label exactly when the status is completed"
+        if (said["label"] is None) == (said["status"] == "completed")
+        else None
+    ),
 )  # fmt: skip
 
 
-def answers_of_judgments(tasks: Sequence[SupportTask], answers: Iterable[Answer]) -> list[SupportAnswer]:
+def answers_of_judgments(tasks: Sequence[Row], answers: Iterable[Answer]) -> list[SupportAnswer]:
     """Labelled answers: all that are given, with the labels of their citations; -1 where nobody gave one.
 
     Judgments that failed are counted and said.
@@ -356,26 +314,28 @@ def answers_of_judgments(tasks: Sequence[SupportTask], answers: Iterable[Answer]
         if known.setdefault((answer.run_id, answer.query_id), answer) is not answer:
             raise InputError(f"{where}: the answer comes twice; keep one", settings=("answers",))
     labels: dict[tuple[Any, ...], str | None] = {}
-    for task in tasks:
-        said, found, label = task.metadata, known.get(task.answer), task.support_label
-        texts = found.sentences[said.sentence_index : said.sentence_index + 1] if found is not None else ()
-        if not texts or texts[0].split() != task.statement.split():
+    for _, said, *_ in tasks:
+        of, place, doc_id, label = (said["run_id"], said["query_id"]), said["sentence"], said["doc_id"], said["label"]
+        found = known.get(of)
+        texts = found.sentences[place : place + 1] if found is not None and place >= 0 else ()
+        if found is None or not texts or texts[0].split() != said["statement"].split():
             problem = "the answers have no such sentence"
-        elif found is not None and said.docid not in found.citations[said.sentence_index]:
-            problem = f"does not cite {said.docid!r}"
-        elif labels.setdefault((*task.answer, said.sentence_index, said.docid), label) != label:
-            problem = f"document {said.docid!r} has two labels; keep one"
+        elif doc_id not in found.citations[place]:
+            problem = f"does not cite {doc_id!r}"
+        elif labels.setdefault((*of, place, doc_id), label) != label:
+            problem = f"document {doc_id!r} has two labels; keep one"
         else:
             continue
-        raise InputError(f"{task.where}: {problem}", settings=("answers",))
-    failed = sum(task.support_label is None for task in tasks)
+        where = f"run {of[0]!r}, topic {of[1]!r}, sentence {place}"
+        raise InputError(f"{where}: {problem}", settings=("answers",))
+    failed = sum(row.said["label"] is None for row in tasks)
     warn("%d support judgments failed; their citations have no label (-1)", failed)
     made = []
     for of, answer in known.items():
         cited = answer.citations or ((),) * len(answer.sentences)
         sentences: Any = []
         for place, (text, doc_ids) in enumerate(zip(answer.sentences, cited, strict=True)):
-            marks = [_LABELS[labels.get((*of, place, doc_id))] for doc_id in doc_ids]
+            marks = [labels.get((*of, place, doc_id)) or _UNLABELLED for doc_id in doc_ids]
             sentences.append({"sentenceID": place, **_written(text, doc_ids, marks)})
         made.append(SupportAnswer(topic_id=answer.query_id, run_id=answer.run_id, sentences=sentences))
     return made
