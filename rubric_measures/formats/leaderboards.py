@@ -6,8 +6,6 @@ form, a file is numbers of runs by measure and query.
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import re
 from collections import Counter
@@ -30,7 +28,7 @@ from rubric_measures.base.files import (
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active
 from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, is_number, say_left_out
-from rubric_measures.formats.specs import RUN_IDS, number, table
+from rubric_measures.formats.specs import RUN_IDS, figure, table
 from rubric_measures.formats.tables import PARQUET, Rows, cells_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
 from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
@@ -250,9 +248,7 @@ def read_leaderboard(
     """
     name, start = path_name(path), peek_head(path, 1 << 16).lstrip()
     if form is None and begins_records(path):
-        is_graded = b'"passage_id"' in start or b'"paragraph_id"' in start
-        what = "holds graded records; score them, and give the board"
-        raise FormatError(what if is_graded else "is a JSON list; expected JSON lines or a dict of runs", path=name)
+        raise FormatError("holds a JSON list, as graded records do; score these, and give the board", path=name)
     kept = None
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     first = start.partition(b"\n")[0].decode("utf-8", "replace")
@@ -283,24 +279,21 @@ def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
     """The numbers without repetitions and without texts (counted); two values for one number are an error."""
     # Texts are no numbers: a measure of nothing else is none.
     are = {str(one.measure) for _, _, one in numbers if not isinstance(one.value, str) or is_number(one.value)}
-    left_out = [raw for raw in numbers if str(raw[2].measure) not in are]
-    for line, field, one in left_out:
-        if _COMMA.fullmatch(str(one.value).strip()):
-            problem = f"{one.value!r} has a decimal comma; save the numbers with points"
-            raise FormatError(problem, path=name, line=line, field=field)
-    texts = len({str(one.measure) for _, _, one in left_out})
+    left_out = [one for _, _, one in numbers if str(one.measure) not in are]
+    if comma := next(filter(_COMMA.fullmatch, (str(one.value).strip() for one in left_out)), None):
+        raise FormatError(f"{comma!r} has a decimal comma; save the numbers with points", path=name)
+    texts = len({str(one.measure) for one in left_out})
     warn("%s: %d values of %d measures are text and were left out", name, len(left_out), texts)
     unique: dict[tuple[str, str, str], Score] = {}
     repeated = 0
     for line, field, raw in numbers:
-        if str(raw.measure) not in are:
-            continue
-        row = _score(raw, name, line, field)
-        earlier = unique.setdefault(row[:3], row)
-        repeated += earlier is not row
-        if earlier != row:
-            problem = f"{' '.join(row[:3])} was {earlier.value!r} before, now {row.value!r}"
-            raise FormatError(problem, path=name, line=line)
+        if str(raw.measure) in are:
+            row = _score(raw, name, line, field)
+            earlier = unique.setdefault(row[:3], row)
+            repeated += earlier is not row
+            if earlier != row:
+                problem = f"{' '.join(row[:3])} was {earlier.value!r} before, now {row.value!r}"
+                raise FormatError(problem, path=name, line=line)
     warn("%s: %d lines repeat an earlier one and were left out", name, repeated)
     return unique.values()
 
@@ -310,17 +303,13 @@ def _score(raw: Score, name: str, line: int, field: str) -> Score:
     for title, one in zip(("run_id", "measure", "topic_id"), raw[:3], strict=True):
         if not isinstance(one, str | int) or isinstance(one, bool) or one == "":
             raise FormatError("is missing or no text", path=name, line=line, field=title)
-    values: list[float | None] = []
-    bounds = (("", -LARGEST_SCORE, LARGEST_SCORE), (".standard_error", 0.0, LARGEST_SCORE), (".coverage", 0.0, 1.0))
-    for said, (what, lowest, highest) in zip(raw[3:], bounds, strict=True):
-        value = math.nan
-        with contextlib.suppress(ValueError):
-            value = float(number(said))
-        if not lowest <= value <= highest and (said is not None or not what):
-            problem = f"{str(said)[:40]!r} is no number from {lowest:g} to {highest:g}"
-            raise FormatError(problem, path=name, line=line, field=field + what)
-        values.append(None if said is None else value)
-    return Score(*map(str, raw[:3]), *values)  # type: ignore[arg-type]
+    try:
+        beside = (None if said is None else float(figure(said)) for said in raw[4:])
+        return Score._make([*map(str, raw[:3]), float(figure(raw.value)), *beside])
+    except (TypeError, ValueError):
+        said = ", ".join(str(one)[:40] for one in raw[3:] if one is not None)
+        problem = f"{said!r} is no number from -{LARGEST_SCORE:g} to {LARGEST_SCORE:g}"
+        raise FormatError(problem, path=name, line=line, field=field) from None
 
 
 def _rows_of_lines(text: str, name: str, form: Form | None, known: Known) -> Rows:

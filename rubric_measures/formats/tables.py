@@ -188,7 +188,7 @@ def as_object(value: Any, name: str, line: int) -> dict[str, Any]:
 
 def unwrapped(line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
     """The rows that one object holds: lists that programs wrap, or columns; else it is a row itself."""
-    for listed in map(value.get, ("testCases", "test_cases", "rows", "data")):
+    for listed in map(value.get, ("results", "testCases", "test_cases", "rows", "data")):
         if isinstance(listed, list) and listed and all(isinstance(row, dict) for row in listed):
             return list(enumerate(listed, 1))
     cells = list(value.values())

@@ -21,7 +21,7 @@ MIXED_UP = {
     "leaderboard passages.jsonl.gz": "its passages are not graded yet; grade them first",
     "qrels passages.jsonl.gz": "its passages are not graded yet; grade them first",
     "verify all passages.jsonl.gz --bank questions.jsonl": "are its passages graded?",
-    "compare graded.jsonl": "holds graded records; score them, and give the board",
+    "compare graded.jsonl": "holds a JSON list, as graded records do; score these, and give the board",
     "convert bm25.run -o table.csv": "table.csv: runs cannot be written as csv",
 }
 
