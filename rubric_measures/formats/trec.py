@@ -135,14 +135,13 @@ _RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input", ".csv", ".js
 
 
 def checked_rankings(
-    text: str, name: str, notes: Notes, indexes: Sequence[DocRows] = ()
-) -> tuple[str, dict[str, tuple[Ranked, int]]]:
-    """The tag and the rankings of any run file, each with the number of places where its rank column disagrees.
+    text: str, name: str, indexes: Sequence[DocRows] = ()
+) -> tuple[set[str], dict[str, tuple[Ranked, int]]]:
+    """The tags and the rankings of any run file, each with the number of places where its rank column disagrees.
 
     Args:
         text: the file.
         name: its name.
-        notes: takes what is to be said of it.
         indexes: see `columns.rankings`.
 
     Raises:
@@ -164,8 +163,7 @@ def checked_rankings(
             problem = f"document {doc_id!r} of query {query_id!r} is already in line {before}"
             raise FormatError(problem, path=name, line=number)
         rows.setdefault(query_id, []).append((doc_id.encode(), int(rank), float(score)))
-    notes.append(partial(note_unfinished, text[-1], name))
-    return _named(tags, name, notes), _ranked(rows, indexes)
+    return tags, _ranked(rows, indexes)
 
 
 def _checked_lines(text: str, name: str, expected: str, least: int) -> Iterator[tuple[int, list[str]]]:
@@ -189,16 +187,6 @@ def _checked_lines(text: str, name: str, expected: str, least: int) -> Iterator[
         yield number, row
     if not columns:
         raise FormatError(f"is empty; expected lines '{expected}'", path=name)
-
-
-def _named(tags: set[str], name: str, notes: Notes) -> str:
-    """The run that lines name; where they name none, or several, that of the file, which is noted."""
-    if len(tags) == 1:
-        return tags.pop()
-    run_id = run_name_of(name)
-    why = f"has {len(tags)} different tags" if tags else "has no tag column"
-    notes.append(partial(_said, f"{name}: {why}; the run is called {run_id}"))
-    return run_id
 
 
 def _ranked(
@@ -292,8 +280,8 @@ def _wrong_columns(found: int, expected: str, line: str) -> str:
 
 T = TypeVar("T")
 Found = TypeVar("Found")
-# What is to be said of a file, once it is its turn; each returns what it says.
-Notes = list[Callable[[], str]]
+# Says what is to be said of a file, once it is its turn; gives it back.
+Say = Callable[[], list[str]]
 
 
 class QueryQrels(NamedTuple):
@@ -306,20 +294,18 @@ class QueryQrels(NamedTuple):
 
 
 def regular_rankings(
-    stream: BinaryIO, take: Callable[[str, Ranked], T], name: str, notes: Notes, indexes: Sequence[DocRows] = ()
-) -> tuple[str, dict[str, tuple[T, int]]] | None:
+    stream: BinaryIO, take: Callable[[str, Ranked], T], indexes: Sequence[DocRows] = ()
+) -> tuple[set[str], dict[str, tuple[T, int]], bytes] | None:
     """The tag of a run, and what `take` makes of each ranking, with the places where its rank column disagrees.
 
     Args:
         stream: the file.
         take: called with (query_id, ranking) as soon as a query is read; what it did counts for nothing when the file
             turns out not to be regular, so it must have no effect but its result.
-        name: the file, for the note that its last line has no end.
-        notes: takes that note.
         indexes: see `columns.rankings`.
 
     Returns:
-        None where anything is in doubt.
+        the last byte, too; None where anything is in doubt.
     """
     from rubric_measures.formats.columns import DoubtError, pieces, rankings
 
@@ -339,8 +325,7 @@ def regular_rankings(
             end = piece.end
     except DoubtError:
         return None
-    notes.append(partial(note_unfinished, end, name))
-    return (tags.pop().decode(), taken) if taken else None
+    return ({tag.decode() for tag in tags}, taken, end) if taken else None
 
 
 def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T], name: str = "") -> dict[str, T] | None:
@@ -364,11 +349,6 @@ def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T], name: str =
 _UNSAFE = re.compile(r'^[.-]|[\x00-\x20\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069/\\:*?"<>|%]')
 
 
-def _said(text: str) -> str:
-    _LOG.warning("%s", text)
-    return text
-
-
 def read_run(path: str | os.PathLike[str], said: list[str] | None = None) -> Run:
     """Reads a run file: `query_id Q0 doc_id rank score tag`, tabs or spaces; five columns where there is no tag.
 
@@ -384,9 +364,9 @@ def read_run(path: str | os.PathLike[str], said: list[str] | None = None) -> Run
         FormatError: the file is empty; a line has the wrong number of columns, a score that is not a finite number, a
             rank that is not an integer from 0, or a document that its query already has.
     """
-    run_id, rankings, disagreements, notes = _read_rankings(path, lambda _, ranked: ranked.ranking())
+    run_id, rankings, disagreements, say = _read_rankings(path, lambda _, ranked: ranked.ranking())
     said = [] if said is None else said
-    said += filter(None, [note() for note in notes])
+    said += say()
     return Run(run_id, rankings, disagreements)
 
 
@@ -425,8 +405,8 @@ def map_runs(
     several = workers > 1 and len(paths) > 1 and all(map(os.path.isfile, paths))
     reads = _in_threads(read, paths, workers) if several else map(read, paths)
     said = [] if said is None else said
-    for _, (run_id, taken, _, notes) in zip(watch(paths), reads, strict=True):
-        said += filter(None, [note() for note in notes])
+    for _, (run_id, taken, _, say) in zip(watch(paths), reads, strict=True):
+        said += say()
         yield run_id, taken
 
 
@@ -440,23 +420,31 @@ def _in_threads(function: Callable[[str], T], things: Sequence[str], workers: in
 
 def _read_rankings(
     path: str | os.PathLike[str], take: Callable[[str, Ranked], T], indexes: Sequence[DocRows] = ()
-) -> tuple[str, dict[str, T], int, Notes]:
+) -> tuple[str, dict[str, T], int, Say]:
     name = path_name(path)
-    notes: Notes = []
 
-    def taken_of(run_id: str, rankings: Mapping[str, tuple[Ranked, int]]) -> tuple[str, dict[str, tuple[T, int]]]:
-        return run_id, {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
+    def careful(text: str) -> tuple[set[str], dict[str, tuple[T, int]], bytes]:
+        tags, rankings = checked_rankings(text, name, indexes)
+        taken = {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
+        return tags, taken, text[-1].encode()
 
-    run_id, taken = _read(
-        path,
-        lambda stream: regular_rankings(stream, take, name, notes, indexes),
-        lambda text: taken_of(*checked_rankings(text, name, notes, indexes)),
-    )
+    tags, taken, end = _read(path, lambda stream: regular_rankings(stream, take, indexes), careful)
+    run_id, notes = next(iter(tags)) if len(tags) == 1 else run_name_of(name), []
+    if len(tags) != 1:
+        why = f"has {len(tags)} different tags" if tags else "has no tag column"
+        notes.append(f"{name}: {why}; the run is called {run_id}")
     disagreements = [count for _, count in taken.values() if count]
     if disagreements:
         where = f"{counted(len(disagreements), 'query')} ({counted(sum(disagreements), 'place')})"
-        notes.append(partial(_said, f"{name}: the rank column disagrees with the scores in {where}; the scores count"))
-    return run_id, {query_id: result for query_id, (result, _) in taken.items()}, sum(disagreements), notes
+        notes.append(f"{name}: the rank column disagrees with the scores in {where}; the scores count")
+
+    def say() -> list[str]:
+        unfinished = note_unfinished(end, name)
+        for note in notes:
+            _LOG.warning("%s", note)
+        return [*filter(None, [unfinished]), *notes]
+
+    return run_id, {query_id: result for query_id, (result, _) in taken.items()}, sum(disagreements), say
 
 
 def _read(

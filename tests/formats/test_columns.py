@@ -95,17 +95,20 @@ def _run_text(rng: random.Random) -> str:
     return rng.choice(["\n", "\n", "\r\n"]).join(lines) + rng.choice(["\n", "", "\n\n", "\n \n"])
 
 
-Found = tuple[str, dict[str, tuple[Ranking, int]]] | None
+Found = tuple[set[str], dict[str, tuple[Ranking, int]]] | None
 
 
 def _both(text: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Found, Found]:
     monkeypatch.setattr(columns, "_PIECE", piece)
-    fast = regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: ranked.ranking(), "x", [])
+    fast = regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: ranked.ranking())
     try:
-        run_id, found = checked_rankings(text.replace("\r\n", "\n"), "x", [])
+        tags, found = checked_rankings(text.replace("\r\n", "\n"), "x")
     except FormatError:
-        return fast, None
-    return fast, (run_id, {query_id: (ranked.ranking(), count) for query_id, (ranked, count) in found.items()})
+        return fast and fast[:2], None
+    return fast and fast[:2], (
+        tags,
+        {query_id: (ranked.ranking(), count) for query_id, (ranked, count) in found.items()},
+    )
 
 
 @pytest.mark.parametrize("piece", [1 << 5, 1 << 8, 1 << 11, 1 << 20])
