@@ -44,7 +44,7 @@ from rubric_measures.corpora.loading import (
     load,
     refuse_choice,
 )
-from rubric_measures.formats.grade_tables import GRADES
+from rubric_measures.formats.judged import GRADES
 from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.grades import Grades, OnFailed
 from rubric_measures.measures.measure import (

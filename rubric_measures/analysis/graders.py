@@ -59,7 +59,7 @@ from rubric_measures.corpora.loading import (
     run_of,
 )
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
+from rubric_measures.formats.judged import GRADES, OF_TABLES
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.combining import gather, outcomes_of, panel_rule, with_grades
 from rubric_measures.measures.findings import say

@@ -31,8 +31,7 @@ from rubric_measures.corpora.answers import (
 )
 from rubric_measures.corpora.loading import Bank, File, load, load_bank
 from rubric_measures.corpora.pooling import pooled
-from rubric_measures.formats.answers import AnswerTable
-from rubric_measures.formats.reports import Answer, answer_doc_id
+from rubric_measures.formats.answers import Answer, AnswerTable, answer_doc_id
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.grading.answer_banks import BankSource, given_bank, made_bank, of_asked, write_kept
 from rubric_measures.grading.asking import UNREAD, Asking

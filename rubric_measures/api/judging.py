@@ -28,7 +28,7 @@ from rubric_measures.types.entities import BOARD_FORMAT, Preference
 
 if TYPE_CHECKING:
     from rubric_measures.boards.kept import Proof
-    from rubric_measures.formats.reports import Answer
+    from rubric_measures.formats.answers import Answer
     from rubric_measures.games.tournaments import Tournament
     from rubric_measures.grading.pairwise import Reference
     from rubric_measures.measures.grade_sets import Grader
@@ -283,8 +283,7 @@ def _read(path: str, assessors: bool = False) -> list[Preference]:
 
 
 def _answers(answers: Sequence[Any]) -> list[Answer]:
-    from rubric_measures.formats.answers import read_answers
-    from rubric_measures.formats.reports import Answer
+    from rubric_measures.formats.answers import Answer, read_answers
 
     found: list[Answer] = []
     for one in answers:

@@ -19,9 +19,8 @@ from unicodedata import category
 from rubric_measures.base.errors import FormatError, InputError, counted, tell, warn
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import are_rows, file_path, is_file
-from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
+from rubric_measures.formats.answers import Answer, AnswerRow, AnswerTable, answer_doc_id, read_answer_table
 from rubric_measures.formats.queries import Limit, length_of, limit_for
-from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.types.entities import TestBank
 
 # Scripts without blanks: of Han and kana two characters count as a word, of Thai, Lao, Tibetan, Burmese and Khmer five

@@ -28,11 +28,10 @@ from ir_datasets.util.docs.lazy import LazyDocsIter
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, paused_collector
-from rubric_measures.formats.answers import read_answers
+from rubric_measures.formats.answers import Answer, read_answers
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.documents import is_documents, read_documents
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.specs import table
 from rubric_measures.formats.trec import runs_of_files, runs_of_records, spaced_form
 from rubric_measures.measures.grade_sets import read_judgments

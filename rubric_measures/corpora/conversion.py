@@ -14,9 +14,17 @@ from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, warn
 from rubric_measures.base.files import path_name, run_of_file
-from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables, judged, queries, reports, support, trec
+from rubric_measures.formats import FORMATS, banks, detect_format, judged, queries, support, trec
+from rubric_measures.formats.answers import (
+    Answer,
+    CitedReport,
+    answer_of_report,
+    grades_of_reports,
+    report_of_answer,
+    say_contradictions,
+)
 from rubric_measures.formats.base import PathName
-from rubric_measures.formats.grade_tables import GradeRow
+from rubric_measures.formats.judged import GradeRow
 from rubric_measures.formats.specs import Row
 from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_cells
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, PARTIAL, UNSAID, Grades, all_rows
@@ -44,7 +52,7 @@ class Options:
     bank: TestBank | None = None
     wanted: Grader = field(default_factory=Grader)
     run: str | None = None
-    answers: Sequence[reports.Answer] = ()
+    answers: Sequence[Answer] = ()
     name: str = "the records"
 
 
@@ -150,7 +158,7 @@ def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryP
     texts, _ = texts_of(collection.docs_store(), sorted({row.doc_id for row in rows}))
     kinds = {item.kind for item in options.bank or ()}
     kind = kinds.pop() if len(kinds) == 1 else "question"
-    return grade_tables.records_of_rows(rows, options.name, texts=texts, kind=kind, scale=options.wanted.scale)
+    return judged.records_of_rows(rows, options.name, texts=texts, kind=kind, scale=options.wanted.scale)
 
 
 def _requests_to_runs(lines: Sequence[judged.RequestLine], options: Options) -> list[Run]:
@@ -176,7 +184,7 @@ def _requests_to_runs(lines: Sequence[judged.RequestLine], options: Options) -> 
 
 def _requests_to_records(lines: Sequence[judged.RequestLine], options: Options) -> list[QueryPassages]:
     """The candidates as passages to grade, ranked by the run that they are."""
-    places = grade_tables.places_of_runs(_requests_to_runs(lines, options))
+    places = judged.places_of_runs(_requests_to_runs(lines, options))
     ranked = {pair: PassageData(rankings=of_pair) for pair, of_pair in places.items()}
     return [
         QueryPassages(one, [passage.replacing(paragraph_data=ranked[one, passage.doc_id]) for passage in passages])
@@ -274,16 +282,16 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[banks.
     return banks.bank_entries(TestBank(kept))
 
 
-def _reports_to_answers(found: Sequence[reports.CitedReport], _: Options) -> list[reports.Answer]:
+def _reports_to_answers(found: Sequence[CitedReport], _: Options) -> list[Answer]:
     grades = sum(len(report.item_grades()) for report in found)
     warn("%d grades of evaldata.nugget_grades left out; the format item-qrels takes them", grades, settings=("to",))
-    reports.say_contradictions(found)
-    return [reports.answer_of_report(report) for report in found]
+    say_contradictions(found)
+    return [answer_of_report(report) for report in found]
 
 
-def _reports_to_item_qrels(found: Sequence[reports.CitedReport], _: Options) -> list[Qrel]:
+def _reports_to_item_qrels(found: Sequence[CitedReport], _: Options) -> list[Qrel]:
     """What judges put into `evaldata.nugget_grades`; the document is called after the run."""
-    grades = list(reports.grades_of_reports(found))
+    grades = list(grades_of_reports(found))
     rows = [Qrel(one[0], one[1], one.relevance, one.iteration) for one in grades if one.relevance is not None]
     warn("%d entries of evaldata.nugget_grades left out: they have no grade", len(grades) - len(rows))
     return rows
@@ -293,7 +301,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
     ("records", "assignments"): _records_to_assignments,
-    ("answers", "reports"): lambda answers, _: [reports.report_of_answer(answer) for answer in answers],
+    ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,
     ("requests", "runs"): _requests_to_runs,

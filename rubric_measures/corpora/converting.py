@@ -20,7 +20,7 @@ from rubric_measures.base.json_text import parse_json
 from rubric_measures.corpora.conversion import Options, bank_format, bridged, targets_of
 from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed, refuse_unused
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.formats import FORMATS, banks, detect_format, grade_tables, queries, trec
+from rubric_measures.formats import FORMATS, banks, detect_format, judged, queries, trec
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.base import PathName, say_left_out
 from rubric_measures.measures.grade_sets import Grader
@@ -179,7 +179,7 @@ def _check_ways(inputs: Sequence[tuple[str, str]], to: str, is_told: bool) -> No
 
 def _chooses(chosen: set[str], kinds: Collection[str], target: str) -> bool:
     """Whether a choice of grades (keys of a `Grader`) changes what a conversion gives."""
-    is_of_table = "grades" in kinds and chosen <= {*grade_tables.OF_TABLES, "scale"} and target != "grades"
+    is_of_table = "grades" in kinds and chosen <= {*judged.OF_TABLES, "scale"} and target != "grades"
     return not chosen or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)
 
 

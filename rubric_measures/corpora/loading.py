@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, refuse_ignored
 from rubric_measures.base.files import begins_records
 from rubric_measures.formats import detect_format, head_of
-from rubric_measures.formats.grade_tables import (
+from rubric_measures.formats.judged import (
     GRADES,
     OF_TABLES,
     GradeRow,

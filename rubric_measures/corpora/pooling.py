@@ -27,10 +27,8 @@ from rubric_measures.corpora.loading import (
 )
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import head_of
-from rubric_measures.formats.answers import is_answer_header, read_answers
-from rubric_measures.formats.plain import QUESTION_RUNS
+from rubric_measures.formats.answers import QUESTION_RUNS, Answer, is_answer_header, read_answers
 from rubric_measures.formats.queries import Limit, read_query_file
-from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import (
     as_known,
     distinct_run_names,

@@ -20,9 +20,8 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json, typed
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
 from rubric_measures.corpora.loading import File, file_path, listed
-from rubric_measures.formats import reports
+from rubric_measures.formats.answers import TrackRules, track_rules
 from rubric_measures.formats.queries import Limit, QueryFile, length_of
-from rubric_measures.formats.reports import TrackRules
 
 _SHOWN = 5
 Severity = Literal["error", "warning"]
@@ -360,7 +359,7 @@ def check_run(files: File | Iterable[File], track: str, *, topics: File | Mappin
     """
     from rubric_measures.formats.queries import read_query_file
 
-    rules = reports.track_rules(track)
+    rules = track_rules(track)
     with contextlib.ExitStack() as stack:
         asked = QueryFile(topics) if isinstance(topics, Mapping) else None
         if topics is not None and not isinstance(topics, Mapping):

@@ -11,10 +11,10 @@ from msgspec import convert
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
+from rubric_measures.formats.answers import Answer
 from rubric_measures.formats.base import PathName
-from rubric_measures.formats.grade_tables import places_of_runs
+from rubric_measures.formats.judged import places_of_runs
 from rubric_measures.formats.queries import QueryFile, said_of_queries
-from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.specs import Row, Spec, same, spec
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, RankingEntry
 from rubric_measures.types.entities import GradeStatus, Preference, make_run
@@ -57,19 +57,6 @@ def _said_of_games(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in said.items() if value or name == "verdict"}
 
 
-def _question_runs(rows: Iterable[Row]) -> list[Answer]:
-    """The questions of each run and topic, by rank; two of one rank in file order."""
-    found: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for row in rows:
-        said = row.said
-        found.setdefault((said["query_id"], said["run_id"]), []).append((said["rank"], said["text"]))
-    return [
-        Answer(*ids, " ".join(questions), questions=questions)
-        for ids, ranked in found.items()
-        for questions in [tuple(text for _, text in sorted(ranked, key=lambda pair: pair[0]))]
-    ]
-
-
 RAGELO_QUERIES = spec(
     "ragelo:queries",
     into=lambda rows: QueryFile({row.said["query_id"]: row.said["text"] for row in rows}),
@@ -83,14 +70,6 @@ RAGELO_DOCUMENTS = spec(
         for group in groups for one in group.passages
     ),
 )  # fmt: skip
-_ANSWERS: dict[str, Any] = {
-    "into": lambda rows: [Answer(**row.said) for row in rows],
-    "outof": lambda answers: (
-        {**one._asdict(), "sentences": None, "citations": any(one.citations)} for one in answers
-    ),
-}  # fmt: skip
-PLAIN_ANSWERS: Spec[list[Answer]] = spec("answers", **_ANSWERS)
-RAGELO_ANSWERS = spec("ragelo:answers", **_ANSWERS)
 RAGELO_GAMES = spec(
     "ragelo:games", check=_is_one_game, into=games_of,
     outof=lambda games: (
@@ -149,16 +128,6 @@ def _said_of_battles(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
 BATTLES: Spec[list[Preference]] = spec(
     "ragdoll:battles", check=_is_one_battle, into=_games_of_battles, outof=_said_of_battles
 )
-QUESTION_RUNS: Spec[list[Answer]] = spec("questions", into=_question_runs)
-
-
-def _bank_runs(rows: Iterable[Row]) -> list[Answer]:
-    found = ((row.said, tuple(one.said["text"] for one in row.said["questions"])) for row in rows)
-    return [Answer(said["query_id"], said["run_id"], " ".join(asked), questions=asked) for said, asked in found]
-
-
-# Banks of questions that are handed in as a run (RAGTIME, task 3).
-QUESTION_BANKS: Spec[list[Answer]] = spec("question banks", into=_bank_runs)
 
 
 def _games_of_results(rows: Iterable[Row]) -> list[Preference]:

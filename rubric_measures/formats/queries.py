@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import note_unfinished, path_name, peek_head, read_text
+from rubric_measures.formats.answers import Length, track_rules
 from rubric_measures.formats.base import Head, given
-from rubric_measures.formats.reports import Length, track_rules
 from rubric_measures.formats.specs import Inside, Row, fields_of, same, spec, table, whole
 from rubric_measures.formats.tables import Cells, Rows
 

@@ -21,8 +21,8 @@ from msgspec import Meta, Struct
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.formats.answers import Answer, CitedReport
 from rubric_measures.formats.base import PathName, given
-from rubric_measures.formats.reports import Answer, CitedReport
 from rubric_measures.formats.specs import RecordLines, Row, Spec, spec, table
 from rubric_measures.records.models import (
     GradedPassage,

@@ -36,9 +36,8 @@ from rubric_measures.corpora.loading import (
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.answers import read_answers
+from rubric_measures.formats.answers import Answer, answer_doc_id, read_answers
 from rubric_measures.formats.banks import is_bank
-from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.measure import parse_measures

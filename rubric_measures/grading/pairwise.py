@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.base.files import peek_head
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.answers import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
 from rubric_measures.grading.generation import Caller
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector

@@ -29,8 +29,8 @@ from msgspec.structs import replace
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened, warn
 from rubric_measures.base.plugins import require
 from rubric_measures.boards.scoring import cell_of
+from rubric_measures.formats.answers import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows, written_rows
-from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.findings import say

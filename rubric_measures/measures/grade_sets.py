@@ -24,7 +24,7 @@ from msgspec.structs import asdict, force_setattr, replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError, tell, warn
 from rubric_measures.base.files import path_name
-from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, grades_of_rows, is_grade_table
+from rubric_measures.formats.judged import GRADES, OF_TABLES, GradeRow, grades_of_rows, is_grade_table
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.records.models import (

@@ -17,7 +17,7 @@ from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.formats.grade_tables import GradeRow, grader_of, grades_of_rows
+from rubric_measures.formats.judged import GradeRow, grader_of, grades_of_rows
 from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, spaced_ids
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import (

@@ -20,7 +20,7 @@ from rubric_measures.analysis.calibration import (
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, tell, warn
 from rubric_measures.corpora.loading import Bank, File, Rows, bank_of, file_path
-from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, is_grade_table, runs_of_rows
+from rubric_measures.formats.judged import GRADES, OF_TABLES, GradeRow, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
     HUMAN,
     Grader,

@@ -18,7 +18,7 @@ from typing import Any
 from rubric_measures.base.errors import InputError, tell, warn
 from rubric_measures.base.tables import Cell, Marked, Report, Reported, Undefined, number
 from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed
-from rubric_measures.formats.grade_tables import read_as_records
+from rubric_measures.formats.judged import read_as_records
 from rubric_measures.measures.checked import CheckedQuery, bad_items, check_records, level_of, uncovered_passages
 from rubric_measures.measures.findings import say, without_items
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector

@@ -11,7 +11,7 @@ import rubric_measures
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder, load_collection
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.answers import Answer
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import make_run
 

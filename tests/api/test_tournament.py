@@ -10,7 +10,7 @@ import pytest
 import rubric_measures
 from rubric_measures import Draws, Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.answers import Answer
 
 GAMES = [
     Preference("q1", "bm25", "dense", "b"),

@@ -15,7 +15,7 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.pooling import pooled
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.answers import Answer
 from rubric_measures.records.models import QueryPassages, load_graded, write_graded
 from rubric_measures.types.entities import Qrel, make_run
 

@@ -14,7 +14,7 @@ import pytest
 
 from rubric_measures.api import check_run
 from rubric_measures.cli import main
-from rubric_measures.formats.reports import track_rules
+from rubric_measures.formats.answers import track_rules
 
 MARCO = "msmarco_v2.1_doc_24_1#2_3"
 UUID = "0a1b2c3d-0000-4000-8000-00000000000a_17"

@@ -14,10 +14,11 @@ from rubric_measures import Draws
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.converting import convert
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.answers import ANSWERS, read_answers
-from rubric_measures.formats.reports import (
+from rubric_measures.formats.answers import (
+    ANSWERS,
     Answer,
     answer_doc_id,
+    read_answers,
     read_reports,
 )
 from rubric_measures.formats.support import read_support_labels, records_of_support_labels

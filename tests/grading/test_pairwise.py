@@ -14,8 +14,7 @@ import rubric_measures
 from rubric_measures import Grader
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.formats.answers import read_answers
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.answers import Answer, read_answers
 from rubric_measures.grading.asking import Asking, Trial
 from rubric_measures.grading.generation import Caller, aspect_bank
 from rubric_measures.grading.grader import GradingEngine

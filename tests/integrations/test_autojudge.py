@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from rubric_measures.base.errors import InputError, MeasureError, MissingExtraError, UnknownNameError
+from rubric_measures.formats.answers import answer_doc_id, grades_of_reports, read_reports
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.formats.reports import answer_doc_id, grades_of_reports, read_reports
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.integrations.autojudge import JudgeSettings, RubricJudge
 from rubric_measures.records.models import load_graded

@@ -1,4 +1,4 @@
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.answers import Answer
 from rubric_measures.formats.specs import PRESENT, Field, Spec, ident
 
 TEAM_ANSWERS = Spec(
