@@ -146,12 +146,9 @@ def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPas
     grades: dict[tuple[str, str], dict[str, int]] = {}
     for answer in answers:
         listed = answer.sentences
-        more: dict[str, Any] = {"sentence_ids": [one.sentence_id for one in listed]}
-        if any(one.verification_worthy is not None for one in listed):
-            more["verification_worthy"] = [one.verification_worthy for one in listed]
         texts, cites = [one.text for one in listed], [[cite.reference for cite in one.citations] for one in listed]
         joined = [_grade(one.combined) for one in listed]
-        cited.append(CitedAnswer.of(answer.query_id, answer.run_id, texts, cites, joined, more))
+        cited.append(CitedAnswer.of(answer.query_id, answer.run_id, texts, cites, joined))
         for item, sentence in zip(cited[-1].sentences, listed, strict=True):
             for one in sentence.citations:
                 grade = _grade(one.support)
@@ -211,7 +208,6 @@ def _passage_of(answer: CitedAnswer) -> GradedPassage:
         "sentences": [sentence.text for sentence in answer.sentences],
         "citations": [sentence.citations for sentence in answer.sentences],
         "items": [sentence.item_id for sentence in answer.sentences],
-        **answer.more,
     }
     if any(sentence.joined is not None for sentence in answer.sentences):
         said["joined"] = [sentence.joined for sentence in answer.sentences]
@@ -248,13 +244,8 @@ def labels_of_support_records(
             for place, sentence in enumerate(answer.sentences):
                 of = [grades.get((group.query_id, doc_id, sentence.item_id)) for doc_id in sentence.citations]
                 contradicted += of.count(CONTRADICTED)
-                number = _at(answer.more.get("sentence_ids"), place)
-                fields = {
-                    "sentenceID": place if number is None else number,
-                    "verification_worthy": _at(answer.more.get("verification_worthy"), place),
-                    "citationsCombibed": (_UNLABELLED if sentence.joined is None else str(sentence.joined))
-                    if has_joined else None,
-                }  # fmt: skip
+                joined = _UNLABELLED if sentence.joined is None else str(sentence.joined)
+                fields = {"sentenceID": place, "citationsCombibed": joined if has_joined else None}
                 labels = [_label(grade, scale) for grade in of]
                 rows.append({**given(fields), **_written(sentence.text, sentence.citations, labels)})
             made.append(SupportAnswer(topic_id=group.query_id, run_id=answer.run_id, sentences=rows))
@@ -269,10 +260,6 @@ def _written(text: str, cited: Sequence[str], labels: Sequence[str]) -> dict[str
     pairs = enumerate(zip(cited, labels, strict=True))
     citations = [{"citationID": rank, "reference": doc_id, "support": label} for rank, (doc_id, label) in pairs]
     return {"text": text, "citations": citations}
-
-
-def _at(listed: Any, place: int) -> Any:
-    return listed[place] if isinstance(listed, list) and place < len(listed) else None
 
 
 def _label(grade: float | None, scale: Scale | None) -> str:

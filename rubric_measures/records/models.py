@@ -777,8 +777,7 @@ def cited_answer(query_id: str, passage: GradedPassage) -> CitedAnswer | None:
             f"query {query_id!r}, passage {passage.doc_id!r}: paragraph.answers needs sentences, citations and items, "
             "three lists of one length: texts, lists of document ids, and item ids"
         ) from None
-    more = {name: said[name] for name in said if name not in _Sentences.__struct_fields__}
-    return CitedAnswer(query_id, run_id, sentences, more)
+    return CitedAnswer(query_id, run_id, sentences)
 
 
 class _Sentences(msgspec.Struct):

@@ -93,13 +93,11 @@ class CitedAnswer(NamedTuple):
         query_id: the query.
         run_id: the run.
         sentences: its sentences, in order; may be empty.
-        more: lists beside the sentences that a file has of them (`sentence_ids`), and what else it says.
     """
 
     query_id: str
     run_id: str
     sentences: tuple[CitedSentence, ...]
-    more: Mapping[str, Any] = {}
 
     @classmethod
     def of(
@@ -109,7 +107,6 @@ class CitedAnswer(NamedTuple):
         sentences: Iterable[str],
         citations: Sequence[Sequence[str]] = (),
         joined: Sequence[int | None] = (),
-        more: Mapping[str, Any] | None = None,
     ) -> CitedAnswer:
         """The answer with its sentences as items: RUN/0, RUN/1, ….
 
@@ -119,14 +116,13 @@ class CitedAnswer(NamedTuple):
             sentences: their texts.
             citations: for each sentence the ids of the documents that it cites; empty where none does.
             joined: for each sentence the label of its citations together; empty where there are none.
-            more: see the class.
         """
         rows = zip(sentences, citations or repeat(()), joined or repeat(None), strict=False)
         made = (
             CitedSentence(f"{run_id}/{place}", text, tuple(dict.fromkeys(cited)), label)
             for place, (text, cited, label) in enumerate(rows)
         )
-        return cls(query_id, run_id, tuple(made), more or {})
+        return cls(query_id, run_id, tuple(made))
 
 
 def asked_pairs(answers: Iterable[CitedAnswer], most: int | None) -> dict[str, set[str]]:
