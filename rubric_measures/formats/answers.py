@@ -68,23 +68,20 @@ def _cited_sentences(text: str) -> list[tuple[str, list[str]]]:
     return sentences
 
 
-def lost_brackets(text: str) -> int:
+def _lost_brackets(text: str) -> int:
     """How many citations of an answer stand behind the end of their sentence, and count nothing."""
     every = [number for found in _BRACKET.finditer(text) for number in _ID.findall(found[1])]
     kept = [number for _, ids in _cited_sentences(text) for number in ids]
     return len(set(every) - set(kept))
 
 
-def reports_of_submission(
-    content: Mapping[str, Any], name: str, line: int = 0, *, says: bool = True
-) -> Iterator[dict[str, Any]]:
+def reports_of_submission(content: Mapping[str, Any], name: str, line: int = 0) -> Iterator[dict[str, Any]]:
     """The answers of a run as reports: sentences with ids, and the answer as it was.
 
     Args:
         content: the object; see `is_submission`.
         name: its file, for errors.
         line: where in the file it begins.
-        says: whether citations that belong to no sentence are counted in a note.
 
     Raises:
         FormatError: a result is no {topic_id, answer, references}.
@@ -96,15 +93,14 @@ def reports_of_submission(
             problem = "expected {topic_id, answer, references}, the answer being a text"
             raise FormatError(problem, path=name, line=line, field=f"results[{place}]")
         text = result["answer"]
-        lost += lost_brackets(text)
+        lost += _lost_brackets(text)
         yield {
             "metadata": {**of_run, "run_id": content["run_name"], "topic_id": result.get("topic_id")},
             "answer": [{"text": said, "citations": ids} for said, ids in _cited_sentences(text)],
             "references": _as_text(result.get("references")),
             ORIGINAL: {key: value for key, value in result.items() if key not in ("topic_id", "references")},
         }
-    if says:
-        warn("%s: %d citations stand behind the end of a sentence, and belong to none", name, lost)
+    warn("%s: %d citations stand behind the end of a sentence, and belong to none", name, lost)
 
 
 def _as_text(said: Any) -> Any:

@@ -236,7 +236,7 @@ def read_leaderboard(
 
     Args:
         path: the file.
-        form: the long form of a text, where it cannot be seen.
+        form: the long form of a text, where neither its header nor its content shows it.
         queries: known queries, to tell the columns of a file that has no `all`.
         runs: known runs, likewise.
         measures: known measures, likewise.
@@ -328,9 +328,6 @@ def _rows_of_lines(text: str, name: str, form: Form | None, known: Known) -> Row
         problem = f"holds several runs ({', '.join(sorted(named)[:5])}); give each run a file of its own"
         raise FormatError(problem, path=name)
     if rows and (said := _long_header(rows[0][1])):
-        if form not in (None, said):
-            problem = f"its header says {said} ({' '.join(COLUMNS[said])}), not {form}; leave the form out"
-            raise FormatError(problem, path=name, line=rows[0][0])
         form, rows = said, rows[1:]
     columns = COLUMNS[form or _form_of_columns([row for _, row in rows], name, known)] if rows else ()
     for line, row in rows:
