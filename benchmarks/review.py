@@ -151,7 +151,7 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
     """What is measured: name -> (the n-th request, the status of its answer)."""
     get, post, cell = visitor.get, visitor.post, visitor.cell
     found: dict[str, tuple[Callable[[int], httpx.Response], int]] = {}
-    for order in ("disagreement", "influence", "audit", "query"):
+    for order in ("disagreement", "audit", "query"):
         found[f"queue, {order}"] = lambda _, order=order: get("/", order=order), 303
         # Another query each time, so every look is the first one at its queue.
         found[f"queue of a query, {order}"] = lambda n, order=order: get("/", order=order, query=f"q{n:02}"), 303
@@ -166,7 +166,7 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
     found["edit"] = lambda n: post("/bank", **edit, key=f"q01/{n}", text=f"new {n}?"), 303
     # Queues are made anew when an item leaves the bank, another one each time.
     gone = {"edit": "item_retire", "version": "0"}
-    for place, order in enumerate(("disagreement", "influence", "audit", "query"), 2):
+    for place, order in enumerate(("disagreement", "audit", "query"), 2):
         found[f"retire, then queue, {order}"] = (
             lambda n, order=order, query=f"q0{place}": (
                 post("/bank", **gone, query=query, key=f"{query}/{n}"),

@@ -2,7 +2,7 @@
 
 What there is to review: the passages, the items, and what every grader said, read once from graded records.
 
-In what order assessors check grades: disagreement, influence on the leaderboard, uncertainty, an audit, a query.
+In what order assessors check grades: disagreement, uncertainty, an audit, a query.
 """
 
 from __future__ import annotations
@@ -224,23 +224,6 @@ class Material:
         return np.array([np.nan if row.confidence is None else row.confidence for row in rows], dtype=np.float64)
 
     @cached_property
-    def influence(self) -> NDArray[np.float64]:
-        """How much of the leaderboard turns on each grade in `cells`.
-
-        A grade moves the Rubric-Cover@20 of those runs that rank the passage and have no other passage in the cutoff
-        that covers the item. With n such runs of N, score = n (N − n) / |R_q|: the pairs of runs whose difference
-        changes if the grade falls on the other side of the level that covers, each by 1 / |R_q|. All runs alike
-        (n = N) move together: score 0.
-        """
-        runs = len({run for query in self.queries.values() for run in query.record.rankings})
-        scores = np.zeros(len(self.cells))
-        for query_id, query in self.queries.items():
-            for (doc_id, item_id), count in _moved(query, self.scale.covers).items():
-                number = self.numbers[CellKey(query_id, doc_id, item_id)]
-                scores[number] = count * (runs - count) / len(query.record.grades.items)
-        return scores
-
-    @cached_property
     def graded_by(self) -> dict[str, frozenset[CellKey]]:
         """assessor -> the grades in `cells` that have one by the assessor in the records."""
         cells = self.said.assessors.keys() & self.numbers.keys()
@@ -379,11 +362,6 @@ ORDERS: dict[str, tuple[str, str]] = {
         "Passages drawn by chance, some items of each: how often the grader is right, and whether runs really differ "
         "in the mean share of items that their passages cover.",
     ),
-    "influence": (
-        "Most influential on the leaderboard",
-        "Grades that most pairs of runs turn on: a wrong one here moves ranks. Less blind than an audit: where few "
-        "passages of an item come, one of them probably covers it.",
-    ),
     "disagreement": ("Graders disagree", "Where graders or assessors say different things, so that one is wrong."),
     "differ": (
         "Assessors differ",
@@ -487,8 +465,6 @@ def _scores(
     they differ. By certainty it falls with the probability of the most probable grade; grades without a distribution
     have 0. What is most probable is not told: the assessor has still to give a grade.
     """
-    if choice.order == "influence":
-        return material.influence
     if choice.order == "uncertainty":
         return np.nan_to_num(2 - material.confidences)
     if choice.order == "query":
@@ -530,19 +506,3 @@ def _all_grades(material: Material, cell: CellKey, said: Mapping[str, AssessorGr
         f"{HUMAN}{name}": one.final for name, one in said.items() if one.final is not None
     }
     return grades.values()
-
-
-def _moved(query: QueryMaterial, rel: int, cutoff: int = 20) -> dict[tuple[str, str], int]:
-    counts: dict[tuple[str, str], int] = {}
-    grades = query.record.grades
-    column = {item.item_id: place for place, item in enumerate(grades.items)}
-    for ranking in query.record.rankings.values():
-        top = [doc_id for doc_id in ranking[:cutoff] if doc_id in grades.docs]
-        hits = grades.grades[[grades.docs[doc_id] for doc_id in top]] >= rel
-        # A grade matters where nothing covers the item, or only this passage does.
-        matters = hits.sum(axis=0) - hits == 0
-        for doc_id, of_items in zip(top, matters.tolist(), strict=True):
-            for item_id in query.passages[doc_id].grades:
-                if of_items[column[item_id]]:
-                    counts[doc_id, item_id] = counts.get((doc_id, item_id), 0) + 1
-    return counts

@@ -128,21 +128,6 @@ def test_an_extracted_answer_that_made_the_grade_is_shown_with_it(tmp_path: Path
     assert "taken from it" in shown(review, "ada", "check", **place)
 
 
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("item_id", ["q1/a", "q1/b"])
-def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path, place: int, item_id: str) -> None:
-    """Whatever a grade is, its score is the same; other places may tell of it."""
-    cell, found = CellKey("q1", f"d{place + 1}", item_id), []
-    for number in range(6):
-        grades = [
-            ({**model, item_id: number} if at == place else model, other) for at, (model, other) in enumerate(ONE)
-        ]
-        review = open_review(tmp_path / str(number), grades)
-        assert "Less blind than an audit" in shown(review, "bob", "")
-        found.append(review.material.influence[review.material.numbers[cell]])
-    assert found[0] > 0 and {*found} == {found[0]}
-
-
 def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_blindly(tmp_path: Path) -> None:
     review = open_review(tmp_path / "one", ONE)
     for assessor, cell in (("ada", A), ("bob", B)):

@@ -313,32 +313,6 @@ def test_graders_whose_scale_is_said_are_compared(folder: Path) -> None:
     assert list(make_queue(found, QueueChoice("disagreement"), Snapshot())) == [A]
 
 
-def test_influence_counts_pairs_of_runs_that_a_grade_moves(material: Material) -> None:
-    # Runs: one ranks d1, d2 of q1 and d3 of q2; two ranks d2 of q1. rel 4, |R_q1| = 4, |R_q2| = 1.
-    # (d1, a): only cover in one; two does not rank d1: 1 of 2 runs, 1 * 1 / 4.
-    # (d2, a): not covered by two (a cover would move it); one has a from d1: 1 * 1 / 4.
-    # (d1, b): one has b from d2, so a second cover moves nothing. (d2, b): only cover in both: 2 * 0 = 0.
-    # (d1, c): uncovered, moves one only: 1/4. (d2, c): moves both: 0. (d3, q2/a): moves one only: 1 * 1 / 1.
-    assert list(make_queue(material, QueueChoice("influence"), Snapshot())) == [
-        CellKey("q2", "d3", "q2/a"),
-        A,
-        CellKey("q1", "d1", "q1/c"),
-        CellKey("q1", "d2", "q1/a"),
-    ]
-
-
-def test_influence_passes_over_ranks_without_a_record(tmp_path: Path) -> None:
-    # One ranks d2 third, two ranks d4 second; what stands above them has no record.
-    lines = [["q1", [passage("q1", "d2", [grade_set({"q1/a": 5})], {"one": 3})]]]
-    lines[0][1].append(passage("q1", "d4", [grade_set({"q1/a": 0})], {"two": 2}))
-    write_lines(tmp_path / "graded.jsonl", lines)
-    write_lines(tmp_path / "bank.jsonl", BANK)
-    material = load_material(tmp_path / "graded.jsonl", tmp_path / "bank.jsonl")
-    found = make_queue(material, QueueChoice("influence"), Snapshot())
-    # Each grade decides one run of two.
-    assert [cell.doc_id for cell in found] == ["d2", "d4"] and len({*material.influence}) == 1
-
-
 def test_a_changed_grade_leaves_the_first_blind_one_to_agreement(material: Material, store: ReviewStore) -> None:
     """The reviewer's case: 5 given blindly where the grader says 1, then changed to 2."""
     store.grade("zoe", B, 5, 1)
