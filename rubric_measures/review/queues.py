@@ -132,14 +132,14 @@ class RecordedGrades:
         assessors: cell -> assessor -> grade, of earlier reviews.
         shown: cell -> assessors who were shown the grader's grade; also where theirs count no more, because they graded
             other words or gold answers of the item.
-        settled: cell -> (name, grade): what an adjudicator decided.
+        settled: what an adjudicator decided.
         blind: assessor -> cell -> the first, blind grade.
     """
 
     others: dict[CellKey, dict[str, float]] = field(default_factory=dict)
     assessors: dict[CellKey, dict[str, float]] = field(default_factory=dict)
     shown: dict[CellKey, set[str]] = field(default_factory=dict)
-    settled: dict[CellKey, tuple[str, float]] = field(default_factory=dict)
+    settled: set[CellKey] = field(default_factory=set)
     blind: dict[str, dict[CellKey, float]] = field(default_factory=dict)
 
 
@@ -345,8 +345,7 @@ def _hear_assessors(material: Material, query_id: str, passage: models.GradedPas
     for name, grades in everything.by_assessor.items():
         for item_id in grades:
             said.shown.setdefault(CellKey(query_id, passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
-    for item_id, (name, grade) in found.settled.items():
-        said.settled[CellKey(query_id, passage.doc_id, item_id)] = name.removeprefix(HUMAN), grade
+    said.settled.update(CellKey(query_id, passage.doc_id, item_id) for item_id in found.settled)
 
 
 def grader_name(llm: str, prompt_class: str) -> str:

@@ -11,7 +11,6 @@ What leaves a review: corrections as grades, bank, audit trail.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
@@ -29,7 +28,7 @@ from rubric_measures.analysis import calibration
 from rubric_measures.analysis.agreement import LabelSource, SourceAgreement, compare_sources
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
-from rubric_measures.base.tables import Column, Report, Table, columns, inert, render
+from rubric_measures.base.tables import Column, Report, Table, columns, render
 from rubric_measures.boards.scoring import score_runs
 from rubric_measures.corpora.conversion import read_entries
 from rubric_measures.formats.banks import write_bank
@@ -419,12 +418,6 @@ def queue_of(review: Review, choice: QueueChoice, snapshot: Snapshot) -> CellQue
     return make_queue(review.material, choice, snapshot, cells)
 
 
-_GRADE_COLUMNS = (
-    *("assessor", "query_id", "doc_id", "item_id", "grader_grade", "first_grade", "first_time", "blind"),
-    *("grade", "decision", "final_grade", "time", "note", "adjudicated_grade", "adjudicator"),
-)
-
-
 _AUDIT_FIELDS = ("event", "time", "person", "kind", "uid", "undone", "payload")
 
 
@@ -456,9 +449,8 @@ class Exported(NamedTuple):
 
 
 def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
-    """Writes `graded.jsonl.gz`, `bank.jsonl`, `grades.csv` (a row a grade), `audit.jsonl`, and what an audit found as
-    `found.md` and `found.json` into a folder, which is made when it is not there; of the draft of a bank the two files
-    without grades.
+    """Writes `graded.jsonl.gz`, `bank.jsonl`, `audit.jsonl`, and what an audit found as `found.md` and `found.json` to
+    a folder, which is made when it is not there; of the draft of a bank the two files without grades.
 
     Args:
         review: the review.
@@ -476,7 +468,7 @@ def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
     # A draft of a bank has no grades.
     names = ["bank.jsonl", "audit.jsonl"]
     if not material.is_draft:
-        names = ["graded.jsonl.gz", *names, "grades.csv", "found.md", "found.json"]
+        names = ["graded.jsonl.gz", *names, "found.md", "found.json"]
     paths = [target / name for name in names]
     read = {Path(material.path).resolve(), Path(review.bank_path).resolve()}
     if read & {path.resolve() for path in paths}:
@@ -496,10 +488,6 @@ def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
         for event in events:
             stream.write(json.dumps(dict(zip(_AUDIT_FIELDS, event, strict=True)), ensure_ascii=False) + "\n")
     if not material.is_draft:
-        with atomic_writer(target / "grades.csv") as stream:
-            rows = csv.writer(stream, lineterminator="\n")
-            rows.writerow(_GRADE_COLUMNS)
-            rows.writerows(_grade_rows(material, snapshot))
         found = found_table(review, snapshot)
         for name, form in (("found.md", "markdown"), ("found.json", "json")):
             with atomic_writer(target / name) as stream:
@@ -511,24 +499,6 @@ def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
     notes = [note for note in (left_note(snapshot, material.graded_by), open_note(snapshot)) if note]
     waiting = sum(state.waits for state in snapshot.items.values())
     return Exported([str(path) for path in paths], notes, waiting)
-
-
-def _grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object, ...]]:
-    """Who graded what, when, blind or not, and what came of it: a row a grade of this review, as `_GRADE_COLUMNS` says.
-
-    `decision` is `agree`, `override` (theirs stands), `accept` (the grader's), `adjudicate` (what others differ on was
-    decided), `to decide`, or empty while undecided. What was decided, and by whom, stands in each row of the cell, also
-    where the records have it from an earlier review.
-    """
-    for cell, assessors in snapshot.grades.items():
-        adjudicator, decided = adjudicated(assessors) or material.said.settled.get(cell) or (None, None)
-        grader = material.grade(cell).grade
-        for name, said in sorted(assessors.items()):
-            decision = said.decision or ("to decide" if waits_for(assessors, name) else "")
-            first = (grader, said.first, said.first_time, "yes" if said.blind else "no")
-            last = (said.grade, decision, said.final, said.time, said.reason, decided, adjudicator)
-            row = (name, *cell, *first, *last)
-            yield tuple(inert(value) if isinstance(value, str) else value for value in row)
 
 
 class _Given(NamedTuple):
