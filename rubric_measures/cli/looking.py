@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rubric_measures.base.errors import InputError, escaped, refuse_ignored, tell, warn
+from rubric_measures.base.errors import InputError, escaped, refuse_ignored, tell
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.tables import Report
 from rubric_measures.cli.declared import Call, command
@@ -121,7 +119,7 @@ def list_(
 
 @command(
     opened="rubric_measures.review.app:open_review", serve="rubric_measures.review.app:serve",
-    files={"graded": "GRADED"}, without=("blind", "depth", "review"),
+    files={"graded": "GRADED"}, without=("blind", "review"),
 )  # fmt: skip
 def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str | None = None) -> int:
     """a local page where assessors check grades and edit the bank
@@ -156,7 +154,6 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
     with paused_collector():
         made: Review = opened(blind=not show_grades)
     try:
-        made.next_command = partial(_grading, "" if made.material.is_draft else " --only-changed")
         if export:
             _export(made, export)
             made.store.close(unused=True)
@@ -182,15 +179,8 @@ def _export(review: Review, folder: str) -> None:
     made = export_review(review, folder)
     for path in made.paths:
         tell("wrote %s", path)
-    for note in made.notes:
-        warn("%s", note)
     if made.waiting and not review.material.is_draft:
         tell("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
-
-
-def _grading(more: str, passages: str, bank: str) -> str:
-    passages, bank = shlex.quote(passages), shlex.quote(bank)
-    return f"rubric_measures grade {passages} --bank {bank}{more} --model MODEL -o OUT.jsonl.gz"
 
 
 @command(

@@ -115,7 +115,6 @@ def open_review(
     settle: Sequence[tuple[str, str]] = (),
     level: float | None = None,
     smallest: float | None = None,
-    depth: int | None = None,
     guidelines: str | os.PathLike[str] | None = None,
     assign: Sequence[str] = (),
     adjudicator: str = "",
@@ -135,7 +134,6 @@ def open_review(
             it asks then only for passages that matter to it.
         level: with what probability all that an audit calls settled is right, however often one looks (0.95).
         smallest: a difference below it does not matter: such runs are settled, too.
-        depth: how many passages of a run count (20).
         guidelines: a file of instructions for assessors, in Markdown; None for none.
         assign: `NAME=QUERIES` of each assessor who works on some queries only, see `parse_assignments`.
         adjudicator: who decides what assessors differ on.
@@ -171,7 +169,7 @@ def open_review(
         first = AuditPlan(tuple((one, other) for one, other in pairs), passages, held, difference, ranks)
         # A pair is the same the other way round.
         wanted = tuple({frozenset(pair): (pair[0], pair[1]) for pair in reversed(settle or first.pairs)}.values())[::-1]
-        said: dict[str, Any] = {"passages": audit, "level": level, "smallest": smallest, "cutoff": depth}
+        said: dict[str, Any] = {"passages": audit, "level": level, "smallest": smallest}
         plan = replace(first, pairs=wanted, **{name: one for name, one in said.items() if one is not None})
         if wanted:
             if not blind:

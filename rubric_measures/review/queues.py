@@ -41,24 +41,6 @@ from rubric_measures.types.scales import HELD, SELF_RATING, Scale, known_scale
 from rubric_measures.verification.graders import by_machines
 
 
-def left_note(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) -> str:
-    """How many of the grades by assessors that an export holds are of such items; empty where none is.
-
-    Args:
-        snapshot: what assessors did.
-        earlier: assessor -> the grades that the records have of them, from earlier reviews.
-    """
-    given = {(name, cell) for cell, by in snapshot.grades.items() for name in by if by[name].stands is not None}
-    given |= {(name, cell) for name, cells in earlier.items() for cell in cells}
-    count = sum((cell.query_id, cell.item_id) in snapshot.left for _, cell in given)
-    if not count:
-        return ""
-    return (
-        f"{count} grades of the export are of items that left the bank, or wait for grades anew (reworded, other gold "
-        "answers): kept, and they do not count"
-    )
-
-
 def words_of(snapshot: Snapshot, cell: CellKey, otherwise: str) -> str:
     """The words of a cell's item as the bank has them now; `otherwise` where no item of the bank has its id."""
     state = snapshot.first_at(cell.query_id, cell.item_id)

@@ -84,15 +84,10 @@ DONE = {
 
 
 def about(review: Review, event: Event) -> str:
-    """What an action of `DONE` was about."""
-    payload = event.payload
-    if "doc_id" in payload:
-        cell = cell_of(payload)
-        item = review.material.items.get((cell.query_id, cell.item_id))
-        return f"{cell.doc_id}: {words_of(review.store.snapshot(), cell, item.text if item else cell.item_id)}"
-    if "text" in payload:
-        return str(payload["text"])
-    states = review.store.snapshot().items
+    """What an action of `DONE` was about: a passage, a text, or items."""
+    payload, states = event.payload, review.store.snapshot().items
+    if known := payload.get("doc_id") or payload.get("text"):
+        return str(known)
     keys = payload.get("keys") or [payload.get("key")]
     return "; ".join(states[key].item.text for key in keys if key in states)
 
@@ -579,16 +574,7 @@ def export(
         folder=folder,
         made=made,
         problem=problem,
-        command=_next_command(review, made) if made else "",
     )
-
-
-def _next_command(review: Review, made: Exported) -> str:
-    """What to type next, where items wait for grades, or nothing is graded yet."""
-    if review.next_command is None or not (made.waiting or review.material.is_draft):
-        return ""
-    bank = next(path for path in made.paths if path.endswith("bank.jsonl"))
-    return review.next_command(review.material.path if review.material.is_draft else made.paths[0], bank)
 
 
 def post_export(review: Review, asked: Asked) -> ScreenAnswer:

@@ -15,7 +15,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -44,7 +44,7 @@ from rubric_measures.measures.grade_sets import (
 from rubric_measures.measures.grades import Grades, QueryGrades
 from rubric_measures.measures.measure import RubricMeasure, parse_measures
 from rubric_measures.records import models
-from rubric_measures.review.queues import ORDERS, CellQueue, Material, QueueChoice, left_note, make_queue, waits_for
+from rubric_measures.review.queues import ORDERS, CellQueue, Material, QueueChoice, make_queue, waits_for
 from rubric_measures.review.store import (
     ADJUDICATE,
     AssessorGrade,
@@ -128,18 +128,6 @@ def progress_rows(
         decided = (kinds["override"], kinds["accept"], before.get(assessor, 0), kinds[ADJUDICATE])
         rows.append(AssessorRow(assessor, len(mine), undecided, waiting, *decided))
     return rows
-
-
-def open_note(snapshot: Snapshot) -> str:
-    """How many grades differ from the grader's and wait for a decision, by assessor; empty where none does."""
-    waiting = {row.assessor: row.open for row in progress_rows(snapshot) if row.open}
-    if not waiting:
-        return ""
-    assessors = ", ".join(f"{assessor}: {count}" for assessor, count in waiting.items())
-    return (
-        f"{counted(sum(waiting.values()), 'grade')} to decide ({assessors}): they differ from the grader's, and the "
-        "assessor's counts until they accept the grader's on the page (queue: to decide)"
-    )
 
 
 Said = Mapping[CellKey, Mapping[str, AssessorGrade]]
@@ -348,7 +336,6 @@ class Review:
         assignments: assessor -> the queries that they were given; others work on all.
         adjudicator: who decides what assessors differ on; empty where nobody does.
         token: what a browser has to show once.
-        next_command: (records, bank) -> what to type to grade the items that wait for grades; the command line says it.
     """
 
     material: Material
@@ -362,7 +349,6 @@ class Review:
     assignments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     adjudicator: str = ""
     token: str = ""
-    next_command: Callable[[str, str], str] | None = None
 
     @property
     def link_names(self) -> list[str]:
@@ -439,12 +425,10 @@ class Exported(NamedTuple):
 
     Attributes:
         paths: the files.
-        notes: how many grades count no more because of edits of the bank; how many wait for a decision.
         waiting: items in the bank that need grades.
     """
 
     paths: Sequence[str]
-    notes: Sequence[str]
     waiting: int
 
 
@@ -496,9 +480,7 @@ def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
             target / "graded.jsonl.gz", corrected_groups(material, snapshot, _stands(material, snapshot, events))
         )
     write_bank(target / "bank.jsonl", entries)
-    notes = [note for note in (left_note(snapshot, material.graded_by), open_note(snapshot)) if note]
-    waiting = sum(state.waits for state in snapshot.items.values())
-    return Exported([str(path) for path in paths], notes, waiting)
+    return Exported([str(path) for path in paths], sum(state.waits for state in snapshot.items.values()))
 
 
 class _Given(NamedTuple):

@@ -303,32 +303,3 @@ def test_screens_have_the_words_of_now(review: Review) -> None:
     page = shown(review, "check", **place)
     assert "This item was reworded since" in page and "What is a?" in page and "What is not a?" not in page
     assert CellKey("q1", "d1", "q1/a") not in queue_of(review, QueueChoice("query"), review.store.snapshot())
-
-
-def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: Path) -> None:
-    for assessor, item, grade in (("ada", "q1/a", 5), ("bob", "q1/a", 5), ("ada", "q1/b", 5), ("ada", "q1/c", 5)):
-        review.store.grade(assessor, CellKey("q1", "d1", item), grade, 5)
-    # Undecided is no grade, and no export has it.
-    review.store.grade("ada", CellKey("q1", "d2", "q1/a"), None, 5)
-
-    def exported(place: str) -> list[str]:
-        made = export_review(review, tmp_path / place)
-        return [note for note in made.notes if "do not count" in note]
-
-    assert exported("before") == []
-    review.store.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
-    review.store.edit_all("bob", [("item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})])
-    (note,) = exported("after")
-    assert note.startswith("3 grades of the export are of items that left the bank, or wait for grades anew")
-    # Grades of an earlier review, too: those of the first export, beside one given now.
-    material = load_material(
-        tmp_path / "before" / "graded.jsonl.gz", tmp_path / "before" / "bank.jsonl", Grader("model")
-    )
-    with closing(ReviewStore(tmp_path / "second.sqlite", material.bank)) as store:
-        store.grade("ada", CellKey("q1", "d1", "q1/a"), 5, 5, blind=False)
-        store.grade("ada", CellKey("q1", "d3", "q1/a"), 5, 5)
-        store.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
-        made = export_review(
-            Review(material, store, str(tmp_path / "before" / "bank.jsonl"), Path()), tmp_path / "third"
-        )
-    assert [note.partition(" are ")[0] for note in made.notes] == ["3 grades of the export"]
