@@ -51,7 +51,7 @@ HEADERS = {
 
 
 def address_of(bind: str) -> tuple[str, int]:
-    """Address and port of HOST:PORT; an IPv6 address may stand in brackets.
+    """Address and port of HOST:PORT.
 
     Raises:
         InputError: it is something else.
@@ -59,11 +59,11 @@ def address_of(bind: str) -> tuple[str, int]:
     host, _, port = bind.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise InputError(f"{bind}: expected HOST:PORT; a port is 0 to 65535", settings=("bind",))
-    return host.strip("[]"), int(port)
+    return host, int(port)
 
 
 def check_bind(bind: str, allow_remote: str | None = None) -> frozenset[str]:
-    """The names under which the server may be asked; IPv6 addresses stand in brackets.
+    """The names under which the server may be asked.
 
     Args:
         bind: where the server listens, HOST:PORT.
@@ -73,16 +73,11 @@ def check_bind(bind: str, allow_remote: str | None = None) -> frozenset[str]:
         InputError: the address is not a loopback one and the user did not say that others may connect.
     """
     address = address_of(bind)[0]
-    is_local = address == "localhost" or re.fullmatch(r"127(\.\d+){3}|::1", address)
+    is_local = address == "localhost" or re.fullmatch(r"127(\.\d+){3}", address)
     if not is_local and not allow_remote:
         text = f"{address}: other machines could connect; if they shall, say what they call this machine"
         raise InputError(text, settings=("allow_remote",))
-    names = {_in_url(address.lower()), (allow_remote or "localhost").lower()}
-    return frozenset({"127.0.0.1", "localhost", "[::1]"} | names)
-
-
-def _in_url(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
+    return frozenset({"127.0.0.1", "localhost", address.lower(), (allow_remote or "localhost").lower()})
 
 
 Screen = Callable[[Review, Asked], ScreenAnswer]
@@ -392,7 +387,7 @@ def serve(review: Review, *, bind: str = "127.0.0.1:8642", allow_remote: str | N
     app = make_app(review, hosts, review.token, review.store.secret("sessions"))
     listener = listen(host, port)
     # All addresses of the machine have no name of their own that a browser elsewhere could open.
-    address = f"http://{_in_url(allow_remote or host)}:{listener.getsockname()[1]}/"
+    address = f"http://{allow_remote or host}:{listener.getsockname()[1]}/"
     start = f"{address}?token={quote(review.token)}"
     tell("review at %s (Ctrl-C stops; everything is kept in %s)", start, review.store.path)
     for name in review.link_names:
@@ -410,10 +405,9 @@ def listen(address: str, port: int) -> socket.socket:
     Raises:
         InputError: it cannot listen there.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     # asyncio sends small packets at once only where the protocol is named; else the end of an answer waits 40 ms for
     # the browser's word that its beginning arrived.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((address, port))

@@ -227,15 +227,10 @@ class Material:
         Raises:
             UnknownNameError: the records have no such query, passage or grade.
         """
-        query = self.queries.get(cell.query_id)
-        if query is None:
-            raise UnknownNameError("query", cell.query_id, self.queries)
-        passage = query.passages.get(cell.doc_id)
-        if passage is None:
-            raise UnknownNameError("passage", cell.doc_id, query.passages)
-        if cell.item_id not in passage.grades:
-            raise UnknownNameError("graded item", cell.item_id, passage.grades)
-        return passage.grades[cell.item_id]
+        if cell not in self.numbers:
+            name = f"{cell.item_id} of passage {cell.doc_id} of query {cell.query_id}"
+            raise UnknownNameError("graded item", name, ())
+        return self.queries[cell.query_id].passages[cell.doc_id].grades[cell.item_id]
 
 
 def load_material(

@@ -46,7 +46,6 @@ from rubric_measures.review.store import (
     Edit,
     Event,
     ItemState,
-    Snapshot,
     StateError,
     adjudicated,
     cell_of,
@@ -360,15 +359,6 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
     )
 
 
-def state_of_grade(said: AssessorGrade | None, graded_before: bool) -> str:
-    """How far an assessor is with a grade, in a word or two."""
-    if said is None:
-        return "graded before" if graded_before else "open"
-    if said.final is not None:
-        return {"override": "kept yours", "accept": "accepted", ADJUDICATE: "decided"}.get(said.decision, "done")
-    return "to decide" if said.grade is not None else "undecided"
-
-
 def _asked_cell(review: Review, asked: Asked) -> tuple[CellKey, CheckedGrade]:
     """The cell that a request names, and the grader's grade of it; of a passage alone, its first one."""
     cell = CellKey(asked.get("q"), asked.get("d"), asked.get("i"))
@@ -635,7 +625,7 @@ def bank(
         | {"gold_answers": asked.get("gold_answers").splitlines()},
     }
     if key and conflict is None:
-        return _item_page(review, asked, snapshot, state_of(snapshot, key), shared)
+        return _item_page(review, asked, state_of(snapshot, key), shared)
     states = [state for state in snapshot.items.values() if state.item.query_id == query_id]
     live = [state for state in states if not state.retired]
     return page(
@@ -654,20 +644,15 @@ def bank(
     )
 
 
-def _item_page(
-    review: Review, asked: Asked, snapshot: Snapshot, state: ItemState, shared: dict[str, Any]
-) -> ScreenAnswer:
+def _item_page(review: Review, asked: Asked, state: ItemState, shared: dict[str, Any]) -> ScreenAnswer:
     """One item: its forms, its versions, and its passages, each with the way to its grade."""
     query_id, item_id = state.place
     query = review.material.queries.get(query_id)
     passages = []
     for doc_id, passage in (query.passages if query else {}).items():
-        cell, url, said = CellKey(query_id, doc_id, item_id), "", ""
-        if cell in review.material.numbers:
-            mine = snapshot.grades.get(cell, {}).get(asked.assessor)
-            said = state_of_grade(mine, asked.assessor in review.material.earlier(cell))
-            url = check_url(QueueChoice("query", query_id), cell)
-        passages.append((doc_id, passage.text, url, said))
+        cell = CellKey(query_id, doc_id, item_id)
+        is_graded = cell in review.material.numbers
+        passages.append((doc_id, passage.text, check_url(QueueChoice("query", query_id), cell) if is_graded else ""))
     if review.material.is_draft:
         passages.sort(key=lambda row: -sum(piece.marked for piece in mark_words(row[1], state.item.text)))
     shared |= {"state": state, "passages": passages[:_LISTED], "more": max(len(passages) - _LISTED, 0)}

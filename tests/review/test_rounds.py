@@ -121,7 +121,9 @@ def test_items_wait_for_grades_review_after_review(seed: int) -> None:
             material = load_material(graded, bank, Grader("model"))
             # What was not graded anew waits on; what was, waits no longer.
             assert {item_id for _, item_id in material.waiting} == pending
-            with closing(ReviewStore(":memory:", material.bank, waiting=material.waiting)) as store:
+            with closing(
+                ReviewStore(Path(name) / f"{number}.sqlite", material.bank, waiting=material.waiting)
+            ) as store:
                 for _ in range(chance.randint(0, 6)):
                     with suppress(InputError):
                         act(store, material, chance)
