@@ -1,15 +1,9 @@
-"""Judges for TREC Auto-Judge.
-
-What the judges for TREC Auto-Judge share: settings, the model with its cache, and how the runner is answered.
-
-Two more judges for TREC Auto-Judge: what citations support, and answers against answers.
-
-Judges for TREC Auto-Judge (`judge_class: rubric_measures.integrations.autojudge:RubricJudge` in a workflow.yml).
+"""Judges for TREC Auto-Judge (`judge_class: rubric_measures.integrations.autojudge:RubricJudge` in a workflow.yml).
 
 `RubricJudge` writes nuggets from the topics, grades the reports against them with any of this package's models, and
-gives back labels and a leaderboard. `SupportJudge` asks whether citations support what is said, `PairwiseJudge` which
-of two answers is better. They need the extra `autojudge`; nothing else of this package imports them, and they inherit
-from nothing: Auto-Judge asks for three methods and one attribute.
+gives back labels and a leaderboard. `SupportJudge` asks whether citations support what is said. They need the extra
+`autojudge`; nothing else of this package imports them, and they inherit from nothing: Auto-Judge asks for three methods
+and one attribute.
 """
 
 from __future__ import annotations
@@ -20,7 +14,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
 from ir_measures.measures.base import Measure
@@ -178,8 +171,6 @@ def leaderboard(
     values: Mapping[str, Mapping[str, Mapping[str, float | None]]],
     answers: Sequence[Answer],
     topics: Sequence[str],
-    described: Mapping[str, str] = MappingProxyType({}),
-    ratings: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> Any:
     """Auto-Judge's leaderboard: every run and topic, and `all`; `L` is the length in whitespace words.
 
@@ -190,14 +181,11 @@ def leaderboard(
         values: run -> measure -> topic -> value.
         answers: the answers.
         topics: all topics.
-        described: measure -> what it is, where it is none of ir_measures'.
-        ratings: run -> measure -> its value over all topics, of measures that have none by topic.
     """
     base = require("autojudge_base", "autojudge")
     names = dict.fromkeys(name for columns in values.values() for name in columns)
-    measures = {name: None if name in described else parse_measures(name)[0] for name in names}
-    texts = {name: described.get(name) or getattr(one, "SHORT_DESC", "") for name, one in measures.items()}
-    specs = [base.MeasureSpec(name, description=text) for name, text in {**texts, **described}.items()]
+    measures = {name: parse_measures(name)[0] for name in names}
+    specs = [base.MeasureSpec(name, description=getattr(one, "SHORT_DESC", "")) for name, one in measures.items()]
     spec = base.LeaderboardSpec((*specs, base.MeasureSpec("L", int, "Length in whitespace words.")))
     lengths = {answer[:2]: answer.words for answer in answers}
     entries = []
@@ -210,9 +198,7 @@ def leaderboard(
         means = {name: cell_of({}, measure=measures[name], listed=column).mean for name, column in full.items()}
         rows = [{name: column[place] for name, column in full.items()} for place in range(len(topics))]
         ends = [*words, sum(words) / len(words)]
-        for topic, row, length in zip(
-            [*topics, spec.all_topic_id], [*rows, {**ratings.get(run_id, {}), **means}], ends, strict=True
-        ):
+        for topic, row, length in zip([*topics, spec.all_topic_id], [*rows, means], ends, strict=True):
             found = {name: value for name, value in row.items() if value is not None}
             entries.append(base.LeaderboardEntry(run_id, topic, {**found, "L": length}))
     return base.Leaderboard(measures=spec.names, spec=spec, entries=tuple(entries))
@@ -295,76 +281,6 @@ class SupportJudge(_LeaderboardJudge):
         board = score(records, None, measures, overall=False)
         runs = dict.fromkeys(answer.run_id for answer in answers)
         return leaderboard({run_id: board.values[run_id] for run_id in runs}, answers, sorted(topics))
-
-
-@dataclass(frozen=True)
-class PairwiseSettings(ModelSettings):
-    """The settings of `PairwiseJudge` in a workflow.yml.
-
-    Attributes:
-        model: this and the others of every judge: see `ModelSettings`; there is no choice of measures.
-        per_query: how many random pairs of runs a topic, balanced; None plays all.
-    """
-
-    per_query: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.measures:
-            raise InputError("setting measures: a tournament has WinRate and BradleyTerry; leave it out")
-
-
-_DESCRIBED = {
-    "WinRate": "Share of points in the games about the topic; a tie is half a point.",
-    "BradleyTerry": "Strength, on the scale of Elo: 400 points are odds of ten to one, the mean is 1000.",
-}
-
-
-class PairwiseJudge(_LeaderboardJudge):
-    """Asks which of two answers is better, and rates the runs by their games.
-
-    A workflow.yml:
-
-        judge_class: rubric_measures.integrations.autojudge:PairwiseJudge
-        settings:
-          filebase: "{_name}"
-          per_query: 20
-    """
-
-    @told_to_the_runner
-    def judge(self, rag_responses: Iterable[Any], rag_topics: Sequence[Any], llm_config: Any, **settings: Any) -> Any:
-        """The leaderboard: `WinRate` per run and topic, the share of points in its games; `BradleyTerry` of all topics.
-
-        A run without an answer to a topic has the WinRate 0 there, and plays no game; the rating does not know of it.
-        An answer that is the only one to its topic has no WinRate: there is nobody to play.
-
-        Raises:
-            InputError: a setting is wrong, or there are fewer than two runs.
-        """
-        from rubric_measures.api import tournament
-
-        chosen = PairwiseSettings.of(settings)
-        topics, answers = _topics_and_answers(rag_topics, rag_responses)
-        path = output_file(settings, "games.jsonl")
-        if path is not None:
-            # Games of an earlier run are of other answers, perhaps; those of these answers come from the cache.
-            path.unlink(missing_ok=True)
-        played = tournament(
-            answers=answers,
-            queries=topics,
-            model=chosen.model_name(llm_config),
-            prompt=chosen.prompt,
-            games_per="" if chosen.per_query is None else f"query={chosen.per_query}",
-            save=path,
-            asking=chosen.asked,
-            calls=chosen.called(llm_config, settings),
-        )
-        for note in played.notes:
-            warn(note)
-        runs = sorted({answer.run_id for answer in answers})
-        values = {run_id: {"WinRate": played.win_rates.get(run_id, {})} for run_id in runs}
-        ratings = {one.agent: {"BradleyTerry": one.rating} for one in played.ratings}
-        return leaderboard(values, answers, sorted(topics), _DESCRIBED, ratings)
 
 
 def _topics_and_answers(topics: Sequence[Any], reports: Iterable[Any]) -> tuple[dict[str, str], list[Answer]]:

@@ -59,11 +59,9 @@ RULES = [
     {"contains": ["Full Support", "Trees are tall."], "reply": "No Support"},
     {"contains": ["Full Support", "Sugar makes red."], "reply": "Partial Support"},
     {"contains": "Full Support", "reply": "Full Support"},
-    {"contains": ["[[A]]", "Leaves lose"], "reply": "[[A]]"},
     {"contains": '"questions"', "reply": '{"questions": ["Is it so?"]}'},
     {"contains": "", "reply": "4"},
 ]
-JUDGES = {"support": "SupportJudge", "pairwise": "PairwiseJudge"}
 
 
 class Kit:
@@ -81,9 +79,8 @@ class Kit:
             (folder / name).mkdir()
         (printed,) = re.findall(r"```yaml\n(judge_class.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
         (folder / "nuggets.yml").write_text(printed)
-        for name, judge in JUDGES.items():
-            content = {"judge_class": f"rubric_measures.integrations.autojudge:{judge}", "create_nuggets": False}
-            (folder / f"{name}.yml").write_text(json.dumps({**content, "settings": {"filebase": "{_name}"}}))
+        content = {"judge_class": "rubric_measures.integrations.autojudge:SupportJudge", "create_nuggets": False}
+        (folder / "support.yml").write_text(json.dumps({**content, "settings": {"filebase": "{_name}"}}))
 
     @staticmethod
     def report(run: str, topic: str, texts: list[str]) -> dict[str, Any]:
@@ -158,16 +155,7 @@ def _check_support(kit: Kit, table: LeaderboardTable) -> None:
     assert table.column("SupportPrecision") == {"run1": 0.875, "run2": 0.0}
 
 
-def _check_pairwise(kit: Kit, table: LeaderboardTable) -> None:
-    # The model prefers what is shown first, so that the two orders make it even; about clouds run1 plays nobody.
-    assert table.per_query("WinRate") == {"run1": {"leaf": 0.5}, "run2": {"leaf": 0.5, "cloud": 0.0}}
-    assert table.column("BradleyTerry") == {"run1": 1000.0, "run2": 1000.0}
-    assert len((kit.folder / "out" / "default.games.jsonl").read_text().splitlines()) == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "check"), [("nuggets", _check_nuggets), ("support", _check_support), ("pairwise", _check_pairwise)]
-)
+@pytest.mark.parametrize(("name", "check"), [("nuggets", _check_nuggets), ("support", _check_support)])
 def test_a_judge_can_be_run_again_from_its_cache(kit: Kit, name: str, check: Callable[..., None]) -> None:
     more = ("--variant", "autonuggetizer") if name == "nuggets" else ()
     before = kit.files()
@@ -179,8 +167,7 @@ def test_a_judge_can_be_run_again_from_its_cache(kit: Kit, name: str, check: Cal
     everything = {run: {"leaf", "cloud"} for run in ANSWERS}
     for measure in table.measures:
         assert set(table.column(measure)) == set(ANSWERS)
-        if name != "pairwise" or measure == "L":
-            assert {run: set(topics) for run, topics in table.per_query(measure).items()} == everything
+        assert {run: set(topics) for run, topics in table.per_query(measure).items()} == everything
     check(kit, table)
     # The endpoint is gone, and with it its URL.
     assert kit.judge(name, "again", *more, url="EMPTY")[0] == 0
