@@ -1,6 +1,6 @@
 """Commands for people: cache, list, review, verify.
 
-`cache`: what a reply cache holds and what was paid for it; export, merge, prune.
+`cache`: what a reply cache holds and what was paid for it; export, merge.
 
 `list`: what there is of prompts, measures, formats or models, plug-ins included, a line each.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -32,50 +32,40 @@ if TYPE_CHECKING:
 @command(files={"action": "ACTION", "cache": "CACHE", "others": "[OTHER…]"})
 def cache(
     *,
-    action: Literal["size", "export", "merge", "prune"],
+    action: Literal["size", "export", "merge"],
     cache: str | os.PathLike[str],
     others: Sequence[str] = (),
     model: str | None = None,
-    status: Literal["truncated", "refused"] | None = None,
     output: str = "-",
 ) -> int:
-    """look into a reply cache: size, export, merge, prune
+    """look into a reply cache: size, export, merge
 
     examples:
       rubric_measures cache size graded.jsonl.gz.cache.sqlite
       rubric_measures cache export replies.sqlite -o replies.jsonl      (replay with --model scripted:replies.jsonl)
       rubric_measures cache merge all.sqlite worker1.sqlite worker2.sqlite
-      rubric_measures cache prune replies.sqlite --model hf:google/flan-t5-large@main
 
     Args:
         action: what to do.
         cache: the cache file.
         others: merge: the caches whose replies are taken over.
-        model: export, prune: only the replies of this model (as `size` prints it).
-        status: prune: only replies that were cut, or refusals (of --model, else of all).
+        model: export: only the replies of this model (as `size` prints it).
         output: export: where the replies go (default: standard output).
     """
     from rubric_measures.models.replies import ReplyCache
 
-    used: Mapping[str, Sequence[str]] = {"export": ("model", "output"), "prune": ("model", "status")}
-    given = {"model": model, "status": status, "output": output != "-"}
-    refuse_ignored(
-        (name for name, value in given.items() if value and name not in used.get(action, ())), f"in cache {action}"
-    )
+    given = {"model": model, "output": output != "-"}
+    refuse_ignored((name for name, value in given.items() if value and action != "export"), f"in cache {action}")
     if (action == "merge") is not bool(others):
         wanted = "needs the target and at least one other cache" if action == "merge" else "takes one cache"
         raise InputError(f"cache {action} {wanted}")
-    if action == "prune" and not (model or status):
-        raise InputError("cache prune needs --model or --status; to have none left, delete the file")
     with ReplyCache(cache, read_only=action in ("size", "export")) as opened:
         if action == "merge":
             opened.merge(others)
         elif action == "size":
             sys.stdout.write(opened.described())
-        elif action == "export":
-            opened.export(output, model)
         else:
-            opened.prune(model=model, status=status or "")
+            opened.export(output, model)
     return 0
 
 

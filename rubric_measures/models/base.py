@@ -12,7 +12,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import inspect
-import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +25,15 @@ import msgspec
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
+
+_LINE = 300  # characters of what others say in a message
+
+
+def one_line(said: object) -> str:
+    """A text, or what an exception says, as one line of bounded length."""
+    line = " ".join(str(said).split()) or type(said).__name__
+    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
+
 
 # Further draws of a replicate whose reply cannot be read are numbered apart, so that none reads that reply.
 ATTEMPT_STEP = 1000
@@ -64,7 +72,7 @@ class Request:
         replicate: 0 for the first draw, 1 for the second, …; the same request of another replicate is another call.
             From `ATTEMPT_STEP` on, the grader asks again for a reply that it could not read.
         group: requests with the same group share a prefix (a passage) and are best run next to each other. Not in the
-            key. Of a passage it is the query's id, a tab and the passage's.
+            key.
     """
 
     model: str
@@ -73,11 +81,6 @@ class Request:
     labels: tuple[str, ...] = ()
     replicate: int = 0
     group: str = ""
-
-    @property
-    def query(self) -> str:
-        """The query that the request is about, as its group says it; empty where it says none."""
-        return self.group.partition("\t")[0]
 
     @cached_property
     def key(self) -> str:
@@ -232,10 +235,6 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
         if (mend := ENDPOINTS["options"]["said_elsewhere"].get(name)) is not None:
             text = f"{name} is no generation option of a reply: the request says it by itself"
             raise InputError(text, settings=[mend] if mend else ())
-        if not re.fullmatch(r"[^\W\d][\w.-]*", name):
-            raise InputError(
-                f"{name!r} is no name of a generation option; expected letters, digits, _ and -", settings=("option",)
-            )
         plain, known = name.lower().replace("-", "_"), takes or _KNOWN
         if name not in known and (takes or difflib.get_close_matches(plain, _KNOWN, 1, _ALMOST)):
             raise UnknownNameError("generation option", plain, known, hint=f"(given: {name})", settings=("option",))

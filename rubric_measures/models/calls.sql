@@ -7,27 +7,24 @@
 CREATE TABLE calls (
     key BLOB NOT NULL,
     model TEXT NOT NULL,
-    query TEXT NOT NULL,
+    query TEXT NOT NULL, -- empty: nothing asks for it any more
     owner TEXT, -- who makes it; NULL when it is over
     until REAL, -- when the owner last said that it is there, and so long after
-    day TEXT, -- on which it was sent (UTC); NULL: not yet, or not by a run over this file
+    day TEXT, -- on which it was asked (UTC); NULL: not by a run over this file
     failed INTEGER NOT NULL,
     prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL,
     cost REAL,
     messages BLOB NOT NULL,
     replicate INTEGER NOT NULL,
-    reply TEXT -- NULL where there is none, or another call was answered first, or it was pruned
+    reply TEXT -- NULL where there is none, or another call was answered first
 )
 
 -- name: index
 CREATE INDEX calls_by_key ON calls (key)
 
 -- name: ask
-INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, 1, 0, 0, NULL, ?, ?, NULL)
-
--- name: sent
-UPDATE calls SET day = ? WHERE key = ? AND owner = ?
+INSERT INTO calls VALUES (?, ?, '', ?, ?, ?, 1, 0, 0, NULL, ?, ?, NULL)
 
 -- name: renew
 UPDATE calls SET until = ? WHERE key = ? AND owner = ?
@@ -36,12 +33,12 @@ UPDATE calls SET until = ? WHERE key = ? AND owner = ?
 DELETE FROM calls WHERE key = ? AND owner = ?
 
 -- name: fill
-UPDATE calls SET owner = NULL, until = NULL, day = ?, failed = ?, prompt_tokens = ?, completion_tokens = ?, cost = ?,
+UPDATE calls SET owner = NULL, until = NULL, failed = ?, prompt_tokens = ?, completion_tokens = ?, cost = ?,
     reply = ? WHERE key = ? AND owner = ?
 
 -- name: add
 -- Without a day: it was not paid by a run over this file.
-INSERT INTO calls VALUES (?, ?, ?, NULL, NULL, NULL, ?, ?, ?, NULL, ?, ?, ?)
+INSERT INTO calls VALUES (?, ?, '', NULL, NULL, NULL, ?, ?, ?, NULL, ?, ?, ?)
 
 -- name: replies
 SELECT key, reply FROM calls WHERE key IN (%s) AND reply IS NOT NULL
@@ -49,11 +46,8 @@ SELECT key, reply FROM calls WHERE key IN (%s) AND reply IS NOT NULL
 -- name: replies_and_owners
 SELECT rowid, key, owner, until, reply FROM calls WHERE key IN (%s) AND (reply IS NOT NULL OR owner IS NOT NULL)
 
--- name: give_up_unsent
-DELETE FROM calls WHERE rowid = ? AND day IS NULL
-
 -- name: give_up
--- It was paid if it was sent.
+-- It was paid, for all that is known.
 UPDATE calls SET owner = NULL, until = NULL WHERE rowid = ?
 
 -- name: entries
@@ -61,17 +55,12 @@ SELECT rowid, key, model, messages, replicate, reply FROM calls
 WHERE rowid > ? AND reply IS NOT NULL AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000
 
 -- name: counts
--- A damaged reply is named when it is asked for; it is counted without its fields, and can be pruned.
+-- A damaged reply is named when it is asked for; it is counted without its fields.
 SELECT model, count(*), sum(json_extract(said, '$.status') IS 'truncated'),
     sum(coalesce(json_extract(said, '$.prompt_tokens'), 0)), sum(coalesce(json_extract(said, '$.completion_tokens'), 0)),
     sum(length(reply))
 FROM (SELECT model, reply, iif(json_valid(reply), reply, '{}') AS said FROM calls WHERE reply IS NOT NULL)
 GROUP BY model ORDER BY model
-
--- name: prune
-UPDATE calls SET reply = NULL
-WHERE reply IS NOT NULL AND (?1 IS NOT NULL OR ?2 != '') AND ifnull(?1 = model, 1)
-    AND (?2 = '' OR json_extract(iif(json_valid(reply), reply, '{}'), '$.status') = ?2)
 
 -- name: ledger
 SELECT day, model, count(*), sum(failed), sum(prompt_tokens), sum(completion_tokens), sum(cost)

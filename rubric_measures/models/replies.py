@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import Reply, Request
@@ -213,7 +213,7 @@ class _Using:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._lock.release()
-        if isinstance(error, UnicodeDecodeError | sqlite3.DatabaseError):
+        if isinstance(error, UnicodeDecodeError | sqlite3.DatabaseError | OSError):
             raise InputError(f"{self._path}: {self._problem(error)}") from None
 
     def _problem(self, error: Exception) -> str:
@@ -236,83 +236,36 @@ class ReplyCache:
     own there and `merge` them.
 
     Args:
-        path: the file; made with its folder and the first reply where there is none. `:memory:` keeps nothing.
-        read_only: open an existing file, and only read it; neither it nor its folder need be writable then.
+        path: the file; made with its folder where there is none. `:memory:` keeps nothing.
+        read_only: open an existing file, and only read it.
         lease_seconds: how long a call that a process is making is left to it, since it last said that it is there.
 
     Raises:
         InputError: the file cannot be opened, is no SQLite file, or belongs to something else.
     """
 
-    _opened: sqlite3.Connection | None = None
-
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, lease_seconds: float = 60.0) -> None:
         self.path = path_name(path)
+        self.is_shared = self.path != ":memory:" and not read_only  # whether other processes may write to it
         self._lease_seconds = lease_seconds
-        self._inode: tuple[int, int] | None = None
-        self._told_gone = False
         self._using = _Using(self.path)
         if read_only and not Path(self.path).is_file():
             raise InputError(f"{self.path}: there is no such cache")
-        self._read_only = read_only
-        if self._is_there():
-            with self._using:
-                self._connection  # noqa: B018 - opens the file, so that a wrong one is refused now
-            return
-        folder = next(one for one in Path(self.path).resolve().parents if one.exists())
-        if not folder.is_dir():
-            raise InputError(f"{self.path}: {folder} is no folder")
-        if not os.access(folder, os.W_OK):
-            raise InputError(f"{self.path}: the folder {folder} cannot be written")
+        with self._using, contextlib.ExitStack() as stack:
+            if self.is_shared:
+                Path(self.path).resolve().parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            stack.callback(self._connection.close)
+            self._open(read_only)
+            stack.pop_all()
 
-    def _is_there(self) -> bool:
-        return self._opened is not None or self.path == ":memory:" or Path(self.path).exists()
-
-    @property
-    def _connection(self) -> sqlite3.Connection:
-        """The connection, opened when it is first asked for: what comes to nothing leaves no file."""
-        if self._opened is None:
-            connection = self._connected()
-            try:
-                self._open(connection, self._read_only)
-            except BaseException:
-                connection.close()
-                raise
-            self._opened = connection
-            self._inode = self._inode_now()
-        return self._opened
-
-    def _inode_now(self) -> tuple[int, int] | None:
-        try:
-            found = Path(self.path).stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
-    def _say_gone(self) -> None:
-        """Says once that the file was deleted or replaced while it was in use: what is put then goes nowhere."""
-        if self._told_gone or self._opened is None or self._inode is None or self._inode_now() == self._inode:
-            return
-        self._told_gone = True
-        text = "%s was deleted or replaced while it was in use: the replies of this run are in no cache when it ends"
-        warn(text, self.path)
-
-    def _connected(self) -> sqlite3.Connection:
-        path, is_uri = self.path, False
-        if not self._read_only and path != ":memory:":
-            Path(path).resolve().parent.mkdir(parents=True, exist_ok=True)
-        if self._read_only and not os.access(Path(path).resolve().parent, os.W_OK):
-            # Even a reader makes a log beside the file. Where it cannot, nobody else writes there, or there is a log.
-            log = Path(f"{path}-wal")
-            if not log.is_file() or not log.stat().st_size:
-                path, is_uri = f"{Path(path).resolve().as_uri()}?mode=ro&immutable=1", True
-        return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=is_uri)
-
-    def _open(self, connection: sqlite3.Connection, read_only: bool) -> None:
-        execute = connection.execute
+    def _open(self, read_only: bool) -> None:
+        execute = self._connection.execute
         if execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-            with _transaction(connection):
-                self._create_or_refuse(connection)
+            with _transaction(self._connection):
+                self._create_or_refuse(self._connection)
         version = execute("PRAGMA user_version").fetchone()[0]
         if version != _SCHEMA_VERSION:
             raise InputError(
@@ -339,9 +292,7 @@ class ReplyCache:
     def close(self) -> None:
         """Closes the file; what was put is in it."""
         with self._using:
-            if self._opened is not None:
-                self._say_gone()
-                self._opened.close()
+            self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -351,24 +302,17 @@ class ReplyCache:
 
     def __del__(self) -> None:
         # Of a cache in memory that a runner made for itself.
-        if self._opened is not None:
-            self._opened.close()
+        with contextlib.suppress(AttributeError):
+            self._connection.close()
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
         """The stored replies of those keys (hex) that have one."""
         with self._using:
-            if not self._is_there():
-                return {}
             return {key.hex(): self._decode(key, reply) for key, reply in self._of_keys(_SQL["replies"], keys)}
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """What a look at the file finds; nothing where there is none."""
         with self._using:
-            return self._connection.execute(statement, values).fetchall() if self._is_there() else []
-
-    def lacks(self, key: str) -> bool:
-        """Whether a key (hex) has no reply."""
-        return not self._rows("SELECT 1 FROM calls WHERE key = ? AND reply IS NOT NULL LIMIT 1", bytes.fromhex(key))
+            return self._connection.execute(statement, values).fetchall()
 
     def get(self, key: str) -> Reply | None:
         """The stored reply of one key, or None."""
@@ -381,7 +325,6 @@ class ReplyCache:
         *,
         cost: float | None = None,
         owner: str = "",
-        sent: Sequence[str] = (),
     ) -> Reply:
         """Notes a call that was made, and stores its reply where it is kept.
 
@@ -390,29 +333,30 @@ class ReplyCache:
             reply: what came back.
             cost: what the call cost; None where that is unknown.
             owner: who took the call by `ask`. What nobody took was not paid here.
-            sent: keys of other calls of the owner that were sent since it last said so.
 
         Returns:
             the stored reply: of two processes that asked the same, the first wins. A reply that is not kept comes back
             as it is.
         """
-        key, day = bytes.fromhex(request.key), _today()
-        numbers = not reply.is_answer, reply.prompt_tokens, reply.completion_tokens
-        text = encoded(reply) if reply.is_kept else None
-        # While the call is the owner's, nobody else makes it, but another run of this process.
-        is_first = bool(owner) and key not in _MADE_TWICE
-        with self._using, _NOTHING if is_first and not sent else _transaction(self._connection):
-            execute = self._connection.execute
-            for other in sent:
-                execute(_SQL["sent"], (day, bytes.fromhex(other), owner))
-            if is_first and execute(_SQL["fill"], (day, *numbers, cost, text, key, owner)).rowcount:
+        key, text = bytes.fromhex(request.key), encoded(reply) if reply.is_kept else None
+        values = not reply.is_answer, reply.prompt_tokens, reply.completion_tokens, cost, text
+        with self._using:
+            # While the call is the owner's, nobody else makes it.
+            if self._connection.execute(_SQL["fill"], (*values, key, owner)).rowcount or text is None:
                 return reply
-            stored = self.get(request.key)
-            text = text if stored is None else None
-            if execute(_SQL["fill"], (day, *numbers, cost, text, key, owner)).rowcount == 0 and text is not None:
-                digest = bytes.fromhex(messages_hash(request))
-                execute(_SQL["add"], (key, request.model, request.query, *numbers, digest, request.replicate, text))
-        return reply if stored is None or not reply.is_kept else stored
+            with _transaction(self._connection):
+                if (stored := self.get(request.key)) is not None:
+                    return stored
+                hashed = messages_hash(request)
+                self._add(CacheEntry(request.key, request.model, hashed, request.replicate, reply))
+        return reply
+
+    def _add(self, entry: CacheEntry) -> None:
+        """Stores a reply that was not paid here."""
+        reply, hashes = entry.reply, (bytes.fromhex(entry.key), bytes.fromhex(entry.messages))
+        numbers = not reply.is_answer, reply.prompt_tokens, reply.completion_tokens
+        row = hashes[0], entry.model, *numbers, hashes[1], entry.replicate, encoded(reply)
+        self._connection.execute(_SQL["add"], row)
 
     def _decode(self, key: bytes, text: str) -> Reply:
         try:
@@ -421,7 +365,7 @@ class ReplyCache:
             raise self._damaged(key) from None
 
     def _damaged(self, key: bytes) -> FormatError:
-        return FormatError(f"the reply of key {key.hex()} is damaged; prune it or name another file", path=self.path)
+        return FormatError(f"the reply of key {key.hex()} is damaged; name another file", path=self.path)
 
     def __len__(self) -> int:
         return sum(count for (count,) in self._rows("SELECT count(*) FROM calls WHERE reply IS NOT NULL"))
@@ -439,7 +383,7 @@ class ReplyCache:
                 yield CacheEntry(key.hex(), name, messages.hex(), replicate, self._decode(key, text))
 
     def ledger(self) -> list[LedgerRow]:
-        """What was paid by all runs over this cache, by day and model; what was pruned was paid, too.
+        """What was paid by all runs over this cache, by day and model.
 
         Calls with a price and without are rows of their own. Calls that a living process is making are not in it yet.
         """
@@ -458,59 +402,41 @@ class ReplyCache:
             those after it took, as far as that is known.
         """
         with self._using:
-            if not self._is_there():
-                return after, Spent(), Spent()
             last = self._connection.execute(_SQL["last_final"], {"after": after, "now": time.time()}).fetchone()[0]
             named = {"after": after, "last": last, "model": model, "shown": prices[0], "written": prices[1]}
             found = {row[0]: Spent(*row[1:]) for row in self._connection.execute(_SQL["paid"], named)}
             return last, found.get(True, Spent()), found.get(False, Spent())
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes may write to it at the same time."""
-        return self.path != ":memory:" and not self._read_only
-
-    def ask(
-        self,
-        owner: str,
-        wanted: Sequence[Request],
-        is_sent: bool,
-        may: Callable[[], bool] | None = None,
-    ) -> Taken:
-        """Takes calls that are about to be made, so that no other process makes them too.
+    def ask(self, owner: str, wanted: Sequence[Request], may: Callable[[], bool] | None = None) -> Taken:
+        """Takes calls that are about to be made, so that no other process makes them; from now on they count as paid.
 
         Args:
             owner: who takes them; see `new_owner`.
             wanted: what it would ask next.
-            is_sent: whether they count as paid from now on, else when the owner says that they were sent.
             may: is asked for each that nobody else makes or has made, whether it may be taken; None takes all.
         """
         found = Taken(set(), set(), {})
-        until, day = time.time() + self._lease_seconds, _today() if is_sent else None
+        until, day = time.time() + self._lease_seconds, _today()
         with self._using, _transaction(self._connection):
             self._note_others(owner, wanted, found)
             new = [
-                (bytes.fromhex(key), one.model, one.query, owner, until, day,
-                 bytes.fromhex(messages_hash(one)), one.replicate)
+                (bytes.fromhex(key), one.model, owner, until, day, bytes.fromhex(messages_hash(one)), one.replicate)
                 for one in wanted
                 if (key := one.key) not in found.answered and key not in found.elsewhere and (may is None or may())
-            ]  # fmt: skip
+            ]
             self._connection.executemany(_SQL["ask"], new)
         found.taken.update([row[0].hex() for row in new])
         return found
 
     def _note_others(self, owner: str, wanted: Sequence[Request], found: Taken) -> None:
         """Finds out which calls were made, or are being made, by others."""
-        now, process = time.time(), owner.rpartition(":")[0] + ":"
+        now, process = time.time(), owner.rpartition(":")[0] + ":"  # which never waits for itself
         for row, key, other, until, reply in self._of_keys(_SQL["replies_and_owners"], [one.key for one in wanted]):
             if reply is not None:
                 found.answered[key.hex()] = self._decode(key, reply)
-            elif other.startswith(process):
-                _MADE_TWICE.add(key)  # a process never waits for itself
-            elif _is_alive(other, until, now):
+            elif not other.startswith(process) and _is_alive(other, until, now):
                 found.elsewhere.add(key.hex())
             else:
-                self._connection.execute(_SQL["give_up_unsent"], (row,))
                 self._connection.execute(_SQL["give_up"], (row,))
 
     def _of_keys(self, text: str, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -521,7 +447,6 @@ class ReplyCache:
 
     def renew(self, owner: str, keys: Iterable[str]) -> float:
         """Says that a run still makes some calls, and returns the seconds until it should say so again."""
-        self._say_gone()
         until = time.time() + self._lease_seconds
         self._change(_SQL["renew"], owner, keys, until)
         return self._lease_seconds / 4
@@ -595,38 +520,11 @@ class ReplyCache:
                 _transaction(self._connection),
             ):
                 for entry in source.entries():
-                    if self.lacks(entry.key):
-                        reply, numbers = entry.reply, (entry.reply.prompt_tokens, entry.reply.completion_tokens)
-                        hashes = bytes.fromhex(entry.key), bytes.fromhex(entry.messages)
-                        row = hashes[0], entry.model, "", not reply.is_answer, *numbers, hashes[1], entry.replicate
-                        self._connection.execute(_SQL["add"], (*row, encoded(reply)))
+                    if self.get(entry.key) is None:
+                        self._add(entry)
                         added += 1
         tell(f"{counted(added, 'reply')} added, {len(self)} in {self.path}")
         return added
-
-    def prune(self, *, model: str | None = None, status: str = "") -> int:
-        """Deletes the replies of a model, and gives the space back; returns how many.
-
-        With a `status` (`truncated` or `refused`), of the model's (of all, where none is named) only those that have
-        it; with neither none. What they cost stays known.
-
-        Raises:
-            UnknownNameError: there are none of the model.
-        """
-        self._refuse_unknown(model)
-        cut = sum(count.truncated for count in self.counts())
-        with self._using:
-            with _transaction(self._connection):
-                removed = self._connection.execute(_SQL["prune"], (model, status)).rowcount
-            self._connection.execute("VACUUM")
-        cut -= sum(count.truncated for count in self.counts())
-        of_them = f" ({cut} of them truncated)" if cut else ""
-        tell(f"{counted(removed, 'reply')} deleted{of_them}, {len(self)} left")
-        return removed
-
-
-_NOTHING = contextlib.nullcontext()
-_MADE_TWICE: set[bytes] = set()  # calls that two runs of this process make at once
 
 
 def _today() -> str:

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
 
-from rubric_measures.base.errors import GradingError, RejectedError, counted, tell, warn
+from rubric_measures.base.errors import GradingError, counted, tell, warn
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json, typed
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, Tally, llm_name
@@ -137,7 +137,6 @@ class RunStats:
         return f"{calls}{f' ({said})' if said else ''}, {counted(self.cached, 'reply')} from the cache"
 
 
-_FLUSH_SECONDS = 0.05  # without a limit it may be said so late that calls were sent
 UNKNOWN_COST = "the model does not say how many tokens a call took, so its cost is unknown: limit the calls instead"
 
 
@@ -157,11 +156,8 @@ class Account:
         self._limits_cost = runner.max_cost is not None
         self.is_limited = (self._limits_cost or runner.max_calls is not None) and not runner.is_closed
         self._owner = new_owner()
-        self._before = stats.calls, stats.cost
         self._store = runner.cache
         self._open: set[str] = set()  # calls that are ours to make
-        self._unsaid: list[str] = []  # of these, those that were sent and not said to be
-        self._said = time.monotonic()
         self._beats: threading.Thread | None = None
         self._ended = threading.Event()
         self._mark, self._final = 0, Spent()  # the last row of the cache that is in this sum
@@ -192,7 +188,7 @@ class Account:
 
         Where a limit forbids a call, `RunStats.limit` says which.
         """
-        found = self._store.ask(self._owner, wanted, self.is_limited, self._may if self.is_limited else None)
+        found = self._store.ask(self._owner, wanted, self._may if self.is_limited else None)
         self._open |= found.taken
         if self._beats is None and self._store.is_shared:
             self._beats = threading.Thread(target=self._beat, name="rubric_measures-lease", daemon=True)
@@ -207,14 +203,9 @@ class Account:
             return False
         if runner.max_calls is not None and self._paid.calls >= runner.max_calls:
             stats.limit = f"the limit of {runner.max_calls} calls was reached"
-            if others := self._paid.calls - len(self._open) - (stats.calls - self._before[0]):
-                stats.limit += f", {others} of them by other runs over this cache"
         # What is not known yet, and one more call, may cost what the others did.
         elif runner.max_cost is not None and self._paid.cost + self._mean * (self._paid.unknown + 1) >= runner.max_cost:
             stats.limit = f"the limit of {runner.max_cost:g} on the cost was reached"
-            others_cost = self._paid.cost - (stats.cost - self._before[1])
-            if others_cost > 1e-9 * self._paid.cost:
-                stats.limit += f", {others_cost:.6g} of it by other runs over this cache"
         return not stats.limit
 
     @property
@@ -226,22 +217,13 @@ class Account:
         known = self._stats.calls > self._stats.failed or self._mean
         return self._limits_cost and not known and bool(self._open)
 
-    def hand(self, request: Request) -> None:
-        """Notes that a call is sent."""
-        if not self.is_limited:
-            self._unsaid.append(request.key)
-
     def put(self, request: Request, reply: Reply, cost: float) -> Reply:
         """Notes what came back, and returns the reply that counts; see `ReplyCache.put`."""
         self._open.discard(request.key)
         tokens = reply.prompt_tokens + reply.completion_tokens
         # A call that brought neither answer nor tokens cost nothing, whatever the price.
         is_priced = bool(cost) or (self._runner.price is not None and tokens > 0) or not (reply.is_answer or tokens)
-        unsaid: list[str] = []
-        if self._unsaid and (now := time.monotonic()) - self._said >= _FLUSH_SECONDS:
-            unsaid, self._unsaid, self._said = [key for key in self._unsaid if key in self._open], [], now
-        price = cost if is_priced else None
-        return self._store.put(request, reply, cost=price, owner=self._owner, sent=unsaid)
+        return self._store.put(request, reply, cost=cost if is_priced else None, owner=self._owner)
 
     def give_back(self, keys: Iterable[str]) -> None:
         """Gives back calls that are not made."""
@@ -272,7 +254,7 @@ T = TypeVar("T")
 Job = Generator[Sequence[Request], Sequence[Reply], T]
 Complete = Callable[[Iterable[Request]], Iterator[tuple[Request, Reply]]]  # as a backend has it
 _BLOCK = 256  # requests that are looked up in the cache together
-_LEASED = 256  # calls that are taken together, before they are made
+_LEASED = 16  # calls that are taken together, at least
 _LOOK_SECONDS = 0.2  # between two looks at what other processes have made
 _BACKLOG = 1024  # results that may wait for their reader before the backend is given a pause
 
@@ -315,42 +297,17 @@ class RunState(Generic[K, T]):
         self.done: deque[tuple[K, T]] = deque()
         self.stopped = False
         self.fault: Exception | None = None  # of the jobs, not of the model
-        self.rejection: RejectedError | None = None
 
     @property
     def finished(self) -> bool:
         """Whether every job is done and every result was taken."""
         return self.exhausted and not (self.steps or self.misses or self.ready or self.waiting or self.done)
 
-    @property
-    def has_answers(self) -> bool:
-        """Whether the model ever answered, as far as it is known."""
-        return self.stats.cached > 0 or self.stats.calls > self.stats.failed
-
-    def give_up(self, error: RejectedError) -> None:
-        """Fails the calls under way and those to come, since the endpoint accepts none. The cache is still read.
-
-        What an endpoint accepted before is no reason to write nothing now; whether it did, in an earlier run, may only
-        show at the end.
-
-        Raises:
-            RejectedError: it never did.
-        """
-        if not self.has_answers and not self.runner.cache:
-            raise error
-        self.rejection = self.rejection or error
-        self.stats.limit = self.stats.limit or str(error)
-        for key in sorted(self.handed):
-            self._fail(key, str(error))
-        self.account.give_back(self.handed)
-        self.handed.clear()
-
     def feed(self, first: Request) -> Iterator[Request]:
         """What the backend pulls: the requests that nothing else answers, passage by passage."""
         request: Request | None = first
         while request is not None:
             self.handed.add(request.key)
-            self.account.hand(request)
             yield request
             request = self.next_miss()
 
@@ -414,11 +371,8 @@ class RunState(Generic[K, T]):
         self.misses.extendleft(reversed(self.ready))
         self.ready.clear()
         while self.misses:
-            self._fail(self.misses.popleft().key, f"not asked: {self.stats.limit}")
-
-    def _fail(self, key: str, reason: str) -> None:
-        self.stats.missing += 1
-        self._answer(key, Reply(None, "failed", reason))
+            self.stats.missing += 1
+            self._answer(self.misses.popleft().key, Reply(None, "failed", f"not asked: {self.stats.limit}"))
 
     def _answer(self, key: str, reply: Reply) -> None:
         for job, place in self.waiting.pop(key):
@@ -426,7 +380,7 @@ class RunState(Generic[K, T]):
 
     def _take(self) -> None:
         """Takes the next requests as calls of ours; those that another process is making are waited for."""
-        # A limit holds whatever becomes of this process, so that what it takes is what it sends.
+        # What it takes is paid, whatever becomes of this process.
         size = 1 if self.account.is_limited else max(_LEASED, len(self.handed))
         wanted = [self.misses.popleft() for _ in range(min(len(self.misses), size))]
         taken, elsewhere, answered = self.account.take(wanted)
@@ -646,8 +600,7 @@ class LocalRunner:
                 It must be false when all results were taken.
 
         Raises:
-            BackendError: the model cannot be used at all. Where an endpoint only accepts no call, and the cache has
-                replies or some came before, the calls fail instead.
+            BackendError: the model cannot be used at all.
             GradingError: the backend left requests unanswered.
             KeyboardInterrupt: `stop` was set.
             Exception: what the iterable of jobs or a job raised, once every call under way is finished and kept.
@@ -662,17 +615,14 @@ class LocalRunner:
                 if request is None:
                     run.wait_for_others()
                     continue
-                try:
-                    for asked, reply in complete(run.feed(request)):
-                        run.settle(asked, reply)
-                        yield from run.take_done()
-                except RejectedError as error:
-                    run.give_up(error)
+                for asked, reply in complete(run.feed(request)):
+                    run.settle(asked, reply)
+                    yield from run.take_done()
                 if run.handed:
                     text = f"{len(run.handed)} requests were not answered; run the command again"
                     raise GradingError(f"{self.backend.model}: {text}")
-            if fault := run.fault or (None if run.has_answers else run.rejection):
-                raise fault
+            if run.fault:
+                raise run.fault
 
     @contextlib.contextmanager
     def calling(self) -> Iterator[Complete]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -84,30 +82,6 @@ def test_prices_that_are_no_sums_of_money(price: str, tmp_path: Path) -> None:
     path.write_text(f'{{"m": {{"input": {price}, "output": 1}}}}')
     with pytest.raises(FormatError, match=r"m\.input: "):
         load_prices(path)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs users and processes")
-def test_a_cache_that_nobody_may_write_can_be_read() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        path = cache(folder / "replies.sqlite")
-        path.chmod(0o444)
-        folder.chmod(0o555)
-        child = os.fork()
-        if not child:
-            # The superuser may write anywhere.
-            status = 1
-            try:
-                if os.getuid() == 0:
-                    os.setuid(65534)
-                assert not os.access(folder, os.W_OK)
-                with ReplyCache(path, read_only=True) as opened:
-                    texts = [entry.reply.text for entry in opened.entries()]
-                    status = texts != ["r0", "r1", "r2"] or opened.counts()[0].replies != 3
-            finally:
-                os._exit(status)
-        assert os.waitpid(child, 0)[1] == 0
-        folder.chmod(0o755)
 
 
 @pytest.mark.parametrize(

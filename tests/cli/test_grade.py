@@ -287,8 +287,6 @@ def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["cache", "size", str(cache)]) == 0
     header, row, *_ = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     assert dict(zip(header, row, strict=True))["truncated"] == "96"
-    assert main(["cache", "prune", str(cache), "--status", "truncated", "--model", row[0]]) == 0
-    assert "96 replies deleted (96 of them truncated), 0 left" in capsys.readouterr().err
 
 
 def test_limits_stop_with_code_1_and_running_again_continues(
@@ -324,7 +322,9 @@ def test_limits_stop_with_code_1_and_running_again_continues(
 
 def test_exported_replies_are_replayed(tmp_path: Path) -> None:
     passages, bank = write_inputs(tmp_path)
-    model = table(tmp_path / "t.jsonl", {"matches": "moon|sun", "reply": "4"}, {"reply": "1"})
+    model = table(
+        tmp_path / "t.jsonl", {"contains": "moon", "reply": "4"}, {"contains": "sun", "reply": "4"}, {"reply": "1"}
+    )
     assert main(arguments(passages, bank, tmp_path / "1.jsonl", model=model)) == 0
     assert main(["cache", "export", str(tmp_path / "1.jsonl.cache.sqlite"), "-o", str(tmp_path / "r.jsonl")]) == 0
     assert main(arguments(passages, bank, tmp_path / "2.jsonl", model=f"scripted:{tmp_path / 'r.jsonl'}")) == 0
@@ -351,7 +351,7 @@ def test_exported_replies_are_replayed(tmp_path: Path) -> None:
         (["--model-option", "dtype=bf16"], "dtype"),
         (["--prompt", "Thoma"], "did you mean Thomas"),
         (["--prompt", "Thomas"], "LexicalCoverage"),
-        (["--cache", "/dev/null/x"], "/dev/null is no folder"),
+        (["--cache", "/dev/null/x"], "the reply cache cannot be used"),
         (["--actors", "2"], "actors has no effect without the runner ray; leave it out (--actors, --runner)"),
         (["--ray-address", "auto"], "ray_address has no effect without the runner ray"),
     ],
@@ -417,18 +417,15 @@ def test_the_cache_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["cache", "export", one]) == 0
     listed = [json.loads(line)["key"] for line in capsys.readouterr().out.splitlines()]
     assert len(listed) == 24
-    for action in ("prune", "export"):
-        assert main(["cache", action, one, "--model", "lexical:2"]) == 2
-        said = capsys.readouterr()
-        assert (said.out, said.err) == (
-            "",
-            f"rubric_measures: unknown model 'lexical:2': did you mean lexical:1? (in {one})\n",
-        )
-    assert main(["cache", "prune", one, "--model", "lexical:1"]) == 0
-    assert "24 replies deleted, 0 left" in capsys.readouterr().err
+    assert main(["cache", "export", one, "--model", "lexical:2"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (
+        "",
+        f"rubric_measures: unknown model 'lexical:2': did you mean lexical:1? (in {one})\n",
+    )
 
 
-@pytest.mark.parametrize("more", [["size", "no.sqlite"], ["prune", "c"], ["merge", "c"], ["size", "c", "d"]])
+@pytest.mark.parametrize("more", [["size", "no.sqlite"], ["merge", "c"], ["size", "c", "d"]])
 def test_the_cache_command_says_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, more: list[str]
 ) -> None:

@@ -174,7 +174,6 @@ generate --target queries --passages {{passages.jsonl}} --examples {{real.txt}} 
 cache size {{+cache.sqlite}}
 cache export {{+cache3.sqlite}} -o out/r
 cache merge {{+cache.sqlite}} {{+cache2.sqlite}} {{+cache3.sqlite}}
-cache prune {{+cache.sqlite}} --status truncated
 tournament {{games.jsonl}} {_QUICK}
 tournament {{ragdoll-battles.jsonl}} {_QUICK} --format json
 tournament {{games.jsonl}} --assessor-games {{assessor-games.jsonl}} \

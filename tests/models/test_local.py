@@ -110,7 +110,7 @@ def test_the_limit_on_calls_keeps_what_is_done() -> None:
         rest, stats = Echo(), RunStats()
         dict(LocalRunner(rest, cache, max_calls=3).run(((text, once(text)) for text in "abcdef"), stats))
         assert (rest.seen, stats.missing) == ([], 2)
-        assert stats.limit == "the limit of 3 calls was reached, 3 of them by other runs over this cache"
+        assert stats.limit == "the limit of 3 calls was reached"
         results = dict(LocalRunner(rest, cache, max_calls=5).run((text, once(text)) for text in "abcdef"))
     assert rest.seen == ["d", "e"]
     assert results == {text: text for text in "abcdef"}

@@ -117,20 +117,20 @@ def once(text: str) -> Job[str | None]:
 def test_the_time_of_a_process_that_nobody_can_see_runs_out(tmp_path: Path) -> None:
     a, b = ask("a"), ask("b")
     with ReplyCache(tmp_path / "c.sqlite", lease_seconds=0.3) as one, ReplyCache(tmp_path / "c.sqlite") as two:
-        assert one.ask("elsewhere:1:a", [a], False) == ({a.key}, set(), {})
-        assert two.ask("here:1:b", [a, b], False) == ({b.key}, {a.key}, {})
+        assert one.ask("elsewhere:1:a", [a]) == ({a.key}, set(), {})
+        assert two.ask("here:1:b", [a, b]) == ({b.key}, {a.key}, {})
         time.sleep(0.2)
         assert one.renew("elsewhere:1:a", [a.key]) < 0.1
         time.sleep(0.2)
-        assert two.ask("here:1:b", [a], False).elsewhere == {a.key}
+        assert two.ask("here:1:b", [a]).elsewhere == {a.key}
         time.sleep(0.2)
-        assert two.ask("here:1:b", [a], False).taken == {a.key}
-        # What is given back is free at once; a call that was not sent is not paid.
+        assert two.ask("here:1:b", [a]).taken == {a.key}
+        # What is given back is free at once, and not paid; a call that was taken over is.
         two.release("here:1:b", [a.key, b.key])
-        assert one.ask("elsewhere:1:a", [a, b], False, may=iter([False, True]).__next__).taken == {b.key}
-        assert two.ledger() == []
+        assert one.ask("elsewhere:1:a", [a, b], may=iter([False, True]).__next__).taken == {b.key}
+        assert [row.calls for row in two.ledger()] == [1]
         one.put(b, Reply("4"), owner="elsewhere:1:a")
-        assert two.ask("here:1:b", [b], False).answered == {b.key: Reply("4")}
+        assert two.ask("here:1:b", [b]).answered == {b.key: Reply("4")}
 
 
 def test_calls_that_a_living_process_makes_are_waited_for(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_calls_that_a_living_process_makes_are_waited_for(tmp_path: Path) -> Non
     backend = FunctionBackend(lambda request: request.messages[0].content)
     with ReplyCache(path, lease_seconds=0.5) as other, ReplyCache(path) as mine:
         # One call gets its reply there; the other is given up, as its process stops saying that it is there.
-        other.ask("elsewhere:1:a", [ask("a"), ask("b")], False)
+        other.ask("elsewhere:1:a", [ask("a"), ask("b")])
         results = LocalRunner(backend, mine).run((text, once(text)) for text in "abc")
         assert next(results) == ("c", "c")
         other.put(ask("a"), Reply("theirs"), owner="elsewhere:1:a")
@@ -154,7 +154,7 @@ def test_limits_hold_over_all_runs_of_a_cache(tmp_path: Path, capsys: pytest.Cap
             assert main([*command, "--max-calls", "7"]) == 1
             assert server.stats()["calls"] == 7
         said = capsys.readouterr().err
-        assert "the limit of 7 calls was reached, 7 of them by other runs over this cache" in said
+        assert "the limit of 7 calls was reached" in said
         assert main([*command, "--max-calls", "9"]) == 1
         assert server.stats()["calls"] == 9
         # Every call takes 11 tokens, for 1 each; those that were made without a price cost what it says now.
@@ -162,7 +162,7 @@ def test_limits_hold_over_all_runs_of_a_cache(tmp_path: Path, capsys: pytest.Cap
         assert (calls := server.stats()["calls"]) == 10
         assert main([*command, "--max-cost", "121", "--prices", str(tmp_path / "prices.json")]) == 1
         assert server.stats()["calls"] == calls
-        assert "99 of it by other runs" in capsys.readouterr().err
+        capsys.readouterr()
     assert main(["cache", "size", str(tmp_path / "c.sqlite")]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     start = next(place for place, line in enumerate(lines) if line[0] == "day")
@@ -188,39 +188,26 @@ def test_a_server_that_moved_is_asked_nothing_again(tmp_path: Path, monkeypatch:
     assert main([*command, "--cache", str(tmp_path / "other.sqlite")]) == 2
 
 
-def test_a_cache_that_is_deleted_in_mid_run_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "c.sqlite"
-    backend = FunctionBackend(lambda request: "x")
-    with ReplyCache(path) as cache:
-        results = LocalRunner(backend, cache).run((str(number), once(str(number))) for number in range(2000))
-        next(results)
-        for name in tmp_path.glob("c.sqlite*"):
-            name.unlink()
-        assert len(list(results)) == 1999
-    assert caplog.text.count("was deleted or replaced while it was in use") == 1
-
-
 def test_the_ledger_has_every_kind_of_call(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     with ReplyCache(path) as cache:
         me = "here:1:a"
-        cache.ask(me, [ask("a"), ask("b"), ask("c")], True)
+        cache.ask(me, [ask("a"), ask("b"), ask("c")])
         cache.put(ask("a"), Reply("x", prompt_tokens=10, completion_tokens=2), cost=0.5, owner=me)
         cache.put(ask("b"), Reply(None, "failed"), cost=0.0, owner=me)
         cache.put(ask("c"), Reply("x", prompt_tokens=30, completion_tokens=6), owner=me)
         # Its process died over it: what it cost is unknown.
-        cache.ask("elsewhere:1:a", [ask("d")], True)
+        cache.ask("elsewhere:1:a", [ask("d")])
         assert sum(row.calls for row in cache.ledger()) == 3
-        assert cache.prune(model="function:test") == 2
     with ReplyCache(path, lease_seconds=-1) as cache:
         cache.renew("elsewhere:1:a", [ask("d").key])
-        # The replies are gone; what was paid was paid.
+        # What was paid was paid.
         model = "function:test"
         assert [row[1:] for row in cache.ledger()] == [(model, 2, 1, 30, 6, None), (model, 2, 1, 10, 2, 0.5)]
         last, final, rest = cache.paid(0, model, (1e6, 1e6))
         assert (last, rest, final[:3]) == (4, Spent(), (4, 36.5, 1))
     with ReplyCache(tmp_path / "other.sqlite") as other:
-        other.ask(me, [ask("e")], True)
+        other.ask(me, [ask("e")])
         other.put(ask("e"), Reply("y"), cost=0.5, owner=me)
-        assert other.merge([path]) == 0
+        assert other.merge([path]) == 2
         assert sum(row.calls for row in other.ledger()) == 1
