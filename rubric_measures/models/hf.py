@@ -14,38 +14,26 @@ What models that write have in common: the most probable label, by forward passe
 from __future__ import annotations
 
 import abc
-import contextlib
-import datetime
 import hashlib
 import itertools
-import os
 import re
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from math import exp, inf
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError
 from rubric_measures.base.plugins import require
-from rubric_measures.models.base import Reply, ReplyStatus, Request
+from rubric_measures.models.base import Reply, ReplyStatus, Request, one_line
 from rubric_measures.types.scales import Message
 
 # Some templates print today's date (strftime_now, date_string); a reply may not depend on the day it was asked for.
-_DATE = datetime.date(2024, 7, 26)
-_FORMATS = ("%d %b %Y", "%d %B %Y", "%B %d, %Y", "%A, %B %d, %Y", "%Y-%m-%d")
-_DATES = {form: _DATE.strftime(form) for form in _FORMATS}
+_DATE = "26 Jul 2024"
 _FIXED_DATE = (
-    f"{{%- macro strftime_now(format) -%}}{{{{ {_DATES!r}.get(format, {_DATES[_FORMATS[0]]!r}) }}}}{{%- endmacro -%}}"
-)
-
-
-# What tells the parts of a conversation apart in a rendered template, also where the tokenizer has no token for it.
-_MARKER = re.compile(
-    r"<\|[^<>|\n]{1,40}\|>|<{1,2}/?[A-Za-z][\w/]{0,30}>{1,2}|\[/?[A-Z_]{2,20}\]|#{2,4} [A-Z][\w ]{0,30}:"
+    f"{{%- macro strftime_now(form) -%}}{{{{ {{'%Y-%m-%d': '2024-07-26'}}.get(form, '{_DATE}') }}}}{{%- endmacro -%}}"
 )
 
 
@@ -61,11 +49,6 @@ def defused(text: str, control: Sequence[str]) -> str:
         return text
     pattern = "|".join(re.escape(token) for token in sorted(present, key=len, reverse=True))
     return re.sub(pattern, lambda found: f"{found[0][0]} {found[0][1:]}", text)
-
-
-def markers_of(rendered: str) -> frozenset[str]:
-    """What a rendered conversation marks its turns with: `<|im_start|>`, `[/INST]`, `<<SYS>>`, `### Response:`."""
-    return frozenset(_MARKER.findall(rendered))
 
 
 def plain_text(messages: Sequence[Message], control: Sequence[str]) -> str:
@@ -99,18 +82,12 @@ def _rendered(tokenizer: Any, turns: list[dict[str, str]], thinking: bool) -> st
         tokenize=False,
         add_generation_prompt=True,
         enable_thinking=thinking,
-        date_string=_DATES[_FORMATS[0]],
+        date_string=_DATE,
     )
     return text
 
 
 T = TypeVar("T")
-
-
-def one_line(error: BaseException, limit: int = 300) -> str:
-    """What an exception says, as one line of bounded length."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def by_length(jobs: Iterable[T], length: Callable[[T], int], budget: int) -> Iterator[list[T]]:
@@ -133,52 +110,34 @@ def by_length(jobs: Iterable[T], length: Callable[[T], int], budget: int) -> Ite
 
 def padded(rows: Sequence[Sequence[int]], device: str, *, left: bool) -> tuple[Any, Any]:
     """Token ids and attention mask of rows, padded with token 0 (masked) on one side."""
-    import torch
+    from torch import ones_like, tensor
+    from torch.nn.utils.rnn import pad_sequence
 
-    width = max(len(row) for row in rows)
-    ids = torch.zeros((len(rows), width), dtype=torch.long)
-    mask = torch.zeros((len(rows), width), dtype=torch.long)
-    for place, row in enumerate(rows):
-        where = slice(width - len(row), width) if left else slice(0, len(row))
-        ids[place, where] = torch.tensor(row, dtype=torch.long)
-        mask[place, where] = 1
-    return ids.to(device), mask.to(device)
+    pad = partial(pad_sequence, batch_first=True, padding_side="left" if left else "right")
+    ids = [tensor(row) for row in rows]
+    return pad(ids).to(device), pad([ones_like(row) for row in ids]).to(device)
 
 
-_DTYPES = ("auto", "float32", "bfloat16", "float16")
 _OLDEST = (5, 1)
-_WHOLE = 256 << 20  # files up to this size are hashed whole
-_BLOCK = 1 << 20
 _UNLIMITED = 10**9  # tokenizers without a limit say something like 1e30
-FORGED = "the text writes a control token of the model"
 
 
-@dataclass(frozen=True)
-class ModelSource:
+class ModelSource(NamedTuple):
     """Where a model comes from.
 
     Attributes:
         name: the repository's name or the path of a folder, as the user wrote it.
-        revision: the branch, tag or commit that was asked for; empty for a folder.
+        model: the canonical name for `Request.model`: `hf:NAME@REVISION`, or `hf:PATH`.
         fingerprint: what the files are: the commit hash, or `sha256:…` over the files of a folder.
         config: the configuration of the transformers library.
+        arguments: what every `from_pretrained` is given, so that tokenizer and weights are of the commit of the config.
     """
 
     name: str
-    revision: str
+    model: str
     fingerprint: str
     config: Any
-
-    @property
-    def model(self) -> str:
-        """The canonical name for `Request.model`: `hf:NAME@REVISION`, or `hf:PATH`."""
-        return f"hf:{self.name}@{self.revision}" if self.revision else f"hf:{self.name}"
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What every `from_pretrained` is given, so that tokenizer and weights are of the commit of the config."""
-        commit = self.fingerprint if re.fullmatch(r"[0-9a-f]{40}", self.fingerprint) else self.revision
-        return {"revision": commit} if commit else {}
+    arguments: Mapping[str, str]
 
 
 def find_source(spec: str) -> ModelSource:
@@ -188,73 +147,47 @@ def find_source(spec: str) -> ModelSource:
         MissingExtraError: transformers or torch is not installed.
         BackendError: no such model, no network, or a version of transformers that computes wrong numbers.
     """
-    transformers = _transformers()
-    name, revision = spec, ""
-    if not Path(spec).is_dir():
-        name, _, revision = spec.rpartition("@") if "@" in spec else (spec, "", "")
-        revision = revision or "main"
-    arguments = {"revision": revision} if revision else {}
-    config = _load(name, "configuration", lambda: transformers.AutoConfig.from_pretrained(name, **arguments))
-    if revision:
-        return ModelSource(name, revision, str(getattr(config, "_commit_hash", None) or revision), config)
-    return ModelSource(name, "", f"sha256:{_folder_hash(Path(name))}", config)
+    load = _transformers().AutoConfig.from_pretrained
+    if Path(spec).is_dir():
+        config = _load(spec, "configuration", lambda: load(spec))
+        return ModelSource(spec, f"hf:{spec}", f"sha256:{_folder_hash(Path(spec))}", config, {})
+    name, _, revision = spec.rpartition("@") if "@" in spec else (spec, "", "main")
+    config = _load(name, "configuration", lambda: load(name, revision=revision))
+    commit = str(getattr(config, "_commit_hash", None) or revision)
+    return ModelSource(name, f"hf:{name}@{revision}", commit, config, {"revision": commit})
 
 
 def _transformers() -> Any:
     try:
-        torch = require("torch", "hf")
+        require("torch", "hf")
         transformers = require("transformers", "hf")
     except MissingExtraError:
         raise MissingExtraError("the backend hf:NAME", "hf") from None
-    del torch
     found = tuple(int(part) for part in re.findall(r"\d+", transformers.__version__)[:2])
     if found < _OLDEST:
         # 5.0.0 scales the logits of FLAN-T5 in silence, older ones lack what is called here.
         raise BackendError(f"transformers {transformers.__version__} is too old; pip install -U 'transformers>=5.1'")
+    # Its progress bars and advice stay away from the user's terminal.
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
     return transformers
 
 
 def _folder_hash(folder: Path) -> str:
-    """A hash of all files of a folder; of a file above 256 MB, of its size and 64 blocks of 1 MB spread over it."""
+    """A hash of all files of a folder."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
-        size = path.stat().st_size
-        digest.update(f"{path.name}\0{size}\0".encode())
+        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as stream:
-            if size <= _WHOLE:
-                while block := stream.read(_BLOCK):
-                    digest.update(block)
-            else:
-                for place in range(64):
-                    stream.seek((size - _BLOCK) * place // 63)
-                    digest.update(stream.read(_BLOCK))
+            hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()[:40]
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps the library's progress bars and advice away from the user's terminal while something is loaded."""
-    from transformers.utils import logging as library_logging
-
-    level, bars = library_logging.get_verbosity(), library_logging.is_progress_bar_enabled()
-    library_logging.set_verbosity_error()
-    library_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        library_logging.set_verbosity(level)
-        if bars:
-            library_logging.enable_progress_bar()
 
 
 def _load(name: str, what: str, load: Callable[[], Any]) -> Any:
     try:
-        with _quiet():
-            return load()
+        return load()
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError, AttributeError, MemoryError) as error:
-        offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
-        hint = " (HF_HUB_OFFLINE is set)" if offline and isinstance(error, OSError) else ""
-        raise BackendError(f"hf:{name}: the {what} cannot be loaded{hint}: {one_line(error)}") from None
+        raise BackendError(f"hf:{name}: the {what} cannot be loaded: {one_line(error)}") from None
 
 
 def choose_device(wanted: str) -> str:
@@ -272,12 +205,7 @@ def choose_dtype(wanted: str, device: str) -> str:
 
     A processor without bfloat16 instructions is up to 60 times slower in it than in float32 (measured), so it is taken
     on a CPU only where AVX512-BF16 or AMX are there. float16 is never chosen: T5 overflows in it.
-
-    Raises:
-        InputError: the dtype is unknown.
     """
-    if wanted not in _DTYPES:
-        raise InputError(f"dtype {wanted!r}: expected one of {', '.join(_DTYPES)}")
     if wanted != "auto":
         return wanted
     torch = require("torch", "hf")
@@ -306,7 +234,7 @@ class HuggingFaceModel(abc.ABC):
     # Another draw at temperature 0 gives the same reply.
     deterministic = True
     auto_class = "AutoModel"
-    takes = ("max_tokens", "seed", "temperature", "top_p")
+    takes = ("max_tokens", "seed", "temperature")
     look_ahead = 512  # requests that are pulled and sorted by length together
 
     def __init__(
@@ -325,41 +253,27 @@ class HuggingFaceModel(abc.ABC):
         if self.batch_tokens < 1 or (context is not None and int(context) < 1):
             raise InputError("batch_tokens and context must be positive")
         self._context = int(context) if context is not None else None
-        self._lock = threading.RLock()
-        self._tokenizer: Any = None
-        self._network: Any = None
 
     @property
     def options(self) -> Mapping[str, object]:
         """Device, dtype and the commit (or the hash of the files): all of them can change a reply."""
         return {"device": self.device, "dtype": self.dtype, "revision": self.source.fingerprint}
 
-    @property
+    @cached_property
     def tokenizer(self) -> Any:
         """The model's own tokenizer."""
-        with self._lock:
-            if self._tokenizer is None:
-                from transformers import AutoTokenizer
+        from transformers import AutoTokenizer
 
-                source = self.source
-                self._tokenizer = _load(
-                    source.name, "tokenizer", lambda: AutoTokenizer.from_pretrained(source.name, **source.arguments)
-                )
-            return self._tokenizer
+        name, arguments = self.source.name, self.source.arguments
+        return _load(name, "tokenizer", lambda: AutoTokenizer.from_pretrained(name, **arguments))
 
-    @property
+    @cached_property
     def network(self) -> Any:
         """The weights, on their device, ready for inference.
 
         Raises:
             BackendError: they cannot be loaded, or some are missing in the files (they would be random numbers).
         """
-        with self._lock:
-            if self._network is None:
-                self._network = self._load_network()
-            return self._network
-
-    def _load_network(self) -> Any:
         import torch
         import transformers
 
@@ -406,7 +320,7 @@ class HuggingFaceModel(abc.ABC):
                     yield request, job
                 else:
                     jobs.append(job)
-            for batch in by_length(jobs, lambda job: job.tokens, self.batch_tokens):
+            for batch in by_length(jobs, lambda job: job.tokens, self.batch_tokens if self.pads else 1):
                 for job, reply in zip(batch, self._attempt(batch), strict=True):
                     yield job.request, reply
 
@@ -450,17 +364,6 @@ class HuggingFaceModel(abc.ABC):
         found = {str(token.content) for token in added if token.special or token.content.startswith(("<", "["))}
         return tuple(sorted(found.union(self.tokenizer.all_special_tokens)))
 
-    @cached_property
-    def control_ids(self) -> frozenset[int]:
-        """The control tokens, as the tokenizer numbers them."""
-        tokenizer = self.tokenizer
-        ids = {tokenizer.convert_tokens_to_ids(token) for token in self.control_tokens if len(token) > 1}
-        # The token of unknown characters orders nothing.
-        return frozenset(ids) - {None, tokenizer.unk_token_id}
-
-    def _controls(self, ids: Sequence[int]) -> int:
-        return sum(map(self.control_ids.__contains__, ids))
-
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """The tokens of a text, never cut."""
         ids: list[int] = self.tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
@@ -479,14 +382,17 @@ class HuggingFaceModel(abc.ABC):
         ]
         return min((int(size) for size in found if size and 0 < size < _UNLIMITED), default=None)
 
+    @property
+    def pads(self) -> bool:
+        """Whether prompts of other lengths may be computed together."""
+        return True
+
     def release_memory(self) -> None:
         """Gives memory back to the device after a batch that was too large."""
         import torch
 
-        if self.device.startswith("cuda"):
-            torch.cuda.empty_cache()
-        elif self.device == "mps":
-            torch.mps.empty_cache()
+        if self.device != "cpu":
+            getattr(torch, self.device.partition(":")[0]).empty_cache()
 
 
 def model_kind(source: ModelSource) -> str:
@@ -584,8 +490,6 @@ class WritingModel(HuggingFaceModel):
     """
 
     usual_mode = "generate"
-    # Whether a label is scored as a whole reply, with its end.
-    labels_are_whole = False
     # Whether prompt and reply have one context together.
     reply_shares_context = True
 
@@ -598,7 +502,6 @@ class WritingModel(HuggingFaceModel):
             raise InputError(f"label_mass is {label_mass}; expected 0 to 1")
         self.mode, self.label_mass = mode, float(label_mass)
         self._tables: dict[tuple[str, ...], LabelTable] = {}
-        self._frames: dict[tuple[str, ...], int] = {}
 
     @property
     def options(self) -> Mapping[str, object]:
@@ -610,22 +513,9 @@ class WritingModel(HuggingFaceModel):
     def _encoded(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of messages in the form that the model is shown."""
 
-    def _tokens(self, messages: Sequence[Message]) -> list[int]:
-        """The same.
-
-        Raises:
-            ValueError: the tokenizer finds a control token in a content (written in fullwidth letters).
-        """
-        ids, roles = self._encoded(messages), tuple(message.role for message in messages)
-        if roles not in self._frames:
-            # Those around the contents.
-            self._frames[roles] = self._controls(self._encoded([Message(role, "a") for role in roles]))
-        if self._controls(ids) != self._frames[roles]:
-            raise ValueError(FORGED)
-        return ids
-
     def _prepare(self, request: Request) -> WritingJob | Reply:
-        ids, limit = self._tokens(request.messages), token_limit(request)
+        ids = self._encoded(request.messages)
+        limit = int(str(request.options.get("max_tokens") or _DEFAULT_TOKENS))
         if not ids:
             return Reply(None, "failed", "the prompt is empty")
         together = limit if self.reply_shares_context else 0
@@ -638,22 +528,32 @@ class WritingModel(HuggingFaceModel):
     def _spellings(self, label: str) -> tuple[Tokens, ...]:
         """The token sequences that write a label."""
 
-    @property
-    @abc.abstractmethod
-    def _ends(self) -> Collection[int]:
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
         """The end tokens."""
+        found = [self.network.generation_config.eos_token_id, self.tokenizer.eos_token_id]
+        ids = [each for one in found for each in (one if isinstance(one, list) else [one])]
+        return tuple(one for one in dict.fromkeys(ids) if one is not None)
+
+    @cached_property
+    def network(self) -> Any:
+        """The weights, without penalties, forced tokens and sampling settings of the model's own."""
+        from transformers import GenerationConfig
+
+        network = super().network
+        own = network.generation_config
+        network.generation_config = GenerationConfig(
+            eos_token_id=own.eos_token_id, decoder_start_token_id=own.decoder_start_token_id
+        )
+        return network
 
     @abc.abstractmethod
     def _shown(self, jobs: Sequence[WritingJob]) -> Any:
         """What is computed of a batch of prompts for scores and replies alike."""
 
-    def _alike(self, ids: Tokens) -> int:
-        """Prompts of which this is equal may be computed together."""
-        return 0
-
     @abc.abstractmethod
     def _logits(self, shown: Any, jobs: Sequence[WritingJob], rows: Sequence[tuple[int, Tokens]], last: int) -> Any:
-        """The logits of the last positions of rows: places of jobs that are alike, with beginnings of one length."""
+        """The logits of the last positions of rows: places of jobs, with beginnings of one length."""
 
     @abc.abstractmethod
     def _generation(self, shown: Any, jobs: Sequence[WritingJob], places: Sequence[int]) -> dict[str, Any]:
@@ -684,9 +584,8 @@ class WritingModel(HuggingFaceModel):
             shown = self._shown(jobs)
             replies = self._scored(jobs, shown)
             rest = [place for place in range(len(jobs)) if place not in replies]
-            # A batch is sorted by length.
-            for _, alike in itertools.groupby(rest, key=lambda place: self._alike(jobs[place].ids)):
-                replies |= self._written(jobs, shown, list(alike))
+            if rest:
+                replies |= self._written(jobs, shown, rest)
         return [replies[place] for place in range(len(jobs))]
 
     def _scored(self, jobs: Sequence[WritingJob], shown: Any) -> dict[int, Reply]:
@@ -697,10 +596,10 @@ class WritingModel(HuggingFaceModel):
         most = max(1, self.batch_tokens // max(len(job.ids) for job in jobs))
         tokens = sorted({token for table in tables.values() for paths in table.paths for token in chain(*paths)})
 
-        def kind(row: tuple[int, Tokens]) -> tuple[int, int]:
-            return self._alike(jobs[row[0]].ids), len(row[1])
+        def kind(row: tuple[int, Tokens]) -> int:
+            return len(row[1])
 
-        for (_, size), alike in itertools.groupby(sorted(rows, key=kind), key=kind):
+        for size, alike in itertools.groupby(sorted(rows, key=kind), key=kind):
             while chunk := list(itertools.islice(alike, most)):
                 logits = self._logits(shown, jobs, chunk, 1 + size)[:, -1 - size :]
                 # What is wanted of all rows comes from the device at once.
@@ -722,9 +621,6 @@ class WritingModel(HuggingFaceModel):
             "mode": "labels",
             "label_probabilities": {label: float(f"{value:.6g}") for label, value in chances.items()},
         }
-        if self.labels_are_whole:
-            # Above 1/2, so is every token of the label on its way: greedy decoding writes the same.
-            raw["equals_greedy"] = chances[best] > 0.5
         return Reply(best, prompt_tokens=len(job.ids), completion_tokens=1, raw=raw)
 
     def _written(self, jobs: Sequence[WritingJob], shown: Any, places: Sequence[int]) -> dict[int, Reply]:
@@ -773,28 +669,11 @@ def _draw_function(request: Request) -> Callable[[Any], int] | None:
         return None
     import torch
 
-    top_p = float(str(request.options.get("top_p", 1.0)))
     # The key covers messages, options and replicate, so a draw does not depend on what else is in the batch.
     generator = torch.Generator("cpu").manual_seed(int(request.key[:15], 16))
 
     def draw(logits: Any) -> int:
         probabilities = torch.softmax(logits.double().cpu() / temperature, -1)
-        if top_p < 1.0:
-            ordered, order = probabilities.sort(descending=True)
-            probabilities = probabilities.clone()
-            probabilities[order[ordered.cumsum(-1) - ordered >= top_p]] = 0.0
         return int(torch.multinomial(probabilities, 1, generator=generator))
 
     return draw
-
-
-def token_limit(request: Request) -> int:
-    """How many tokens the reply may have: the option `max_tokens`, 64 without it.
-
-    Raises:
-        InputError: it is less than 1.
-    """
-    limit = int(str(request.options.get("max_tokens") or _DEFAULT_TOKENS))
-    if limit < 1:
-        raise InputError(f"max_tokens is {limit}; expected 1 or more")
-    return limit

@@ -118,7 +118,8 @@ def test_labels_above_a_half_are_what_greedy_decoding_writes(folders: Callable[[
     labels = make_backend(f"hf:{folders('t5-taught')}", mode="labels", label_mass=0.5)
     greedy = generated(folders("t5-taught"), PROMPTS, "AutoModelForSeq2SeqLM")
     found = replies(labels, ask(labels, *PROMPTS, labels=LABELS))
-    proved = [place for place, reply in enumerate(found) if reply.raw.get("equals_greedy")]
+    shares: list[Any] = [reply.raw["label_probabilities"] for reply in found]
+    proved = [place for place, of_labels in enumerate(shares) if max(of_labels.values()) > 0.5]
     assert len(proved) >= 5
     assert [found[place].text for place in proved] == [greedy[place] for place in proved]
 
@@ -154,13 +155,13 @@ def test_replies_do_not_depend_on_the_batch(folders: Callable[[str], str], name:
     assert [reply.text for reply in replies(one, requests)] == [reply.text for reply in replies(many, requests)]
 
 
-def test_models_with_rules_of_their_own_are_refused(tmp_path: Path) -> None:
+def test_rules_that_a_model_has_for_generation_do_not_apply(folders: Callable[[str], str], tmp_path: Path) -> None:
     hf_models.save_t5(tmp_path)
     config = json.loads((tmp_path / "generation_config.json").read_text())
     (tmp_path / "generation_config.json").write_text(json.dumps({**config, "no_repeat_ngram_size": 1}))
-    backend = make_backend(f"hf:{tmp_path}", mode="labels", label_mass=0.0)
-    with pytest.raises(BackendError, match=r"rules of its own \(no_repeat_ngram_size\)"):
-        replies(backend, ask(backend, *PROMPTS, labels=LABELS))
+    backend = make_backend(f"hf:{tmp_path}")
+    found = replies(backend, ask(backend, *PROMPTS))
+    assert [reply.text for reply in found] == generated(folders("t5"), PROMPTS, "AutoModelForSeq2SeqLM")
 
 
 def test_draws_follow_the_key_of_the_request(folders: Callable[[str], str]) -> None:
@@ -170,8 +171,6 @@ def test_draws_follow_the_key_of_the_request(folders: Callable[[str], str]) -> N
     first = replies(backend, requests)
     assert replies(backend, requests[::-1])[::-1] == first
     assert [reply.text for reply in replies(backend, again)] != [reply.text for reply in first]
-    narrow = replies(backend, ask(backend, *PROMPTS[:3], temperature=1.0, top_p=1e-9))
-    assert [reply.text for reply in narrow] == generated(folders("t5"), PROMPTS[:3], "AutoModelForSeq2SeqLM")
 
 
 def test_a_prompt_that_does_not_fit_fails_and_is_not_cut(folders: Callable[[str], str]) -> None:
@@ -259,7 +258,7 @@ def test_spans_are_the_best_of_all(folders: Callable[[str], str]) -> None:
 
 
 def test_long_passages_are_seen_in_windows(folders: Callable[[str], str]) -> None:
-    backend = make_backend(f"hf:{folders('bert')}", window=40, stride=10, no_answer_margin=1e9, batch_tokens=80)
+    backend = make_backend(f"hf:{folders('bert')}", no_answer_margin=1e9)
     [long] = replies(backend, question(backend, PASSAGE * 5))
     start, end = long.raw["span"]  # type: ignore[misc]
     assert long.text == (PASSAGE * 5)[start:end].strip()
@@ -274,7 +273,7 @@ def test_extractive_models_refuse_what_they_cannot_read(folders: Callable[[str],
     backend = make_backend(f"hf:{folders('bert')}")
     prose, empty, long = replies(
         backend,
-        [*ask(backend, "Question: x?"), *question(backend, " "), *question(backend, PASSAGE, text="What is " * 40)],
+        [*ask(backend, "Question: x?"), *question(backend, " "), *question(backend, PASSAGE, text="What is " * 60)],
     )
     assert (prose.status, prose.error) == (
         "failed",
@@ -282,7 +281,7 @@ def test_extractive_models_refuse_what_they_cannot_read(folders: Callable[[str],
     )
     assert empty.text == "no answer"
     assert long.status == "failed"
-    assert "of the 64 tokens" in long.error
+    assert "no room of the 64 tokens" in long.error
 
 
 # Batches and failures
@@ -386,7 +385,6 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     [
         ({"mode": "beam"}, "mode 'beam': expected generate or labels"),
         ({"label_mass": 2}, "label_mass is 2"),
-        ({"dtype": "int3"}, "dtype 'int3'"),
         ({"batch_tokens": -1}, "must be positive"),
         ({"beams": 3}, "beams"),
     ],

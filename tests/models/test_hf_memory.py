@@ -60,7 +60,7 @@ def answered(backend: DecoderBackend, asked: Sequence[Request]) -> list[Reply]:
 
 def plainly(backend: DecoderBackend, request: Request) -> dict[str, float]:
     """The probability of each label by one forward pass over the bare prompt, without padding, mask or cache."""
-    ids = backend._tokens(request.messages)
+    ids = backend._encoded(request.messages)
     with torch.inference_mode():
         first = backend.network(torch.tensor([ids])).logits[0, -1].float().softmax(-1)
     return {label: sum(float(first[path[0]]) for path in backend._spellings(label)) for label in request.labels}
@@ -96,7 +96,7 @@ def test_generated_replies_are_those_of_single_prompts(tmp_path: Path, name: str
     alone = [answered(backend, [request])[0] for request in asked]
     assert [reply.text for reply in answered(backend, asked)] == [reply.text for reply in alone]
     for request, reply in zip(asked, alone, strict=True):
-        ids = torch.tensor([backend._tokens(request.messages)])
+        ids = torch.tensor([backend._encoded(request.messages)])
         out = backend.network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False)
         assert backend._text(out[0, ids.shape[1] :].tolist()).strip() == reply.text
 
@@ -110,7 +110,7 @@ def test_rows_with_other_positions_make_batches_of_their_own(tmp_path: Path) -> 
     settings = {"rope_parameters": rope, "original_max_position_embeddings": 64}
     backend = backend_of(hf_models.save_decoder(tmp_path, "Phi3ForCausalLM", **settings))
     asked = requests(backend)
-    lengths = [len(backend._tokens(request.messages)) for request in asked]
+    lengths = [len(backend._encoded(request.messages)) for request in asked]
     assert min(lengths) < 64 < max(lengths)
     for request, reply in zip(asked, answered(backend, asked), strict=True):
         expected = plainly(backend, request)
