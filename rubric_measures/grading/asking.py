@@ -443,7 +443,7 @@ class Asker:
             self._refuse_to_explain(embedded)
             if "structured" in backend.options:
                 held = backend.options["structured"]
-                self.options = {**self.options, "explain": True, "structured": "auto" if held == "off" else held}
+                self.options = {**self.options, "explain": True, "structured": "json_schema" if held == "off" else held}
         self._embedded = embedded
         self.room = Room(backend)
         self._labels = prompt.reply_labels

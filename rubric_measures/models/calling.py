@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any, Literal
 
-from rubric_measures.base.errors import BackendError, InputError, RejectedError
+from rubric_measures.base.errors import BackendError, InputError
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.wire import STRUCTURED_MODES, Endpoint, Trouble, path_of, retry_after
 
@@ -200,15 +200,13 @@ class EndpointSettings:
         if self.endpoint_name and not re.fullmatch(r"[\w.-]+", self.endpoint_name):
             text = f"endpoint name {self.endpoint_name!r}: expected letters, digits, '.', '_' and '-'"
             raise InputError(text, settings=("endpoint_name",))
-        modes = (*STRUCTURED_MODES, "auto", *(f"{mode}+logprobs" for mode in STRUCTURED_MODES))
+        modes = (*STRUCTURED_MODES, *(f"{mode}+logprobs" for mode in STRUCTURED_MODES))
         for name, known in (("api", ("chat", "completions")), ("structured", modes)):
             if (value := getattr(self, name)) not in known:
                 raise InputError(f"{name} is {value!r}; expected one of {', '.join(known)}")
         for name in ("concurrency", "attempts", "timeout"):
             if (value := getattr(self, name)) <= 0:
                 raise InputError(f"{name} is {value}; expected more than 0")
-        if self.thinking_tokens is not None and self.thinking_tokens < 0:
-            raise InputError(f"thinking_tokens is {self.thinking_tokens}; expected 0 or more")
 
     def wait_before(self, attempt: int) -> float:
         """The seconds before another attempt: exponential, at most 30, of which the upper half is drawn at random."""
@@ -388,7 +386,7 @@ class Engine:
         if trouble.status == "failed" and not self._replies:
             self._rejected += 1
             if self._rejected == _GIVE_UP_AFTER_REJECTED:
-                self._fatal(RejectedError(f"{self._endpoint.url}: no call is accepted at all: {trouble.error}"))
+                self._end(f"no call is accepted at all: {trouble.error}")
                 return
         self._deliver(call, Reply(None, trouble.status, trouble.error))
 
@@ -431,7 +429,7 @@ class Engine:
             # It was cut while it thought, before anybody knew that it does: now it gets room for that.
             call.pay((found.prompt_tokens, found.completion_tokens))
             return await self._attempt(call)
-        if left_out := sorted(known.left_out_of(endpoint.on_wire(request)).difference(body)):
+        if left_out := sorted(known.left_out_of(request).difference(body)):
             found = dataclasses.replace(found, raw={**found.raw, "left_out": left_out})
         return found
 

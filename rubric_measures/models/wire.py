@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import warn
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.models.base import ENDPOINTS, MOST_TOKENS, Reply, Request
+from rubric_measures.models.base import ENDPOINTS, MOST_TOKENS, Reply, Request, one_line
 
 _RENAMED_FIELD = "max_completion_tokens"
 
@@ -38,34 +38,30 @@ class Known:
     """What is known of a model at one endpoint; it grows with the answers and is kept as long as the backend.
 
     Attributes:
-        thinking_tokens: the tokens that a model which thinks gets for it, beside those of the reply; None goes by the
-            longest reply.
+        room: the tokens that a model which thinks gets for it, beside those of the reply; None goes by the longest
+            reply.
         token_field: what the endpoint calls the longest reply.
         left_out: fields that it does not take, although the request has them.
         thinks: whether a reply showed that the model thinks before it replies.
-        most_room: the most tokens to think in that it takes; None while it took all that were asked for.
         answered: whether it ever gave a reply.
     """
 
-    thinking_tokens: int | None = None
+    room: int | None = None
     token_field: str = "max_tokens"
     left_out: set[str] = field(default_factory=set)
     thinks: bool = False
-    most_room: int | None = None
     answered: bool = False
 
     def longest(self, reply_tokens: int) -> int:
         """The tokens that are asked for where the reply may have so many: a model that thinks needs room for it.
 
-        >>> Known().longest(64), Known(thinks=True).longest(64), Known(thinks=True, thinking_tokens=100).longest(64)
+        >>> Known().longest(64), Known(thinks=True).longest(64), Known(thinks=True, room=100).longest(64)
         (64, 4160, 164)
         """
         if not self.thinks:
             return reply_tokens
-        room = self.thinking_tokens
-        if room is None:
-            room = max(_LEAST_ROOM, min(_MOST_ROOM, _ROOM_A_TOKEN * reply_tokens))
-        return reply_tokens + (room if self.most_room is None else min(room, self.most_room))
+        usual = max(_LEAST_ROOM, min(_MOST_ROOM, _ROOM_A_TOKEN * reply_tokens))
+        return reply_tokens + (usual if self.room is None else self.room)
 
     def left_out_of(self, request: Request) -> set[str]:
         """The fields that a request has and its body leaves out."""
@@ -74,11 +70,9 @@ class Known:
     def shorten(self, sent: int, reply_tokens: int) -> bool:
         """Learns that so many tokens were too many; whether less room to think is left to try."""
         room = sent - reply_tokens
-        if room <= 0:
-            return False
-        smaller = room // 2 if room >= 512 else 0
-        self.most_room = smaller if self.most_room is None else min(self.most_room, smaller)
-        return True
+        if room > 0:
+            self.room = min(room // 2 if room >= 512 else 0, room if self.room is None else self.room)
+        return room > 0
 
     def learn_from(self, reply: Reply) -> bool:
         """Learns from a reply whether the model thinks; whether that is news."""
@@ -93,16 +87,13 @@ class Known:
         return self.thinks and not known
 
 
-STRUCTURED_MODES = ("off", "choice", "guided_choice", "json_schema")
+STRUCTURED_MODES = ("off", "choice", "json_schema")
 # Options of the backend itself; all others are fields of the body.
 _OWN_OPTIONS = ("api", "explain", "structured")
 _TOP_LOGPROBS = 20
 _SCHEMA_FIELD = "reply"
 _ENDS: Mapping[str, Sequence[str]] = ENDPOINTS["ends"]
-_SHORTER = "say a lower max_tokens"
-_REPLY_LENGTH = re.compile(r"max_?(?:completion_?|new_?|output_?)?tokens", re.IGNORECASE)
 _KEY_LIKE = re.compile(r"\b(sk|rk|pk|hf|gsk)[-_][\w*.\-]{6,}|Bearer\s+[^\s'\"]+|//[^/\s@]+@")
-_MESSAGE_LENGTH = 300
 
 
 class Trouble(NamedTuple):
@@ -130,7 +121,7 @@ class Trouble(NamedTuple):
     @property
     def is_too_long(self) -> bool:
         """Whether prompt and reply, or the reply alone, were too long for the model."""
-        return self.kind == "final" and (self.status == "truncated" or self.error.endswith(_SHORTER))
+        return self.kind == "final" and bool(_SAYS["too_long"].search(self.error))
 
 
 def request_body(request: Request, name: str, known: Known | None = None) -> dict[str, Any]:
@@ -173,8 +164,6 @@ def _constraint(mode: str, labels: tuple[str, ...], explain: bool) -> dict[str, 
     schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     if mode == "choice":
         return {"structured_outputs": {"json": schema} if explain else {"choice": list(labels)}}
-    if mode == "guided_choice":
-        return {"guided_json": schema} if explain else {"guided_choice": list(labels)}
     if mode == "json_schema":
         named = {"name": "reply", "strict": True, "schema": schema}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
@@ -198,7 +187,7 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
     shown, written, of_these = _tokens(counts)
     paid = shown, written, {**_kept(choice, body, request, fields), **of_these}
     if refusal:
-        return Reply(text or refusal, "refused", _one_line(f"the model refused: {refusal}"), *paid)
+        return Reply(text or refusal, "refused", one_line(f"the model refused: {refusal}"), *paid)
     end = finish.lower() if isinstance(finish, str) else ""
     if end in _ENDS["broken"]:
         return Trouble("failure", f"the endpoint broke the reply off (finish_reason {finish!r})", paid=(shown, written))
@@ -318,31 +307,6 @@ def _said(body: object) -> tuple[str, str]:
     return f"{inner.get('code') or ''} {inner.get('type') or ''}", str(message or "").strip()
 
 
-def _advice(text: str) -> str:
-    """What to do about an option that an endpoint does not take; empty where its message is about something else.
-
-    Where prompt and reply together are too long, the longer of them is at fault.
-    """
-    shown, wanted = _number(_SAYS["shown"], text), _number(_SAYS["wanted"], text)
-    if shown is not None and wanted is not None:
-        return _SHORTER if wanted >= shown else ""
-    if unsupported := _SAYS["unsupported"].search(text):
-        name = unsupported[1]
-        if _REPLY_LENGTH.fullmatch(name):
-            return ""
-        return f"leave {name} out"
-    found = _SAYS["wrong_option"].search(text)
-    if found is None:
-        return ""
-    name = found[1] or found[2]
-    return _SHORTER if _REPLY_LENGTH.fullmatch(name) else f"say another {name}"
-
-
-def _number(pattern: re.Pattern[str], text: str) -> int | None:
-    found = pattern.search(text)
-    return int(next(group for group in found.groups() if group)) if found else None
-
-
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that an answer asks to wait (`Retry-After`, `retry-after-ms`), or None; dates are not read.
 
@@ -358,11 +322,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MESSAGE_LENGTH else f"{line[:_MESSAGE_LENGTH]}…"
-
-
 @dataclass
 class Endpoint:
     """A model at an endpoint: what is sent to it, what its answers mean, and what is learned from them.
@@ -371,19 +330,17 @@ class Endpoint:
         name: the model as the endpoint knows it.
         url: the endpoint as messages show it.
         secrets: what no message shows.
-        on_wire: the request as it is sent.
         known: what it showed before.
     """
 
     name: str
     url: str
     secrets: tuple[str, ...] = ()
-    on_wire: Callable[[Request], Request] = lambda request: request
     known: Known = field(default_factory=Known)
 
     def body(self, request: Request) -> dict[str, Any]:
         """What is sent, by what is known of the endpoint by now."""
-        return request_body(self.on_wire(request), self.name, self.known)
+        return request_body(request, self.name, self.known)
 
     def reply_of(self, content: bytes | str, request: Request) -> Reply | Trouble:
         """Reads the body of a successful answer.
@@ -400,7 +357,7 @@ class Endpoint:
             return Trouble("failure", "the endpoint's answer is not a JSON object")
         choices = body.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-            return _reply_of_choice(choices[0], body, self.on_wire(request))
+            return _reply_of_choice(choices[0], body, request)
         if error := body.get("error"):
             code = error.get("code") if isinstance(error, Mapping) else None
             return self.trouble_of(code if isinstance(code, int) and 400 <= code < 600 else 500, body)
@@ -410,8 +367,6 @@ class Endpoint:
         """What an answer with an error status means; its body was parsed when it was JSON, `wait` is what it asked."""
         code, text = _said(body)
         error = self.shown(f"HTTP {status}: {text}" if text else f"HTTP {status}")
-        if status in (400, 422) and (advice := _advice(text)):
-            return Trouble("final", f"{error}; {advice}")
         row = next(row for row in ENDPOINTS["trouble"] if _fits(row, status, code, text))
         return Trouble(row["kind"], error, wait, row.get("reply", "failed"), row.get("congestion", False))
 
@@ -442,7 +397,7 @@ class Endpoint:
         """
         for secret in filter(None, self.secrets):
             text = text.replace(secret, "***")
-        return _one_line(_KEY_LIKE.sub(lambda found: "//***@" if found[0].startswith("//") else "***", text))
+        return one_line(_KEY_LIKE.sub(lambda found: "//***@" if found[0].startswith("//") else "***", text))
 
 
 def path_of(request: Request) -> str:
