@@ -22,7 +22,7 @@ from typing import Any
 
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Reply, Request
-from rubric_measures.models.ray_runner import RayRunner, RaySettings, ray_backend
+from rubric_measures.models.ray_runner import RayRunner
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.types.scales import Message
@@ -180,12 +180,9 @@ def speedup(passages: int, rounds: int) -> None:
             print(f"| one and two plain processes, round {number + 1} | | | {alone[0]:.2f}, {alone[1]:.2f} | | |")
             rates = []
             for actors in (1, 2):
-                _, _, settings = ray_backend(
-                    f"hf:{folder}", options, RaySettings(actors=actors, gpus_per_actor=0, batch_size=4)
-                )
                 make = functools.partial(make_signed, f"hf:{folder}", **options)
                 with ReplyCache(":memory:") as cache:
-                    runner = RayRunner(make(), cache, make=make, settings=settings)
+                    runner = RayRunner(make(), cache, make=make, actors=actors, batch_size=4)
                     measured = measure(runner, actors, passages, 24, 40, number)
                 rates.append(measured.rate)
                 print(measured.row(f"{actors} actors, round {number + 1}"), flush=True)
@@ -205,7 +202,8 @@ def overhead(blocks: int) -> None:
                 Instant(),
                 ReplyCache(f"{folder}/{batch}"),
                 make=functools.partial(make_instant, "instant"),
-                settings=RaySettings(actors=1, gpus_per_actor=0, batch_size=batch),
+                actors=1,
+                batch_size=batch,
             )
             measured = measure(runner, 1, count * batch, 0, 60, 1)
             each = 1000 * measured.cpu / (measured.calls / ITEMS / batch)

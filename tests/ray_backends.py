@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import time
@@ -28,7 +27,6 @@ class Diary:
         raises: break down over a prompt with this text.
         kills_once: kill the process over a prompt with this text, but only the first time of all.
         ends: say that nothing can work any more over a prompt with this text.
-        mentions: a note about a prompt with this text, not a warning.
         hopeless: say that nothing can work.
     """
 
@@ -37,7 +35,6 @@ class Diary:
     raises: str = ""
     kills_once: str = ""
     ends: str = ""
-    mentions: str = ""
     hopeless: bool = False
 
     model = "diary"
@@ -61,8 +58,6 @@ class Diary:
             if self.gate and self.gate in text:
                 (self.folder / "waiting").touch()
                 _wait_for(self.folder / "open")
-            if self.mentions and self.mentions in text:
-                logging.getLogger("rubric_measures").info("a note about %r", self.mentions)
             if self.ends and self.ends in text:
                 raise BackendError("the model is gone")
             if self.raises and self.raises in text:
@@ -105,5 +100,10 @@ def drive(folder: str, options: dict[str, Any], arguments: list[str]) -> int:
     from rubric_measures.models import ray_runner
 
     make = partial(make_diary, folder, **options)
-    ray_runner.ray_backend = lambda model, _, settings: (make(), make, settings)
+
+    def made(model: str, _: object, actors: int, gpus: None, size: int, address: str) -> Any:
+        runner = partial(ray_runner.RayRunner, make(), make=make, actors=actors, batch_size=size, address=address)
+        return make(), runner
+
+    ray_runner.ray_runner = made
     return main(arguments)

@@ -10,8 +10,7 @@ RubricMeasuresError
 ├── PlugInError           what another package adds cannot be used; names the package
 └── GradingError          grading could not go on; finished work is kept
     └── BackendError      a model or an endpoint could not be used at all
-        ├── DeviceLostError  it could be used, but no call of this process can use its device any more
-        └── RejectedError    an endpoint accepts no call
+        └── DeviceLostError  it could be used, but no call of this process can use its device any more
 """
 
 from __future__ import annotations
@@ -314,10 +313,6 @@ class GradingError(RubricMeasuresError):
 
 class BackendError(GradingError):
     """A model or an endpoint could not be used at all (unknown model, no connection, wrong key)."""
-
-
-class RejectedError(BackendError):
-    """An endpoint accepts no call, or none any more; replies of earlier runs may say that it did."""
 
 
 class DeviceLostError(BackendError):

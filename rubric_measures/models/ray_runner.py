@@ -12,12 +12,10 @@ import itertools
 import logging
 import os
 import socket
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +26,11 @@ from rubric_measures.base.errors import (
     GradingError,
     InputError,
     MissingExtraError,
-    RejectedError,
     RubricMeasuresError,
 )
 from rubric_measures.base.plugins import require
 from rubric_measures.models import make_backend
-from rubric_measures.models.base import Backend, Reply, Request
+from rubric_measures.models.base import Backend, Reply, Request, one_line
 from rubric_measures.models.running import Complete, LocalRunner
 
 _LOG = logging.getLogger("rubric_measures")
@@ -47,46 +44,14 @@ _LOST = "processes of actors died over this passage"
 
 # Makes the backend of an actor: `make_backend`, or another function of a module that the actors can import.
 Maker = Callable[[], Backend]
-# Of the requests of a block (None: there is none), what went wrong, and what the backend had to say.
-Answer = tuple[list[Reply | None], RubricMeasuresError | None, list[tuple[int, str]]]
-
-
-@dataclass(frozen=True)
-class RaySettings:
-    """The size of a pool.
-
-    Attributes:
-        actors: how many actors; None takes one for each GPU that is there, else one for each four processors.
-        gpus_per_actor: the GPUs (or the share of one) of each actor; None takes 1 where the model computes on a GPU,
-            else 0.
-        batch_size: the passages of a block; None takes 16 for models in the actors, else 256.
-        address: the cluster, `HOST:PORT` or `auto`; empty starts a Ray of its own on this machine.
-    """
-
-    actors: int | None = None
-    gpus_per_actor: float | None = None
-    batch_size: int | None = None
-    address: str = ""
-
-    def __post_init__(self) -> None:
-        for name, low, high in (("actors", 1, 100_000), ("gpus_per_actor", 0, 1000), ("batch_size", 1, 10**6)):
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                raise InputError(f"{name} is {value}; expected {low} to {high}")
-        gpus = self.gpus_per_actor
-        if gpus is not None and gpus > 1 and gpus != int(gpus):
-            raise InputError(f"gpus_per_actor is {gpus:g}; expected a whole number, or a share below 1")
-        if self.address.startswith("ray://"):
-            raise InputError(
-                f"{self.address}: expected HOST:PORT or auto; run the command on a node of the cluster, or as a Ray job"
-            )
+# Of the requests of a block (None: there is none), and what went wrong.
+Answer = tuple[list[Reply | None], RubricMeasuresError | None]
 
 
 _TO_ANSWER = 15.0  # seconds for the head of a cluster to take a connection
 _STORE = 512 << 20  # bytes of shared memory of a Ray of our own: blocks are small
 QUIET = {
     "RAY_ENABLE_AUTO_CONNECT": "0",
-    "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
@@ -109,14 +74,12 @@ def connected(address: str) -> Iterator[Any]:
     own: dict[str, Any] = {} if address else {"include_dashboard": False, "object_store_memory": _STORE}
     try:
         _find_cluster(address)
-        with _no_stderr():
-            ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except Exception as error:
         where = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started"
-        said = " ".join(str(error).split())[:300] or type(error).__name__
         # Ray gives the user's token to `auto` by itself, and to an address only when it is told to.
         token = "; if the cluster asks for a token, set RAY_AUTH_MODE=token" if address.rpartition(":")[1] else ""
-        raise BackendError(f"{where}: {said}{token}") from None
+        raise BackendError(f"{where}: {one_line(error)}{token}") from None
     try:
         yield ray
     finally:
@@ -135,21 +98,6 @@ def _find_cluster(address: str) -> None:
             pass
 
 
-@contextlib.contextmanager
-def _no_stderr() -> Iterator[None]:
-    """Keeps what Ray's libraries print while they start from the terminal; what goes wrong comes as an exception."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nothing, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nothing)
-
-
 class Worker:
     """An actor: makes its backend and answers blocks with it.
 
@@ -157,18 +105,13 @@ class Worker:
     the options are relative to `folder`, where the driver works.
     """
 
-    def __init__(self, make: Maker, expected: Mapping[str, object], version: str, folder: str) -> None:
-        self._notes = BufferingHandler(10**6)
-        _LOG.addHandler(self._notes)
-        _LOG.setLevel(logging.INFO)  # this process is ours, and the driver knows what is to be shown
+    def __init__(self, make: Maker, expected: Mapping[str, object], folder: str) -> None:
         with contextlib.suppress(OSError):
             os.chdir(folder)
         self._problem: RubricMeasuresError | None = None
         try:
-            if version != __version__:
-                raise BackendError(f"rubric_measures is {__version__} here and {version} in the driver")
             self._backend = make()
-            found = {"model": self._backend.model, **self._backend.options}
+            found = {"version": __version__, "model": self._backend.model, **self._backend.options}
             for name in sorted({*found, *expected}):
                 if found.get(name) != expected.get(name):
                     here, there = found.get(name), expected.get(name)
@@ -176,7 +119,7 @@ class Worker:
                         f"{name} is {here!r} here and {there!r} in the driver; name it among the model's settings"
                     )
         except Exception as error:
-            self._problem = BackendError(_described(error))
+            self._problem = BackendError(_said(error))
 
     def answer(self, block: list[Request]) -> Answer:
         """The replies of a block; those that were there before nothing worked any more are paid, so they come, too."""
@@ -189,45 +132,17 @@ class Worker:
             problem = error
         except Exception as error:
             # What a backend does not expect is found out as what kills it: by which passage it comes.
-            problem = DeviceLostError(_described(error))
-        notes = [(record.levelno, record.getMessage()) for record in self._notes.buffer]
-        self._notes.flush()
-        return [replies.get(one.key) for one in block], problem, notes
+            problem = DeviceLostError(_said(error))
+        return [replies.get(one.key) for one in block], problem
 
 
-def _described(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, RubricMeasuresError) else f"{type(error).__name__}: {text}"
+def _said(error: Exception) -> str:
+    return one_line(error if isinstance(error, RubricMeasuresError) else f"{type(error).__name__}: {error}")
 
 
 def _passages(requests: Iterable[Request]) -> Iterator[list[Request]]:
     """The requests passage by passage; one without a group is a passage by itself."""
     return (list(of) for _, of in itertools.groupby(requests, lambda one: one.group or one.key))
-
-
-def pool_size(ray: Any, settings: RaySettings) -> tuple[int, int, float]:
-    """How many actors there will be, and the processors and GPUs of each.
-
-    Raises:
-        BackendError: an actor needs more GPUs than this machine has.
-    """
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    gpus = settings.gpus_per_actor or 0.0
-    processors = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1] or [1]
-    if gpus:
-        cpus = 1
-        places = sum(int(node.get("GPU", 0) / gpus) for node in nodes)
-    else:
-        # Processors are shared out, so that the threads of models do not stand in each other's way.
-        share = sum(processors) // settings.actors if settings.actors else _PROCESSORS
-        cpus = max(1, min([share, *processors]))
-        places = sum(count // cpus for count in processors)
-    if not places and not settings.address:
-        raise BackendError(f"an actor needs {gpus:g} GPUs, and this machine has fewer", settings=("gpus_per_actor",))
-    actors = settings.actors or max(1, places)
-    if actors > places:
-        _LOG.warning("there is room for %d of %d actors now; the others wait for nodes", places, actors)
-    return actors, cpus, gpus
 
 
 @dataclass(frozen=True)
@@ -240,11 +155,39 @@ class RayRunner(LocalRunner):
 
     Attributes:
         make: makes the backend of an actor; `backend` is the same one in this process, which makes no call.
-        settings: the size of the pool.
+        actors: how many actors; None takes one for each GPU that is there, else one for each four processors.
+        gpus_per_actor: the GPUs (or the share of one) of each actor.
+        batch_size: the passages of a block.
+        address: the cluster, `HOST:PORT` or `auto`; empty starts a Ray of its own on this machine.
     """
 
     make: Maker = field(kw_only=True)
-    settings: RaySettings = field(default_factory=RaySettings)
+    actors: int | None = None
+    gpus_per_actor: float = 0.0
+    batch_size: int = _BLOCK
+    address: str = ""
+
+    def pool_size(self, ray: Any) -> tuple[int, int]:
+        """How many actors there will be, and the processors of each.
+
+        Raises:
+            BackendError: an actor needs more GPUs than this machine has.
+        """
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        if gpus := self.gpus_per_actor:
+            cpus, places = 1, sum(int(node.get("GPU", 0) / gpus) for node in nodes)
+        else:
+            # So that the threads of models do not stand in each other's way.
+            processors = [int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= 1] or [1]
+            cpus = 1 if self.actors else min(_PROCESSORS, *processors)
+            places = sum(count // cpus for count in processors)
+        if not places and not self.address:
+            text = f"an actor needs {gpus:g} GPUs, and this machine has fewer"
+            raise BackendError(text, settings=("gpus_per_actor",))
+        actors = self.actors or max(1, places)
+        if actors > places:
+            _LOG.warning("there is room for %d of %d actors now; the others wait for nodes", places, actors)
+        return actors, cpus
 
     @contextlib.contextmanager
     def calling(self) -> Iterator[Complete]:
@@ -274,7 +217,6 @@ class _Pool:
 
     def __init__(self, runner: RayRunner) -> None:
         self._runner = runner
-        self._size = runner.settings.batch_size or _BLOCK
         self._actors: list[_Actor] = []
         self._again: deque[list[Request]] = deque()
         self._deaths: Counter[str] = Counter()  # first request of a passage -> processes that died over its block
@@ -288,7 +230,6 @@ class _Pool:
         Raises:
             MissingExtraError: Ray is not installed.
             BackendError: the model cannot be used in the actors, or the cluster cannot be.
-            RejectedError: an endpoint accepts no call.
             GradingError: processes keep dying without any reply between.
             KeyboardInterrupt: the run was stopped, and what was sent is answered.
         """
@@ -319,13 +260,13 @@ class _Pool:
 
     def _begin(self) -> None:
         runner = self._runner
-        self._ray = self._stack.enter_context(connected(runner.settings.address))
+        self._ray = self._stack.enter_context(connected(runner.address))
         if self._is_stopped:
             raise KeyboardInterrupt
-        count, cpus, gpus = pool_size(self._ray, runner.settings)
-        expected = {"model": runner.backend.model, **runner.backend.options}
-        of_actors = self._ray.remote(Worker).options(num_cpus=cpus, num_gpus=gpus or None)
-        self._make = partial(of_actors.remote, runner.make, expected, __version__, str(Path.cwd()))
+        count, cpus = runner.pool_size(self._ray)
+        expected = {"version": __version__, "model": runner.backend.model, **runner.backend.options}
+        of_actors = self._ray.remote(Worker).options(num_cpus=cpus, num_gpus=runner.gpus_per_actor or None)
+        self._make = partial(of_actors.remote, runner.make, expected, str(Path.cwd()))
         self._actors = [self._begun() for _ in range(count)]
 
     def _begun(self) -> _Actor:
@@ -334,19 +275,17 @@ class _Pool:
 
     def _send(self, passages: Iterator[list[Request]]) -> bool:
         """Gives every actor that is ready as many blocks as it may have; whether there were no more."""
-        for most in range(1, _IN_FLIGHT + 1):
-            for actor in self._actors:
-                if not actor.is_ready or len(actor.owed) >= most:
-                    continue
-                if self._again:
-                    block = self._again.popleft()
-                else:
-                    block = list(itertools.chain.from_iterable(itertools.islice(passages, self._size)))
-                if not block:
-                    return True
-                # What was computed from them stays here.
-                plain = list(map(dataclasses.replace, block))
-                actor.owed.append((actor.handle.answer.remote(plain), block))
+        while ready := [one for one in self._actors if one.is_ready and len(one.owed) < _IN_FLIGHT]:
+            if self._again:
+                block = self._again.popleft()
+            else:
+                block = list(itertools.chain.from_iterable(itertools.islice(passages, self._runner.batch_size)))
+            if not block:
+                return True
+            actor = min(ready, key=lambda one: len(one.owed))
+            # What was computed from them stays here.
+            plain = list(map(dataclasses.replace, block))
+            actor.owed.append((actor.handle.answer.remote(plain), block))
         return False
 
     def _taken(self, actor: _Actor) -> Iterator[tuple[Request, Reply]]:
@@ -355,11 +294,9 @@ class _Pool:
         replies: list[Reply | None] = [None for _ in block]
         error: RubricMeasuresError | None
         try:
-            replies, error, notes = self._ray.get(answer)
+            replies, error = self._ray.get(answer)
         except self._ray.exceptions.RayError as gone:
-            error, notes = GradingError(_described(gone)[:300]), []
-        for level, note in notes:
-            _LOG.log(level, "%s", note)
+            error = GradingError(_said(gone))
         pairs = list(zip(block, replies, strict=True))
         yield from ((request, reply) for request, reply in pairs if reply is not None)
         if any(replies):
@@ -369,7 +306,7 @@ class _Pool:
             yield from self._died(actor, [request for request, reply in pairs if reply is None], error)
         elif error is not None and self._problem is None:
             text = f"the model cannot be used in the Ray actors: {error}"
-            self._problem = error if isinstance(error, RejectedError) else BackendError(text)
+            self._problem = BackendError(text)
 
     def _died(self, actor: _Actor, lost: list[Request], error: Exception | None) -> Iterator[tuple[Request, Reply]]:
         """Replaces an actor that died over some requests, which go out again but for a passage that keeps killing."""
@@ -394,42 +331,58 @@ class _Pool:
         self._stack.close()
 
 
-def ray_backend(model: str, options: dict[str, Any], settings: RaySettings) -> tuple[Backend, Maker, RaySettings]:
-    """The backend of a model for this process, its maker for actors, and the settings with what the model needs.
+def ray_runner(
+    model: str, options: dict[str, Any], actors: int | None, gpus: float | None, size: int | None, address: str
+) -> tuple[Backend, Callable[..., RayRunner]]:
+    """The backend of a model for this process, and what makes a runner over its actors.
 
     Device and dtype of a Hugging Face model are settled here, for all actors alike: they are part of the key of every
-    reply. On a cluster whose actors have GPUs, one of its nodes is asked what its GPU computes in.
+    reply. On a cluster whose actors have GPUs the dtype is bfloat16 where none is named.
+
+    Args:
+        model: the name of the model.
+        options: the settings of its backend.
+        actors: how many actors; None takes what there is room for.
+        gpus: the GPUs (or the share of one) of each; None takes 1 where the model computes on a GPU, else 0.
+        size: the passages of a block; None takes 16 for models in the actors, else 256.
+        address: the cluster; see `RayRunner`.
 
     Raises:
         InputError: the settings do not go together.
         MissingExtraError: Ray, or what the model needs, is not installed.
         BackendError: the model or the cluster cannot be used.
     """
+    for name, value, low in (("actors", actors, 1), ("gpus_per_actor", gpus, 0), ("batch_size", size, 1)):
+        if value is not None and value < low:
+            raise InputError(f"{name} is {value}; expected {low} or more")
+    if gpus is not None and gpus > 1 and gpus != int(gpus):
+        raise InputError(f"gpus_per_actor is {gpus:g}; expected a whole number, or a share below 1")
+    if address.startswith("ray://"):
+        raise InputError(f"{address}: expected HOST:PORT or auto; run on a node of the cluster, or as a Ray job")
     if importlib.util.find_spec("ray") is None:
         raise MissingExtraError("the Ray runner", "ray")
-    if not model.startswith("hf:"):
-        backend = make_backend(model, **options)
-        return backend, partial(make_backend, model, **{**getattr(backend, "settings_here", {}), **options}), settings
-    from rubric_measures.models.hf import choose_device, choose_dtype
+    if is_local := model.startswith("hf:"):
+        from rubric_measures.models.hf import choose_device
 
-    device, gpus = str(options.get("device", "auto")), settings.gpus_per_actor
-    if device.startswith("cuda:"):
-        raise InputError(f"device={device}: Ray gives every actor a GPU of its own; say device=cuda")
-    if device == "auto":
-        if gpus is None and settings.address:
-            with connected(settings.address) as ray:
-                gpus = float(ray.cluster_resources().get("GPU", 0) > 0)
-        device = choose_device("auto") if gpus is None else "cuda" if gpus else "cpu"
-    if gpus is None:
-        gpus = float(device == "cuda")
-    if gpus and device == "cpu":
-        raise InputError("device=cpu needs no GPU for its actors", settings=("gpus_per_actor",))
-    options = {**options, "device": device}
-    if settings.address and gpus and options.get("dtype", "auto") == "auto":
-        with connected(settings.address) as ray:
-            options["dtype"] = ray.get(ray.remote(choose_dtype).options(num_gpus=gpus).remote("auto", device))
+        device = str(options.get("device", "auto"))
+        if device.startswith("cuda:"):
+            raise InputError(f"device={device}: Ray gives every actor a GPU of its own; say device=cuda")
+        if device == "auto":
+            if gpus is None and address:
+                with connected(address) as ray:
+                    gpus = float(ray.cluster_resources().get("GPU", 0) > 0)
+            device = choose_device("auto") if gpus is None else "cuda" if gpus else "cpu"
+        gpus = float(device == "cuda") if gpus is None else gpus
+        if gpus and device == "cpu":
+            raise InputError("device=cpu needs no GPU for its actors", settings=("gpus_per_actor",))
+        options = {**options, "device": device}
+        if address and gpus and options.get("dtype", "auto") == "auto":
+            options["dtype"] = "bfloat16"  # this machine need not be one that computes
     backend = make_backend(model, **options)
-    options["dtype"] = backend.options["dtype"]
-    size = settings.batch_size or _BLOCK_OF_MODEL
-    settings = dataclasses.replace(settings, gpus_per_actor=gpus, batch_size=size)
-    return backend, partial(make_backend, model, **options), settings
+    if is_local:
+        options["dtype"] = backend.options["dtype"]
+    make = partial(make_backend, model, **options)
+    size = size or (_BLOCK_OF_MODEL if is_local else _BLOCK)
+    return backend, partial(
+        RayRunner, backend, make=make, actors=actors, gpus_per_actor=gpus or 0.0, batch_size=size, address=address
+    )

@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -178,62 +178,51 @@ class Calls:
             BackendError: the model cannot be used.
             MissingExtraError: Ray, or what the model needs, is not installed.
         """
-        made = CalledModel(model, self)
-        _ = made.price
-        return made
+        backend, made = self._made(model)
+        price = price_of(backend.model, load_prices(self.prices)) if self.prices else None
+        if self.max_cost is not None and price is None:
+            text = f"a limit on the cost needs a price for {backend.model}; give a price table with an entry for it"
+            raise InputError(text, settings=("max_cost", "prices"))
+        return CalledModel(backend, price, self, made)
 
-
-@dataclass(frozen=True)
-class CalledModel:
-    """A model and how it is called: see `Calls.to`."""
-
-    model: str | Backend
-    calls: Calls
-
-    @cached_property
-    def _made(self) -> tuple[Backend, Callable[..., LocalRunner]]:
-        calls, model = self.calls, self.model
+    def _made(self, model: str | Backend) -> tuple[Backend, Callable[..., LocalRunner]]:
         # A run that makes no call needs no actors.
-        if calls.runner == "ray" and calls.max_calls != 0:
+        if self.runner == "ray" and self.max_calls != 0:
             if not isinstance(model, str):
                 raise InputError("actors make their model themselves: name it, as a plug-in if it is your own")
-            from rubric_measures.models.ray_runner import RayRunner, RaySettings, ray_backend
+            from rubric_measures.models.ray_runner import ray_runner
 
-            settings = RaySettings(calls.actors, calls.gpus_per_actor, calls.batch_size, calls.ray_address or "")
-            backend, make, settings = ray_backend(model, calls.of_backend, settings)
-            return backend, partial(RayRunner, backend, make=make, settings=settings)
+            sizes = self.actors, self.gpus_per_actor, self.batch_size, self.ray_address or ""
+            return ray_runner(model, self.of_backend, *sizes)
         if isinstance(model, str):
-            backend = make_backend(model, **calls.of_backend)
-        elif options := ", ".join(calls.of_backend):
+            backend = make_backend(model, **self.of_backend)
+        elif options := ", ".join(self.of_backend):
             raise InputError(f"{options}: a backend has its settings already; give them to {model.model}")
         else:
             backend = model
         return backend, partial(LocalRunner, backend)
 
-    @property
-    def backend(self) -> Backend:
-        """The model."""
-        return self._made[0]
 
-    @cached_property
-    def price(self) -> Price | None:
-        """What its calls cost; None where that is unknown."""
-        prices, name = self.calls.prices, self.backend.model
-        price = price_of(name, load_prices(prices)) if prices else None
-        if self.calls.max_cost is not None and price is None:
-            text = f"a limit on the cost needs a price for {name}; give a price table with an entry for it"
-            raise InputError(text, settings=("max_cost", "prices"))
-        return price
+@dataclass(frozen=True)
+class CalledModel:
+    """A model and how it is called: see `Calls.to`.
+
+    Attributes:
+        backend: the model.
+        price: what its calls cost; None where that is unknown.
+        calls: how it is called.
+        made: makes a runner over a cache.
+    """
+
+    backend: Backend
+    price: Price | None
+    calls: Calls
+    made: Callable[..., LocalRunner]
 
     def runner_over(self, cache: ReplyCache | None = None, **more: Any) -> LocalRunner:
         """A runner over an open cache, or one in memory; `more` are `progress` and `stop` (see `LocalRunner`)."""
-        return self._made[1](
-            ReplyCache(IN_MEMORY) if cache is None else cache,
-            max_calls=self.calls.max_calls,
-            max_cost=self.calls.max_cost,
-            price=self.price,
-            **more,
-        )
+        limits = {"max_calls": self.calls.max_calls, "max_cost": self.calls.max_cost}
+        return self.made(ReplyCache(IN_MEMORY) if cache is None else cache, price=self.price, **limits, **more)
 
     @contextlib.contextmanager
     def asking(
@@ -261,10 +250,10 @@ class CalledModel:
         """
         with contextlib.ExitStack() as stack:
             path = self.calls.cache or IN_MEMORY
-            is_there = Path(path).is_file()
-            # Without calls nothing is added: the file may be one that nobody may write.
-            is_read = is_there and (dry_run or self.calls.max_calls == 0)
-            opened = stack.enter_context(ReplyCache(path if is_there or not dry_run else IN_MEMORY, read_only=is_read))
+            # Without calls nothing is added, and no file made.
+            is_there, is_read = Path(path).is_file(), dry_run or self.calls.max_calls == 0
+            cache = ReplyCache(path if is_there or not is_read else IN_MEMORY, read_only=is_there and is_read)
+            opened = stack.enter_context(cache)
             if dry_run:
                 yield LocalRunner(self.backend, opened, max_calls=0, price=self.price, tally=Tally())
                 return

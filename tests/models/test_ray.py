@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import signal
 import socket
@@ -28,7 +27,7 @@ from rubric_measures.formats.banks import bank_entries, write_bank  # noqa: E402
 from rubric_measures.grading.asking import Asking  # noqa: E402
 from rubric_measures.grading.grader import GradingEngine, GradingReport  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
-from rubric_measures.models.ray_runner import QUIET, RayRunner, RaySettings, connected, ray_backend  # noqa: E402
+from rubric_measures.models.ray_runner import QUIET, RayRunner, connected, ray_runner  # noqa: E402
 from rubric_measures.models.replies import ReplyCache  # noqa: E402
 from rubric_measures.models.running import LocalRunner, Price  # noqa: E402
 from rubric_measures.records.models import QueryPassages, write_graded  # noqa: E402
@@ -115,7 +114,8 @@ def diary(folder: Path, cache: ReplyCache | None = None, actors: int = 2, batch:
         make(),
         ReplyCache(":memory:") if cache is None else cache,
         make=make,
-        settings=RaySettings(actors=actors, gpus_per_actor=0, batch_size=batch),
+        actors=actors,
+        batch_size=batch,
         **limits,
     )
 
@@ -127,14 +127,14 @@ def test_retries_replicates_and_failures_are_those_of_the_local_runner(cluster: 
         '{"contains": " 1.", "replicate": 1000, "reply": "5"}\n'
         '{"contains": " 2.", "reply": null, "status": "refused", "error": "no"}\n'
         '{"contains": " 3.", "reply": "perhaps", "prompt_tokens": 7}\n'
-        '{"matches": "leap|sun", "reply": "4"}\n{"reply": "2", "raw": {"model": "m"}}\n'
+        '{"contains": "leap", "reply": "4"}\n{"contains": "sun", "reply": "4"}\n{"reply": "2", "raw": {"model": "m"}}\n'
     )
     groups, bank = make_groups(2, 5), make_bank(2, 3)
-    backend, make, settings = ray_backend(f"scripted:{table}", {}, RaySettings(actors=2, batch_size=2))
+    backend, made = ray_runner(f"scripted:{table}", {}, 2, None, 2, "")
     with ReplyCache(":memory:") as one, ReplyCache(":memory:") as two:
         drawn = {"replicates": 3, "temperature": 1.0, "retries": 2}
         local, expected = graded(LocalRunner(backend, one), groups, bank, **drawn)
-        mine, report = graded(RayRunner(backend, two, make=make, settings=settings), groups, bank, **drawn)
+        mine, report = graded(made(two), groups, bank, **drawn)
         assert mine == local
         assert report == expected
         assert report.run.redrawn > 0
@@ -219,15 +219,10 @@ def test_a_killed_actor_is_replaced_and_its_block_redone(
     assert "a process of the Ray pool was gone" in caplog.text
 
 
-def test_a_poisoned_input_fails_its_own_grades(cluster: Any, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_poisoned_input_fails_its_own_grades(cluster: Any, folder: Path) -> None:
     groups, bank = make_groups(2, 5), make_bank(2, 3)
     poison = groups[0].passages[3].text
-    caplog.set_level(logging.INFO, "rubric_measures")
-    mine, report = graded(
-        diary(folder, actors=1, batch=4, raises=poison, mentions=groups[1].passages[0].text), groups, bank
-    )
-    # What the model says in the actors is said here, notes as notes.
-    assert [record.levelno for record in caplog.records if "a note about" in record.message] == [logging.INFO] * 3
+    mine, report = graded(diary(folder, actors=1, batch=4, raises=poison), groups, bank)
     assert statuses(report) == {"graded": 27, "failed": 3}
     [entry] = mine[0]["passages"][3]["exam_grades"]
     assert set(entry["item_status"].values()) == {"failed"}
@@ -270,7 +265,7 @@ def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path) -> Non
         assert len(cache) == len(calls(folder)) == report.run.calls == 5
         # The five calls cost 10, so two more may be made: a third would pass the limit.
         _, report = graded(diary(folder, cache, actors=1, max_cost=15, price=TWO), groups, bank)
-        paid = "the limit of 15 on the cost was reached, 10 of it by other runs over this cache"
+        paid = "the limit of 15 on the cost was reached"
         assert (report.run.limit, len(cache), len(calls(folder))) == (paid, 7, 7)
         _, report = graded(diary(folder, cache, max_calls=0), groups, bank)
         assert (report.run.cached, report.run.missing, report.run.calls) == (7, 5, 0)
@@ -291,7 +286,7 @@ def test_a_model_that_cannot_be_used_is_one_line(cluster: Any, folder: Path) -> 
         with pytest.raises(BackendError, match="the model is gone"):
             graded(diary(folder, cache, actors=1, ends=" 1."), groups, bank)
         assert len(cache) == 2
-    runner = RayRunner(make_backend("lexical"), make=partial(make_diary, str(folder)), settings=RaySettings(1))
+    runner = RayRunner(make_backend("lexical"), make=partial(make_diary, str(folder)), actors=1)
     with pytest.raises(BackendError, match="model is 'diary' here and 'lexical:1' in the driver"):
         graded(runner, groups, bank)
 
