@@ -44,7 +44,6 @@ _SAID = {
     "openai": (":NAME", "openai", "any endpoint that speaks OpenAI's protocol (--base-url)"),
     "litellm": (":PROVIDER/NAME", "litellm", "Anthropic, Gemini, Bedrock, … by the library LiteLLM"),
 }
-_NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def make_backend(spec: str, **options: Any) -> Backend:
@@ -65,15 +64,11 @@ def make_backend(spec: str, **options: Any) -> Backend:
         raise UnknownNameError("model", spec, BACKENDS, hint="(a model is named KIND or KIND:NAME)")
     make = BACKENDS[kind]
     # Each kind is imported where it is asked for, so that nobody pays for another one's dependencies.
-    signature = inspect.signature(make)
-    first = next((one for one in signature.parameters.values() if one.kind in _NAMED), None)
-    if (first is None and name) or (first is not None and first.default is first.empty and not name):
-        raise InputError(f"model {spec!r}: expected {kind if first is None else f'{kind}:{first.name.upper()}'}")
     if isinstance(make, type):
         check_options(spec, make, options)
     given = (name,) if name else ()
     try:
-        signature.bind(*given, **options)
+        inspect.signature(make).bind(*given, **options)
     except TypeError as error:
         raise InputError(f"model {spec!r}: {error}") from None
     return make(*given, **options)

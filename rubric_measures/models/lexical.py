@@ -8,7 +8,6 @@ The backend `scripted:FILE`: a table of replies, for tests, teaching, and replay
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -150,7 +149,7 @@ class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
 
     Attributes:
         reply: the text of the answer; None where there is none.
-        key: the request's key.
+        key: what the reply was cached under, in lines of `cache export`.
         messages_hash: the hash of its messages (as `cache export` writes it).
         contains: a text, or several, that must all occur in the messages.
         matches: a regular expression that must be found in the messages.
@@ -188,34 +187,21 @@ class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
         """What must occur in the messages."""
         return (self.contains,) if isinstance(self.contains, str) else self.contains
 
-    @cached_property
-    def pattern(self) -> re.Pattern[str] | None:
-        """What must be found in the messages.
-
-        Raises:
-            re.error: it is no regular expression.
-        """
-        return None if self.matches is None else re.compile(self.matches)
-
     @property
     def identity(self) -> list[object]:
         """All that decides what the rule answers."""
         said = [self.answer.text, self.answer.status, self.answer.error]
-        return [self.key, self.messages_hash, list(self.texts), self.matches, self.replicate, said]
+        return [self.key, self.messages_hash, list(self.texts), None, self.replicate, said]
 
     def answers(self, request: Request, shown: str) -> bool:
         """Whether the rule answers the request; `shown` is the text of its messages."""
-        return (
-            (self.replicate is None or self.replicate == request.replicate)
-            and all(text in shown for text in self.texts)
-            and (self.pattern is None or self.pattern.search(shown) is not None)
-        )
+        return self.replicate in (None, request.replicate) and all(text in shown for text in self.texts)
 
 
 class ScriptedBackend:
     """Answers from a table. Requests that no rule answers fail, with a message that says so.
 
-    Rules are tried by key, then by the hash of the messages, then in the order of the table (`contains`, `matches`).
+    Rules are tried by the hash of the messages, then in the order of the table (`contains`).
     Messages for which the table has different replies (of several models, or options) fail: none is the right one.
 
     Args:
@@ -229,8 +215,6 @@ class ScriptedBackend:
     options: Mapping[str, object] = {}
 
     def __init__(self, rules: Sequence[ScriptedRule], name: str = "table", context: int | None = None) -> None:
-        self._by_key = {rule.key: rule for rule in rules if rule.key}
-        # A line of `cache export` carries both: by its key it answers the same model, by its messages any.
         self._by_messages: dict[tuple[str, int | None], ScriptedRule] = {}
         self._disputed: set[tuple[str, int | None]] = set()
         for rule in rules:
@@ -238,7 +222,7 @@ class ScriptedBackend:
                 place = (rule.messages_hash, rule.replicate)
                 if self._by_messages.setdefault(place, rule).reply != rule.reply:
                     self._disputed.add(place)
-        self._others = tuple(rule for rule in rules if not rule.key and not rule.messages_hash)
+        self._others = tuple(rule for rule in rules if not rule.messages_hash)
         self.context_tokens = context
         self.model = f"scripted:{name}#{content_hash([rule.identity for rule in rules])[:12]}"
 
@@ -252,8 +236,6 @@ class ScriptedBackend:
             yield request, self._reply(request)
 
     def _reply(self, request: Request) -> Reply:
-        if rule := self._by_key.get(request.key):
-            return rule.answer
         if self._by_messages:
             digest = messages_hash(request)
             for replicate in (request.replicate, None):
@@ -271,20 +253,11 @@ class ScriptedBackend:
 _LINES = msgspec.json.Decoder(ScriptedRule)
 
 
-def _read_rule(line: bytes, path: str, number: int) -> ScriptedRule:
-    rule = decoded(_LINES, line, path=path, line=number, choices=get_args(ReplyStatus))
-    try:
-        rule.pattern  # noqa: B018 - compiled, so that a wrong one is refused now
-    except re.error as wrong:
-        raise FormatError(f"is no regular expression ({wrong})", path=path, line=number, field="matches") from None
-    return rule
-
-
 def make_scripted(file: str | os.PathLike[str], **options: Any) -> ScriptedBackend:
     """The backend `scripted:FILE`, of a table: JSON lines with `reply` (text or null) and conditions.
 
-    `{"contains": "leap year", "reply": "4"}`; `contains` may be a list. Further fields: `key`, `messages_hash`,
-    `matches` (a regular expression), `replicate`, `status`, `error`, `prompt_tokens`, `completion_tokens`, `raw`. The
+    `{"contains": "leap year", "reply": "4"}`; `contains` may be a list. Further fields: `messages_hash`,
+    `replicate`, `status`, `error`, `prompt_tokens`, `completion_tokens`, `raw`. The
     lines of `cache export` are such a table. The options are those of `ScriptedBackend`.
 
     Raises:
@@ -293,7 +266,8 @@ def make_scripted(file: str | os.PathLike[str], **options: Any) -> ScriptedBacke
     """
     name = path_name(file)
     check_options(f"scripted:{name}", ScriptedBackend, options)
-    rules = [_read_rule(line, name, number) for number, line in iter_lines(name)]
+    statuses = get_args(ReplyStatus)
+    rules = [decoded(_LINES, line, path=name, line=number, choices=statuses) for number, line in iter_lines(name)]
     if not rules:
         raise FormatError("holds no replies", path=name)
     return ScriptedBackend(rules, **{"name": Path(name).name, **options})

@@ -71,7 +71,7 @@ _GAMES = [
 _RAGELO_GAMES = "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,So [[A]],A\n1,y,x,So,C\n2,x,y,[[B]],B\n"
 _REPLIES = [
     {"contains": ["red", "leaf"], "reply": "1"},
-    {"matches": r"\bleaves\b", "reply": "2", "prompt_tokens": 9, "completion_tokens": 2},
+    {"contains": "leaves", "reply": "2", "prompt_tokens": 9, "completion_tokens": 2},
     {"contains": "sun", "reply": "no", "status": "refused", "error": "policy"},
     {"contains": "list", "reply": '{"questions": ["Which leaf?", "How hot?"]}'},
     {"reply": "Score: 1"},

@@ -73,7 +73,7 @@ def test_unknown_models_name_the_known_ones(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", ["lexical:x", "scripted:", "hf:", "openai"])
 def test_a_model_without_its_name_is_said(spec: str) -> None:
-    with pytest.raises(InputError, match="expected"):
+    with pytest.raises(InputError, match="argument"):
         make_backend(spec)
 
 
@@ -105,7 +105,7 @@ def test_the_first_line_whose_conditions_all_hold_answers(tmp_path: Path) -> Non
         tmp_path / "t.jsonl",
         {"contains": ["moon", "tide"], "reply": "5"},
         {"contains": "moon", "replicate": 1, "reply": "2"},
-        {"matches": r"\bmoon\b", "reply": "3", "prompt_tokens": 9},
+        {"contains": "moon", "reply": "3", "prompt_tokens": 9},
         {"contains": "sun", "reply": "no", "status": "refused", "error": "policy"},
         {"contains": "lost", "reply": None},
     )
@@ -135,7 +135,6 @@ def test_messages_with_several_replies_have_none(tmp_path: Path) -> None:
     [
         ('{"contains": "a"}', "reply"),
         ('{"reply": 5}', "reply: .*a text"),
-        ('{"reply": "5", "matches": "("}', "regular expression"),
         ('{"reply": "5", "status": "fine"}', "status: .*one of ok"),
         ('{"reply": "5", "contain": "x"}', "unknown field `contain`"),
     ],
