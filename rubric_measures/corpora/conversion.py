@@ -14,7 +14,7 @@ from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, warn
 from rubric_measures.base.files import path_name, run_of_file
-from rubric_measures.formats import FORMATS, banks, detect_format, judged, queries, support, trec
+from rubric_measures.formats import FORMATS, banks, detect_format, judged, support, trec
 from rubric_measures.formats.answers import (
     Answer,
     CitedReport,
@@ -197,16 +197,6 @@ def _part_of(kind: str) -> Bridge:
     return lambda experiment, _: getattr(experiment, kind)
 
 
-def _bank_to_queries(entries: Sequence[Any], _: Options) -> queries.QueryFile:
-    bank = banks.bank_of_entries(entries)
-    if not bank.query_texts:
-        raise InputError("the bank does not give the texts of its queries")
-    facets: dict[str, dict[str, dict[str, str]]] = {}
-    for (query_id, facet_id), text in bank.facet_texts.items():
-        facets.setdefault(query_id, {"facets": {}})["facets"][facet_id] = text
-    return queries.QueryFile(bank.query_texts, facets)
-
-
 def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[judged.AssignmentLine]:
     if options.bank is None:
         problem = "assignments list the nuggets of each query; name the test bank"
@@ -306,7 +296,6 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("reports", "item qrels"): _reports_to_item_qrels,
     ("requests", "runs"): _requests_to_runs,
     ("requests", "records"): _requests_to_records,
-    ("bank", "queries"): _bank_to_queries,
     ("support labels", "records"): lambda answers, _: support.records_of_support_labels(answers),
     ("records", "support labels"): _records_to_support_labels,
     ("support judgments", "support labels"): _judgments_to_labels,
@@ -368,19 +357,16 @@ def read_entries(path: PathName) -> list[banks.BankEntry]:
         return banks.read_bank(path)
     name, is_told = bank_format(path)
     one = FORMATS[name]
-    accepted = sorted(key for key, found in FORMATS.items() if found.read and targets_of(found.kind, ["bank"]))
     if one.read is None or not targets_of(one.kind, ["bank"]):
-        problem = f"is no test bank (its format is {name}); accepted: {', '.join(accepted)}"
-        raise FormatError(problem, path=path_name(path), line=1)
+        raise FormatError(f"is no test bank (its format is {name})", path=path_name(path), line=1)
     try:
         with naming(path):
             return list(bridged(one.read(path), one.kind, "bank", Options()))
     except FormatError as error:
         # What the header lacks says what the file may be; what a row lacks is a slip.
-        if is_told or (error.line or 0) > 1:
-            raise
-        problem = f"is no test bank ({error.problem}); accepted: {', '.join(accepted)}"
-        raise FormatError(problem, path=error.path, line=error.line, field=error.field) from None
+        if not is_told and error.line <= 1:
+            error.problem = f"is no test bank ({error.problem})"
+        raise
 
 
 def bank_format(path: PathName) -> tuple[str, bool]:

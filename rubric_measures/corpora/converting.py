@@ -27,14 +27,10 @@ from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records import models
 from rubric_measures.records.merging import merge_records
 
-# What another command makes: passages to grade with the texts of a collection, labels of grades.
+# What another command makes of some kinds.
 _ELSEWHERE = {
-    **{(kind, "records"): f"`pool` makes passages of {kind}" for kind in ("runs", "qrels", "answers", "reports")},
-    **{
-        (kind, labels): f"`qrels` writes grades as {form}"
-        for kind in ("records", "grades", "item qrels")
-        for labels, form in (("qrels", "qrels"), ("item qrels", "item-qrels"))
-    },
+    "records": "`pool` makes passages of runs, judgments and answers",
+    **dict.fromkeys(("qrels", "item qrels"), "`qrels` writes grades as labels"),
 }
 # Kinds that hold one grade set of records.
 _OF_ONE_GRADER = ("assignments", "support labels", "graded answers")
@@ -166,15 +162,11 @@ def _check_ways(inputs: Sequence[tuple[str, str]], to: str, is_told: bool) -> No
     target = FORMATS[to].kind
     for path, name in inputs:
         kind = FORMATS[name].kind
-        if targets_of(kind, [target]):
-            continue
-        ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
-        told = "" if is_told else "; its content told its format"
-        other = _ELSEWHERE.get((kind, target))
-        raise InputError(
-            f"{path_name(path)}: {name} cannot become {to}; {other or 'it can become: ' + ', '.join(ways) + told}",
-            settings=() if is_told or other else ("source",),
-        )
+        if not targets_of(kind, [target]):
+            ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
+            other = _ELSEWHERE.get(target) or f"it can become: {', '.join(ways)}"
+            problem = f"{path_name(path)}: {name} cannot become {to}; {other}"
+            raise InputError(problem, settings=() if is_told else ("source",))
 
 
 def _chooses(chosen: set[str], kinds: Collection[str], target: str) -> bool:

@@ -265,16 +265,11 @@ def file_path(source: File | Rows | PassageRecords) -> Iterator[str]:
             copy.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
         try:
             yield str(copy)
-        except FormatError as error:
-            if error.path != str(copy):
-                raise
-            raise FormatError(
-                error.problem, path=shown, line=error.line, field=error.field, settings=error.settings
-            ) from None
         except InputError as error:
-            if str(copy) not in str(error):
-                raise
-            raise InputError(str(error).replace(str(copy), shown), settings=error.settings) from None
+            if isinstance(error, FormatError):
+                error.path = error.path.replace(str(copy), shown)
+            error.args = tuple(str(one).replace(str(copy), shown) for one in error.args)
+            raise
 
 
 def _as_csv(source: Rows) -> str:
@@ -286,16 +281,10 @@ def _as_csv(source: Rows) -> str:
     writer = csv.DictWriter(stream, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: "" if _is_missing(cell) else _whole(cell) for name, cell in row.items()})
+        given = {name: cell for name, cell in row.items() if not isinstance(cell, float) or math.isfinite(cell)}
+        whole = {name: int(cell) for name, cell in given.items() if isinstance(cell, float) and cell.is_integer()}
+        writer.writerow(given | whole)
     return stream.getvalue()
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, float) and math.isnan(cell))
-
-
-def _whole(cell: Any) -> Any:
-    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 
 Bank: TypeAlias = "TestBank | File | pandas.DataFrame | Iterable[Mapping[str, Any]] | Mapping[str, Any]"

@@ -132,7 +132,6 @@ def test_a_full_disk_is_named(folder: Path, command: str, capsys: pytest.Capture
     "command",
     [
         "review graded.jsonl.gz --bank pipe --export out",
-        "check pipe --track ragtime",
         "grade graded.jsonl.gz --bank bank.jsonl --model scripted:replies.jsonl --prompt pipe.toml -o g",
     ],
 )

@@ -17,7 +17,6 @@ from rubric_measures.corpora.collections import load_collection
 from rubric_measures.corpora.converting import convert
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank, read_bank
-from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import read_qrels, read_run
 from rubric_measures.grading.generation import related_segments
 from rubric_measures.grading.pairwise import references_of_records
@@ -136,7 +135,7 @@ def test_records_to_qrels_of_every_kind(files: Path, capsys: pytest.CaptureFixtu
             assert run(files, "records.jsonl.gz", "-o", name) == 0
         capsys.readouterr()
         assert run(files, name, "--to", "qrels", "-o", str(out)) == 2
-        assert "cannot become qrels; `qrels` writes grades as qrels" in capsys.readouterr().err
+        assert "cannot become qrels; `qrels` writes grades as labels" in capsys.readouterr().err
     assert run(files, "records.jsonl.gz", "--to", "judgments", "-o", str(out)) == 0
     assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
     records, bank = str(files / "records.jsonl.gz"), str(files / "bank.jsonl")
@@ -211,8 +210,6 @@ def test_banks_and_queries(files: Path) -> None:
     bank = load_bank(out)
     assert [(query_id, len(items)) for query_id, items in bank.items.items()] == [("q1", 3), ("tqa2:L_1", 1)]
     assert bank.for_query("tqa2:L_1")[0].gold_answers == ("epidermis",)
-    assert run(files, "bank.jsonl", "--to", "queries", "-o", str(files / "q.tsv")) == 0
-    assert read_queries(files / "q.tsv") == {"q1": "skin"}
 
 
 def test_facets_of_queries_stay(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,12 +223,6 @@ def test_facets_of_queries_stay(files: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == ""
     assert run(files, "car.json", "--to", "ragelo:queries", "-o", str(files / "q.csv")) == 0
     assert "domain of 1 row, facets of 1 row" in capsys.readouterr().err
-    # A bank knows its facets.
-    item = {"question_id": "q1/f/a", "question_text": "a?"}
-    entry = {"query_id": "q1", "query_text": "skin", "facet_id": "f", "facet_text": "Layers", "items": [item]}
-    (files / "faceted.jsonl").write_text(json.dumps(entry) + "\n")
-    assert run(files, "faceted.jsonl", "--to", "queries", "-o", str(files / "out.json")) == 0
-    assert json.loads((files / "out.json").read_text()) == {"q1": {"text": "skin", "facets": {"f": "Layers"}}}
 
 
 NUGGETS = {"query": "skin", "qid": "q1", "nuggets": [{"text": "epidermis", "importance": "vital"}], "kept": 1}
@@ -332,7 +323,7 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
         (["records.jsonl.gz", "--to", "recrods"], "unknown format 'recrods': did you mean records"),
         (["records.jsonl.gz", "--to", "tqa"], "tqa is only read"),
         (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
-        (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; it can become: bank, "),
+        (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; `pool` makes passages of"),
         (["bank.jsonl", "--to", "run"], "bank.jsonl: bank cannot become run; it can become: bank, "),
         (["items.csv", "--to", "records"], "name a collection"),
         (["items.qrels", "--from", "qrels"], "judges items"),
@@ -345,8 +336,8 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
         ),
         (["labels.qrels", "other.qrels", "--to", "qrels"], "qrels of q1 d1 0 are in several files; keep one"),
         *(
-            ([name, "--to", "records", "-c", "docs.jsonl"], f"cannot become records; `pool` makes passages of {told}")
-            for name, told in (("labels.qrels", "qrels"), ("one.run", "runs"), ("answers.jsonl", "reports"))
+            ([name, "--to", "records", "-c", "docs.jsonl"], "cannot become records; `pool` makes passages of runs")
+            for name in ("labels.qrels", "one.run", "answers.jsonl")
         ),
     ],
 )
