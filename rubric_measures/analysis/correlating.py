@@ -262,7 +262,7 @@ def correlate(
             file, or what `load` gives of it), of which every grade set is scored by every measure: a grid. None:
             `official` has official measures beside ours, as `score` makes it with qrels; ours are correlated with them.
         measures: the columns to correlate; all by default. Those of a grid that name no level are at all levels of each
-            grade set's scale, or, where it is not known, at the grades that occur.
+            grade set's scale.
         official_measure: the official column, where there are several. Without it each measure is correlated with the
             one of its own name (`RubricQrels(measure='nDCG@10')` with `nDCG@10`).
         coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `tau_gap`, `rbo`, `max_rank_drop`, …, also of the

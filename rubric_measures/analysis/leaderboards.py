@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,7 +48,6 @@ from rubric_measures.measures.grade_sets import (
     Grader,
     choices_of,
     grade_sets,
-    grades_of_set,
     prompt_cells,
     scale_of_set,
 )
@@ -336,34 +334,20 @@ def expand_measures(measures: Iterable[Measure], rels: Sequence[int]) -> list[Me
     expanded: dict[str, Measure] = {}
     for measure in measures:
         free = "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params
-        for one in [measure(rel=rel) for rel in rels] if free else [measure]:
+        for one in [measure(rel=rel) for rel in rels] if free and rels else [measure]:
             expanded.setdefault(str(one), one)
     return list(expanded.values())
 
 
-def _levels_of(scale: Scale | None, grades: Collection[float]) -> list[int]:
-    """The levels of a grade set: all of its scale but the lowest grade, which everything has that is graded; those of
-    the grades that occur where the scale is not known.
-    """
-    if scale is not None:
-        return list(range(scale.lowest + 1, scale.highest + 1))
-    return sorted({math.ceil(grade) for grade in grades if grade > 0}) or [1]
-
-
-def _sets_of(
-    groups: GradedFile, wanted: Grader, bank: TestBank | None
-) -> tuple[dict[GradeSetKey, Scale | None], defaultdict[GradeSetKey, set[float]]]:
-    """The grade sets to score, with their scales, and the grades that occur where one is not known: those that pass the
-    filter and, with a bank, grade an item of it (or no item at all).
+def _sets_of(groups: GradedFile, wanted: Grader, bank: TestBank | None) -> dict[GradeSetKey, Scale | None]:
+    """The grade sets to score, with their scales: those that pass the filter and, with a bank, grade an item of it (or
+    no item at all).
     """
     name = groups.name
     scales: dict[GradeSetKey, Scale | None] = {}
-    grades: defaultdict[GradeSetKey, set[float]] = defaultdict(set)
 
     def look_at(key: GradeSetKey, entry: ItemGradeSet | DirectGrade) -> None:
         scales[key] = scales.get(key) or wanted.scale or scale_of_set(entry)
-        if scales[key] is None:
-            grades[key].update(grades_of_set(entry)[0].values())
 
     found = grade_sets(groups, wanted, bank, look_at)
     every = found or grade_sets(groups)
@@ -374,7 +358,7 @@ def _sets_of(
         raise InputError(f"{name}: no grade set has grades of items in the bank: {choices_of(outside)}")
     text = "%s: %d grade sets have no grade of an item in the bank and were left out: %s"
     warn(text, name, len(outside), choices_of(outside))
-    return {key: scales.get(key) for key, count in found.items() if count}, grades
+    return {key: scales.get(key) for key, count in found.items() if count}
 
 
 def _refuse_above_all(measures: Sequence[Measure], scales: Collection[Scale | None]) -> None:
@@ -403,8 +387,7 @@ def correlate_grid(
     Args:
         path: graded records.
         official: the official leaderboard.
-        measures: this package's measures; those that name no level are at all levels of a grade set's scale, and at the
-            grades that occur where that is not known.
+        measures: this package's measures; those that name no level are at all levels of a grade set's scale.
         bank: the test bank; without it the denominators are the items that occur in the records. Grade sets without an
             item of the bank are left out, and counted; labels of whole passages are scored without the bank.
         wanted: restricts the grade sets.
@@ -427,7 +410,7 @@ def correlate_grid(
     restriction = wanted or Grader()
     cells: list[GridCell] = []
     groups = load_graded(path)
-    scales, grades = _sets_of(groups, restriction, bank)
+    scales = _sets_of(groups, restriction, bank)
     _refuse_above_all(expand_measures(measures, [1]), scales.values())
     prompts = prompt_cells(scales)
 
@@ -441,13 +424,11 @@ def correlate_grid(
         chosen = replace(restriction.only(key), first=compat == "workbench")
         # Labels of whole passages grade no item, so the bank has nothing to say about them.
         items = None if key.kind == "direct" else bank
-        levels = _levels_of(scale, grades[key])
+        # All of the scale but the lowest grade, which everything has that is graded.
+        levels = () if scale is None else range(scale.lowest + 1, scale.highest + 1)
         if scale is None:
-            warn(
-                "%s: the scale of the grades by %s is not known: the levels are the grades that occur (%s)",
-                *(os.fspath(path), key, " ".join(map(str, levels))),
-                settings=("scale",),
-            )
+            text = "%s: the scale of the grades by %s is not known; name it, or a level in each measure"
+            warn(text, os.fspath(path), key, settings=("scale",))
         every = expand_measures(measures, levels)
         for measure, board, reason in _grid_boards(partial(board_of, chosen, items), every):
             result, scores, notes = None, None, list[Note]()

@@ -243,17 +243,18 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
         call(capsys, "correlate", official, records, "-m", "RubricCover(rel=1)@1", "--rounds", 0, "--plot", drawn)
         pages = [drawn, tmp_path / "grid-2.svg"]
         assert ["τ of runs" in page.read_text() for page in pages] == [True, True]
-    status, out, _ = call(
-        capsys, "correlate", official, records, "-m", "RubricCover@1", "--coefficients", "kendall", "--rounds", 0
-    )
-    assert out.count("*") >= 1
+    levels = ("correlate", official, records, "-m", "RubricCover@1", "--coefficients", "kendall", "--rounds", 0)
+    status, out, _ = call(capsys, *levels, "--grader", "scale=0-5:4")
+    assert out.count("*") >= 1 and "RubricCover(rel=5)@1" in out
+    status, out, err = call(capsys, *levels)
+    assert "-" in out and "is not known; name it, or a level in each measure (--grader scale=…)" in err
     one = call(
         capsys,
         "correlate",
         official,
         records,
         "--grader",
-        "prompt=A",
+        "prompt=A,scale=0-5:4",
         "-m",
         "RubricCover@1",
         "--coefficients",
