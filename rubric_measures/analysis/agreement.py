@@ -884,14 +884,14 @@ _STATISTICS = {
 
 
 def _pair_tables(result: SourceAgreement, places: int) -> Iterator[Table]:
-    shown = ((name, result.intervals[field]) for name, field in _STATISTICS.items())
-    heads = columns(["statistic", "value", "low", "high"], places)
-    yield Table(heads, _pair_rows(result), notes=without_width(shown))
-    one = result.agreement
+    one, limits = result.agreement, result.agreement.bland_altman
+    shown = {name: result.intervals[field] for name, field in _STATISTICS.items()}
+    rows: list[list[Cell]] = [["pairs", one.pairs, None, None]]
+    rows += [[name, of.estimate, of.low, of.high] for name, of in shown.items()]
+    rows += [[f"Bland-Altman {name}", getattr(limits, name), None, None] for name in ("low", "bias", "high")]
+    yield Table(columns(["statistic", "value", "low", "high"], places), rows, notes=without_width(shown.items()))
     first, second = result.names[:2]
-    rows: list[list[Cell]] = [
-        [str(label), *counts, sum(counts)] for label, counts in zip(one.labels, one.confusion, strict=True)
-    ]
+    rows = [[str(label), *counts, sum(counts)] for label, counts in zip(one.labels, one.confusion, strict=True)]
     rows.append(["total", *(sum(column) for column in zip(*one.confusion, strict=True)), one.pairs])
     yield Table(columns([f"{first} \\ {second}", *map(str, one.labels), "total"]), rows)
     if result.cutoffs:
@@ -903,20 +903,6 @@ def _pair_tables(result: SourceAgreement, places: int) -> Iterator[Table]:
         names = ["cutoffs", "both", "first only", "second only", "neither", "exact match", "kappa", "low", "high"]
         notes = without_width((f"kappa >= {one.cutoff_a} / >= {one.cutoff_b}", one.interval) for one in result.cutoffs)
         yield Table(columns(names, places), rows, notes=notes)
-
-
-def _pair_rows(result: SourceAgreement) -> list[list[Cell]]:
-    one = result.agreement
-    rows: list[list[Cell]] = [["pairs", one.pairs, None, None]]
-    for name, field in _STATISTICS.items():
-        interval = result.intervals[field]
-        rows.append([name, interval.estimate, interval.low, interval.high])
-    values: dict[str, Cell] = {
-        "Bland-Altman low": one.bland_altman.low,
-        "Bland-Altman bias": one.bland_altman.bias,
-        "Bland-Altman high": one.bland_altman.high,
-    }
-    return [*rows, *([name, value, None, None] for name, value in values.items())]
 
 
 def _cell(interval: Interval | None) -> Ranged | None:

@@ -514,11 +514,8 @@ def _difference(pair: Pair, sign: float = 1.0) -> Ranged:
 
 def _told(comparison: Comparison) -> Iterator[str]:
     """How the intervals were made, and what more queries would do for the board."""
-    tests, share, pairs = (
-        comparison.tests,
-        f"{100 * comparison.tests.level:g} %",
-        counted(len(comparison.pairs), "pair"),
-    )
+    tests, share = comparison.tests, f"{100 * comparison.tests.level:g} %"
+    pairs = counted(len(comparison.pairs), "pair")
     intervals = {
         "max-t": f"intervals hold all differences of {pairs} at once with {share} (sign flips of the largest t)",
         "holm": f"intervals are those of the last step of Holm's correction of {pairs}",
@@ -529,8 +526,6 @@ def _told(comparison: Comparison) -> Iterator[str]:
         made = "sign flips of t" if tests.correction == "max-t" else "t-test"
         is_one = len(comparison.pairs) == 1
         yield f"the interval holds the difference with {share} ({made})" if is_one else intervals[tests.correction]
-    if len(comparison.groups) > 26:
-        yield f"{len(comparison.groups)} groups: so many letters are hard to read; JSON and TSV have every pair"
     ahead = comparison.outlook
     if tests.smallest is not None:
         yield f"a difference below {tests.smallest:g} is taken not to matter"
@@ -547,11 +542,8 @@ def _told(comparison: Comparison) -> Iterator[str]:
         for share, queries in ahead.needed
         if queries is None or queries > ahead.queries
     ]
-    yield (
-        f"{told}; as many others would tell {100 * ahead.expected:.0f} %"
-        + "; needed: " * bool(needed)
-        + ", ".join(needed)
-    )
+    told += f"; as many others would tell {100 * ahead.expected:.0f} %"
+    yield told + "; needed: " * bool(needed) + ", ".join(needed)
 
 
 def mean_intervals(scores: Mapping[str, Values], draws: Draws = USUAL_DRAWS) -> dict[str, dict[str, Interval]]:
