@@ -46,8 +46,6 @@ Twice = Literal["refuse", "first wins", "last wins"]
 Form = Literal["csv", "tsv", "jsonl", "json"]
 _DELIMITERS: Mapping[str, str] = {"csv": ",", "tsv": "\t"}
 _SHOWN = 12
-# The sets of columns that are known at once.
-_MOST = 1000
 
 
 @cache
@@ -240,8 +238,6 @@ class Inside(Struct, frozen=True):
     to: str = ""
     key: str = ""
     is_sparse: bool = True
-    # The columns of a row -> what it is, and which of them are which fields.
-    _known: dict[tuple[str, ...], tuple[str, _FieldColumns]] = {}
 
     def __call__(self, value: Any) -> list[Row]:
         """The rows.
@@ -259,15 +255,9 @@ class Inside(Struct, frozen=True):
             where = f"[{key}]" if isinstance(key, int) else str(key)
             if not isinstance(cells, dict):
                 raise FormatError(f"expected an object; found {cells!r:.40}", field=where)
-            columns = tuple(cells)
-            if columns not in self._known:
-                variant = self._variant(cells, where)
-                if len(self._known) == _MOST:
-                    self._known.clear()
-                self._known[columns] = variant, _places(self.variants[variant], cells)
-            variant, places = self._known[columns]
+            variant = self._variant(cells, where)
             try:
-                said, further = _parsed(places, cells, self.is_sparse)
+                said, further = _parsed(_places(self.variants[variant], cells), cells, self.is_sparse)
             except FormatError as error:
                 raise FormatError(error.problem, field=f"{where}.{error.field}") from None
             if isinstance(value, dict):

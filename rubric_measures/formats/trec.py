@@ -605,16 +605,12 @@ def run_file(folder: Path, run: Run) -> Path:
     something else.
     """
     name = _UNSAFE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8")), run.run_id)
-    return folder / f"{name}.run"
+    return folder / f"{name or 'run'}.run"
 
 
 def _write_run_files(path: PathName, runs: Sequence[Run]) -> None:
     """One file; or one file a run, when `path` is a folder."""
     if Path(path).is_dir():
-        if any(not run.run_id for run in runs):
-            raise InputError(
-                "a run without a name cannot name a file; choose one run, and name its file", settings=("run",)
-            )
         for run in runs:
             write_runs(run_file(Path(path), run), [run])
         return
