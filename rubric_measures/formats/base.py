@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import Struct
 
-from rubric_measures.base.errors import FormatError, InputError, warn
-from rubric_measures.base.files import atomic_writer, check_readable_twice, open_binary, path_name, peek_head
+from rubric_measures.base.errors import FormatError, warn
+from rubric_measures.base.files import check_readable_twice, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import json_at, parse_json
 
 PathName: TypeAlias = str | os.PathLike[str]
@@ -121,20 +121,6 @@ class Format(NamedTuple):
     read: Callable[[PathName], Any] | None = None
     write: Callable[[PathName, Any], None] | None = None
     recognise: Callable[[Head], bool] | None = None
-
-
-def write_lines(path: PathName, texts: Iterable[str], what: str) -> None:
-    """Writes texts, one a line; `what` is their plural, for the error.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    count = 0
-    with atomic_writer(path) as stream:
-        for count, text in enumerate(texts, 1):  # noqa: B007 - the number of texts
-            stream.write(text + "\n")
-        if not count:
-            raise InputError(f"{path_name(path)}: there are no {what} to write")
 
 
 def say_left_out(path: PathName, lost: Iterable[str]) -> None:

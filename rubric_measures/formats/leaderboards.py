@@ -144,7 +144,6 @@ class Score(NamedTuple):
         query_id: the query, or `all` for the aggregate.
         value: the score, finite.
         error: the standard error of an aggregate, where the file gives it.
-        coverage: the share of the grades that the value needed which exist, where the file gives it.
     """
 
     run_id: str
@@ -152,7 +151,6 @@ class Score(NamedTuple):
     query_id: str
     value: float
     error: float | None = None
-    coverage: float | None = None
 
 
 @dataclass(frozen=True)
@@ -382,8 +380,7 @@ def _numbers(found: Rows, is_json: bool) -> Iterator[_Raw]:
             measures = [one for one in row if one not in (run, topic) and not one.startswith(_BESIDE)]
             empty += len(set(measures) - kept.keys())
             for title in filter(kept.__contains__, measures):
-                beside = kept.get(f"stderr:{title}"), kept.get(f"coverage:{title}")
-                yield line, title, Score(row[run], title, query_id, kept[title], *beside)
+                yield line, title, Score(row[run], title, query_id, kept[title], kept.get(f"stderr:{title}"))
     warn("%s: %d empty cells were left out", name, empty)
 
 
@@ -394,8 +391,7 @@ def _from_own_json(kept: KeptBoard) -> Iterator[_Raw]:
         if cell.mean is not None:
             values = ((query, value) for query, value in cell.per_query.items() if value is not None)
             yield from ((0, measure, Score(run_id, measure, query_id, value)) for query_id, value in values)
-            beside = cell.standard_error, getattr(cell, "coverage", None)
-            yield 0, measure, Score(run_id, measure, ALL, cell.mean, *beside)
+            yield 0, measure, Score(run_id, measure, ALL, cell.mean, cell.standard_error)
 
 
 def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:

@@ -25,7 +25,7 @@ from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector, toml_tables
 from rubric_measures.base.json_text import check_utf8, decoded, json_texts, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
-from rubric_measures.formats.base import Format, Head, Kind, PathName, given, is_number, say_left_out, write_lines
+from rubric_measures.formats.base import Format, Head, Kind, PathName, given, is_number, say_left_out
 from rubric_measures.formats.tables import (
     PARQUET,
     Cells,
@@ -870,6 +870,8 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         Raises:
             InputError: the file cannot be written, or there is nothing to write.
         """
-        raw = (one.raw for one in content)
-        texts = (formatted(one, indent=0) if b"\n" in one else one for one in raw)
-        write_lines(path, (text.decode("utf-8") for text in texts), self.what)
+        lines = [formatted(raw, indent=0) if b"\n" in raw else raw for raw in (one.raw for one in content)]
+        if not lines:
+            raise InputError(f"{path_name(path)}: there are no {self.what} to write")
+        with atomic_writer(path) as stream:
+            stream.writelines(line.decode("utf-8") + "\n" for line in lines)

@@ -130,8 +130,8 @@ def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         table = read_leaderboard(write_text(tmp_path / "board.txt", text))
     assert table.rows == (
-        Score("my run", "V", "all", 0.5, 0.1, 1.0),
-        Score("r2", "V", "all", 0.25, None, 0.5),
+        Score("my run", "V", "all", 0.5, 0.1),
+        Score("r2", "V", "all", 0.25),
         Score("r2", "W", "all", 1.0),
     )
     assert "2 values of 1 measure are text and were left out" in caplog.text
@@ -184,7 +184,7 @@ def test_long_tables_may_be_csv_and_lists(tmp_path: Path, text: str) -> None:
 
 def test_own_json_is_read(tmp_path: Path) -> None:
     table = read_leaderboard(write_text(tmp_path / "a.json", board_file({"r1": {"per_query": {"t1": 0.5}}})))
-    assert table.rows == (Score("r1", "V", "t1", 0.5), Score("r1", "V", "all", 0.5, 0.1, 0.9))
+    assert table.rows == (Score("r1", "V", "t1", 0.5), Score("r1", "V", "all", 0.5, 0.1))
     assert table.per_query("V") == {"r1": {"t1": 0.5}}
     assert (table.measures, table.run_ids) == (("V",), ("r1",))
     with pytest.raises(UnknownNameError, match="unknown measure 'W'"):
