@@ -316,7 +316,6 @@ def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
 REPORT_LINES = RecordLines(
     **table("reports"), type=CitedReport, key=lambda report: (report.run_name, report.query_id), texts=report_texts,
 )  # fmt: skip
-write_reports = REPORT_LINES.write
 
 
 def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:

@@ -142,7 +142,6 @@ _SPEC, _TOPICS = (
     spec(name, {"facets": (_facets, same), "limit": (_most, same)}, into=_into, outof=outof)
     for name, outof in (("queries", said_of_queries), ("topics", _outof_topics))
 )
-write_queries = _SPEC.write
 
 
 def read_queries(source: Any) -> dict[str, str]:

@@ -58,14 +58,12 @@ class SupportSentence(Struct, gc=False):
     Attributes:
         citations: what it cites, most important first.
         said: the sentence; None where the file has none (`text`).
-        verification_worthy: "0" where an assessor said that it needs no citation.
         combined: the label of all citations together (`citationsCombibed`, as the files write it).
         upper, lower: its number, as one or the other file writes its name; no key.
     """
 
     citations: list[SupportCitation]
     said: str | None = msgspec.field(name="text")
-    verification_worthy: Literal["0", "1"] | None = None
     combined: _Label | None = msgspec.field(name="citationsCombibed", default=None)
     upper: int | None = msgspec.field(name="sentenceID", default=None)
     lower: int | None = msgspec.field(name="sentenceId", default=None)

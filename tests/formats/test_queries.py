@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.queries import Limit, QueryFile, join_queries, read_queries, read_query_file, write_queries
+from rubric_measures.formats.queries import QUERIES, Limit, QueryFile, join_queries, read_queries, read_query_file
 from tests.example_records import write_text
 
 
@@ -148,22 +148,22 @@ def test_facets_and_unknown_fields_are_kept(tmp_path: Path, name: str) -> None:
     found = read_query_file(tmp_path / "in.json")
     assert found.facets["tqa2:L_0002"]["f/2"] == "heading two"
     assert found.further["tqa2:L_0004"] == {"id": 7, "note": {"by": [{"who": "ann"}]}}
-    write_queries(tmp_path / name, found)
+    QUERIES.write(tmp_path / name, found)
     assert read_query_file(tmp_path / name) == found
     # What is written once is written the same again.
-    write_queries(tmp_path / f"again-{name}", read_query_file(tmp_path / name))
+    QUERIES.write(tmp_path / f"again-{name}", read_query_file(tmp_path / name))
     assert (tmp_path / f"again-{name}").read_bytes() == (tmp_path / name).read_bytes()
 
 
 def test_a_table_says_what_it_cannot_hold(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "in.json").write_text(json.dumps(CAR))
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        write_queries(tmp_path / "q.tsv", read_query_file(tmp_path / "in.json"))
+        QUERIES.write(tmp_path / "q.tsv", read_query_file(tmp_path / "in.json"))
     assert [message.partition(": ")[2] for message in caplog.messages] == [
         "left out, as such files have no place for it: facets of 2 rows, id of 1 row, note of 1 row"
     ]
     with pytest.raises(InputError, match="holds a tab or a line end"):
-        write_queries(tmp_path / "q.tsv", QueryFile({"q": "a\n"}))
+        QUERIES.write(tmp_path / "q.tsv", QueryFile({"q": "a\n"}))
 
 
 def test_queries_of_several_files_are_joined() -> None:
