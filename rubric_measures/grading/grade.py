@@ -44,7 +44,7 @@ from rubric_measures.measures.measure import parse_measures
 from rubric_measures.models.settings import Calls
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answer, cited_answers, load_graded
-from rubric_measures.types.entities import CitedAnswer, TestBank, asked_pairs, canonical_json, sentence_items
+from rubric_measures.types.entities import CitedAnswer, TestBank, canonical_json, sentence_items
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
@@ -326,50 +326,43 @@ class _Grading:
             needed: what the grades are for.
             citations: how many of a sentence are judged.
         """
-        from rubric_measures.grading.grader import (
-            GradedRecords,
-            GradingEngine,
-            GradingReport,
-            estimate,
-            make_manifest,
-            note_report,
-        )
+        from rubric_measures.grading import grader
 
         called = self.calls.to(self.model)
         source = passages_of(passages, "grading")
         with fewer_collections():
             groups = _part(source, bank, self.queries, self.limit)
-            engine = GradingEngine(
+            engine = grader.GradingEngine(
                 called.runner_over(), self.prompts, self.asking, change,
                 needed=needed, citations=citations, give_up_after=self.give_up_after,
             )  # fmt: skip
             pairs = engine.check(groups, bank)
             if self.dry_run:
                 with called.asking(dry_run=True) as planned:
-                    plan = estimate(dataclasses.replace(engine, runner=planned), groups, bank)
+                    plan = grader.estimate(dataclasses.replace(engine, runner=planned), groups, bank)
                 if needed is not None:
                     tell("these are the most: what a grade settles is not asked further")
-                return GradedRecords([], report=GradingReport(), plan=plan)
+                return grader.GradedRecords([], report=grader.GradingReport(), plan=plan)
             unkept = {"manifest": "what made the grades"} if self.manifest is None else {}
             unkept |= {} if self.calls.is_kept else {"cache": "the replies"}
             if unkept and self.output is not None and os.fspath(self.output) == "-":
                 what = ", nor ".join(unkept.values())
                 tell("the records go to standard output; nothing keeps %s", what, settings=(*unkept,))
-            report = GradingReport()
+            report = grader.GradingReport()
             total = pairs if change is None and needed is None else None
             with called.asking(self.progress, total, stats=report.run) as runner:
                 engine = dataclasses.replace(engine, runner=runner)
                 # Closed before the cache is, also where the output cannot be written.
                 with contextlib.closing(engine.grade_records(groups, bank, report)) as graded:
-                    records = GradedRecords.kept(graded, self.output, report=report)
+                    records = grader.GradedRecords.kept(graded, self.output, report=report)
                 given = ", ".join(files)
                 if self.manifest:
                     names = {"passages": given, "bank": "".join(_files(named)), "output": "".join(_files(self.output))}
                     with atomic_writer(self.manifest) as stream:
-                        stream.write(canonical_json(make_manifest(engine, bank, report, names)) + "\n")
+                        stream.write(canonical_json(grader.make_manifest(engine, bank, report, names)) + "\n")
                 greedy = self.asking.temperature == 0 or "temperature" in (self.asking.option or {})
                 deterministic = greedy and getattr(called.backend, "deterministic", False)
-                note_report(report, deterministic=deterministic, is_kept=self.calls.is_kept)
+                grader.note_report(report, deterministic=deterministic, is_kept=self.calls.is_kept)
                 return records
 
 
@@ -397,15 +390,10 @@ def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None) -> BankCha
     """
     from rubric_measures.grading.recording import BankChange
 
-    settings = ("only_changed", "bank")
-    if bank is None:
-        raise InputError("grading only what changed follows the edits of a test bank; name it", settings=settings)
-    if old_bank is None and (not isinstance(bank, str | os.PathLike) or os.fspath(bank) == "-"):
-        text = "edits are noted in the bank's file; name it, or the bank before the edits"
-        raise InputError(text, settings=(*settings, "old_bank"))
-    # Only this format has a place for what the review page notes of edits.
-    if old_bank is None and not is_bank(str(bank)):
-        raise InputError(f"{bank}: notes no edits; name the bank before them", settings=("old_bank",))
+    # Only files of this format have a place for what the review page notes of edits.
+    if bank is None or (old_bank is None and not (isinstance(bank, str | os.PathLike) and is_bank(os.fspath(bank)))):
+        text = "only the file of a bank that was edited in a review notes edits; name it, or the banks before and after"
+        raise InputError(text, settings=("only_changed", "bank", "old_bank"))
     return BankChange.of(made, bank_of(old_bank))
 
 
@@ -547,16 +535,10 @@ def _with_texts(
     texts = {**({} if collection is None else _texts_of(lacking, collection)), **known}
     filled = {pair: text for pair in bare if (text := texts.get(pair[1], "")).strip()}
     if lost := bare.keys() - filled.keys():
-        pairs = sum(
-            len(items)
-            for group in groups
-            for doc_id, items in asked_pairs(cited_answers(group), None).items()
-            if (group.query_id, doc_id) in lost
-        )
         warn(
-            "%d citations are of %d documents without a text (such as %s), so nobody can judge them: they have no "
-            "grade, and the status failed where they are asked for",
-            *(pairs, len({doc_id for _, doc_id in lost}), min(lost)[1]),
+            "%d cited documents have no text (such as %s), so nobody can judge their citations: these have no grade, "
+            "and the status failed where they are asked for",
+            *(len({doc_id for _, doc_id in lost}), min(lost)[1]),
             settings=("collection",),
         )
 

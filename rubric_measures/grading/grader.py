@@ -251,19 +251,12 @@ def _job(style: Style, unit: Unit, number: int) -> Job[_Made]:
 
 def _refuse_without_items(style: Style, bank: TestBank) -> None:
     """Refuses a prompt that finds no item of its kind in a bank."""
-    if style.items_of(tuple(bank)):
-        return
-    name, kinds = style.prompt.prompt_class, style.item_kinds
-    if not any(item.kind in kinds for item in bank):
-        there = " and ".join(f"{kind}s" for kind in sorted({item.kind for item in bank}))
-        but = f", but {there}; leave the prompt out for one that fits" if there else ""
-        text = f"prompt {name} grades {' or '.join(kinds)}s; the test bank has none{but}"
+    if not style.items_of(tuple(bank)):
+        prompt = style.prompt
+        what = ", ".join(prompt.labels) if prompt.parser == "aspects" else f"{' or '.join(style.item_kinds)}s"
+        what += " with gold answers" if prompt.task == "verify" else ""
+        text = f"prompt {prompt.prompt_class} grades {what}, and the test bank has none; leave it out for one that fits"
         raise InputError(text, settings=("prompt", "bank"))
-    if style.prompt.parser == "aspects":
-        aspects = ", ".join(style.prompt.labels)
-        text = f"prompt {name} grades the items {aspects}; the test bank has none of them"
-        raise InputError(text, settings=("bank",))
-    raise InputError(f"prompt {name} needs gold answers; the test bank has none", settings=("bank",))
 
 
 @dataclass(frozen=True)
@@ -336,17 +329,22 @@ class GradingEngine:
             UnknownNameError: as `grade_records`.
         """
         makers = self.makers(bank)
-        pairs, older = 0, set()
+        pairs, older, left_out = 0, set(), Counter[str]()
         for group in groups:
             text = bank.query_texts.get(group.query_id, "")
             of = Unit(group.query_id, text, "", "", bank.for_query(group.query_id))
             for maker in makers:
                 _refuse_without_text(maker, group.query_id, text)
                 pairs += sum(map(len, self.wanted(group, maker, of)))
+                if not maker.style.direct:
+                    of_kind = sum(item.kind in maker.style.item_kinds for item in of.items)
+                    left_out[maker.style.prompt.prompt_class] += of_kind - len(maker.style.items_of(of.items))
                 if self.change is not None:
                     older |= {
                         is_partial(one) for passage in group.passages for one in maker.present(passage, of).values()
                     }
+        for name, count in left_out.items():
+            warn("%s: %d items left out: they have no gold answers, or are none of its aspects", name, count)
         if True in older:
             text = "these grades were asked only for some measures; grade for them again: of items that did not change "
             raise InputError(f"{text}the replies come from the cache", settings=("only_changed", "measures"))
@@ -393,7 +391,6 @@ class GradingEngine:
             group.left -= 1
             while run.line and not run.line[0].left:
                 yield run.finished(run.line.popleft())
-        run.note_left_out()
 
     def wanted(self, group: QueryPassages, maker: GradeSetMaker, of: Unit) -> Sequence[tuple[RubricItem, ...]]:
         """The items that are graded of each passage: all that the style can grade, or the sentences that cite it.
@@ -425,8 +422,6 @@ class _Ongoing:
     line: deque[_OpenGroup] = field(default_factory=deque)
     begun: int = 0
     taken: int = 0
-    # (place of the prompt, query) -> items of the kinds that the prompt grades which it leaves out
-    left_out: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def jobs(self, groups: Iterable[QueryPassages]) -> Iterator[tuple[tuple[_OpenGroup, int], Job[_Made]]]:
         """The jobs of all queries, each with its query and the place of its prompt."""
@@ -434,9 +429,6 @@ class _Ongoing:
             items = self.bank.for_query(group.query_id)
             query_text = self.bank.query_texts.get(group.query_id, "")
             opened = _OpenGroup(group, Unit(group.query_id, query_text, "", "", items))
-            for which, style in enumerate(maker.style for maker in self.makers):
-                of_kind = sum(item.kind in style.item_kinds for item in items)
-                self.left_out[which, group.query_id] = 0 if style.direct else of_kind - len(style.items_of(items))
             jobs = list(self._lazy_jobs(opened) if self.plans else self._all_jobs(opened)) or [(0, _nothing())]
             opened.left = len(jobs)
             self.line.append(opened)
@@ -520,14 +512,6 @@ class _Ongoing:
         if all(new is one for new, one in zip(passages, old, strict=True)):
             return group.source
         return described(group.source._replace(passages=passages), makers, group.of.query_text)
-
-    def note_left_out(self) -> None:
-        """Says how many items of the queries a prompt left out: without answer key, or no aspect of it."""
-        for place, maker in enumerate(self.makers):
-            prompt = maker.style.prompt
-            if lost := sum(count for (which, _), count in self.left_out.items() if which == place):
-                why = "are none of its aspects" if prompt.parser == "aspects" else "have no gold answers"
-                warn("%s: %d items left out: they %s", prompt.prompt_class, lost, why)
 
 
 @dataclass(frozen=True)

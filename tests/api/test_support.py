@@ -80,7 +80,7 @@ def test_first_citations_are_judged_and_what_has_no_text_is_a_status(
         ("d9", "one/4"): (None, "there is no text of document d9"),
         ("d1", "one/5"): (None, "the sentence has no text"),
     }
-    assert "2 citations are of 2 documents without a text (such as d9)" in capsys.readouterr().err
+    assert "2 cited documents have no text (such as d9)" in capsys.readouterr().err
     grades = rubric_measures.load(out, on_failed="expected")
     board = rubric_measures.score(grades, measures="SupportPrecision SupportRecall", overall=False, notes=False)
     # J = 1, 1/2; U = 1; three pairs of five failed.

@@ -184,7 +184,8 @@ def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixt
     bank = TestBank.from_items([with_key, RubricItem("q/b", "q", "b?"), RubricItem("other/c", "other", "c?")])
     entry = only_set(grade(ScriptedBackend([rule("x")]), bank, WORDS))
     assert [item_id for item_id, _ in entry.answers] == ["q/a"]
-    assert "1 item left out: it has no gold answers" in caplog.text
+    GradingEngine(LocalRunner(ScriptedBackend([])), (WORDS,)).check([QueryPassages("q", [passage()])], bank)
+    assert f"{WORDS}: 1 item left out: it has no gold answers" in caplog.text
 
 
 def test_direct_labels_go_into_grades() -> None:
@@ -369,9 +370,14 @@ def test_a_direct_label_that_was_cut_is_not_asked_again() -> None:
             ScriptedBackend([rule("1")]),
             ["NuggetSelfRatedPrompt"],
             "question",
-            "the test bank has none, but questions; leave the prompt out",
+            "grades nuggets, and the test bank has none; leave it out",
         ),
-        (ScriptedBackend([rule("1")]), [WORDS], "question", "needs gold answers"),
+        (
+            ScriptedBackend([rule("1")]),
+            [WORDS],
+            "question",
+            "grades questions with gold answers, and",
+        ),
         (ScriptedBackend([rule("1")]), ["nuggets.create"], "nugget", "does not grade passages"),
         (ScriptedBackend([rule("1")]), ["ragelo.answer_pairwise"], "nugget", "does not grade passages"),
         (ScriptedBackend([rule("1")]), [RATING, RATING], "question", "two prompts are called"),

@@ -247,7 +247,7 @@ def test_a_reply_without_all_aspects_grades_none(reply: str) -> None:
 
 def test_a_bank_without_aspects_is_refused() -> None:
     bank = TestBank.from_items([RubricItem("q1/1", "q1", "What is cold?")], QUERIES_POINTWISE)
-    with pytest.raises(InputError, match="the test bank has none of them"):
+    with pytest.raises(InputError, match="precision, and the test bank has none"):
         GradingEngine(LocalRunner(ScriptedBackend([])), (PROMPT,)).makers(bank)
     with pytest.raises(InputError, match="does not grade aspects"):
         aspect_bank(QUERIES_POINTWISE, "Thomas")

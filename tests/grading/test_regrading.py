@@ -231,7 +231,10 @@ def test_what_makes_no_sense_is_refused(graded: Path, capsys: pytest.CaptureFixt
     bank = ["--bank", str(folder / "bank.jsonl")]
     for more, why in (
         (["--old-bank", "b", *bank], "(--old-bank, --only-changed)"),
-        (["--only-changed", "--query-texts", str(folder / "q.tsv"), "--prompt", "Thomas"], "(--only-changed, --bank)"),
+        (
+            ["--only-changed", "--query-texts", str(folder / "q.tsv"), "--prompt", "Thomas"],
+            "(--only-changed, --bank, --old-bank)",
+        ),
         (["--only-changed", "--prompt", "Thomas", *bank], "labels passages without items"),
     ):
         assert main([*command, *more]) == 2
@@ -249,6 +252,9 @@ def test_a_table_that_was_edited_by_hand_is_followed(tmp_path: Path, capsys: pyt
     command = ["--model", "lexical", "-o"]
     assert main(["grade", str(passages), "--bank", old, *command, graded]) == 0
     assert main(["grade", graded, "--bank", new, "--only-changed", *command, again]) == 2
-    assert "new.csv: notes no edits; name the bank before them (--old-bank)" in capsys.readouterr().err
+    assert (
+        "notes edits; name it, or the banks before and after (--only-changed, --bank, --old-bank)"
+        in capsys.readouterr().err
+    )
     assert main(["grade", graded, "--bank", new, "--old-bank", old, "--only-changed", *command, again]) == 0
     assert "1 grade of 2 passages (1 more" in capsys.readouterr().err
