@@ -191,7 +191,7 @@ def verify(
       grid                per query, passages × items, with judgments
       uncovered-passages  passages judged relevant that no item covers
       bad-questions       items that passages judged not relevant cover, most first
-      item-statistics     how items discriminate, duplicate ones
+      item-statistics     how items discriminate
       all                 all of these; a page for a browser with -o REPORT.html
       suggest             does the bank hold: items, stability; what to split, merge, reword and retire
 

@@ -1,6 +1,6 @@
 """What grades say of a bank: items, its stability, checks.
 
-What the grades say about the items: coverage, discrimination, duplicates, and how the leaderboard hangs on each.
+What the grades say about the items: coverage, discrimination, and how the leaderboard hangs on each.
 
 Does the bank hold: items that say the same, or work against the rest; new queries and items.
 """
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,7 +25,6 @@ from rubric_measures.corpora.loading import rankings_for, read_runs
 from rubric_measures.measures.findings import of_queries, say
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.types.entities import RubricItem
 
 BoolArray = NDArray[np.bool_]
 CountArray = NDArray[np.int32]
@@ -204,31 +201,12 @@ class ItemStatistics(NamedTuple):
         return self.other_covering / self.other if self.other else Undefined("no passage judged not relevant")
 
 
-class DuplicateItems(NamedTuple):
-    """Two items of one query that say nearly the same.
-
-    Attributes:
-        query_id: the query.
-        first: the item that comes first in the bank.
-        second: the other one.
-        overlap: Jaccard overlap of their tokens, 0 to 1.
-        same_text: their normalised texts are equal.
-    """
-
-    query_id: str
-    first: RubricItem
-    second: RubricItem
-    overlap: float
-    same_text: bool
-
-
 @dataclass(frozen=True)
 class ItemReport:
     """All that is said about items.
 
     Attributes:
         statistics: one row an item, in bank order.
-        duplicates: pairs of items that say nearly the same.
         coverage: what the runs cover.
         queries: the queries that they are about, in their order.
         without_items: those of them that have no items, and so no statistics.
@@ -236,7 +214,6 @@ class ItemReport:
     """
 
     statistics: Sequence[ItemStatistics]
-    duplicates: Sequence[DuplicateItems]
     coverage: RunCoverage
     queries: Sequence[str]
     without_items: Sequence[str] = ()
@@ -244,7 +221,7 @@ class ItemReport:
 
 
 def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemReport:
-    """Item statistics and near-duplicates of queries.
+    """Item statistics of queries.
 
     Args:
         queries: the selected grades.
@@ -258,7 +235,6 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemRe
     influences = [influence_of(row.query_id, row.item_id, coverage, table, full) for row in rows]
     return ItemReport(
         [row._replace(r_leaderboard=r, flips=flips) for row, (r, flips) in zip(rows, influences, strict=True)],
-        duplicate_items([query.grades.items for query in queries]),
         coverage,
         [one.query_id for one in queries],
         [one.query_id for one in queries if not one.grades.items],
@@ -340,34 +316,6 @@ def _flips(before: FloatArray, after: FloatArray) -> int:
     return int(((before[first] - before[second]) * (after[first] - after[second]) < 0).sum())
 
 
-_WORD = re.compile(r"\w+")
-_LEAST_OVERLAP = 0.7
-
-
-def duplicate_items(banks: Iterable[Sequence[RubricItem]]) -> list[DuplicateItems]:
-    """Pairs of items of one query that are the same after normalisation, or share most tokens; most alike first.
-
-    Normalised is NFKC, case-folded, words only. overlap = |A ∩ B| / |A ∪ B| over the sets of words, 0.7 or more. Items
-    without text (no bank was given) cannot be compared: they are left out, and counted in a note.
-
-    Args:
-        banks: the items of each query.
-    """
-    found: list[DuplicateItems] = []
-    silent = 0
-    for items in banks:
-        words = [(item, _WORD.findall(unicodedata.normalize("NFKC", item.text).casefold())) for item in items]
-        silent += sum(not of_item for _, of_item in words)
-        spoken = [(item, of_item, frozenset(of_item)) for item, of_item in words if of_item]
-        for place, (first, first_words, first_set) in enumerate(spoken):
-            for second, second_words, second_set in spoken[place + 1 :]:
-                overlap = len(first_set & second_set) / len(first_set | second_set)
-                if overlap >= _LEAST_OVERLAP:
-                    found.append(DuplicateItems(first.query_id, first, second, overlap, first_words == second_words))
-    warn("%d items have no text and were not compared for duplicates; give the test bank", silent, settings=("bank",))
-    return sorted(found, key=lambda row: (not row.same_text, -row.overlap, row.query_id, row.first.item_id))
-
-
 ALPHA = 0.05
 # Two items cover the same passages from this κ on, over so many passages of which both cover so many.
 REDUNDANT_KAPPA, _LEAST_PASSAGES, _LEAST_BOTH = 0.8, 5, 3
@@ -382,7 +330,6 @@ class RedundantPair(NamedTuple):
         second: item id.
         passages: passages that have a grade of both.
         both: of these, those that cover both.
-        either: those that cover one at least.
         kappa: Cohen's κ of covering the one and the other.
     """
 
@@ -391,7 +338,6 @@ class RedundantPair(NamedTuple):
     second: str
     passages: int
     both: int
-    either: int
     kappa: float
 
 
@@ -420,7 +366,7 @@ def redundant_pairs(query: RecordQuery) -> list[RedundantPair]:
                 continue
             kappa = 2.0 * (a * d - b * c) / chance
             if kappa >= REDUNDANT_KAPPA - 1e-12:
-                found.append(RedundantPair(query.query_id, items[i].item_id, items[j].item_id, n, a, a + b + c, kappa))
+                found.append(RedundantPair(query.query_id, items[i].item_id, items[j].item_id, n, a, kappa))
     return found
 
 

@@ -46,7 +46,7 @@ from rubric_measures.verification.sections import (
     ReportSettings,
     Section,
     bank_sections,
-    item_sections,
+    item_section,
     query_sections,
     sections_report,
 )
@@ -58,11 +58,11 @@ LARGEST_PAGE = 2_000_000
 # How many of each kind the first page lists.
 _LISTED = 20
 # Tables of what is to do, of which the page says how much there is where it has no lists.
-_TO_DO = ("bank-suggestions", "bank-ends", "bank-pairs", "duplicate-items")
+_TO_DO = ("bank-suggestions", "bank-ends")
 # Columns with texts of items, and those with their ids.
-_ITEMS = {"item": "item_id", "first": "first_item_id", "second": "second_item_id", "with": "with_item_id"}
+_ITEMS = {"item": "item_id", "with": "with_item_id"}
 # What a reader looks for first.
-_FIRST = ("what", "item", "item_id", "text", "first", "second", "run")
+_FIRST = ("what", "item", "item_id", "text", "run")
 _CORRELATIONS = ("r_judgment", "r_leaderboard")
 _CELL = ("doc_id", "item_id")
 # What the first page lists, of which analysis, in which columns.
@@ -544,7 +544,7 @@ class Reports(Reported):
         self._refuse(selector.found)
         self._note(report, selector)
         if "item-statistics" in settings.parts:
-            yield from item_sections(report, settings.least)
+            yield item_section(report, settings.least)
         if "suggest" in settings.parts:
             yield from bank_sections(report, queries)
 

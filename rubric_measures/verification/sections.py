@@ -143,28 +143,16 @@ def _said(value: float | None, reason: str) -> Cell:
     return Undefined(reason) if value is None else value
 
 
-def item_sections(report: ItemReport, min_judgment: int) -> Iterator[Section]:
-    """Item statistics, and near-duplicate items."""
+def item_section(report: ItemReport, min_judgment: int) -> Section:
+    """Item statistics."""
     runs = len(report.coverage.runs)
     covered = "" if report.level is None else f" from grade {report.level}"
-    yield _of_fields(
+    return _of_fields(
         "items",
         f"Items: covered{covered}, relevant from judgment {min_judgment}, {counted(runs, 'run')}",
         ["query_id", "graded", "failed", "covering", "by_relevant", "by_not_relevant", "r_judgment", "r_leaderboard",
          "covered", "flips", "item_id", "item"],
         report.statistics,
-    )  # fmt: skip
-    yield Section(
-        "duplicate-items",
-        "Near-duplicate items",
-        ["query_id", "overlap", "same_text", "first", "second", "first_item_id", "second_item_id"],
-        [
-            [
-                row.query_id, row.overlap, "yes" if row.same_text else "no", row.first.text, row.second.text,
-                row.first.item_id, row.second.item_id,
-            ]
-            for row in report.duplicates
-        ],
     )  # fmt: skip
 
 
@@ -188,22 +176,6 @@ def bank_sections(report: ItemReport, queries: Sequence[RecordQuery]) -> Iterato
         ["query_id", "end", "graded", "covering", "item_id", "item"],
         [[row.query_id, end, row.graded, row.covering, row.item_id, row.item] for row, end in ends],
     )
-    yield Section(
-        "bank-against",
-        "Items that worse runs cover and better ones do not (r below 0 beyond chance, corrected for all items)",
-        ["query_id", "r_leaderboard", "p", "item_id", "item"],
-        [[row.query_id, row.r_leaderboard, p, row.item_id, row.item] for row, p in against],
-    )
-    yield Section(
-        "bank-pairs",
-        "Items that the same passages cover",
-        ["query_id", "kappa", "passages", "both", "either", "first", "second", "first_item_id", "second_item_id"],
-        [
-            [one.query_id, one.kappa, one.passages, one.both, one.either,
-             text.get((one.query_id, one.first), ""), text.get((one.query_id, one.second), ""), one.first, one.second]
-            for one in pairs
-        ],
-    )  # fmt: skip
     yield _suggestions(report, ends, against, pairs, text)
 
 
@@ -234,7 +206,6 @@ def _overview(
         ["items at the ceiling", sum(end == "ceiling" for _, end in ends)],
         ["items against the rest", len(against)],
         ["pairs that the same passages cover", len(pairs)],
-        ["pairs that say nearly the same", len(report.duplicates)],
     ]
     if coverage.items:
         found = bank_halves(coverage)
@@ -258,17 +229,11 @@ def _suggestions(
     """What to do, in the order of what is surest."""
     # What to do, in which query, with which item and which other one, and why.
     advice: list[tuple[str, str, str, str, str]] = []
-    merged = set()
-    for pair in report.duplicates:
-        if pair.same_text:
-            merged.add((pair.first.query_id, pair.first.item_id, pair.second.item_id))
-            advice.append(("merge", pair.query_id, pair.first.item_id, pair.second.item_id, "they have one text"))
     for one in pairs:
-        if (one.query_id, one.first, one.second) not in merged:
-            why = f"the same passages cover both (kappa {one.kappa:.2f})"
-            advice.append(("merge", one.query_id, one.first, one.second, why))
-    for row, _ in against:
-        why = f"worse runs cover it, better ones do not (r {row.r_leaderboard:.2f})"
+        why = f"the same passages cover both (kappa {one.kappa:.2f}, {one.both} of {one.passages} cover both)"
+        advice.append(("merge", one.query_id, one.first, one.second, why))
+    for row, p in against:
+        why = f"worse runs cover it, better ones do not (r {row.r_leaderboard:.2f}, p {p:.2g} for all items)"
         advice.append(("reword or retire", row.query_id, row.item_id, "", why))
     for row, end in ends:
         if end == "ceiling":

@@ -1,4 +1,4 @@
-"""Tests of the item statistics: hand-worked coverage, discrimination, flips, duplicates."""
+"""Tests of the item statistics: hand-worked coverage, discrimination, flips."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import RecordQuery, read_records
-from rubric_measures.verification.banks import duplicate_items, item_report, mean_scores
+from rubric_measures.verification.banks import item_report, mean_scores
 from tests.example_records import RECORDS, grade_set, passage, write_lines
 
 
@@ -85,32 +85,6 @@ def test_failed_grades_count_in_the_scores_of_runs_as_they_are_expected(tmp_path
     (kept,) = [np.array([item != "q1/b" for item in items]) for items in report.coverage.items.values()]
     without = dict(zip(report.coverage.runs, report.coverage.query_scores("q1", kept).tolist(), strict=True))
     assert (without["all"], without["one"], without["lost"]) == (0.25, 0.25, 0.0)
-
-
-def test_near_duplicates(tmp_path: Path) -> None:
-    texts = {"a": "What is a leap year?", "b": "What is a LEAP  year", "c": "What is a leap year now?"}
-    texts |= {"d": "Who was it?", "e": "What is a leap month?"}
-    bank = [
-        {
-            "query_id": "q1",
-            "query_text": "?",
-            "items": [
-                {"query_id": "q1", "question_id": f"q1/{name}", "question_text": text} for name, text in texts.items()
-            ],
-        }
-    ]
-    graded = write_lines(
-        tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [grade_set(dict.fromkeys(("q1/a", "q1/b"), 1))])]]]
-    )
-    queries = list(read_records(graded, load_bank(write_lines(tmp_path / "bank.jsonl", bank))))
-    # {what is a leap year} and {what is a leap year now}: 5 of 6 words; with {what is a leap month} it has 4 of 6.
-    found = duplicate_items([query.grades.items for query in queries])
-    assert [(row.first.item_id, row.second.item_id, row.same_text, round(row.overlap, 4)) for row in found] == [
-        ("q1/a", "q1/b", True, 1.0),
-        ("q1/a", "q1/c", False, 0.8333),
-        ("q1/b", "q1/c", False, 0.8333),
-    ]
-    assert item_report(queries).duplicates == found
 
 
 def test_the_full_bank_is_the_leaderboard_that_the_measures_make(
