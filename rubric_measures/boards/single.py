@@ -18,6 +18,7 @@ from rubric_measures.corpora.loading import (
     Gradable,
     are_items,
     are_labels,
+    are_rows,
     content_of,
     grader_of,
     is_table,
@@ -120,7 +121,7 @@ def evaluate(
     """
     asked, wanted, lines = parse_measures(measures), grader_of(grader), list[str]()
     with contextlib.ExitStack() as stack, naming(source, run):
-        of_run = named_files(run, stack)
+        of_run = run if are_rows(run) else named_files(run, stack)
         # A frame of ir_measures, which may name items, is no table of grades.
         held: Any = source
         if not isinstance(held, Grades):

@@ -55,6 +55,9 @@ FORMS = [as_frame, as_columns, as_rows]
 
 def write(name: str, rows: list[dict[str, Any]], delimiter: str = ",") -> str:
     with Path(name).open("w", encoding="utf-8", newline="") as stream:
+        if name.endswith(".run"):
+            stream.writelines(f"{row['qid']} Q0 {row['docno']} {9 - row['score']} {row['score']} b\n" for row in rows)
+            return name
         writer = csv.DictWriter(stream, list(rows[0]), delimiter=delimiter, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
@@ -83,7 +86,7 @@ TABLES: dict[str, list[dict[str, Any]]] = {
     "gpt.csv": [row for row in ROWS if row["judge"] == "gpt"],
     "two.csv": ROWS,
     "board.csv": BOARD,
-    "run.csv": [{"qid": query, "docno": f"d{doc}", "score": 9 - doc} for query in ("q1", "q2") for doc in (1, 2, 3)],
+    "b.run": [{"qid": query, "docno": f"d{doc}", "score": 9 - doc} for query in ("q1", "q2") for doc in (1, 2, 3)],
     "bank.csv": [{"query_id": "q1", "text": "What is tea?"}, {"query_id": "q2", "text": "Is it blue?"}],
     "docs.csv": [{"doc_id": f"d{number}", "text": f"Text {number}."} for number in range(1, 5)],
     "queries.csv": [{"query_id": query, "text": f"Tea {query}?"} for query in ("q1", "q2", "q3")],
@@ -121,15 +124,15 @@ TAKE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "load grader": ("two.csv", lambda one: digests(rubric_measures.load(one, grader="gpt"))),
     "score": ("one.csv", lambda one: rubric_measures.score(one, "a.run").values),
     "evaluate": ("one.csv", lambda one: rubric_measures.api.evaluate(one, "a.run", "nDCG@10 RR").means),
-    "evaluate run": ("run.csv", lambda one: rubric_measures.api.evaluate("one.csv", one, "nDCG@10 RR").means),
-    "score runs": ("run.csv", lambda one: [*rubric_measures.score("one.csv", one).values.values()]),
-    "pool": ("run.csv", lambda one: texts_of(rubric_measures.pool(one, "docs.csv"))),
+    "evaluate run": ("b.run", lambda one: rubric_measures.api.evaluate("one.csv", one, "nDCG@10 RR").means),
+    "score runs": ("b.run", lambda one: [*rubric_measures.score("one.csv", one).values.values()]),
+    "pool": ("b.run", lambda one: texts_of(rubric_measures.pool(one, "docs.csv"))),
     "pool answers": ("answers.csv", lambda one: texts_of(rubric_measures.pool(one))),
     "pool collection": ("docs.csv", lambda one: texts_of(rubric_measures.pool("a.run", one))),
     "pool queries": ("queries.csv", lambda one: texts_of(rubric_measures.pool("a.run", "docs.csv", queries=one))),
     "pool judgments": ("one.csv", lambda one: texts_of(rubric_measures.pool("a.run", "docs.csv", judgments=one))),
     "grade": ("bank.csv", lambda one: texts_of(
-        rubric_measures.grade(rubric_measures.pool("run.csv", "docs.csv"), one, model="lexical"))),
+        rubric_measures.grade(rubric_measures.pool("b.run", "docs.csv"), one, model="lexical"))),
     "generate": ("queries.csv", lambda one: planned(queries=one)),
     "generate passages": ("docs.csv", lambda one: planned(passages=one, examples=["Why?"], target="queries")),
     "generate examples": ("queries.csv", lambda one: planned(passages="docs.csv", examples=one, target="queries")),
