@@ -216,38 +216,30 @@ def _first_tokens(said: object, labels: Sequence[str]) -> dict[str, float] | Non
     return shares if sum(shares.values()) >= _LEAST_MASS else None
 
 
-def mean_distribution(drawn: Sequence[tuple[int, Mapping[int, float] | None]]) -> dict[int, float]:
-    """The mean of the distributions of several draws; a draw without one is its grade for certain."""
-    found: dict[int, float] = {}
-    for grade, distribution in drawn:
-        for one, share in (distribution or {grade: 1.0}).items():
-            found[one] = found.get(one, 0.0) + share / len(drawn)
-    return dict(sorted(found.items()))
-
-
 _NAMES = {"question": "questions", "nugget": "key facts"}
 _REASONED = '{"reason": "one or two sentences", "grade": "…"}'
 _KEY = re.compile(r"\s*#?(\d{1,3})[.):]?\s*")
 
 
-def refuse_several(prompt: Prompt, settings: Asking) -> None:
-    """Refuses several items a call where a prompt does not ask for one grade of one item in its own words.
+def refuse_other_forms(prompt: Prompt, settings: Asking, asked: str, fits: bool) -> None:
+    """Refuses a setting by which replies are JSON where a prompt, or another setting, has replies of another form.
 
     Raises:
-        InputError: the prompt is of another kind, or another setting says what a reply looks like.
+        InputError: so it is.
     """
-    asks_for_one = prompt.task == "grade" and prompt.parser in ("rating", "yes_no", "label", "phrase")
-    if not asks_for_one or prompt.format != "template" or prompt.target not in _NAMES or "item" in prompt.fields:
-        text = "does not ask for one grade of one question or nugget, so it is not asked about several"
-        raise InputError(f"prompt {prompt.prompt_class} {text}", settings=("items_per_call",))
-    _refuse_other_forms(settings, "items_per_call")
-
-
-def _refuse_other_forms(settings: Asking, asked: str) -> None:
-    """Refuses a setting that asks for JSON where something else says what a reply looks like."""
+    if not fits or prompt.format != "template":
+        text = f"prompt {prompt.prompt_class} does not ask for one grade of one thing, so {asked} is not for it"
+        raise InputError(text, settings=(asked,))
     if settings.compat or settings.unparsed:
         text = f"replies are JSON with {asked}, and a setting says another form; leave one out"
         raise InputError(text, settings=(asked, "compat", "unparsed"))
+
+
+def refuse_several(prompt: Prompt, settings: Asking) -> None:
+    """Refuses several items a call where a prompt does not ask for one grade of one item in its own words."""
+    is_read = prompt.task == "grade" and prompt.parser in ("rating", "yes_no", "label", "phrase")
+    fits = is_read and prompt.target in _NAMES and "item" not in prompt.fields
+    refuse_other_forms(prompt, settings, "items_per_call", fits)
 
 
 def prompt_of_several(prompt: Prompt, explain: bool = False) -> Prompt:
@@ -440,7 +432,8 @@ class Asker:
             else {"temperature": settings.temperature, **ends, **backend.options, **(settings.option or {})}
         )
         if settings.explain:
-            self._refuse_to_explain(embedded)
+            fits = not embedded and prompt.parser in ("rating", "yes_no", "label")
+            refuse_other_forms(prompt, settings, "explain", fits)
             if "structured" in backend.options:
                 held = backend.options["structured"]
                 self.options = {**self.options, "explain": True, "structured": "json_schema" if held == "off" else held}
@@ -469,16 +462,6 @@ class Asker:
         if not self._embedded:
             options.setdefault("max_tokens", longest or self.max_tokens(count))
         return options
-
-    def _refuse_to_explain(self, embedded: bool) -> None:
-        """Refuses reasons where no model is asked for one grade by a prompt of its own words."""
-        prompt, settings = self.prompt, self.settings
-        if embedded or prompt.format != "template" or prompt.parser not in ("rating", "yes_no", "label"):
-            raise InputError(
-                f"prompt {prompt.prompt_class} asks for no single grade, so no reason can be asked for",
-                settings=("explain",),
-            )
-        _refuse_other_forms(settings, "explain")
 
     def max_tokens(self, count: int | None = None) -> int:
         """The longest reply that is asked for."""
@@ -728,17 +711,15 @@ def _said_of(answers: Sequence[ReadReply]) -> dict[str, object]:
     def each(values: Sequence[str]) -> object:
         return (values[0] if len(values) == 1 else [*values]) if any(values) else None
 
-    distribution = None
-    if answers[0].distribution is not None or any(answer.distribution for answer in answers):
-        valued = [(answer.value, answer.distribution) for answer in answers if answer.value is not None]
-        distribution = {str(grade): float(f"{share:.6g}") for grade, share in mean_distribution(valued).items()}
+    # Of several draws the shares of their grades are the distribution.
+    said = answers[0].distribution if len(answers) == 1 else None
     found = {
         "retries": sum(answer.retries for answer in answers) or None,
         "checks": [list(check) for answer in answers for check in answer.checks] or None,
         "thinking": each([answer.thinking for answer in answers]),
         "reason": each([answer.reason for answer in answers]),
         "max_tokens": max(answer.max_tokens for answer in answers) or None,
-        "distribution": distribution,
+        "distribution": {str(grade): float(f"{share:.6g}") for grade, share in said.items()} if said else None,
     }
     return {name: value for name, value in found.items() if value is not None}
 

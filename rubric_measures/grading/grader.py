@@ -576,34 +576,15 @@ class GradingPlan(tuple[Estimate, ...]):
 
     __slots__ = ()
 
-    @property
-    def calls(self) -> int:
-        """The calls of all prompts."""
-        return sum(row.calls for row in self)
-
-    @property
-    def cost(self) -> float | None:
-        """What they cost, with replies as long as they may be; None when the price is unknown."""
-        return _total([row.cost for row in self])
-
-    @property
-    def cost_at_most(self) -> float | None:
-        """The cost of all that may be called; None when the price is unknown."""
-        return _total([row.cost_at_most for row in self])
-
     def __str__(self) -> str:
         rows: list[list[Cell]] = [[getattr(row, name) for name in _COLUMNS.values()] for row in self]
         if len(self) > 1:
-            rows.append(["all", self.calls, *[None] * 7, self.cost, self.cost_at_most])
+            costs = [None if None in of else sum(of) for of in zip(*(row[-2:] for row in rows), strict=True)]
+            rows.append(["all", sum(row.calls for row in self), *[None] * 7, *costs])
         heads = [Column(head, places=3) if head == "cached_share" else Column(head) for head in _COLUMNS]
         return "".join(render(Report([Table(heads, rows)]), "tsv")).rstrip("\n")
 
     __repr__ = __str__
-
-
-def _total(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
 
 
 def estimate(grader: GradingEngine, groups: Sequence[QueryPassages], bank: TestBank) -> GradingPlan:

@@ -208,7 +208,7 @@ def test_a_plan_bounds_what_is_asked_singly(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("prompt", "options", "said"),
     [
-        ("Thomas", {}, "does not ask for one grade of one question or nugget"),
+        ("Thomas", {}, "does not ask for one grade of one thing"),
         (RATING, {"unparsed": "exampp"}, "are JSON"),
     ],
 )

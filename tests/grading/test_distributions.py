@@ -15,7 +15,7 @@ from rubric_measures import Asking, Calls, RubricQrels, grade, load, score
 from rubric_measures.api import write_qrels
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.grading.asking import distribution_of_reply, mean_distribution
+from rubric_measures.grading.asking import distribution_of_reply
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.records.models import ItemGradeSet, QueryPassages, distributions_of, load_graded
 from rubric_measures.types.entities import TestBank as Bank
@@ -65,7 +65,6 @@ def test_first_tokens_become_labels() -> None:
     assert read([["1", 0.75], ["9", 0.25]], tens) is None
     # Not of all labels.
     assert distribution_of_reply({"label_probabilities": {"3": 0.6}}, RATINGS, int) is None
-    assert mean_distribution([(1, {0: 0.5, 1: 0.5}), (3, None)]) == {0: 0.25, 1: 0.25, 3: 0.5}
 
 
 def test_label_probabilities_of_a_model_are_kept_and_choose_the_grade(
