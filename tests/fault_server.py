@@ -62,8 +62,8 @@ class FaultServer:
             name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head.split("\r\n")[1:])
         }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        if path in ("/v1/completions", "/v1/chat/completions"):
-            return await self.completion(path, headers, json.loads(body), writer)
+        if path == "/v1/chat/completions":
+            return await self.completion(headers, json.loads(body), writer)
         status, content = self.other(path)
         self.send(writer, status, content)
         return True
@@ -76,27 +76,23 @@ class FaultServer:
         )
         writer.write(head.encode() + (data[:cut] if cut else data))
 
-    async def completion(
-        self, path: str, headers: dict[str, str], body: dict[str, Any], writer: asyncio.StreamWriter
-    ) -> bool:
+    async def completion(self, headers: dict[str, str], body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         self.calls += 1
         self.models[body["model"]] += 1
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            return await self.answer(path, headers, body, writer)
+            return await self.answer(headers, body, writer)
         finally:
             self.in_flight -= 1
 
-    async def answer(
-        self, path: str, headers: dict[str, str], body: dict[str, Any], writer: asyncio.StreamWriter
-    ) -> bool:
+    async def answer(self, headers: dict[str, str], body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         settings = self.settings
-        text = body["prompt"] if "prompt" in body else body["messages"][-1]["content"]
+        text = body["messages"][-1]["content"]
         if settings.remember:
             self.order.append(text)
-            self.shown.append(body.get("messages") or body["prompt"])
-            fields = {name: value for name, value in body.items() if name not in ("messages", "prompt")}
+            self.shown.append(body["messages"])
+            fields = {name: value for name, value in body.items() if name != "messages"}
             self.fields.append({**fields, "authorization": headers.get("authorization", "")})
             self.times.append(time.time())
         self.attempts[text] += 1 if settings.remember else 0
@@ -120,7 +116,7 @@ class FaultServer:
             await asyncio.sleep(settings.delay)
         if settings.remember:
             self.answers[text] += 1
-        reply = reply_body(body, text, "chat" not in path, self.said(text, self.attempts[text]))
+        reply = reply_body(body, text, self.said(text, self.attempts[text]))
         if settings.counts_tokens:
             self.count(text, reply)
         if settings.thoughts:
@@ -208,7 +204,7 @@ class FaultServer:
 
     async def fault(self, kind: str, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         kind, _, value = kind.partition(":")
-        good = reply_body(body, "x", False)
+        good = reply_body(body, "x")
         if kind == "429":
             wait = f"Retry-After: {value}\r\n" if value else ""
             self.send(writer, 429, error_body("slow down", "rate_limit_exceeded"), wait)
@@ -224,7 +220,7 @@ class FaultServer:
                 "tokens": ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "unsupported"),
             }
             if value == "tokens" and "max_completion_tokens" in body:
-                self.send(writer, 200, reply_body(body, "id=renamed", False))
+                self.send(writer, 200, reply_body(body, "id=renamed"))
                 return True
             self.send(writer, int(kind), error_body(*texts.get(value, ("something broke", "server_error"))))
         elif kind == "reset":
@@ -282,12 +278,10 @@ def schema_reply(schema: dict[str, Any]) -> str:
     return json.dumps({name: one.get("enum", ["It says so."])[0] for name, one in schema["properties"].items()})
 
 
-def reply_body(body: dict[str, Any], text: str, plain: bool, said: str | None = None) -> dict[str, Any]:
+def reply_body(body: dict[str, Any], text: str, said: str | None = None) -> dict[str, Any]:
     """A good reply: as a rule says, else `echo ID`; `obedient` obeys constraints, others ignore them in silence."""
     found = re.search(r"id=(\S+)", text)
     content = said if said is not None else f"echo {found.group(1) if found else text[:40]}"
-    for stop in body.get("stop") or ():
-        content = content.partition(stop)[0]
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     if body["model"] == "obedient":
         if "structured_outputs" in body:
@@ -299,10 +293,10 @@ def reply_body(body: dict[str, Any], text: str, plain: bool, said: str | None = 
             choice["logprobs"] = {"content": [{"token": "4", "logprob": -0.1, "top_logprobs": top}]}
     elif body["model"] == "plain" and "response_format" in body:
         content = schema_reply(body["response_format"]["json_schema"]["schema"])
-    choice |= {"text": content} if plain else {"message": {"role": "assistant", "content": content}}
+    choice["message"] = {"role": "assistant", "content": content}
     return {
         "id": "c",
-        "object": "text_completion" if plain else "chat.completion",
+        "object": "chat.completion",
         "created": 0,
         "model": f"{body['model']}-2026",
         "system_fingerprint": "fp_1",

@@ -300,7 +300,6 @@ def _graded(entry: Mapping[str, object]) -> tuple[str | None, str]:
     return word if isinstance(grade, str | int | float) else None, reason.strip() if isinstance(reason, str) else ""
 
 
-_MOST_STOPS = 4  # that the official endpoint takes
 _LONGER = 4  # times as many tokens for a reply that was cut
 _PER_MESSAGE = 8  # what a chat template or special tokens add to a message, at most
 
@@ -334,23 +333,6 @@ class ReadReply(NamedTuple):
     distribution: Mapping[int, float] | None = None
     reason: str = ""
     alone: bool = False
-
-
-def _ends(backend: Backend, prompt: Prompt) -> Mapping[str, object]:
-    """The option `stop` for models that continue the prompt as a text: behind the verdict they would invent examples.
-
-    Where the prompt ends in the label of its answer (`Answer:`), the verdict ends with its line. Else the reply has a
-    line of its own, perhaps not the first one, and ends where the prompt's first label would come again. Replies that
-    reason first, and those of many lines, end by themselves.
-    """
-    if backend.options.get("api") != "completions" or not prompt.reply_labels:
-        return {}
-    if prompt.reply_tokens or prompt.format != "template":
-        return {}
-    if prompt.text.rstrip().endswith(":"):
-        return {"stop": ["\n"]}
-    labels = [f"\n{label}" for label in prompt.delimiters.lines]
-    return {"stop": labels[:_MOST_STOPS]} if labels else {}
 
 
 UNREAD = 10
@@ -424,12 +406,11 @@ class Asker:
         self.settings = settings
         self.model = backend.model
         embedded = getattr(backend, "embedded", False)
-        ends = _ends(backend, prompt)
         refuse_settings(backend, settings.option or {})
         self.options: Mapping[str, object] = (
             dict(backend.options)
             if embedded
-            else {"temperature": settings.temperature, **ends, **backend.options, **(settings.option or {})}
+            else {"temperature": settings.temperature, **backend.options, **(settings.option or {})}
         )
         if settings.explain:
             fits = not embedded and prompt.parser in ("rating", "yes_no", "label")
@@ -451,14 +432,11 @@ class Asker:
         self._answer = functools.lru_cache(maxsize=4096)(self._make_answer)
         self._parted = functools.lru_cache(maxsize=256)(without_thoughts)
 
-        self._ends = ends
         self._request_options = functools.lru_cache(maxsize=256)(self._make_options)
 
     def _make_options(self, count: int | None, longest: int = 0) -> SharedOptions:
         """The options of a request."""
-        # A list has lines of its own.
-        unended = {name for name, end in self._ends.items() if count is not None and self.options[name] is end}
-        options = SharedOptions({name: value for name, value in self.options.items() if name not in unended})
+        options = SharedOptions(self.options)
         if not self._embedded:
             options.setdefault("max_tokens", longest or self.max_tokens(count))
         return options

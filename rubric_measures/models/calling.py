@@ -19,11 +19,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any, Literal
+from typing import Any
 
 from rubric_measures.base.errors import BackendError, InputError
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.wire import STRUCTURED_MODES, Endpoint, Trouble, path_of, retry_after
+from rubric_measures.models.wire import STRUCTURED_MODES, Endpoint, Trouble, retry_after
 
 _SPAN = 0.5  # seconds that a window takes at least
 _FEW, _OVERLOAD = 0.15, 0.7  # shares of rejections
@@ -186,7 +186,6 @@ class EndpointSettings:
     """The settings of `OpenAICompatible`, which says what they mean."""
 
     endpoint_name: str = ""
-    api: Literal["chat", "completions"] = "chat"
     structured: str = "off"
     concurrency: int = 64
     timeout: float = 300.0
@@ -201,9 +200,8 @@ class EndpointSettings:
             text = f"endpoint name {self.endpoint_name!r}: expected letters, digits, '.', '_' and '-'"
             raise InputError(text, settings=("endpoint_name",))
         modes = (*STRUCTURED_MODES, *(f"{mode}+logprobs" for mode in STRUCTURED_MODES))
-        for name, known in (("api", ("chat", "completions")), ("structured", modes)):
-            if (value := getattr(self, name)) not in known:
-                raise InputError(f"{name} is {value!r}; expected one of {', '.join(known)}")
+        if self.structured not in modes:
+            raise InputError(f"structured is {self.structured!r}; expected one of {', '.join(modes)}")
         for name in ("concurrency", "attempts", "timeout"):
             if (value := getattr(self, name)) <= 0:
                 raise InputError(f"{name} is {value}; expected more than 0")
@@ -401,7 +399,7 @@ class Engine:
             # Bytes instead of the client's model classes: those cost as much as the rest of the call, and would turn an
             # answer of another shape into an error of theirs.
             async with asyncio.timeout(self._policy.timeout):
-                answer = await self._client.post(path_of(request), cast_to=bytes, body=body)
+                answer = await self._client.post("/chat/completions", cast_to=bytes, body=body)
         except openai.APIStatusError as error:
             # The next body is another one, so each of these happens once a call.
             if endpoint.learn(error.status_code, str(error), body):

@@ -38,7 +38,6 @@ class OpenAICompatible:
         name: the model as the endpoint knows it.
         base_url: the endpoint; without one `OPENAI_BASE_URL` (read with the first call), else the official endpoint.
         endpoint_name: part of the cache key where two servers have different weights under one name.
-        api: `chat` or `completions` (the messages' texts as one prompt, for models without a chat template).
         structured: how replies to prompts with a closed list of replies are constrained: `off`, `choice` (vLLM),
             `json_schema`, each perhaps with `+logprobs` (scores of the first token in `Reply.raw`).
         concurrency: the most calls in flight.
@@ -70,7 +69,7 @@ class OpenAICompatible:
         # `openai:NAME`, or `openai:NAME@endpoint:ENDPOINT_NAME`; of LiteLLM with `litellm:` in front.
         endpoint = self._settings.endpoint_name
         self.model = f"{self._kind}:{name}{endpoint and f'{ENDPOINT_MARK}{endpoint}'}"
-        self.options: Mapping[str, object] = {"api": self._settings.api, "structured": self._settings.structured}
+        self.options: Mapping[str, object] = {"api": "chat", "structured": self._settings.structured}
 
     def _require(self) -> None:
         client = require("openai", "openai")
@@ -246,11 +245,10 @@ class _Client:
         litellm.suppress_debug_info = True
         self._library, self._url, self._timeout = litellm, url, timeout
 
-    async def post(self, path: str, *, body: dict[str, Any], **_: Any) -> bytes:
+    async def post(self, _: str, *, body: dict[str, Any], **__: Any) -> bytes:
         """Makes a call with the fields of a body of the OpenAI API."""
         import openai
 
-        call = self._library.atext_completion if path == "/completions" else self._library.acompletion
         # The engine tries again itself. Fields that a provider does not know are refused, not dropped in silence.
         own: dict[str, Any] = {"timeout": self._timeout, "num_retries": 0, "max_retries": 0, "drop_params": False}
         if self._url:
@@ -259,7 +257,7 @@ class _Client:
             if str(body.get("model", "")).startswith("openai/"):
                 own["api_key"] = os.environ.get("OPENAI_API_KEY") or "none"
         try:
-            found = await call(**body, **own)
+            found = await self._library.acompletion(**body, **own)
         except openai.APIStatusError as error:
             # What the library refuses itself has no body.
             error.body = getattr(error, "body", None) or {"message": str(error)}

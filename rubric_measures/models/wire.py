@@ -132,11 +132,8 @@ def request_body(request: Request, name: str, known: Known | None = None) -> dic
     """
     options = request.options
     known = known or Known()
-    body: dict[str, Any] = {"model": name}
-    if options.get("api") == "completions":
-        body["prompt"] = "\n\n".join(message.content for message in request.messages)
-    else:
-        body["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
+    messages = [{"role": message.role, "content": message.content} for message in request.messages]
+    body: dict[str, Any] = {"model": name, "messages": messages}
     for option, value in options.items():
         if option in _OWN_OPTIONS or value is None:
             continue
@@ -152,8 +149,7 @@ def request_body(request: Request, name: str, known: Known | None = None) -> dic
         explain = bool(options.get("explain"))
         body.update(_constraint(mode, request.labels, explain))
         if extra == "logprobs" and not explain:
-            chat: dict[str, Any] = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
-            body.update(chat if "messages" in body else {"logprobs": _TOP_LOGPROBS})
+            body.update(logprobs=True, top_logprobs=_TOP_LOGPROBS)
     return {name: value for name, value in body.items() if name not in known.left_out} if known.left_out else body
 
 
@@ -173,15 +169,11 @@ def _constraint(mode: str, labels: tuple[str, ...], explain: bool) -> dict[str, 
 def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request: Request) -> Reply | Trouble:
     message = choice.get("message")
     fields: Mapping[str, Any] = message if isinstance(message, Mapping) else {}
-    text = _text_of(fields.get("content") if "content" in fields else choice.get("text"))
+    text = _text_of(fields.get("content"))
     refusal, finish = _text_of(fields.get("refusal")), choice.get("finish_reason")
     is_label = not request.options.get("explain")
     if text is not None and is_label and str(request.options.get("structured", "off")).startswith("json_schema"):
         text = _unwrapped(text, request.labels)
-    whole = text
-    if text is not None and request.options.get("api") == "completions":
-        # Servers differ in silence: what follows is what an obeying one never writes.
-        text = _before(text, request.options.get("stop"))
     usage = body.get("usage")
     counts: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
     shown, written, of_these = _tokens(counts)
@@ -193,7 +185,7 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
         return Trouble("failure", f"the endpoint broke the reply off (finish_reason {finish!r})", paid=(shown, written))
     if end in _ENDS["filter"]:
         return Reply(text, "refused", "a content filter stopped the reply", *paid)
-    if end in _ENDS["cut"] and text == whole:
+    if end in _ENDS["cut"]:
         reason = f"the reply was cut at the longest length allowed{'' if text else ' before its text began'}"
         return Reply(text or "", "truncated", reason, *paid)
     if text is None:
@@ -236,13 +228,6 @@ def _part(usage: Mapping[str, Any], details: str, name: str) -> object:
     return found.get(name) if isinstance(found, Mapping) else usage.get(name)
 
 
-def _before(text: str, stop: object) -> str:
-    """The text in front of the first of the places where it was to end."""
-    for end in [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []:
-        text = text.partition(end)[0] if isinstance(end, str) and end else text
-    return text
-
-
 def _text_of(content: object) -> str | None:
     """The text of a content field, which some endpoints give as a list of parts."""
     if isinstance(content, str):
@@ -267,16 +252,11 @@ def _unwrapped(text: str, labels: tuple[str, ...]) -> str:
 
 def _first_token_scores(logprobs: object) -> list[list[object]]:
     """(token, log probability) of the candidates for the first token, best first; empty when there are none."""
-    if not isinstance(logprobs, Mapping):
-        return []
-    content, top = logprobs.get("content"), logprobs.get("top_logprobs")
-    pairs: list[tuple[str, float]] = []
-    if isinstance(content, list) and content and isinstance(content[0], Mapping):
-        given = content[0].get("top_logprobs")
-        candidates = given if isinstance(given, list) else []
-        pairs = [(str(one.get("token")), float(one["logprob"])) for one in candidates if _has_number(one, "logprob")]
-    elif isinstance(top, list) and top and isinstance(top[0], Mapping):
-        pairs = [(str(token), float(top[0][token])) for token in top[0] if _has_number(top[0], token)]
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    first = content[0] if isinstance(content, list) and content else None
+    given = first.get("top_logprobs") if isinstance(first, Mapping) else None
+    candidates = given if isinstance(given, list) else []
+    pairs = [(str(one.get("token")), float(one["logprob"])) for one in candidates if _has_number(one, "logprob")]
     # Infinity and NaN have no JSON.
     return [[token, score] for token, score in sorted(pairs, key=lambda pair: (-pair[1], pair[0])) if abs(score) < 1e30]
 
@@ -398,8 +378,3 @@ class Endpoint:
         for secret in filter(None, self.secrets):
             text = text.replace(secret, "***")
         return one_line(_KEY_LIKE.sub(lambda found: "//***@" if found[0].startswith("//") else "***", text))
-
-
-def path_of(request: Request) -> str:
-    """Where a request is sent, below the base URL."""
-    return "/completions" if request.options.get("api") == "completions" else "/chat/completions"

@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.grading.asking import Asker, Asking, read_several
+from rubric_measures.grading.asking import read_several
 from rubric_measures.models.base import Reply
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import grade_of_items, load_graded, provenance_of
@@ -27,63 +27,6 @@ from tests.models.test_end_to_end_http import (
     write_items,
     write_passages,
 )
-
-pytest.importorskip("openai")
-pytest.importorskip("aiohttp")
-
-
-def asker(api: str, prompt: str, **options: object) -> Asker:
-    from rubric_measures.models.openai import OpenAICompatible
-
-    backend = OpenAICompatible("m", "http://host/v1", api="completions" if api == "completions" else "chat")
-    return Asker(backend, load_prompt(prompt), Asking(option=options))
-
-
-@pytest.mark.parametrize(
-    ("prompt", "stop"),
-    [
-        ("FagB_few", ["\n"]),
-        ("Thomas", ["\n"]),
-        (RATING, ["\nQuestion:", "\nContext:"]),
-        ("NuggetSelfRatedPrompt", ["\nKey Fact:", "\nContext:"]),
-        ("umbrela3", None),  # reasons over some lines
-        ("QuestionCompleteConciseUnanswerablePromptWithChoices", None),  # extracts a text
-    ],
-)
-def test_verdicts_of_plain_texts_end_by_themselves(prompt: str, stop: list[str] | None) -> None:
-    assert asker("completions", prompt).options.get("stop") == stop
-    assert "stop" not in asker("chat", prompt).options
-    # What the user says counts; null sends none.
-    assert asker("completions", prompt, stop=["END"]).options["stop"] == ["END"]
-    assert asker("completions", prompt, stop=None).options["stop"] is None
-
-
-def test_a_base_model_is_not_graded_by_what_it_makes_up(tmp_path: Path) -> None:
-    """Behind its verdict it writes another example; where that is read as well, two verdicts are none."""
-    passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
-    invented = "\nPassage: The cat sat.\nQuestion: Where do dogs live?\nAnswer:"
-    rules = [
-        says(f" Yes{invented} No{invented}", "Respond with 'Yes' or 'No'"),
-        says(f" 2{invented} 0{invented}", "should never be shown"),
-        says(" for years.\nRating: 4\nQuestion: Who?\nContext: No.\nRating: 0", "How long?"),
-    ]
-    command = ["grade", passages, "--bank", bank, "--cache", str(tmp_path / "c.sqlite")]
-    names = ["--prompt", "FagB_few", "--prompt", "Thomas", "--prompt", RATING]
-
-    def labels(path: Path) -> dict[str, object]:
-        [passage] = [passage for group in load_graded(path) for passage in group.passages]
-        return {
-            entry.prompt_info.prompt_class: entry.self_rating for entry in passage.grades or () if entry.prompt_info
-        }
-
-    with model(tmp_path, *rules) as server:
-        command += [*names, *endpoint(server, api="completions")]
-        assert main([*command, "-o", str(tmp_path / "o.jsonl")]) == 0
-        assert grades(tmp_path / "o.jsonl") == {"sun": {"How long?": 4}}
-        assert labels(tmp_path / "o.jsonl") == {"FagB_few": 1, "Thomas": 2}
-        assert main([*command, "--option", "stop=null", "-o", str(tmp_path / "whole.jsonl")]) == 1
-        assert labels(tmp_path / "whole.jsonl") == {"FagB_few": None, "Thomas": None}
-
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")

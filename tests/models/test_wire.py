@@ -136,23 +136,6 @@ def test_no_choice_breaks_the_reader_or_the_cache(message: Any, logprobs: Any, u
 
 
 @pytest.mark.parametrize(
-    ("api", "stop", "text", "status"),
-    [
-        ("completions", ["\n"], " Yes", "ok"),
-        ("completions", "No", " Yes\nAnswer: ", "ok"),
-        ("completions", ["\nQ:", "", 3], " Yes\nAnswer: No\nQ", "truncated"),
-        ("completions", None, " Yes\nAnswer: No\nQ", "truncated"),
-        ("chat", ["\n"], " Yes\nAnswer: No\nQ", "truncated"),
-    ],
-)
-def test_a_text_ends_where_it_was_to_end_whatever_the_server_does(api: str, stop: Any, text: str, status: str) -> None:
-    body = {"choices": [{"text": " Yes\nAnswer: No\nQ", "finish_reason": "length"}]}
-    found = reply_of(json.dumps(body), request(api=api, stop=stop))
-    assert isinstance(found, Reply) and (found.text, found.status) == (text, status)
-    assert found.raw["finish_reason"] == "length"
-
-
-@pytest.mark.parametrize(
     ("status", "error", "kind", "of_reply"),
     [
         (429, {"message": "slow down", "code": "rate_limit_exceeded"}, "busy", "failed"),
