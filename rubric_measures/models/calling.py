@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import queue
 import random
-import re
 import threading
 import time
 from collections import deque
@@ -177,8 +176,7 @@ class Gate:
 # Seconds between the first calls, about what making one takes: calls that begin all at once are answered all at once,
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002
-_GIVE_UP_AFTER_LOST = 100  # calls lost one after the other, each after all its attempts
-_GIVE_UP_AFTER_REJECTED = 100  # calls that the endpoint called wrong before any was right
+_GIVE_UP_AFTER = 100  # calls that failed one after the other
 
 
 @dataclass(frozen=True)
@@ -196,9 +194,6 @@ class EndpointSettings:
     thinking_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        if self.endpoint_name and not re.fullmatch(r"[\w.-]+", self.endpoint_name):
-            text = f"endpoint name {self.endpoint_name!r}: expected letters, digits, '.', '_' and '-'"
-            raise InputError(text, settings=("endpoint_name",))
         modes = (*STRUCTURED_MODES, *(f"{mode}+logprobs" for mode in STRUCTURED_MODES))
         if self.structured not in modes:
             raise InputError(f"structured is {self.structured!r}; expected one of {', '.join(modes)}")
@@ -248,8 +243,7 @@ class Engine:
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._stop = asyncio.Event()
         self._replies = 0  # of the endpoint, in this run
-        self._rejected = 0  # calls that it called wrong before the first of these
-        self._lost = 0
+        self._lost = 0  # calls that failed since the last of these
         self.sleeping = 0  # calls that wait before their next attempt
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
@@ -332,7 +326,10 @@ class Engine:
         call.pay(found.paid)
         if found.kind in ("final", "hopeless"):
             gate.leave(window, False)
-            self._settle(call, found)
+            if found.kind == "final":
+                self._fail(call, found)
+            else:
+                self._end(f"model {self._endpoint.name!r} cannot be used: {found.error}")
             return
         if found.kind == "busy":
             call.rejections += 1
@@ -370,23 +367,14 @@ class Engine:
         if trouble.unreachable and not self._replies:
             self._end(f"{reason}; is the server running, and is the URL right?")
             return True
-        self._deliver(call, Reply(None, trouble.status, reason))
-        self._lost += 1
-        if self._lost >= _GIVE_UP_AFTER_LOST:  # no accident
-            self._end(f"{self._lost} calls in a row failed ({reason}); run again to continue")
+        self._fail(call, trouble)
         return True
 
-    def _settle(self, call: _Call, trouble: Trouble) -> None:
-        """Trouble that another attempt would not change."""
-        if trouble.kind == "hopeless":
-            self._end(f"model {self._endpoint.name!r} cannot be used: {trouble.error}")
-            return
-        if trouble.status == "failed" and not self._replies:
-            self._rejected += 1
-            if self._rejected == _GIVE_UP_AFTER_REJECTED:
-                self._end(f"no call is accepted at all: {trouble.error}")
-                return
+    def _fail(self, call: _Call, trouble: Trouble) -> None:
         self._deliver(call, Reply(None, trouble.status, trouble.error))
+        self._lost += trouble.status == "failed"
+        if self._lost >= _GIVE_UP_AFTER:  # no accident
+            self._end(f"{self._lost} calls in a row failed: {trouble.error}")
 
     async def _attempt(self, call: _Call) -> Reply | Trouble:
         import openai
