@@ -49,7 +49,7 @@ from msgspec.structs import replace
 from rubric_measures.base.errors import InputError, MeasureError, tell, warn
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import BELOW, Leaderboard
-from rubric_measures.boards.scoring import best_of, cell_of, collect_cells, digest_of, inputs_settings
+from rubric_measures.boards.scoring import best_of, cell_of, digest_of, inputs_settings
 from rubric_measures.formats.banks import answer_documents, needs_all_answers
 from rubric_measures.formats.judged import ASSIGNMENTS, FAILED, GRADED, NUGGETIZER, RAGDOLL
 from rubric_measures.formats.support import ArgueReport
@@ -273,6 +273,8 @@ def _board_of_lines(
     scorers: _Scorers[Line],
     lines: Mapping[str, Mapping[str, Sequence[Line]]],
     digested: Callable[[Sequence[Line]], str],
+    graded: Mapping[str, str] = MappingProxyType({}),
+    said: Mapping[str, object] = MappingProxyType({}),
 ) -> Leaderboard:
     """Means over the lines that are there, of run -> query -> lines; the value of a query is that of its lines.
 
@@ -281,6 +283,8 @@ def _board_of_lines(
         scorers: the measures.
         lines: the lines.
         digested: of the lines of a run for a query, what the digest of the run is made of.
+        graded: query -> digest of its grades, where these do not stand in the lines.
+        said: what else belongs into the signature.
     """
     cells: dict[str, dict[str, Cell]] = {}
     for run, queries in sorted(lines.items()):
@@ -295,8 +299,8 @@ def _board_of_lines(
         run: digest_of({query_id: digested(of) for query_id, of in of_run.items()})
         for run, of_run in sorted(lines.items())
     }
-    inputs = BoardInputs({}, runs)
-    signature = Signature({"measures": list(scorers), "compat": program, **inputs_settings(inputs)})
+    inputs = BoardInputs(dict(sorted(graded.items())), runs)
+    signature = Signature({"measures": list(scorers), "compat": program, **said, **inputs_settings(inputs)})
     return Leaderboard(list(scorers), cells, signature, inputs=inputs)
 
 
@@ -474,14 +478,6 @@ def _say_types(criteria: Sequence[tuple[str, str]]) -> None:
     tell("criteria that are not satisfied in full, by type: %s", shares)
 
 
-def _check(measures: Sequence[Measure]) -> None:
-    for measure in measures:
-        if measure.NAME not in ("RubricCover", "nRubricCover") or measure["judged_only"]:
-            raise MeasureError(f"the Rubric workbench's program knows RubricCover and nRubricCover, not {measure}")
-        if measure.params.get("cutoff") is None:
-            raise MeasureError(f"the Rubric workbench's program cuts rankings by rank; write {measure}@20")
-
-
 def _cover(measure: Measure, best: Array, every: Array) -> float:
     """Cover of one query by the program's rules.
 
@@ -513,14 +509,17 @@ def score_workbench(
 
     Source: facts of the program, published with Dietz (SIGIR 2024).
     """
-    _check(measures)
-    plan = Plan(measures, one_scale=True)
-    # run -> place of the measure -> query -> value; the best score has no run.
-    values: dict[str | None, list[dict[str, float | None]]] = {None: [{} for _ in measures]}
-    grade_sets, made = set[str](), set[str]()
-    graded: dict[str, str] = {}
-    ranked: dict[str, dict[str, str]] = {}
-    deepest = max(measure["cutoff"] for measure in measures)
+    program, cutoffs = "the Rubric workbench's program", {measure.params.get("cutoff") for measure in measures}
+    for measure in measures:
+        if measure.NAME not in ("RubricCover", "nRubricCover") or measure["judged_only"]:
+            raise MeasureError(f"{program} knows RubricCover and nRubricCover, not {measure}")
+    if None in cutoffs or len(cutoffs) > 1:
+        raise MeasureError(f"{program} cuts rankings by rank; write one cutoff, as in RubricCover@20")
+    plan, deepest = Plan(measures, one_scale=True), max(cutoffs)
+    reachable: list[dict[str, float | None]] = [{} for _ in measures]
+    # Of a run for a query the scores by the measures, and the digest of what it ranks.
+    lines: dict[str, dict[str, list[tuple[list[float], str]]]] = {}
+    grade_sets, made, graded = set[str](), set[str](), dict[str, str]()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
@@ -528,35 +527,26 @@ def score_workbench(
             text = "grades were asked only as far as some measures need them, and that program counts by all of them"
             raise InputError(text, settings=("compat",))
         graded[query.query_id] = query.grades.digest
-        scorer = plan.for_query(query.grades)
-        grades, docs = query.grades.grades, query.grades.docs
+        asked, grades, docs = plan.for_query(query.grades).measures, query.grades.grades, query.grades.docs
         every = grades.max(axis=0, initial=NONE)
+        for column, measure in zip(reachable, asked, strict=True):
+            column[query.query_id] = _cover(measure, every, every)
         for run_id, ranks in query.ranks.items():
-            looked_at = [f"{one.rank} {one.doc_id}" for one in sorted(ranks) if one.rank <= deepest]
-            ranked.setdefault(run_id, {})[query.query_id] = ranking_digest(looked_at)
-        for place, measure in enumerate(scorer.measures):
-            values[None][place][query.query_id] = _cover(measure, every, every)
-            for run_id, ranks in query.ranks.items():
-                kept = [docs.get(one.doc_id) for one in ranks if one.rank <= measure["cutoff"]]
-                if kept:
-                    best = grades[[row for row in kept if row is not None]].max(axis=0, initial=NONE)
-                    of_run = values.setdefault(run_id, [{} for _ in measures])
-                    of_run[place][query.query_id] = _cover(measure, best, every)
-    names, reachable = measure_names(plan.said.measures, measures), values.pop(None)
-    if not values:
-        raise InputError(
-            "the records hold no ranking; the Rubric workbench's program scores the rankings inside the records"
-        )
-    ordered = {
-        str(run_id): {name: dict(sorted(column.items())) for name, column in zip(names, columns, strict=True)}
-        for run_id, columns in sorted(values.items())
+            if kept := sorted(one for one in ranks if one.rank <= deepest):
+                best = grades[[docs[one.doc_id] for one in kept if one.doc_id in docs]].max(axis=0, initial=NONE)
+                digest = ranking_digest([f"{one.rank} {one.doc_id}" for one in kept])
+                scores = [_cover(measure, best, every) for measure in asked]
+                lines.setdefault(run_id, {})[query.query_id] = [(scores, digest)]
+    if not lines:
+        raise InputError(f"the records hold no ranking; {program} scores the rankings inside the records")
+    names = measure_names(plan.said.measures, measures)
+    scorers: _Scorers[tuple[list[float], str]] = {
+        name: partial(lambda line, place: line[0][place], place=place) for place, name in enumerate(names)
     }
-    said = {"measures": names, "compat": "workbench", "grades": sorted(grade_sets), **made_by(made), **(settings or {})}
-    runs = {run_id: digest_of(of) for run_id, of in sorted(ranked.items())}
-    inputs = BoardInputs(dict(sorted(graded.items())), runs)
-    signature = Signature({**said, **inputs_settings(inputs)})
-    best = {name: best for name, column in zip(names, reachable, strict=True) if (best := best_of(column))}
-    return Leaderboard(names, collect_cells(ordered), signature, inputs=inputs, best=best)
+    said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {})}
+    board = _board_of_lines("workbench", scorers, lines, lambda of: of[0][1], graded, said)
+    found = zip(names, map(best_of, reachable), strict=True)
+    return replace(board, best={name: best for name, best in found if best})
 
 
 # The measure of length, as the TREC RAG track calls it.

@@ -94,7 +94,6 @@ def evaluate(
     measures: Measures,
     bank: Bank | None = None,
     *,
-    facets: bool = False,
     grader: str | Grader | None = None,
     on_failed: OnFailed | None = None,
 ) -> RunValues:
@@ -111,7 +110,6 @@ def evaluate(
         run: a TREC run file (`-` is standard input), or a run in memory, as `score` takes it.
         measures: see `score`; ir_measures itself computes those over judgments of documents or of their subtopics.
         bank: the test bank.
-        facets: score facets in the place of items.
         grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
         on_failed: see `load`.
 
@@ -135,13 +133,13 @@ def evaluate(
         called = held if isinstance(held, str) else "the source"
         is_graded = content in ("records", *JUDGED, "support labels", "grades")
         over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)
-        is_told = facets or wanted is not None
-        is_asked = bank is not None or (any(map(is_supported, asked)) and (is_told or not over_subtopics))
+        is_told = wanted is not None or not over_subtopics
+        is_asked = bank is not None or (any(map(is_supported, asked)) and is_told)
         if is_graded or is_asked:
-            return _of_grades(load(held, bank, grader=wanted, on_failed=on_failed), of_run, asked, facets)
+            return _of_grades(load(held, bank, grader=wanted, on_failed=on_failed), of_run, asked)
         refuse_choice(called, wanted)
         # Most are labels of documents in a file, of which no row has to be made.
-        is_other = over_subtopics or facets or is_judged or content == "dataset" or held == "-"
+        is_other = over_subtopics or is_judged or content == "dataset" or held == "-"
         judged: Any = None if is_other else labels_in(str(held))
         best: Any = judged or {}
         if judged is None:
@@ -149,10 +147,7 @@ def evaluate(
             # Of real labels, too, it is said here which measures there are.
             is_read_here = are_items(rows) or over_subtopics or real_label(rows) is not None
             if is_read_here and not (over_subtopics and _have_plain_subtopics(rows)):
-                return _of_grades(load(rows, on_failed=on_failed), of_run, asked, facets)
-            if facets:
-                text = f"{called}: holds judgments of documents, which have no facets; leave them out"
-                raise InputError(text, settings=("facets",))
+                return _of_grades(load(rows, on_failed=on_failed), of_run, asked)
             judged = [row for row in rows if row.doc_id != BANK_DOC]
             for row in judged:
                 of_query = best.setdefault(row.query_id, {})
@@ -175,15 +170,14 @@ def _have_plain_subtopics(rows: Sequence[Any]) -> bool:
     return not (subtopics <= LABEL_ITEMS or is_bank or real_label(rows) is not None)
 
 
-def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure], facets: bool) -> RunValues:
+def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure]) -> RunValues:
     measures = asked if are_labels(grades) else rubric_measures_of(asked)
     lines: list[str] = []
     run = run_of(of_run, lines)
     said = list(map(Note, lines))
-    units = grades.by_facet() if facets else grades
-    found = RubricEvaluator(measures, units, one_scale=True).scored(rankings_for(run, units))
+    found = RubricEvaluator(measures, grades, one_scale=True).scored(rankings_for(run, grades))
     wrapped = () if measures is asked else of_wrapped(asked)
-    notes = [*said, *wrapped, *found.notes, *of_ranked(run, units.queries.values(), found.measures)]
+    notes = [*said, *wrapped, *found.notes, *of_ranked(run, grades.queries.values(), found.measures)]
     if found.failed:
         text = (
             f"{found.failed} grades of ranked passages failed; counted as {found.on_failed}; {100 * found.share:.1f} % "

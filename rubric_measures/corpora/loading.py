@@ -726,15 +726,16 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
         FormatError: a file is no run.
         InputError: there is no run, a run is none, or two have one name.
     """
-    given: list[tuple[str | None, Any]]
-    if are_rows(runs):
-        given = [(None, runs)]
+    runs = [runs] if isinstance(runs, str | os.PathLike | Run) else _kept(runs)
+    if isinstance(runs, list | tuple) and runs and all(isinstance(one, str | os.PathLike) for one in runs):
+        return list(map(os.fspath, runs))
+    given: list[tuple[str | None, Any]] = [(None, runs)]
+    if are_rows(runs) or is_file(runs):
+        pass
     elif isinstance(runs, Mapping):
         scores = [list(one.values()) if isinstance(one, Mapping) else [None] for one in runs.values()]
         is_one = all(isinstance(score, int | float) for of_query in scores for score in of_query)
-        given = [(None, runs)] if is_one else list(runs.items())
-    elif isinstance(runs, Run) or is_file(runs):
-        given = [(None, runs)]
+        given = given if is_one else list(runs.items())
     elif not isinstance(runs, Iterable):
         raise InputError(f"{runs!r:.60} is no run, and no list of runs")
     else:
@@ -744,9 +745,6 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
         given = [(None, several)] if is_one else [(None, run) for run in several]
     if not given:
         raise InputError("there is no run to score")
-    paths = [os.fspath(run) for name, run in given if name is None and isinstance(run, str | os.PathLike)]
-    if len(paths) == len(given):
-        return paths
     found = [_read(run, name, place, said) for place, (name, run) in enumerate(given, 1)]
     names = [run.run_id for run in found]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -80,8 +80,6 @@ def test_whole_queries_are_not_called_facets(tmp_path: Path, unit: str, capsys: 
     folder = write_all(tmp_path)
     graded, run, bank = (str(folder / name) for name in ("graded.jsonl.gz", "alpha.run", "bank.jsonl"))
     commands = [["leaderboard", graded], ["leaderboard", graded, run], ["leaderboard", graded, run, "--bank", bank]]
-    if unit == "--facets":
-        commands.append(["evaluate", graded, run, "RubricCover"])
     for command in commands:
         assert main([*command, unit]) == 2, command
         out, err = capsys.readouterr()
@@ -99,9 +97,6 @@ def test_queries_without_facets_are_counted_beside_those_with_some(
     note = "rubric_measures: warning: without facets, and whole: 2 queries (such as r)\n"
     assert main(["qrels", "items.qrels", "--per", "facet"]) == 0
     assert capsys.readouterr() == ("q/f 0 d 3\nr 0 d 2\ns 0 d 1\n", note)
-    assert main(["evaluate", "items.qrels", "a.run", "RubricCover(rel=2)", "--facets"]) == 0
-    # 1, 1 and 0 over three queries.
-    assert capsys.readouterr() == ("RubricCover(rel=2)\t0.6667\n", note)
     for unit in ("--facets", "--per-facet"):
         assert main(["leaderboard", "items.qrels", "a.run", "-m", "RubricCover(rel=2)", unit]) == 0
         assert capsys.readouterr().err.count(note) == 1

@@ -357,8 +357,6 @@ def test_options_that_would_do_nothing_are_refused(
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         assert "qrels.txt: holds judgments, no grade sets to choose by " in err and "leave that out (--grader)" in err
-    assert main(["evaluate", qrels, run, "nDCG", "--facets"]) == 2
-    assert "no facets; leave them out (--facets)" in capsys.readouterr().err
 
 
 def test_options_that_a_way_to_score_does_not_know_are_refused(
