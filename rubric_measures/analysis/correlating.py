@@ -306,20 +306,10 @@ def correlate(
     grid: list[GridCell] = []
     known: Any = {"queries": {query for values in column.queries.values() for query in values}, "runs": column.means}
     for other, name in zip(opened, called, strict=True):
-        if isinstance(other, RecordGrades) and isinstance(path := other.held, str):
-            with naming(path):
+        if isinstance(other, RecordGrades):
+            with naming(name):
                 asked_of_grid = parse_measures(wanted or GRID_MEASURES[: 2 if compat == "workbench" else None])
-                grid += correlate_grid(
-                    path,
-                    column,
-                    rubric_measures_of(asked_of_grid),
-                    coefficients=names,
-                    compat=compat,
-                    bank=other.bank,
-                    wanted=other.wanted,
-                    on_failed=other.on_failed_given,
-                    draws=draws,
-                )
+                grid += correlate_grid(other, column, rubric_measures_of(asked_of_grid), names, draws, compat)
                 say(of_wrapped(asked_of_grid))
             continue
         if isinstance(other, Grades):
@@ -354,8 +344,6 @@ def _opened(scores: Scores, **more: Any) -> Any:
 
 def _scored(known: Grades, name: str, measures: Sequence[str] | None) -> Leaderboard:
     """The board of a table of grades that says which runs rank what."""
-    if isinstance(known, RecordGrades):
-        raise InputError("a grid is of a file of graded records, not of records in memory; score them first")
     if not isinstance(known, TableGrades):
         text = "is a table of grades that says no runs; give it to score with run files, or a leaderboard"
         raise InputError(f"{name}: {text}")

@@ -51,11 +51,10 @@ from rubric_measures.measures.grade_sets import (
     prompt_cells,
     scale_of_set,
 )
-from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.loading import select_queries
 from rubric_measures.measures.measure import column_named, columns_named
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.records.models import DirectGrade, GradedFile, GradeSetKey, ItemGradeSet, load_graded
+from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
 
@@ -339,17 +338,17 @@ def expand_measures(measures: Iterable[Measure], rels: Sequence[int]) -> list[Me
     return list(expanded.values())
 
 
-def _sets_of(groups: GradedFile, wanted: Grader, bank: TestBank | None) -> dict[GradeSetKey, Scale | None]:
+def _sets_of(known: RecordGrades) -> dict[GradeSetKey, Scale | None]:
     """The grade sets to score, with their scales: those that pass the filter and, with a bank, grade an item of it (or
     no item at all).
     """
-    name = groups.name
+    name, groups = known.name, known.groups
     scales: dict[GradeSetKey, Scale | None] = {}
 
     def look_at(key: GradeSetKey, entry: ItemGradeSet | DirectGrade) -> None:
-        scales[key] = scales.get(key) or wanted.scale or scale_of_set(entry)
+        scales[key] = scales.get(key) or known.wanted.scale or scale_of_set(entry)
 
-    found = grade_sets(groups, wanted, bank, look_at)
+    found = grade_sets(groups, known.wanted, known.bank, look_at)
     every = found or grade_sets(groups)
     outside = [key for key, count in found.items() if not count]
     if not found:
@@ -371,28 +370,22 @@ def _refuse_above_all(measures: Sequence[Measure], scales: Collection[Scale | No
 
 
 def correlate_grid(
-    path: str | os.PathLike[str],
+    known: RecordGrades,
     official: RunScores,
     measures: Sequence[Measure],
-    *,
-    bank: TestBank | None = None,
-    wanted: Grader | None = None,
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
-    on_failed: OnFailed | None = None,
     draws: Draws = USUAL_DRAWS,
     compat: Literal["workbench"] | None = None,
 ) -> list[GridCell]:
     """Scores the rankings inside graded records with every measure and grade set, and correlates each leaderboard.
 
     Args:
-        path: graded records.
+        known: graded records, with the choice of grade sets. Without a bank the denominators are the items that occur.
+            Grade sets without an item of the bank are left out, and counted; labels of whole passages are scored
+            without the bank.
         official: the official leaderboard.
         measures: this package's measures; those that name no level are at all levels of a grade set's scale.
-        bank: the test bank; without it the denominators are the items that occur in the records. Grade sets without an
-            item of the bank are left out, and counted; labels of whole passages are scored without the bank.
-        wanted: restricts the grade sets.
         coefficients: see `correlate_leaderboards`.
-        on_failed: see `Grades`.
         draws: rounds (0 for no intervals), seed and level.
         compat: `workbench` scores and joins as that program does.
 
@@ -405,30 +398,28 @@ def correlate_grid(
 
     Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), Table 3.
     """
-    if os.fspath(path) == "-":
+    if known.held == "-":
         raise InputError("a grid reads its records several times; give a file, not standard input")
-    restriction = wanted or Grader()
     cells: list[GridCell] = []
-    groups = load_graded(path)
-    scales = _sets_of(groups, restriction, bank)
+    scales = _sets_of(known)
     _refuse_above_all(expand_measures(measures, [1]), scales.values())
     prompts = prompt_cells(scales)
 
     def board_of(chosen: Grader, items: TestBank | None, some: Sequence[Measure]) -> Leaderboard:
-        queries = select_queries(groups, groups.name, items, chosen, keep_ranks=compat is not None)
+        queries = select_queries(known.groups, known.name, items, chosen, keep_ranks=compat is not None)
         if compat == "workbench":
             return score_workbench(queries, some)
-        return score_records(queries, some, on_failed=on_failed, overall=False)
+        return score_records(queries, some, on_failed=known.on_failed_given, overall=False)
 
     for key, scale in scales.items():
-        chosen = replace(restriction.only(key), first=compat == "workbench")
+        chosen = replace(known.wanted.only(key), first=compat == "workbench")
         # Labels of whole passages grade no item, so the bank has nothing to say about them.
-        items = None if key.kind == "direct" else bank
+        items = None if key.kind == "direct" else known.bank
         # All of the scale but the lowest grade, which everything has that is graded.
         levels = () if scale is None else range(scale.lowest + 1, scale.highest + 1)
         if scale is None:
             text = "%s: the scale of the grades by %s is not known; name it, or a level in each measure"
-            warn(text, os.fspath(path), key, settings=("scale",))
+            warn(text, known.name, key, settings=("scale",))
         every = expand_measures(measures, levels)
         for measure, board, reason in _grid_boards(partial(board_of, chosen, items), every):
             result, scores, notes = None, None, list[Note]()

@@ -8,6 +8,7 @@ import pytest
 from rubric_measures.analysis.leaderboards import RunScores, correlate_grid, correlate_leaderboards, scores_of_table
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
+from rubric_measures.corpora.loading import load
 from rubric_measures.formats.leaderboards import read_leaderboard
 from tests.shared_data import shared_data
 
@@ -56,7 +57,7 @@ def test_the_workbenchs_correlations() -> None:
     folder = shared_data("workbench-golden")
     official = scores_of_table(read_leaderboard(folder / "dl20-scale-official-leaderboard.json"), "rank")
     cells = correlate_grid(
-        folder / "dl20-scale.jsonl.gz",
+        load(folder / "dl20-scale.jsonl.gz"),
         official,
         [RubricCover @ 20, nRubricCover @ 20],
         coefficients=["kendall", "spearman"],
