@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, refuse_ignored
 from rubric_measures.base.files import begins_records
 from rubric_measures.formats import detect_format, head_of
+from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.judged import (
     GRADES,
     OF_TABLES,
@@ -34,7 +35,6 @@ from rubric_measures.formats.judged import (
     runs_of_rows,
 )
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
-from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
 from rubric_measures.measures.grades import BANK_DOC, NONE, Grades, OnFailed, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades

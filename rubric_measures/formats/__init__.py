@@ -12,9 +12,8 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import shown
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.base.tables import Column, Table
-from rubric_measures.formats.base import KINDS, Format, Head, PathName, head_of
+from rubric_measures.formats.base import KINDS, Format, Head, PathName, cells_of, head_of
 from rubric_measures.formats.specs import KNOWN_NAMES, RecordLines, Spec, meant, places
-from rubric_measures.formats.tables import cells_of
 
 __all__ = ["FORMATS", "Format", "Head", "RecordLines", "Spec", "detect_format", "head_of"]
 

@@ -30,9 +30,9 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name, peek_head
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
-from rubric_measures.formats.base import Format, Head, PathName, head_of
+from rubric_measures.formats.base import Format, Head, PathName, cells_of, head_of
 from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, Row, Spec, spec, table
-from rubric_measures.formats.tables import cells_of, plain_name, rows_of
+from rubric_measures.formats.tables import plain_name, rows_of
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade, canonical_json
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +26,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 # The long forms of leaderboard files; `formats.leaderboards` reads them. All others show what they are.
 Form = Literal["ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "scores"]
 FORMS: tuple[Form, ...] = get_args(Form)
+_DELIMITERS = (",", ";")
 # The name that the Rubric workbench gives the row of the best possible score. It is no run.
 OVERALL = "_overall_"
 
@@ -167,3 +169,25 @@ def head_of(path: PathName) -> Head:
     if not first.strip():
         raise FormatError("is empty", path=name)
     return head
+
+
+def cells_of(line: str) -> list[str]:
+    """The cells of one line, stripped; none where it is no line of a table."""
+    try:
+        reader = csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True)
+        return [cell.strip() for cell in next(reader, [])]
+    except csv.Error:
+        # Lines of other files can hold what no header does: a carriage return, or a text of any length.
+        return []
+
+
+def delimiter_of(header: str) -> str:
+    """What parts the cells of a header: a tab where there is one, else of comma and semicolon what gives more cells."""
+
+    def cells(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return "\t" if "\t" in header else max(_DELIMITERS, key=cells)

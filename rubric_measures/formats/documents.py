@@ -13,9 +13,9 @@ import msgspec
 from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import begins_records, iter_lines, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.base import PathName
+from rubric_measures.formats.base import PathName, cells_of
 from rubric_measures.formats.specs import DOC_IDS, NAMES, Row, Spec, ident, spec
-from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, cells_of, plain_name, row_of, unwrapped
+from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, plain_name, row_of, unwrapped
 
 # Bytes of lines that are passed over at once, unless a wanted one is among them.
 _PIECE = 1 << 16

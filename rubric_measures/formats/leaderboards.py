@@ -27,9 +27,9 @@ from rubric_measures.base.files import (
 )
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active
-from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, is_number, say_left_out
+from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, cells_of, is_number, say_left_out
 from rubric_measures.formats.specs import RUN_IDS, figure, table
-from rubric_measures.formats.tables import PARQUET, Rows, cells_of, rows_of
+from rubric_measures.formats.tables import PARQUET, Rows, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
 from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
 from rubric_measures.types.scales import LARGEST_SCORE

@@ -14,14 +14,13 @@ from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import note_unfinished, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import check_keys, json_texts, parse_json
 from rubric_measures.base.plugins import require
-from rubric_measures.formats.base import PathName
+from rubric_measures.formats.base import PathName, cells_of, delimiter_of
 
 Cells: TypeAlias = Mapping[str, Any]
 # What rows an object is that stands alone in a file at this line.
 Unwrap: TypeAlias = Callable[[int, dict[str, Any]], list[tuple[int, Any]]]
 # The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
 _LONGEST = 1 << 30
-_DELIMITERS = (",", ";")
 # What stands for a byte that is no UTF-8, and the letter that it is to Windows; some bytes are none.
 _ESCAPED = re.compile("[\udc80-\udcff]")
 _WINDOWS = {0xDC00 + byte: said for byte in range(128, 256) if (said := bytes([byte]).decode("cp1252", "ignore"))}
@@ -293,28 +292,6 @@ def _cells(source: PathName, name: str, is_quoted: Callable[[str], bool]) -> Ite
     if is_windows:
         warn("%s: is not UTF-8; read as Windows writes it (cp1252)", name)
     note_unfinished(last, name)
-
-
-def cells_of(line: str) -> list[str]:
-    """The cells of one line, stripped; none where it is no line of a table."""
-    try:
-        reader = csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True)
-        return [cell.strip() for cell in next(reader, [])]
-    except csv.Error:
-        # Lines of other files can hold what no header does: a carriage return, or a text of any length.
-        return []
-
-
-def delimiter_of(header: str) -> str:
-    """What parts the cells of a header: a tab where there is one, else of comma and semicolon what gives more cells."""
-
-    def cells(delimiter: str) -> int:
-        try:
-            return len(next(csv.reader([header], delimiter=delimiter), []))
-        except csv.Error:
-            return 0
-
-    return "\t" if "\t" in header else max(_DELIMITERS, key=cells)
 
 
 # A line of a damaged file may have a hundred thousand cells, and all formats look at it.

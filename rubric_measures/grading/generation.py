@@ -38,10 +38,10 @@ from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import File, Rows, file_beside, grader_of, is_given, named_files, refuse_unused
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.banks import bank_entries, write_bank
+from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.judged import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries, read_query_file
 from rubric_measures.formats.specs import QUERY_IDS
-from rubric_measures.formats.tables import cells_of
 from rubric_measures.grading.asking import Ask, Asker, Asking, Trial
 from rubric_measures.grading.grader import Estimate
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
