@@ -20,7 +20,7 @@ from rubric_measures.base.errors import FormatError, InputError, counted, tell, 
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import are_rows, file_path, is_file
 from rubric_measures.formats.answers import Answer, AnswerRow, AnswerTable, answer_doc_id, read_answer_table
-from rubric_measures.formats.queries import Limit, length_of, limit_for
+from rubric_measures.formats.queries import Limit, length_of, limit_of
 from rubric_measures.types.entities import TestBank
 
 # Scripts without blanks: of Han and kana two characters count as a word, of Thai, Lao, Tibetan, Burmese and Khmer five
@@ -180,13 +180,13 @@ def check_answers(
     Raises:
         UnknownNameError: nobody knows the track.
     """
-    limit_for(track)
+    usual = None if track is None else limit_of(track)
     asked = list(dict.fromkeys(queries if queries is not None else (answer.query_id for answer in answers)))
     answered: dict[str, set[str]] = {}
     too_long: list[tuple[float, str, str]] = []
     for answer in answers:
         answered.setdefault(answer.run_id, set()).add(answer.query_id)
-        limit = limit_for(track, (limits or {}).get(answer.query_id))
+        limit = (limits or {}).get(answer.query_id, usual)
         if limit is not None and not answer.questions and (length := length_of(answer.text, limit.unit)) > limit.most:
             said = f"has {length} of {limit.most} {limit.unit} for query {answer.query_id}"
             too_long.append((length / limit.most, answer.run_id, said))

@@ -25,7 +25,6 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # The long forms of leaderboard files; `formats.leaderboards` reads them. All others show what they are.
 Form = Literal["ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "scores"]
-FORMS: tuple[Form, ...] = get_args(Form)
 _DELIMITERS = (",", ";")
 # The name that the Rubric workbench gives the row of the best possible score. It is no run.
 OVERALL = "_overall_"

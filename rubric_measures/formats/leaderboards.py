@@ -27,7 +27,7 @@ from rubric_measures.base.files import (
 )
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active
-from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, cells_of, is_number, say_left_out
+from rubric_measures.formats.base import OVERALL, Form, Format, Head, cells_of, is_number, say_left_out
 from rubric_measures.formats.specs import RUN_IDS, figure, table
 from rubric_measures.formats.tables import PARQUET, Rows, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
@@ -218,7 +218,7 @@ def read_leaderboard(
     runs: Collection[str] = (),
     measures: Collection[str] = (),
 ) -> LeaderboardTable:
-    """Reads a leaderboard in any form of `FORMS`.
+    """Reads a leaderboard, long or wide.
 
     Long forms, with or without a header (`run_id query_id measure value`): `run topic measure value` (ir_measures),
     `run measure topic value` (tot), `topic run measure value` (rag4reports), `measure topic value` (trec_eval; the run
@@ -446,4 +446,4 @@ LEADERBOARD = _format("ir_measures")._replace(
     recognise=_is_leaderboard,
 )  # fmt: skip
 # One for each form: `OF_FORM.tot`.
-OF_FORM = SimpleNamespace(**{form: _format(form) for form in FORMS})
+OF_FORM = SimpleNamespace(**{form: _format(form) for form in COLUMNS})

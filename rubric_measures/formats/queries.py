@@ -240,22 +240,14 @@ QUERIES = _SPEC.format._replace(read=read_query_file, recognise=_may_be_queries)
 TOPICS = _TOPICS.format._replace(read=read_query_file, recognise=lambda head: "request_id" in head.object)
 
 
-def limit_for(track: str | None, own: Limit | None = None) -> Limit | None:
-    """The limit of answers: the topic's own, else the track's, else None.
-
-    Args:
-        track: see `track_rules`, or None; RAGTIME gives each topic a limit of its own.
-        own: that of the topic, where it says one.
+def limit_of(track: str) -> Limit | None:
+    """The limit of answers that a track has, in all of its forms; None where each topic has its own, or there is none.
 
     Raises:
         UnknownNameError: nobody knows the track.
     """
-    rules = track_rules(track) if track is not None else ()
-    if own is not None:
-        return own
-    limits = {Limit(one.limit, one.unit) for one in rules}
-    found = limits.pop() if len(limits) == 1 else None
-    return found if found is not None and found.most else None
+    limits = {Limit(one.limit, one.unit) for one in track_rules(track)}
+    return next(iter(limits)) if len(limits) == 1 and all(one.most for one in limits) else None
 
 
 def length_of(text: str, unit: Length) -> int:
