@@ -153,8 +153,6 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
     found: dict[str, tuple[Callable[[int], httpx.Response], int]] = {}
     for order in ("disagreement", "audit", "query"):
         found[f"queue, {order}"] = lambda _, order=order: get("/", order=order), 303
-        # Another query each time, so every look is the first one at its queue.
-        found[f"queue of a query, {order}"] = lambda n, order=order: get("/", order=order, query=f"q{n:02}"), 303
         found[f"check, {order}"] = lambda _, order=order: get("/check", order=order, **cell()), 200
     found["bank"] = lambda n: get("/bank", query=f"q{n:02}"), 200
     for name in ("progress", "export"):

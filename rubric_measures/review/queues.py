@@ -363,22 +363,15 @@ class QueueChoice:
 
     Attributes:
         order: of the grades.
-        query_id: only this query; empty takes all.
         assessor: who asks, of the orders `decide` and `differ`; empty in others.
         queries: only these queries, where the assessor was given some; empty takes all.
         judges: of the order `differ`: the assessor is the adjudicator, who decides what others differ on.
     """
 
     order: str = "disagreement"
-    query_id: str = ""
     assessor: str = ""
     queries: tuple[str, ...] = ()
     judges: bool = False
-
-    @property
-    def fields(self) -> dict[str, str]:
-        """The choice as the fields of an address."""
-        return {"order": self.order, **({"query": self.query_id} if self.query_id else {})}
 
 
 class CellQueue:
@@ -419,7 +412,7 @@ def make_queue(material: Material, choice: QueueChoice, snapshot: Snapshot, audi
     cells = material.cells
     asked = np.zeros(len(cells), dtype=np.bool_)
     for query_id in choice.queries or material.ranges:
-        if choice.query_id in ("", query_id) and (places := material.ranges.get(query_id)):
+        if places := material.ranges.get(query_id):
             asked[places.start : places.stop] = True
     for query_id in {query_id for query_id, _ in snapshot.left}:
         for number in material.ranges.get(query_id, ()):

@@ -243,27 +243,24 @@ def choice_of(review: Review, asked: Asked) -> QueueChoice:
     """The queue that a request names; of an assessor who was given queries, these alone.
 
     Raises:
-        InputError: there is no such order or query.
+        InputError: there is no such order.
     """
     order = asked.get("order", "query")
     if order not in ORDERS:
         raise InputError(f"there is no order {order!r}; there are {', '.join(ORDERS)}")
-    query_id = asked.get("query")
-    if query_id and query_id not in review.material.queries:
-        raise InputError(f"the records have no query {query_id!r}")
-    return queue_choice(review, order, asked.assessor, query_id)
+    return queue_choice(review, order, asked.assessor)
 
 
-def queue_choice(review: Review, order: str, assessor: str, query_id: str = "") -> QueueChoice:
+def queue_choice(review: Review, order: str, assessor: str) -> QueueChoice:
     """The queue of an order, for an assessor."""
     mine = assessor if order in ("decide", "differ") else ""
     judges = order == "differ" and bool(assessor) and assessor == review.adjudicator
-    return QueueChoice(order, query_id, mine, review.assignments.get(assessor, ()), judges)
+    return QueueChoice(order, mine, review.assignments.get(assessor, ()), judges)
 
 
 def check_url(choice: QueueChoice, cell: CellKey, **more: str) -> str:
     """The address of a cell, in a queue."""
-    return "/check?" + urlencode({**choice.fields, **dict(zip("qdi", cell, strict=True)), **more})
+    return "/check?" + urlencode({"order": choice.order, **dict(zip("qdi", cell, strict=True)), **more})
 
 
 class Seat:
@@ -338,10 +335,9 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
     choice = choice_of(review, asked)
     if asked.get("order") and (start := Seat(review, choice, asked.assessor).start()):
         return ScreenAnswer(redirect=start)
-    query_id = choice.query_id
     cards: list[dict[str, Any]] = []
     for order, (name, purpose) in ORDERS.items():
-        seat = Seat(review, queue_choice(review, order, asked.assessor, query_id), asked.assessor)
+        seat = Seat(review, queue_choice(review, order, asked.assessor), asked.assessor)
         cards.append({"order": order, "name": name, "purpose": purpose, **seat.progress(), "start": seat.start()})
     snapshot = review.store.snapshot()
     # What there is nothing to do in stands last, and what only the adjudicator can do is their first.
@@ -355,7 +351,6 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
         cards=cards,
         note=note_of(review, snapshot) if review.blind and not review.material.is_draft else None,
         finished=next((card for card in cards if card["order"] == asked.get("finished")), None),
-        query_id=query_id,
     )
 
 
@@ -414,7 +409,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         # The key that gives a grade: its digits, and - for the one below 0.
         keys={grade: str(grade) if grade >= 0 else "-" for grade in grades},
         place=place,
-        fields=seat.choice.fields,
+        fields={"order": seat.choice.order},
         up_url=rows[at - 1]["url"] if at else "",
         down_url=rows[at + 1]["url"] if at + 1 < len(rows) else "",
         next_url=following,
@@ -652,7 +647,7 @@ def _item_page(review: Review, asked: Asked, state: ItemState, shared: dict[str,
     for doc_id, passage in (query.passages if query else {}).items():
         cell = CellKey(query_id, doc_id, item_id)
         is_graded = cell in review.material.numbers
-        passages.append((doc_id, passage.text, check_url(QueueChoice("query", query_id), cell) if is_graded else ""))
+        passages.append((doc_id, passage.text, check_url(QueueChoice("query"), cell) if is_graded else ""))
     if review.material.is_draft:
         passages.sort(key=lambda row: -sum(piece.marked for piece in mark_words(row[1], state.item.text)))
     shared |= {"state": state, "passages": passages[:_LISTED], "more": max(len(passages) - _LISTED, 0)}

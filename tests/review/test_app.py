@@ -287,7 +287,7 @@ def test_a_state_file_that_another_program_keeps_locked_is_said(tmp_path: Path) 
 def test_wrong_addresses_are_one_line_not_a_traceback(server: Server) -> None:
     ada = Assessor(server, "ada")
     for path, status in [
-        *(("/?order=fun", 400), ("/?query=q9", 400), ("/bank?query=q9", 400)),
+        *(("/?order=fun", 400), ("/bank?query=q9", 400)),
         *(("/check?q=q9&d=d1&i=q1/a", 404), ("/check?q=q1&d=d1&i=nothing", 404), ("/nowhere", 404)),
     ]:
         assert ada.client.get(path).status_code == status, path

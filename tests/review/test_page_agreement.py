@@ -238,7 +238,6 @@ def test_assignments_are_read_and_restrict_every_queue(tmp_path: Path) -> None:
         review.assignments = {"ada": ("q1",), "bob": ("q9",)}
         pages = {name: screens.queue(review, Asked("/", {}, {}, name, "t")).content for name in ("ada", "bob")}
         assert "You were given 1 query: <bdi>q1</bdi>" in pages["ada"] and ">Start, 16 left" in pages["ada"]
-        assert 'value="q1"' in pages["ada"] and 'value="q2"' not in pages["ada"]
         assert ">Start" not in pages["bob"]
         # What they differ on is a queue, of those who graded it, and of the adjudicator.
         review.adjudicator = "lead"

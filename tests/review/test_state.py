@@ -299,7 +299,9 @@ def test_queues(material: Material, store: ReviewStore) -> None:
         store.grade("ada", about, grade, material.grade(about).grade)
         store.decide("ada", about, "override", grade, "clear")
     assert list(make_queue(material, QueueChoice(), store.snapshot())) == [A, B, cell]
-    assert {cell.query_id for cell in make_queue(material, QueueChoice("query", "q2"), store.snapshot())} == {"q2"}
+    assert {
+        cell.query_id for cell in make_queue(material, QueueChoice("query", queries=("q2",)), store.snapshot())
+    } == {"q2"}
 
 
 def test_graders_whose_scale_is_said_are_compared(folder: Path) -> None:
