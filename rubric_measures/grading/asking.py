@@ -389,10 +389,6 @@ class Room:
             return ""
         return f"it needs {taken} of the model's {self.limit} tokens"
 
-    def for_reply(self, messages: Sequence[Message], wanted: int) -> int:
-        """How many of the wanted tokens a reply to messages may have."""
-        return wanted if self.limit is None or not self._shared else min(wanted, self.limit - self.taken(messages, 0))
-
 
 class Asker:
     """One prompt put to one model with one set of options; holds no state but the memory of replies read before.
@@ -525,9 +521,8 @@ class Asker:
         """How long the reply may be when it is asked for once more because it was cut; 0: it is not."""
         if self._embedded or not self.settings.retries or "max_tokens" in self.options:
             return 0
-        longest = self.max_tokens(ask.labels)
-        more = self.room.for_reply(ask.messages, _LONGER * longest)
-        return more if more > longest else 0
+        more = _LONGER * self.max_tokens(ask.labels)
+        return 0 if self.room.why_too_long(ask.messages, more) else more
 
     def _read_reply(self, reply: Reply, count: int | None) -> ReadReply:
         text = reply.text

@@ -393,7 +393,7 @@ class Prompt:
         default) are trusted and stay as they are.
 
         Raises:
-            InputError: fields are missing or unknown; the message names all of them.
+            InputError: fields are missing or unknown.
         """
         return self.frame(values).messages({})
 
@@ -424,15 +424,9 @@ class Prompt:
         return frozenset(self.required)
 
     def _check_fields(self, given: Collection[str]) -> None:
-        missing = [name for name in self.required if name not in given]
-        unknown = sorted(set(given) - set(self.fields))
-        if missing or unknown:
-            problems = [
-                f"{what} {', '.join(names)}" for what, names in (("missing", missing), ("unknown", unknown)) if names
-            ]
-            raise InputError(
-                f"prompt {self.prompt_class}: {'; '.join(problems)} (its fields are {', '.join(self.fields) or 'none'})"
-            )
+        if not set(self.required) <= set(given) <= set(self.fields):
+            fields, names = (", ".join(some) or "none" for some in (self.fields, sorted(given)))
+            raise InputError(f"prompt {self.prompt_class}: its fields are {fields}; given were {names}")
 
     @cached_property
     def _templates(self) -> tuple[Template, ...]:

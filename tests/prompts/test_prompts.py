@@ -80,7 +80,7 @@ def test_values_are_never_filled_in_again() -> None:
 
 def test_missing_and_unknown_fields_are_named_all_at_once() -> None:
     with pytest.raises(
-        InputError, match=r"nuggets\.assign: missing nuggets_length, passage; unknown extra, pasage \(its"
+        InputError, match=r"nuggets\.assign: its fields are .*; given were extra, nuggets, pasage, query"
     ):
         load_prompt("nuggets.assign").render(query="q", nuggets="[]", pasage="p", extra=1)
 
