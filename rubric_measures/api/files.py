@@ -78,8 +78,8 @@ def check_board(
 ) -> Proof:
     """Makes a board again, and compares every value of its file with it; where nothing differs, it can be packed.
 
-    Numbers are compared to the places that the file has. Where inputs or settings differ, other numbers are no news and
-    are not compared. Failed grades count as in the board.
+    Where inputs or settings differ, other numbers are no news and are not compared. Failed grades count as in the
+    board.
 
     What is packed is a new folder with all that the board was made of, for `check_bundle` on any machine: board,
     grades, bank, judgments and runs. The manifest that `grade` wrote beside the records (prompts as sent, settings,

@@ -6,10 +6,9 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
 
 from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError, counted
@@ -32,8 +31,6 @@ from rubric_measures.types.entities import (
 
 if TYPE_CHECKING:
     import pandas
-
-_Said = TypeVar("_Said", bound=Struct)
 
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 # They are no runs, and no statistic over runs counts them.
@@ -167,7 +164,7 @@ class Leaderboard(Struct, frozen=True):
         Args:
             form: `text` (aligned), `tsv`, `json` (with per-query values and the signature), `jsonl`, `latex`,
                 `markdown` or `trec_eval` (lines run, measure, query, value).
-            places: decimal places; -1 prints all digits.
+            places: decimal places, but of JSON; -1 prints all digits.
         """
         return "".join(tables.render(board_report(self, places), form))
 
@@ -334,36 +331,17 @@ def _board_data(board: Leaderboard, places: int = 4) -> Table:
     return Table(heads, rows)
 
 
-# The fields of cells that are rounded: what is a score, or is in its unit.
-ROUNDED = frozenset(("mean", "standard_error", "per_query", "credit", "bounds"))
-
-
-def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
-    """The JSON of a leaderboard (docs/json.md), with the values of all queries and the signature."""
-
-    def rounded(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {name: rounded(one) for name, one in value.items()}
-        if isinstance(value, tuple):
-            return tuple(map(rounded, value))
-        return value if value is None or places < 0 else round(value, places)
-
-    def content(one: _Said, **more: Any) -> _Said:
-        said = {name: rounded(getattr(one, name)) for name in one.__struct_fields__ if name in ROUNDED}
-        return replace(one, **said | more)
-
-    def cell(one: Cell) -> Cell:
-        return content(one, failures=one.failures and content(one.failures))
-
+def board_content(board: Leaderboard) -> dict[str, Any]:
+    """The JSON of a leaderboard (docs/json.md), with all digits, the values of all queries and the signature."""
     kept = KeptBoard(
         format=BOARD_FORMAT,
         measures=board.measures,
         runs=[
-            KeptRun(run, board.missing.get(run, ()), {name: cell(board.cells[run][name]) for name in board.measures})
+            KeptRun(run, board.missing.get(run, ()), {name: board.cells[run][name] for name in board.measures})
             for run in board.ranking()
         ],
         exact=None if board.inexact is None else board.exact,
-        best={name: content(one) for name, one in board.best.items()},
+        best=board.best,
         signature=str(board.signature),
         signature_hash=board.signature.short,
         settings=board.signature.settings,
@@ -413,6 +391,6 @@ def board_report(board: Leaderboard, places: int = 4) -> Report:
     return Report(
         board_tables(board, places),
         [_board_data(board, places)],
-        lambda: board_content(board, places),
+        lambda: board_content(board),
         lambda: _scores(board, places),
     )

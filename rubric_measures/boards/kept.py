@@ -24,7 +24,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json, typed
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
-from rubric_measures.boards.board import BELOW, ROUNDED, Leaderboard
+from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.grades import check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures
 from rubric_measures.types.entities import BOARD_FORMAT, AskedBoard, BoardInputs, KeptBoard, Signature, canonical_json
@@ -103,14 +103,13 @@ def compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "
     """What a file says, held to what was made now; of a `part` of the grades as far as they show it."""
     found: dict[str, Standing] = {}
     lines: dict[bool, list[str]] = {True: [], False: []}
-    slack = _half_a_digit(kept)
     # Another digest of an input says which query or run it is.
     digests = {"settings/scored", "settings/runs", "settings/qrels"}
     for path, old, new in _leaves(kept, now):
         place = "/".join(path)
         if part and (place.startswith(_OF_ALL) or _COUNTS.intersection(path[4:5])):
             found[place] = "claimed"
-        elif _is_same(old, new, slack if ROUNDED.intersection(path) else 1e-12):
+        elif _is_same(old, new):
             found[place] = "claimed" if place.startswith(_CLAIMED) else "proved"
         elif path[-1] == "path" and path[0] in ("official", "leaderboards") and len(path) <= 3:
             # Where the files stood.
@@ -166,18 +165,11 @@ def unread(content: Mapping[str, Any]) -> dict[str, Standing]:
     return {"/".join(path): "not looked at" for path, *_ in _leaves(content, content)}
 
 
-def _is_same(old: Any, new: Any, slack: float) -> bool:
+def _is_same(old: Any, new: Any) -> bool:
     # What no float holds is compared as it is written.
     numbers = all(isinstance(one, int | float) and type(one) is not bool and abs(one) < 1e300 for one in (old, new))
     # The order of a sum may differ from machine to machine.
-    return abs(old - new) <= max(slack, 1e-9 * abs(new)) if numbers else type(old) is type(new) and old == new
-
-
-def _half_a_digit(content: Mapping[str, Any]) -> float:
-    """How far a number may be off by rounding to the places that the file has; fewer than two prove nothing."""
-    numbers = (old for path, old, _ in _leaves(content, content) if ROUNDED.intersection(path))
-    places = max((len(repr(one).partition(".")[2]) for one in numbers if isinstance(one, float)), default=2)
-    return float(0.5 * 10.0 ** -max(places, 2)) + 1e-12
+    return abs(old - new) <= max(1e-12, 1e-9 * abs(new)) if numbers else type(old) is type(new) and old == new
 
 
 def _said(value: object) -> str:

@@ -105,7 +105,7 @@ class PrintedBoard(Printed):
 
     Attributes:
         format: default: as the ending of the output says, else tsv.
-        places: decimal places, -1 for all digits (default 4, in JSON all).
+        places: decimal places, -1 for all digits (default 4); JSON has all.
     """
 
     format: BoardForm | None = None  # type: ignore[assignment]

@@ -568,7 +568,7 @@ class Tournament(Reported):
         """
         board = self.leaderboard()
         said = {name: value for name, value in vars(self).items() if name not in ("win_rates", "signature")}
-        content = lambda: {**board_content(board, places), "tournament": plain(said)}  # noqa: E731
+        content = lambda: {**board_content(board), "tournament": plain(said)}  # noqa: E731
         return board_report(board, places)._replace(tables=_tables(self, places), content=content)
 
     def log_notes(self) -> None:
