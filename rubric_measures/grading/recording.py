@@ -29,8 +29,6 @@ from rubric_measures.records.models import (
     QueryPassages,
     exam_ratio,
     grade_of_items,
-    grade_set_key,
-    is_of_others,
     kind_of_set,
     of_items,
     provenance_of,
@@ -164,9 +162,7 @@ class GradeSetMaker:
 
     def is_mine(self, entry: ItemGradeSet | DirectGrade) -> bool:
         """Whether a grade set was made by exactly this style, model and bank."""
-        made = provenance_of(entry)
-        # A set of another program that was amended is nobody's.
-        return made.get("signature") == self.signature.short and not made.get("mixed")
+        return provenance_of(entry).get("signature") == self.signature.short
 
     def present(self, passage: GradedPassage, of: Unit) -> dict[str, ItemGradeSet]:
         """Kind of items -> the grade set that the passage has already and that is completed; `of` is its query."""
@@ -179,15 +175,8 @@ class GradeSetMaker:
         return {kind: found[kind] for kind in self.style.item_kinds if kind in found}
 
     def _is_older(self, entry: ItemGradeSet) -> bool:
-        """Whether a grade set is of this style, whatever the state of the bank then was.
-
-        Grade sets of other programs say only the model and the prompt; ours name all settings.
-        """
-        made, mine = provenance_of(entry), self.provenance
-        prompt = entry.prompt_info.prompt_class if entry.prompt_info else ""
-        named = ("grader",) if "grader" in made else ("model", "prompt")
-        is_alike = entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class
-        return is_alike and all(made.get(name, mine[name]) == mine[name] for name in named)
+        """Whether a grade set is of this style, whatever the state of the bank then was."""
+        return provenance_of(entry).get("grader") == self.provenance["grader"]
 
     def holding(self, entry: ItemGradeSet, of: Unit) -> set[str]:
         """The items of which a grade set of this style says something that still holds."""
@@ -286,19 +275,12 @@ class GradeSetMaker:
     def _going_on(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
         """The grade set with what it was made by, and which of its items were graded after the bank changed.
 
-        A set that goes on from one of another program is called as that one was, so that both are read as one.
-        `kept_from` is the bank that the other items were graded against; `said` is what the new items said.
+        `said` is what the new items said.
         """
-        there = _ids(entry)
-        old = provenance_of(before) if before is not None else {}
+        there, old = _ids(entry), provenance_of(before) if before is not None else {}
         known = regraded_of(before) if before is not None else {}
         regraded = {item_id: content for item_id, content in known.items() if item_id in there}
-        made = {**old, **self.provenance, "regraded": {**regraded, **said}}
-        if before is not None and is_of_others(before):
-            made["mixed"] = grade_set_key(before).grade_set or True
-        elif "bank" in old:
-            made["kept_from"] = old.get("kept_from", old["bank"])
-        return entry.replacing(provenance=made)
+        return entry.replacing(provenance={**old, **self.provenance, "regraded": {**regraded, **said}})
 
     def direct_label(self, outcome: Outcome) -> DirectGrade:
         """The direct label as records keep it."""

@@ -625,12 +625,6 @@ def stands_for(entry: ItemGradeSet | DirectGrade) -> dict[str, float]:
     return {item_id: float(size) for item_id, size in said.items() if isinstance(size, int | float) and size > 0}
 
 
-def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:
-    """Whether another program or an assessor made a grade set, also one that ours amended later."""
-    made = provenance_of(entry)
-    return bool(made.get("mixed")) or not made.get("grader")
-
-
 class GradeSetKey(NamedTuple):
     """What tells one grade set of a file from another.
 
@@ -641,8 +635,8 @@ class GradeSetKey(NamedTuple):
         prompt_class: the prompt.
         kind: `question`, `nugget` or `direct`; free text where a file has other prompt types.
         grade_set: the hash of what made it: model, prompt with its text, all settings, but not the bank. Grade sets of
-            other programs, also those that ours amended after edits of the bank, have the hash of `llm_options` and
-            `prompt_info`; it is empty where these say no more than the prompt class.
+            other programs have the hash of `llm_options` and `prompt_info`; it is empty where these say no more than
+            the prompt class.
     """
 
     llm: str
@@ -676,9 +670,8 @@ def key_of_making(llm: str, kind: str, options: bytes, prompt: bytes, provenance
     # What a grade set without provenance says of its making, apart from model and prompt class.
     told = {name: said for name, said in object_in(prompt).items() if name not in _NOT_SETTINGS}
     settings = {name: said for name, said in {**object_in(options), **told}.items() if said is not None}
-    grader = made.get("mixed") or made.get("grader") or (content_hash(settings)[:12] if settings else "")
-    # What ours amended in a set without a hash is mixed all the same.
-    return GradeSetKey(llm, info.prompt_class if info else "", kind, "" if grader is True else str(grader))
+    grader = made.get("grader") or (content_hash(settings)[:12] if settings else "")
+    return GradeSetKey(llm, info.prompt_class if info else "", kind, str(grader))
 
 
 def regraded_of(entry: ItemGradeSet) -> Mapping[str, str]:
