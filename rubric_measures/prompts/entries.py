@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path, PurePath
-from types import ModuleType
 from typing import Any
 
 from rubric_measures.base.errors import (
@@ -76,11 +75,9 @@ def _added() -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, RubricMeasur
 def _files_of(plug_in: PlugIn) -> list[Path]:
     """The TOML files beside the `__init__.py` of a package."""
     package = plug_in.load()
-    if not isinstance(package, ModuleType):
-        raise plug_in.refused(f"it is no package whose folder holds .toml files, but {package!r:.60}")
     files = sorted(file for folder in getattr(package, "__path__", ()) for file in Path(folder).glob("*.toml"))
     if not files:
-        raise plug_in.refused(f"the folder of {package.__name__} holds no .toml files")
+        raise plug_in.refused(f"it is no package whose folder holds .toml files, but {package!r:.60}")
     return files
 
 
@@ -211,9 +208,8 @@ def _problems_of_scale(entry: Mapping[str, Any]) -> list[str]:
     """What is wrong with the grades that a prompt asks for."""
     scale, lowest = entry.get("scale"), _LOWEST.get(entry["target"], 0)
     if scale is None:
-        without = entry["parser"] != "yes_no" and entry.keys() & {"covers", "partial"}
-        needs = ["covers and partial need"] * bool(without) + ["parser rating needs"] * (entry["parser"] == "rating")
-        return [f"{what} a scale, such as scale = [0, 5] with covers = 4" for what in needs]
+        needs = entry["parser"] == "rating" or (entry["parser"] != "yes_no" and entry.keys() & {"covers", "partial"})
+        return ["parser rating, covers and partial need a scale, such as scale = [0, 5] with covers = 4"] * bool(needs)
     if not _is_scale(scale):
         return ["scale must be [lowest, highest], two integers"]
     if (scale[0] < 0 and scale[0] != lowest) or scale[1] > HELD[1]:
@@ -229,20 +225,12 @@ def _problems_of_scale(entry: Mapping[str, Any]) -> list[str]:
 
 def _problems_of_fields(entry: Mapping[str, Any]) -> list[str]:
     """The fields that the text of a prompt lacks, and those that its target does not have."""
-    if entry["target"] not in FIELDS:
-        return []
-    required, optional = FIELDS[entry["target"]]
+    required, optional = FIELDS.get(entry["target"], (frozenset(), frozenset()))
     present = set(FIELD.findall(entry.get("system", "") + "\n" + entry["text"])) - set(entry.get("defaults", {}))
-
-    def braced(names: Set[str]) -> str:
-        return ", ".join("{" + name + "}" for name in sorted(names))
-
-    missing, unknown = required - present, present - required - optional
-    problems = [f"the text lacks {braced(missing)}"] if missing else []
-    if unknown:
-        known = braced(required | optional)
-        problems.append(f"unknown {braced(unknown)} (a {entry['target']} prompt has {known})")
-    return problems
+    if not required or required <= present <= required | optional:
+        return []
+    must, may, has = (", ".join(sorted(names)) or "none" for names in (required, optional, present))
+    return [f"a {entry['target']} prompt must have the fields {must} and may have {may}; the text has {has}"]
 
 
 def _is_scale(scale: Sequence[object]) -> bool:

@@ -177,7 +177,7 @@ def test_a_prompt_on_a_scale_to_10_is_graded_and_scored(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("scale = [0, 4]\ncovers = 3", "", "parser rating needs a scale"),
+        ("scale = [0, 4]\ncovers = 3", "", "parser rating, covers and partial need a scale"),
         ('target = "question"', "target = question", "is no TOML"),
         ('name = "Coverage4"', 'name = "Thomas"', "Thomas is the name of another prompt"),
     ],

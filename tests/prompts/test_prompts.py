@@ -204,9 +204,8 @@ def test_all_problems_of_a_users_prompt_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
         load_prompt(path)
     assert str(caught.value) == (
-        f"{path}:2: parser rating needs a scale, such as scale = [0, 5] with covers = 4; the text lacks "
-        f"{{context}}, {{question}}; "
-        "unknown {passage}, {topic} (a question prompt has {context}, {query}, {question})"
+        f"{path}:2: parser rating, covers and partial need a scale, such as scale = [0, 5] with covers = 4; "
+        "a question prompt must have the fields context, question and may have query; the text has passage, topic"
     )
 
 
