@@ -43,10 +43,7 @@ def checked(checks: LeaderboardChecks) -> Iterator[Note]:
         if top.changed:
             by = f"{_listed(top.by_doc_id)} by document id, {_listed(top.by_file_order)} in file order"
             yield Note(f"{top.measure}: ties decide the winner: {by}")
-    for what, of in (
-        ("ties decide", "order_by_ties"),
-        ("single or double precision decides", "order_by_precision"),
-    ):
+    for what, of in (("ties decide", "order_by_ties"), ("precision decides", "order_by_precision")):
         if found := [one.run_id for one in checks.runs if getattr(one, of)]:
             text = f"{counted(len(found), 'run')} with an order inside the cutoff that {what}: {_listed(found)}"
             yield Note(text, tuple(found))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any, NamedTuple
-from unicodedata import category
 
 from rubric_measures.base.errors import FormatError, InputError, counted, tell, warn
 from rubric_measures.base.words import sentence_ends
@@ -23,15 +22,10 @@ from rubric_measures.formats.answers import Answer, AnswerRow, AnswerTable, answ
 from rubric_measures.formats.queries import Limit, length_of, limit_of
 from rubric_measures.types.entities import TestBank
 
-# Scripts without blanks: of Han and kana two characters count as a word, of Thai, Lao, Tibetan, Burmese and Khmer five
-# (with the vowels and tones that belong to the last).
+# Scripts without blanks: of Han and kana two characters count as a word.
 _HAN = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uffee\U00020000-\U0003ffff"
-_THAI = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
-_MARKS = "".join(
-    char for char in map(chr, range(0xE00, 0x1800)) if re.match(f"[{_THAI}]", char) and category(char)[0] == "M"
-)
 _LONGEST_WORD = 50
-_WORD = re.compile(rf"[{_HAN}]{{1,2}}|[{_THAI}]{{1,5}}[{_MARKS}]*|[^\s{_HAN}{_THAI}]{{1,{_LONGEST_WORD}}}")
+_WORD = re.compile(rf"[{_HAN}]{{1,2}}|[^\s{_HAN}]{{1,{_LONGEST_WORD}}}")
 
 
 class AnswerSegment(NamedTuple):
@@ -54,12 +48,11 @@ class AnswerSegment(NamedTuple):
     citations: tuple[tuple[str, ...], ...] = ()
 
 
-def split_answer(text: str, max_words: int = 400) -> list[str]:
+def split_answer(text: str, max_words: float = 400) -> list[str]:
     """Cuts a text into passages at sentence ends, in order, each as long as fits.
 
     Nothing but white space is lost, and no passage has more than `max_words` words. Words are what white space
-    separates; where a script has no blanks, or a word has more than 50 characters, its characters are counted (two of
-    Han or kana, five of Thai, Lao, Tibetan, Burmese or Khmer, else 50 are a word). Only a sentence that is longer than
+    separates; of Han and kana two characters are a word, of longer words 50. Only a sentence that is longer than
     a passage is cut inside, at white space, and only a word that is longer than one, inside the word.
 
     A sentence ends at `.` `!` `?` or `…` before white space, at the marks of other scripts (`。` `।` `؟` `۔` …), and at
@@ -72,12 +65,7 @@ def split_answer(text: str, max_words: int = 400) -> list[str]:
 
     Returns:
         The passages; none for a text without words.
-
-    Raises:
-        InputError: max_words is less than 1.
     """
-    if max_words < 1:
-        raise InputError(f"an answer cannot be cut into passages of {max_words} words; ask for 1 or more")
     ends = itertools.pairwise([*_cuts(_pieces(text, max_words), max_words), len(text)])
     return [passage for start, end in ends if (passage := text[start:end].strip())]
 
@@ -90,7 +78,7 @@ def _words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
-def _pieces(text: str, max_words: int) -> Iterator[tuple[int, int]]:
+def _pieces(text: str, max_words: float) -> Iterator[tuple[int, int]]:
     """Where each sentence begins, and how many words it has; after one that is too long the same of its parts."""
     start = 0
     for end in sentence_ends(text):
@@ -99,8 +87,8 @@ def _pieces(text: str, max_words: int) -> Iterator[tuple[int, int]]:
         yield start, words
         for token in re.finditer(r"\S+", sentence) if words > max_words else ():
             places = [word.start() for word in _WORD.finditer(token[0])]
-            for number in range(0, len(places), max_words):
-                yield start + token.start() + places[number], min(max_words, len(places) - number)
+            for number in range(0, len(places), int(max_words)):
+                yield start + token.start() + places[number], min(int(max_words), len(places) - number)
         start = end
 
 
@@ -129,11 +117,14 @@ def answer_segments(answers: Iterable[Answer], max_words: int | None = 400) -> I
     Raises:
         InputError: max_words is less than 1.
     """
+    most = math.inf if max_words is None else max_words
+    if most < 1:
+        raise InputError(f"an answer cannot be cut into passages of {max_words} words; ask for 1 or more")
     for answer in answers:
         if answer.questions:
             pieces: list[_Piece] = [(question, (), ()) for question in answer.questions]
         else:
-            pieces = _sentence_groups(answer, max_words) if answer.sentences else _texts(answer.text, max_words)
+            pieces = _sentence_groups(answer, most) if answer.sentences else _texts(answer.text, most)
         for rank, (text, sentences, citations) in enumerate(pieces, 1):
             yield AnswerSegment(answer.query_id, answer.run_id, rank, text, sentences, citations)
 
@@ -141,21 +132,17 @@ def answer_segments(answers: Iterable[Answer], max_words: int | None = 400) -> I
 _Piece = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 
-def _texts(text: str, max_words: int | None) -> list[_Piece]:
-    texts = split_answer(text, max_words) if max_words is not None else [text.strip()] if text.strip() else []
-    return [(piece, (), ()) for piece in texts]
+def _texts(text: str, most: float) -> list[_Piece]:
+    return [(piece, (), ()) for piece in split_answer(text, most)]
 
 
-def _sentence_groups(answer: Answer, max_words: int | None) -> list[_Piece]:
-    most = math.inf if max_words is None else max_words
-    if most < 1:
-        raise InputError(f"an answer cannot be cut into passages of {max_words} words; ask for 1 or more")
+def _sentence_groups(answer: Answer, most: float) -> list[_Piece]:
     sizes = list(map(_words, answer.sentences))
     pieces: list[_Piece] = []
     for start, end in itertools.pairwise([*_cuts(enumerate(sizes), most), len(sizes)]):
         sentences = answer.sentences[start:end]
         if sum(sizes[start:end]) > most:
-            pieces += _texts(sentences[0], max_words)
+            pieces += _texts(sentences[0], most)
         elif text := " ".join(sentences).strip():
             pieces.append((text, sentences, answer.citations[start:end]))
     return pieces
@@ -195,9 +182,6 @@ def check_answers(
     for pairs, what in ((empty, "empty answer"), (missing, "missing answer")):
         for run_id, query_id in pairs[:1]:
             warn(f"{counted(len(pairs), what)}, scored 0 (such as that of run {run_id} to query {query_id})")
-    speaking = {answer.run_id for answer in answers if answer.words}
-    if silent := [run_id for run_id in answered if run_id not in speaking]:
-        warn(f"{counted(len(silent), 'run')} without a word in any answer, scored 0: {', '.join(silent)}")
     if too_long:
         _, run_id, said = max(too_long, key=lambda one: one[0])
         runs = len({run_id for _, run_id, _ in too_long})

@@ -233,8 +233,6 @@ class _Folder(Collection):
         texts: list[Any] = [_Docs(partial(read_documents, files["docs"]))] if "docs" in files else []
         if "queries" in files:
             texts.append(_queries(lambda: read_queries(files["queries"][0])))
-        elif not files.keys().isdisjoint(_BANKS):
-            texts.append(_queries(self._bank_queries))
         has = (kind in files for kind in ("graded", "qrels", "runs"))
         super().__init__(str(folder), *texts, *self._handlers(of_items, *has))
 
@@ -276,13 +274,6 @@ class _Folder(Collection):
             over = (bank for bank in self.banks.values() if any((one.query_id, one.item_id) in graded for one in bank))
             return load_records(path, next(over, None))
         return None
-
-    def _bank_queries(self) -> dict[str, str]:
-        texts: dict[str, str] = {}
-        for bank in self.banks.values():
-            for query_id in bank.items:
-                texts[query_id] = texts.get(query_id) or bank.query_texts.get(query_id, "")
-        return texts
 
 
 class _Records(Collection):

@@ -107,7 +107,7 @@ def test_one_measure_gives_one_value_everywhere(capsys: pytest.CaptureFixture[st
 def test_an_order_that_precision_decides_is_said_by_checks(capsys: pytest.CaptureFixture[str]) -> None:
     # In single precision a and b are tied, and ties go to the larger id.
     assert main(["leaderboard", "q.txt", "near.run", "other.run", "-m", "nDCG@4", "--checks"]) == 0
-    said = "1 run with an order inside the cutoff that single or double precision decides: near"
+    said = "1 run with an order inside the cutoff that precision decides: near"
     assert said in capsys.readouterr().err
     # c and z are tied, two of four.
     board = score("q.txt", ["near.run", "other.run"], "nDCG@4", checks=True)

@@ -60,7 +60,6 @@ from tests.shared_data import shared_data
         ("天地玄黄宇宙洪荒", 3, ["天地玄黄宇宙", "洪荒"]),
         ("a b c 天地玄黄宇宙洪荒 d", 3, ["a b c", "天地玄黄宇宙", "洪荒 d"]),
         ("a b 天地玄黄 c", 3, ["a b", "天地玄黄 c"]),
-        ("กขคงจฉชซฌญฎฏ", 2, ["กขคงจฉชซฌญ", "ฎฏ"]),
         ("x" * 120, 2, ["x" * 100, "x" * 20]),
         ("  \n ", 3, []),
         ("", 3, []),
@@ -127,10 +126,10 @@ def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptur
         check_answers([], track="rag99")
 
 
-def test_a_run_that_never_says_anything_is_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_answers_without_a_word_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     answers = [Answer("q1", "a", "words"), Answer("q2", "a", ""), Answer("q1", "b", " "), Answer("q2", "b", "")]
     check_answers(answers)
-    assert "1 run without a word in any answer, scored 0: b" in caplog.messages
+    assert "3 empty answers, scored 0 (such as that of run a to query q2)" in caplog.messages
     # Empty answers are passages, too, and are shared.
     groups = list(pooled(answers=[*answers, Answer("q2", "c", "")]))
     found = [(p.doc_id, p.text, [place.method for place in p.rankings]) for group in groups for p in group.passages]
