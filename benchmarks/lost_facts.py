@@ -1,6 +1,7 @@
 """A gate on lost facts by simulation: how often it is red for nothing, and how often for facts that were deleted.
 
 python -m benchmarks.lost_facts                 the table
+python -m benchmarks.lost_facts --doubtful      the same flips, all on a few facts that the grader tosses a coin for
 python -m benchmarks.lost_facts --repeats 10    fewer simulations
 python -m benchmarks.lost_facts --peers         the same grades through the gates of rag-ci and contexttrace
 """
@@ -21,16 +22,24 @@ from rubric_measures.types.scales import SELF_RATING
 QUESTIONS, FACTS, COVERED = 50, 5, 0.75
 # A vital fact is deleted from one answer in so many; None from none.
 EVERY = (None, 8, 4, 2)
-FLIPS, CONFIRM = (0.03, 0.08), (0, 1, 2)
+# Of two grades of one judge, 4 % and 10.5 % differ: the usual judge and the worst one of those that were counted.
+FLIPS, CONFIRM = (0.04, 0.105), (0, 2, 3)
 
 Cells = NDArray[np.bool_]
 Peer = Callable[[Cells, Cells], tuple[bool, set[tuple[str, str]]]]
 ASKED = [f"q{query:02}" for query in range(QUESTIONS)]
 
 
-def graded(truth: Cells, flips: float, draw: np.random.Generator) -> Cells:
+def errors(flips: float, is_doubtful: bool, draw: np.random.Generator) -> NDArray[np.float64]:
+    """The chance that a grade of each fact errs: 2e(1 - e) of two differ, or half of two where a coin is tossed."""
+    if is_doubtful:
+        return np.where(draw.random((QUESTIONS, FACTS)) < 2 * flips, 0.5, 0.0)
+    return np.full((QUESTIONS, FACTS), (1 - np.sqrt(1 - 2 * flips)) / 2)
+
+
+def graded(truth: Cells, errs: NDArray[np.float64], draw: np.random.Generator) -> Cells:
     """Grades of a grader that errs in each by itself."""
-    return truth ^ (draw.random(truth.shape) < flips)
+    return truth ^ (draw.random(truth.shape) < errs)
 
 
 def side(name: str, grades: Cells) -> Side:
@@ -75,7 +84,12 @@ def contexttrace(before: Cells, after: Cells) -> tuple[bool, set[tuple[str, str]
 
 
 def simulated(
-    every: int | None, flips: float, confirm: int, draw: np.random.Generator, peer: Peer | None = None
+    every: int | None,
+    flips: float,
+    confirm: int,
+    draw: np.random.Generator,
+    peer: Peer | None = None,
+    is_doubtful: bool = False,
 ) -> tuple[bool, float]:
     """Whether one check is red, and the share of the deleted facts that it names; a peer's sees the first grades."""
     before = draw.random((QUESTIONS, FACTS)) < COVERED
@@ -87,11 +101,12 @@ def simulated(
         fact = int(draw.choice(np.flatnonzero(before[query])))
         after[query, fact] = False
         deleted.add((f"q{query:02}", f"i{fact}"))
-    first = [graded(truth, flips, draw) for truth in (before, after)]
+    errs = errors(flips, is_doubtful, draw)
+    first = [graded(truth, errs, draw) for truth in (before, after)]
     if peer is not None:
         red, lost = peer(*first)
         return red, len(lost & deleted) / len(deleted) if deleted else 1.0
-    again = [[graded(truth, flips, draw) for truth in (before, after)] for _ in range(confirm)]
+    again = [[graded(truth, errs, draw) for truth in (before, after)] for _ in range(confirm)]
     changed = first[0] != first[1]
     agree = np.ones_like(changed)
     for pair in again:
@@ -102,7 +117,7 @@ def simulated(
     return made.is_worse, len(lost & deleted) / len(deleted) if deleted else 1.0
 
 
-def show(repeats: int, peers: bool = False) -> None:
+def show(repeats: int, peers: bool = False, is_doubtful: bool = False) -> None:
     """Prints the table."""
     ways: list[tuple[str, int, Peer | None]] = [(f"confirm {confirm}", confirm, None) for confirm in CONFIRM]
     ways = [("rag-ci", 0, rag_ci), ("contexttrace", 0, contexttrace)] if peers else ways
@@ -112,7 +127,7 @@ def show(repeats: int, peers: bool = False) -> None:
         cells = []
         for place, (flips, (_, confirm, peer)) in enumerate((flips, way) for flips in FLIPS for way in ways):
             draw = np.random.default_rng((every or 0, place))
-            found = [simulated(every, flips, confirm, draw, peer) for _ in range(repeats)]
+            found = [simulated(every, flips, confirm, draw, peer, is_doubtful) for _ in range(repeats)]
             red = sum(is_red for is_red, _ in found) / repeats
             cells.append(f"{red:.3f}" + (f" ({np.mean([share for _, share in found]):.0%})" if every else ""))
         said = f"1 answer in {every}" if every else "none"
@@ -124,8 +139,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--doubtful", action="store_true")
     options = parser.parse_args()
-    show(options.repeats, options.peers)
+    show(options.repeats, options.peers, options.doubtful)
 
 
 if __name__ == "__main__":

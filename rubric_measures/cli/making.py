@@ -56,7 +56,7 @@ def answers(
     examples:
       rubric_measures answers results.csv --model openai:gpt-4o --folder report
       rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o --folder report
-      rubric_measures answers new.csv --against main --model openai:gpt-4o --folder new --confirm 2 --fail-if-worse
+      rubric_measures answers new.csv --against main --model openai:gpt-4o --folder new --confirm 3 --fail-if-worse
       rubric_measures answers both.csv --systems prod candidate --against prod --model openai:gpt-4o --folder report
       rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical --folder report
 
