@@ -231,11 +231,9 @@ class Engine:
     """
 
     def __init__(self, endpoint: Endpoint, make_client: Callable[[], Any], policy: EndpointSettings) -> None:
-        self._endpoint, self._known = endpoint, endpoint.known
-        self._make_client = make_client
-        self._policy = policy
+        self._endpoint, self._make_client, self._policy = endpoint, make_client, policy
         self._gate = Gate(policy.concurrency)
-        if not endpoint.known.answered:
+        if not endpoint.answered:
             # A wrong key, or a field that it does not take, costs one call; each answer allows one more.
             self._gate.limit = 1.0
         self._line: deque[_Call] = deque()  # calls that wait for their turn
@@ -316,8 +314,8 @@ class Engine:
         found = await self._attempt(call)
         if isinstance(found, Reply):
             gate.leave(window, False)
-            if not self._known.answered:
-                self._known.answered = True
+            if not self._endpoint.answered:
+                self._endpoint.answered = True
                 gate.open()
             self._replies += 1
             self._lost = 0
@@ -379,10 +377,10 @@ class Engine:
     async def _attempt(self, call: _Call) -> Reply | Trouble:
         import openai
 
-        request, known, endpoint = call.request, self._known, self._endpoint
+        request, endpoint = call.request, self._endpoint
         body = endpoint.body(request)
         wanted = request.options.get("max_tokens")
-        room = body[known.token_field] if isinstance(wanted, int) else 0
+        room = body[endpoint.token_field] if isinstance(wanted, int) else 0
         try:
             # Bytes instead of the client's model classes: those cost as much as the rest of the call, and would turn an
             # answer of another shape into an error of theirs.
@@ -394,7 +392,7 @@ class Engine:
                 return await self._attempt(call)
             wait = retry_after(error.response.headers)
             trouble = endpoint.trouble_of(error.status_code, error.body, wait)
-            if trouble.is_too_long and isinstance(wanted, int) and known.shorten(room, wanted):
+            if trouble.is_too_long and isinstance(wanted, int) and endpoint.shorten(room, wanted):
                 return await self._attempt(call)
             return trouble
         except TimeoutError:
@@ -410,12 +408,12 @@ class Engine:
         found = endpoint.reply_of(answer, request)
         if not isinstance(found, Reply):
             return found
-        news = known.learn_from(found)
-        if news and found.status == "truncated" and isinstance(wanted, int) and known.longest(wanted) > room:
+        news = endpoint.learn_from(found)
+        if news and found.status == "truncated" and isinstance(wanted, int) and endpoint.longest(wanted) > room:
             # It was cut while it thought, before anybody knew that it does: now it gets room for that.
             call.pay((found.prompt_tokens, found.completion_tokens))
             return await self._attempt(call)
-        if left_out := sorted(known.left_out_of(request).difference(body)):
+        if endpoint.left_out and (left_out := sorted(endpoint.body(request, whole=True).keys() - body.keys())):
             found = dataclasses.replace(found, raw={**found.raw, "left_out": left_out})
         return found
 

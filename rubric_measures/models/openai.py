@@ -18,7 +18,7 @@ from rubric_measures.base.errors import BackendError, InputError
 from rubric_measures.base.plugins import require
 from rubric_measures.models.base import ENDPOINT_MARK, Reply, Request
 from rubric_measures.models.calling import EndpointSettings, Engine
-from rubric_measures.models.wire import Endpoint, Known
+from rubric_measures.models.wire import Endpoint
 
 _OFFICIAL_URL = "https://api.openai.com/v1"
 _OLDEST_CLIENT = 3  # earlier ones have no client over aiohttp of their own
@@ -63,7 +63,6 @@ class OpenAICompatible:
         self._name = name
         self._given = _endpoint(base_url) if base_url else ""
         self._settings = EndpointSettings(**settings)
-        self._known = Known(self._settings.thinking_tokens)
         # What was given: endpoints have no common way to say it.
         self.context_tokens = self._settings.context_tokens
         # `openai:NAME`, or `openai:NAME@endpoint:ENDPOINT_NAME`; of LiteLLM with `litellm:` in front.
@@ -87,6 +86,10 @@ class OpenAICompatible:
                 f"the cache does not have all replies, and OPENAI_BASE_URL names no endpoint: {error}"
             ) from None
 
+    @functools.cached_property
+    def _endpoint(self) -> Endpoint:
+        return Endpoint(self._name, shown_url(self._url), self._secrets(), self._settings.thinking_tokens)
+
     def count_tokens(self, text: str) -> int:
         """An estimate: a token for four bytes, that is four letters, two of other alphabets, or 1.3 Chinese ones."""
         return -(-len(text.encode("utf-8", "replace")) // 4)
@@ -100,8 +103,7 @@ class OpenAICompatible:
             BackendError: nothing can work (no connection, wrong key, unknown model, an outage that lasts).
         """
         iterator, window = iter(requests), _LOOK_AHEAD * self._settings.concurrency
-        endpoint = Endpoint(self._name, shown_url(self._url), self._secrets(), self._known)
-        engine = Engine(endpoint, self._client, self._settings)
+        engine = Engine(self._endpoint, self._client, self._settings)
         try:
             outstanding, exhausted, at_once = 0, False, min(_PULLED_AT_ONCE, window // 2)
             while outstanding or not exhausted:

@@ -33,60 +33,6 @@ _ROOM_A_TOKEN, _LEAST_ROOM, _MOST_ROOM = 64, 4_096, 16_384
 _THOUGHT_TAGS = re.compile(r"\A\s*<think|</think", re.IGNORECASE)
 
 
-@dataclass
-class Known:
-    """What is known of a model at one endpoint; it grows with the answers and is kept as long as the backend.
-
-    Attributes:
-        room: the tokens that a model which thinks gets for it, beside those of the reply; None goes by the longest
-            reply.
-        token_field: what the endpoint calls the longest reply.
-        left_out: fields that it does not take, although the request has them.
-        thinks: whether a reply showed that the model thinks before it replies.
-        answered: whether it ever gave a reply.
-    """
-
-    room: int | None = None
-    token_field: str = "max_tokens"
-    left_out: set[str] = field(default_factory=set)
-    thinks: bool = False
-    answered: bool = False
-
-    def longest(self, reply_tokens: int) -> int:
-        """The tokens that are asked for where the reply may have so many: a model that thinks needs room for it.
-
-        >>> Known().longest(64), Known(thinks=True).longest(64), Known(thinks=True, room=100).longest(64)
-        (64, 4160, 164)
-        """
-        if not self.thinks:
-            return reply_tokens
-        usual = max(_LEAST_ROOM, min(_MOST_ROOM, _ROOM_A_TOKEN * reply_tokens))
-        return reply_tokens + (usual if self.room is None else self.room)
-
-    def left_out_of(self, request: Request) -> set[str]:
-        """The fields that a request has and its body leaves out."""
-        return self.left_out.intersection(request_body(request, "")) if self.left_out else set()
-
-    def shorten(self, sent: int, reply_tokens: int) -> bool:
-        """Learns that so many tokens were too many; whether less room to think is left to try."""
-        room = sent - reply_tokens
-        if room > 0:
-            self.room = min(room // 2 if room >= 512 else 0, room if self.room is None else self.room)
-        return room > 0
-
-    def learn_from(self, reply: Reply) -> bool:
-        """Learns from a reply whether the model thinks; whether that is news."""
-        known = self.thinks
-        # Nothing visible in all the tokens of a reply that was cut: they went into thoughts, shown or not.
-        self.thinks = (
-            known
-            or bool(reply.raw.get("thinking") or reply.raw.get("reasoning_tokens"))
-            or (reply.status == "truncated" and not reply.text)
-            or bool(_THOUGHT_TAGS.search(reply.text or ""))
-        )
-        return self.thinks and not known
-
-
 STRUCTURED_MODES = ("off", "choice", "json_schema")
 # Options of the backend itself; all others are fields of the body.
 _OWN_OPTIONS = ("api", "explain", "structured")
@@ -122,35 +68,6 @@ class Trouble(NamedTuple):
     def is_too_long(self) -> bool:
         """Whether prompt and reply, or the reply alone, were too long for the model."""
         return self.kind == "final" and bool(_SAYS["too_long"].search(self.error))
-
-
-def request_body(request: Request, name: str, known: Known | None = None) -> dict[str, Any]:
-    """The JSON body of a request; its options become fields, except `api`, `explain` and `structured`.
-
-    `known` says what the endpoint calls the longest reply, and what it does not take. An option that is None is no
-    field.
-    """
-    options = request.options
-    known = known or Known()
-    messages = [{"role": message.role, "content": message.content} for message in request.messages]
-    body: dict[str, Any] = {"model": name, "messages": messages}
-    for option, value in options.items():
-        if option in _OWN_OPTIONS or value is None:
-            continue
-        if option == "max_tokens":
-            body[known.token_field] = known.longest(value) if isinstance(value, int) else value
-        else:
-            body[option] = value
-    if request.replicate and isinstance(seed := body.get("seed"), int):
-        # The same seed would draw the same reply again.
-        body["seed"] = seed + request.replicate
-    mode, _, extra = str(options.get("structured", "off")).partition("+")
-    if request.labels:
-        explain = bool(options.get("explain"))
-        body.update(_constraint(mode, request.labels, explain))
-        if extra == "logprobs" and not explain:
-            body.update(logprobs=True, top_logprobs=_TOP_LOGPROBS)
-    return {name: value for name, value in body.items() if name not in known.left_out} if known.left_out else body
 
 
 def _constraint(mode: str, labels: tuple[str, ...], explain: bool) -> dict[str, Any]:
@@ -306,21 +223,85 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 class Endpoint:
     """A model at an endpoint: what is sent to it, what its answers mean, and what is learned from them.
 
+    It is kept as long as the backend, and what it knows of the model grows.
+
     Attributes:
         name: the model as the endpoint knows it.
         url: the endpoint as messages show it.
         secrets: what no message shows.
-        known: what it showed before.
+        room: the tokens that a model which thinks gets for it, beside those of the reply; None goes by the longest
+            reply.
+        token_field: what the endpoint calls the longest reply.
+        left_out: fields that it does not take, although the request has them.
+        thinks: whether a reply showed that the model thinks before it replies.
+        answered: whether it ever gave a reply.
     """
 
     name: str
     url: str
     secrets: tuple[str, ...] = ()
-    known: Known = field(default_factory=Known)
+    room: int | None = None
+    token_field: str = "max_tokens"
+    left_out: set[str] = field(default_factory=set)
+    thinks: bool = False
+    answered: bool = False
 
-    def body(self, request: Request) -> dict[str, Any]:
-        """What is sent, by what is known of the endpoint by now."""
-        return request_body(request, self.name, self.known)
+    def body(self, request: Request, *, whole: bool = False) -> dict[str, Any]:
+        """The JSON body of a request, or the whole one, with what the endpoint does not take.
+
+        Options become fields, except `api`, `explain` and `structured`. One that is None is no field.
+        """
+        options = request.options
+        messages = [{"role": message.role, "content": message.content} for message in request.messages]
+        body: dict[str, Any] = {"model": self.name, "messages": messages}
+        for option, value in options.items():
+            if option in _OWN_OPTIONS or value is None:
+                continue
+            if option == "max_tokens":
+                body[self.token_field] = self.longest(value) if isinstance(value, int) else value
+            else:
+                body[option] = value
+        if request.replicate and isinstance(seed := body.get("seed"), int):
+            # The same seed would draw the same reply again.
+            body["seed"] = seed + request.replicate
+        mode, _, extra = str(options.get("structured", "off")).partition("+")
+        if request.labels:
+            explain = bool(options.get("explain"))
+            body.update(_constraint(mode, request.labels, explain))
+            if extra == "logprobs" and not explain:
+                body.update(logprobs=True, top_logprobs=_TOP_LOGPROBS)
+        left_out = () if whole else self.left_out
+        return {name: value for name, value in body.items() if name not in left_out} if left_out else body
+
+    def longest(self, reply_tokens: int) -> int:
+        """The tokens that are asked for where the reply may have so many: a model that thinks needs room for it.
+
+        >>> Endpoint("m", "u").longest(64), Endpoint("m", "u", thinks=True).longest(64)
+        (64, 4160)
+        """
+        if not self.thinks:
+            return reply_tokens
+        usual = max(_LEAST_ROOM, min(_MOST_ROOM, _ROOM_A_TOKEN * reply_tokens))
+        return reply_tokens + (usual if self.room is None else self.room)
+
+    def shorten(self, sent: int, reply_tokens: int) -> bool:
+        """Learns that so many tokens were too many; whether less room to think is left to try."""
+        room = sent - reply_tokens
+        if room > 0:
+            self.room = min(room // 2 if room >= 512 else 0, room if self.room is None else self.room)
+        return room > 0
+
+    def learn_from(self, reply: Reply) -> bool:
+        """Learns from a reply whether the model thinks; whether that is news."""
+        known = self.thinks
+        # Nothing visible in all the tokens of a reply that was cut: they went into thoughts, shown or not.
+        self.thinks = (
+            known
+            or bool(reply.raw.get("thinking") or reply.raw.get("reasoning_tokens"))
+            or (reply.status == "truncated" and not reply.text)
+            or bool(_THOUGHT_TAGS.search(reply.text or ""))
+        )
+        return self.thinks and not known
 
     def reply_of(self, content: bytes | str, request: Request) -> Reply | Trouble:
         """Reads the body of a successful answer.
@@ -358,14 +339,14 @@ class Endpoint:
         if status not in (400, 422):
             return False
         if "max_tokens" in body and _SAYS["renamed"].search(said):
-            self.known.token_field = _RENAMED_FIELD
+            self.token_field = _RENAMED_FIELD
             return True
         for name, (fields, says, follows) in _LEFT_OUT.items():
             if fields[0] in body and says.search(said):
-                if name not in self.known.left_out:
+                if name not in self.left_out:
                     text = "%s: the model %s takes no %s of ours: it is left out, and %s (%s)"
                     warn(text, self.url, self.name, name, follows, self.shown(said))
-                self.known.left_out.update(fields)
+                self.left_out.update(fields)
                 return True
         return False
 

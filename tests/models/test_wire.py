@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rubric_measures.cli import main
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Reply, Request, refuse_settings
-from rubric_measures.models.wire import Endpoint, Trouble, request_body, retry_after
+from rubric_measures.models.wire import Endpoint, Trouble, retry_after
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
 
@@ -31,12 +31,12 @@ def test_a_schema_that_is_not_taken_is_left_out() -> None:
     endpoint = Endpoint("m", "u")
     assert endpoint.learn(400, "This response_format type is unavailable now", {"response_format": {}})
     held = Request("openai:m", MESSAGES, {"structured": "json_schema"}, ("0", "1"))
-    assert "response_format" in request_body(held, "m") and "response_format" not in endpoint.body(held)
+    assert "response_format" in Endpoint("m", "u").body(held) and "response_format" not in endpoint.body(held)
 
 
 def test_another_replicate_draws_with_another_seed() -> None:
-    assert request_body(request(seed=40, replicate=2), "m")["seed"] == 42
-    assert "seed" not in request_body(request(replicate=2), "m")
+    assert Endpoint("m", "u").body(request(seed=40, replicate=2))["seed"] == 42
+    assert "seed" not in Endpoint("m", "u").body(request(replicate=2))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_tokens_of_thoughts_and_of_the_endpoints_cache_are_counted(usage: Any, e
 def test_a_temperature_that_is_not_taken_is_left_out(message: str, learned: bool) -> None:
     endpoint, sent = Endpoint("m", "u"), {"temperature": 0.0, "max_tokens": 64}
     assert endpoint.learn(400, message, sent) == learned
-    assert endpoint.known.left_out == ({"temperature"} if learned else set())
+    assert endpoint.left_out == ({"temperature"} if learned else set())
     # By its own body, each call learns once; other statuses are about something else.
     assert not endpoint.learn(400, message, {}) and not endpoint.learn(500, message, sent)
 
