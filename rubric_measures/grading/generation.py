@@ -737,12 +737,8 @@ class Generated:
         return not self.failures and not self.missing
 
     def __repr__(self) -> str:
-        if self.plan:
-            calls = ", ".join(f"{counted(one.calls, 'call')} of {one.name}" for one in self.plan)
-            return f"Generated(dry run: {calls})"
         made = counted(len(self.queries), "query") if self.queries else repr(self.bank)
-        failed = f", {counted(len(self.failures), 'failure')}" if self.failures else ""
-        return f"Generated({made}{failed})"
+        return f"Generated({made}, {counted(len(self.failures), 'failure')})"
 
     def _repr_html_(self) -> str:
         return in_notebook([], repr(self)) + (self.bank._repr_html_() if len(self.bank) else "")

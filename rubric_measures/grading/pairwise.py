@@ -228,12 +228,10 @@ def play(
     is_embedded = getattr(caller.runner.backend, "embedded", False)
     is_lexical = caller.model.partition(":")[0] == "lexical"
     loaded = load_prompt(prompt or ("LexicalComparison" if is_lexical else "ragelo.answer_pairwise"))
-    if loaded.parser != "verdict" or not {"answer_a", "answer_b"} <= set(loaded.fields):
-        raise InputError(f"prompt {prompt} does not compare answers")
-    if is_embedded != (loaded.format == "json"):
-        raise InputError(
-            "the lexical grader compares answers with the prompt LexicalComparison only, and no other grader does"
-        )
+    compares = loaded.parser == "verdict" and {"answer_a", "answer_b"} <= set(loaded.fields)
+    if not compares or is_embedded != (loaded.format == "json"):
+        text = f"prompt {prompt} does not compare answers, or not by this grader: LexicalComparison is for lexical only"
+        raise InputError(text, settings=("prompt",))
     asker = caller.asker(loaded)
     found: dict[Game, Preference] = {}
     jobs: list[tuple[Game, Job[Preference]]] = []

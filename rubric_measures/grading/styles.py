@@ -390,8 +390,6 @@ class Style:
             return combine_replicates(item.item_id, answers, details)
         # The outcome of an extraction is a text for assessors, and no grade.
         first = answers[0]
-        if len(answers) > 1:
-            details["replicates"] = [[None, answer.text] for answer in answers]
         outcome = Outcome(item.item_id, None, first.status, first.text, first.note, details or None)
         if self.settings.compat == "workbench" and outcome.status == "graded":
             # The program lists every answered item as correct.
