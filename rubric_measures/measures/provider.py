@@ -103,7 +103,8 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         from rubric_measures.measures.findings import say, without_items
 
         found = self.scored(rankings_of(run))
-        yield from found.metrics
+        # In the order in which boards sum them.
+        yield from sorted(found.metrics, key=lambda one: str(one.query_id))
         say([*found.notes, *without_items(self._without_items)])
 
     def scored(self, rankings: Mapping[str, Sequence[str]]) -> Evaluation:
