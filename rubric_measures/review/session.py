@@ -551,7 +551,7 @@ _Contents = Mapping[str, tuple[str, str]]
 def _contents(material: Material, snapshot: Snapshot) -> dict[str, _Contents]:
     """query_id -> contents of the items of the bank's file.
 
-    Of an item that is to be graded anew, assessors' grades are of the state before: as on the impact screen, they wait.
+    Of an item that is to be graded anew, assessors' grades are of the state before: they wait.
     """
     live = snapshot.live()
     found: dict[str, dict[str, tuple[str, str]]] = {}

@@ -62,7 +62,7 @@ _TO_DO = ("bank-suggestions", "bank-ends")
 # Columns with texts of items, and those with their ids.
 _ITEMS = {"item": "item_id", "with": "with_item_id"}
 # What a reader looks for first.
-_FIRST = ("what", "item", "item_id", "text", "run")
+_FIRST = ("what", "item", "item_id", "text")
 _CORRELATIONS = ("r_judgment", "r_leaderboard")
 _CELL = ("doc_id", "item_id")
 # What the first page lists, of which analysis, in which columns.
