@@ -119,7 +119,7 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
 
 
 def _rows(base: Any, row_type: type, read: Callable[[], Iterable[Any]]) -> Any:
-    """What ir_datasets asks of queries, judgments or ranked documents, which are read on first use and kept."""
+    """What ir_datasets asks of queries or judgments, which are read on first use and kept."""
     kept = cache(lambda: list(read()))
     answers: Mapping[str, Callable[[], Any]] = {
         "iter": lambda: iter(kept()),
@@ -136,9 +136,9 @@ def _rows(base: Any, row_type: type, read: Callable[[], Iterable[Any]]) -> Any:
 class Collection(ir_datasets.Dataset):  # type: ignore[misc]
     """An ir_datasets Dataset with rubric items and grades; everything is read when it is asked for.
 
-    As a Dataset it has docs_iter, docs_store, queries_iter, qrels_iter and scoreddocs_iter, as far as its source goes.
+    As a Dataset it has docs_iter, docs_store, queries_iter and qrels_iter, as far as its source goes.
     qrels_iter gives one label a passage: the maximum grade (Rubric-Qrels) where passages are graded, else what
-    assessors said; or one row an item, `iteration` being the item id. scoreddocs_iter gives the first run by name.
+    assessors said; or one row an item, `iteration` being the item id.
 
     Attributes:
         source: the folder, file or id.
@@ -169,22 +169,12 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
         queries = self.queries_iter() if self.has_queries() else ()
         return {one.query_id: str(one.default_text() if hasattr(one, "default_text") else one[1]) for one in queries}
 
-    def _handlers(self, of_items: bool, is_graded: bool, is_judged: bool, is_ranked: bool) -> Iterator[Any]:
-        """The qrels, of items or of passages, and the first run, query by query, best first; if there are any."""
+    def _qrels(self, of_items: bool, is_graded: bool, is_judged: bool) -> Iterator[Any]:
+        """The qrels, of items or of passages; if there are any."""
         if of_items and is_graded:
             yield _rows(formats.BaseQrels, formats.TrecQrel, self._item_rows)
         elif not of_items and (is_graded or is_judged):
             yield _rows(formats.BaseQrels, formats.GenericQrel, lambda: self._labels(is_graded))
-        if is_ranked:
-            yield _rows(
-                formats.BaseScoredDocs,
-                formats.GenericScoredDoc,
-                lambda: (
-                    formats.GenericScoredDoc(query_id, *row)
-                    for query_id, ranking in self.runs[min(self.runs)].rankings.items()
-                    for row in zip(ranking.doc_ids, ranking.scores, strict=True)
-                ),
-            )
 
     def _labels(self, is_graded: bool) -> Iterator[formats.GenericQrel]:
         rows = self.grades.qrels if is_graded and self.grades is not None else self.judgments
@@ -233,8 +223,7 @@ class _Folder(Collection):
         texts: list[Any] = [_Docs(partial(read_documents, files["docs"]))] if "docs" in files else []
         if "queries" in files:
             texts.append(_queries(lambda: read_queries(files["queries"][0])))
-        has = (kind in files for kind in ("graded", "qrels", "runs"))
-        super().__init__(str(folder), *texts, *self._handlers(of_items, *has))
+        super().__init__(str(folder), *texts, *self._qrels(of_items, "graded" in files, "qrels" in files))
 
     @cached_property
     def banks(self) -> Mapping[str, TestBank]:  # type: ignore[override]
@@ -286,9 +275,8 @@ class _Records(Collection):
         self._is_graded = False
         with paused_collector():
             self.runs = by_query(path, self._runs_of)
-        has = self._is_graded, bool(self._judged), bool(self.runs)
         texts = _Docs(self._texts), _queries(lambda: self._titles)
-        super().__init__(str(path), *texts, *self._handlers(of_items, *has))
+        super().__init__(str(path), *texts, *self._qrels(of_items, self._is_graded, bool(self._judged)))
 
     def _runs_of(self, groups: Iterable[QueryPassages]) -> Mapping[str, Run]:
         return {run.run_id: run for run in runs_of_records(map(self._noted, groups), str(self._path))}

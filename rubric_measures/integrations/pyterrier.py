@@ -12,7 +12,7 @@ from rubric_measures.corpora.collections import PREFIX
 class CollectionProvider(DatasetProvider):  # type: ignore[misc]
     """What stands behind `rubric_measures:` in the name of a dataset: a folder or file, `example`, or a view of one.
 
-    Topics, qrels (labels by the best grade), documents and rankings are those of the collection, see
+    Topics, qrels (labels by the best grade) and documents are those of the collection, see
     `rubric_measures.corpora.collections`.
     """
 

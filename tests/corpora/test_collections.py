@@ -87,8 +87,7 @@ def test_a_folder(folder: Path) -> None:
     assert store.get("d2").text == "text 2" and set(store.get_many(["d3", "d9"])) == {"d3"}
     assert [tuple(query) for query in made.queries_iter()] == [("q1", "first query"), ("q2", "second query")]
     assert [tuple(qrel) for qrel in made.qrels_iter()] == [("q1", "d1", 2), ("q1", "d3", 0)]
-    assert [tuple(row) for row in made.scoreddocs_iter()] == [("q1", "d1", 2.5), ("q1", "d2", 1.5)]
-    assert (len(made.docs), len(made.queries), len(made.qrels), len(made.scoreddocs)) == (3, 2, 2, 2)
+    assert (len(made.docs), len(made.queries), len(made.qrels)) == (3, 2, 2)
     assert sorted(made.banks) == ["nuggets", "questions"] and sorted(made.runs) == ["bm25", "dense"]
     assert made.grades is None and made.query_texts == {"q1": "first query", "q2": "second query"}
     assert not load_collection(folder, of_items=True).has_qrels()
@@ -116,7 +115,7 @@ def test_records_as_a_collection(with_grades: Path) -> None:
     assert [tuple(doc) for doc in made.docs_iter()] == [("d1", "text 1"), ("d2", "text 2")]
     assert [tuple(query) for query in made.queries_iter()] == [("q1", "first")]
     assert [tuple(row) for row in made.qrels_iter()] == [("q1", "d1", 4), ("q1", "d2", 1)]
-    assert [tuple(row) for row in made.scoreddocs_iter()] == [("q1", "d1", -1.0), ("q1", "d2", -2.0)]
+    assert {name: run.rankings["q1"].doc_ids for name, run in made.runs.items()} == {"s": ["d1", "d2"]}
     assert [row.relevance for row in made.judgments] == [1, 2]
 
 
@@ -143,7 +142,7 @@ def test_ids(with_grades: Path) -> None:
     assert ir_datasets.load(name).has_docs()
     assert ir_datasets.load(name).docs_count() == 3
     assert len(list(ir_datasets.load(f"{name}/items").qrels_iter())) == 7
-    assert ir_datasets.load(f"{name}/graded.jsonl.gz").has_scoreddocs()
+    assert ir_datasets.load(f"{name}/graded.jsonl.gz").has_qrels()
     with pytest.raises(KeyError):
         ir_datasets.load(f"{name}/views")
     assert ir_datasets.load(name).banks["nuggets"].for_query("q1")[0].importance == "vital"
