@@ -255,11 +255,11 @@ def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: p
             ["convert", "graded.jsonl.gz", "--bank", "small.jsonl", "--to", "assignments", "-o", "new.gz"],
             "graded.jsonl.gz:2",
         ),
-        (["leaderboard", "items.qrels", "alpha.run", "-m", "RubricCover", "--bank", "small.jsonl"], "items.qrels:3"),
+        (["leaderboard", "items.qrels", "alpha.run", "-m", "RubricCover", "--bank", "small.jsonl"], "items.qrels"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_a_query_that_the_bank_lacks_is_named_with_file_and_line(
+def test_a_query_that_the_bank_lacks_is_named_with_its_file(
     command: list[str], where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = write_all(tmp_path)
