@@ -99,7 +99,6 @@ def test_a_scale_that_is_not_known_is_asked_for(scale: Scale, capsys: pytest.Cap
     for command in (
         ("leaderboard", "items.qrels", "one.run", "-m", "RubricCover@20"),
         ("evaluate", "items.qrels", "one.run", "RubricCover@20"),
-        ("convert", "items.qrels", "--to", "records", "-c", "graded.jsonl", "-o", "made.jsonl"),
     ):
         assert "--grader scale=…" in call(capsys, *command, code=2)
         call(capsys, *command, "--grader", f"scale={scale}")
@@ -118,7 +117,6 @@ def test_the_level_that_covers_is_said_where_there_are_more_than_two_grades(
         ("leaderboard", "items.qrels", "one.run", "-m", "RubricCover@20"),
         ("evaluate", "items.qrels", "one.run", "RubricCover@20"),
         ("qrels", "items.qrels", "--label", "count", "-o", "made.qrels"),
-        ("convert", "items.qrels", "--to", "records", "-c", "graded.jsonl", "-o", "made.jsonl"),
         ("agreement", "items.qrels", "items.qrels", "--items", "--rounds", "0"),
         ("correlate", "one.run", *RECORDS_OF_MODEL),
         ("verify", "all", *RECORDS_OF_MODEL),
