@@ -170,11 +170,6 @@ def _error_of_failures(scored: Array, spreads: Array, total: int) -> float | Non
     return math.sqrt(squared) / total
 
 
-def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> dict[str, dict[str, Cell]]:
-    """Means and standard errors of run_id -> measure -> query_id -> value, without counts of grades."""
-    return {run_id: {name: cell_of(queries) for name, queries in row.items()} for run_id, row in values.items()}
-
-
 class Scoring:
     """A leaderboard while it is made: all runs of a query by all measures.
 

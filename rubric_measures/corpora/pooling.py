@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 
 Missing = Literal["error", "skip"]
-T = TypeVar("T")
 
 
 class _Member(NamedTuple):

@@ -18,7 +18,7 @@ from rubric_measures.api import check_board, evaluate
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.kept import Gates
-from rubric_measures.boards.scoring import collect_cells, score_records, score_run_files, score_runs
+from rubric_measures.boards.scoring import cell_of, score_records, score_run_files, score_runs
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import load_records, read_records
@@ -220,14 +220,14 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(tmp_path: P
 
 
 def test_a_run_without_a_score_stands_after_those_of_zero() -> None:
-    values = {"a": {"V": {"q1": None}}, "b": {"V": {"q1": 0.0}}, "c": {"V": {"q1": 0.5}}}
-    assert Leaderboard(["V"], collect_cells(values), Signature({})).ranking() == ["c", "b", "a"]
+    cells = {run: {"V": cell_of({"q1": value})} for run, value in {"a": None, "b": 0.0, "c": 0.5}.items()}
+    assert Leaderboard(["V"], cells, Signature({})).ranking() == ["c", "b", "a"]
 
 
 def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     measure = RubricQrels(measure="P(rel=4) @1")
-    values = {"my run": {str(measure): {"q 1": 0.5, "q2": 1.0}}}
-    board = Leaderboard([str(measure)], collect_cells(values), Signature({}))
+    cells = {"my run": {str(measure): cell_of({"q 1": 0.5, "q2": 1.0})}}
+    board = Leaderboard([str(measure)], cells, Signature({}))
     name = "RubricQrels(measure='P(rel=4)%20@1')"
     assert board.render("trec_eval", 1) == (
         f"my%20run\t{name}\tq%201\t0.5\nmy%20run\t{name}\tq2\t1.0\nmy%20run\t{name}\tall\t0.8\n"

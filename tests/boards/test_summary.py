@@ -10,7 +10,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.programs import with_summary
-from rubric_measures.boards.scoring import collect_cells
+from rubric_measures.boards.scoring import cell_of
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.corpora.pooling import pooled
@@ -26,7 +26,8 @@ VALUES = {
     "c": {"V": {"q1": 1.0, "q2": None}},
 }
 BEST = {"V": Best(1.0, 0.0, {"q1": 1.0, "q2": 1.0})}
-BOARD = Leaderboard(["V"], collect_cells(VALUES), Signature({}), best=BEST)
+CELLS = {run: {name: cell_of(values) for name, values in row.items()} for run, row in VALUES.items()}
+BOARD = Leaderboard(["V"], CELLS, Signature({}), best=BEST)
 
 
 def test_summary_rows_are_of_runs_only_and_stand_at_the_end() -> None:
