@@ -196,8 +196,8 @@ def check_tournament(path: _File, games: Games, *, assessor_games: Games = ()) -
 
     Args:
         path: what `tournament` wrote as JSON.
-        games: as for it.
-        assessor_games: as for it.
+        games: as for `tournament`.
+        assessor_games: of a tournament: as for `tournament`.
 
     Raises:
         FormatError: it is no such file.

@@ -579,7 +579,7 @@ def verify(
         graded: graded records, or a table of grades. In Python also what `grade` returns.
         bank: the test bank.
         grader: whose grades are looked at; see `load`.
-        runs: item statistics, bank: these TREC runs make the leaderboard (default: the rankings in GRADED).
+        runs: item-statistics, suggest: these TREC runs make the leaderboard (default: the rankings in GRADED).
         min_judgment: the least judgment that is relevant (default 1).
         queries: only these queries.
 

@@ -274,7 +274,7 @@ class ReportSettings:
         report: a name among `REPORTS`.
         wanted: the grades.
         queries: only these; None takes all.
-        runs: runs that make the leaderboard of item statistics and bank report; none takes the rankings in the records.
+        runs: runs that make the leaderboard of item-statistics and suggest; none takes the rankings in the records.
         min_judgment: the least judgment that is relevant; None takes 1.
 
     Raises:
