@@ -91,6 +91,7 @@ def test_one_run_of_every_form_is_evaluated_alike(measures: str) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_loaded_grades_come_back_as_they_are_and_keep_how_failures_count() -> None:
+    pytest.importorskip("pandas")
     of_records = rubric_measures.load("graded.jsonl.gz", "bank.jsonl", on_failed="zero")
     of_items = rubric_measures.load(of_records.to_dataframe(), "bank.jsonl")
     for grades in (of_records, of_items):

@@ -50,7 +50,7 @@ _CONVERT = {
     "games.jsonl": "games ragelo:games",
     "concise.jsonl": "answers reports",
     "reports.jsonl": "reports answers",
-    "questions.jsonl": "bank nugget-bank queries",
+    "questions.jsonl": "bank nugget-bank",
     "nuggetbank.jsonl": "bank nuggets",
     "topics.trec": "queries",
     "support.jsonl": "support-labels bank",

@@ -216,16 +216,15 @@ def make_seeds(folder: Path) -> None:
     _call("qrels", "graded.jsonl", "--per", "item", "-o", "items.qrels")
     measures = ["RubricCover(rel=4)@5", "RubricQrels(measure='nDCG@5')", "AP"]
     _call("leaderboard", "graded.jsonl", *runs, "-m", *measures, "--format", "json", "--output", "board.json")
-    for form in ("ir_measures", "jsonl"):
-        suffix = "jsonl" if form == "jsonl" else "txt"
-        _call("convert", "board.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",
-              "-o", f"board-{form}.{suffix}")  # fmt: skip
+    _call("convert", "board.json", "--from", "leaderboard", "--to", "leaderboard:ir_measures",
+          "-o", "board-ir_measures.txt")  # fmt: skip
     _call("leaderboard", "graded.jsonl", *runs, "-m", measures[0], "--format", "json", "--output", "one.json")
-    for form in ("wide", "dict"):
-        suffix = "json" if form == "dict" else "txt"
-        _call("convert", "one.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",
-              "-o", f"board-{form}.{suffix}")  # fmt: skip
     rows = [line.split() for line in (folder / "board-ir_measures.txt").read_text(encoding="utf-8").splitlines()]
+    names = ("run_id", "topic_id", "measure", "value")
+    write("board-jsonl.jsonl", _lines([{**dict(zip(names, row, strict=True)), "value": float(row[3])} for row in rows]))
+    means = {run: float(value) for run, topic, measure, value in rows if topic == "all" and measure == measures[0]}
+    write("board-wide.txt", f"run\t{measures[0]}\n" + "".join(f"{run}\t{value}\n" for run, value in means.items()))
+    write("board-dict.json", json.dumps(means, indent=1))
     rows = [row for row in rows if row[0] == "bm25"]
     write("board-trec_eval.txt", "".join(f"{measure}\t{topic}\t{value}\n" for _, topic, measure, value in rows))
     passages = [json.loads(line) for line in (folder / "graded.jsonl").read_text(encoding="utf-8").splitlines()]
