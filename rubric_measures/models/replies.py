@@ -254,8 +254,12 @@ class ReplyCache:
         with self._using, contextlib.ExitStack() as stack:
             if self.is_shared:
                 Path(self.path).resolve().parent.mkdir(parents=True, exist_ok=True)
+            place, is_fixed = Path(self.path).resolve(), read_only and not Path(f"{self.path}-wal").exists()
+            # Even a reader makes a log beside the file. Where it cannot, nobody else writes there.
+            is_fixed = is_fixed and not os.access(place.parent, os.W_OK)
+            where = f"{place.as_uri()}?mode=ro&immutable=1" if is_fixed else self.path
             self._connection = sqlite3.connect(
-                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                where, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=is_fixed
             )
             stack.callback(self._connection.close)
             self._open(read_only)
@@ -318,14 +322,7 @@ class ReplyCache:
         """The stored reply of one key, or None."""
         return self.get_many([key]).get(key)
 
-    def put(
-        self,
-        request: Request,
-        reply: Reply,
-        *,
-        cost: float | None = None,
-        owner: str = "",
-    ) -> Reply:
+    def put(self, request: Request, reply: Reply, *, cost: float | None = None, owner: str = "") -> Reply:
         """Notes a call that was made, and stores its reply where it is kept.
 
         Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from pathlib import Path
 
@@ -113,6 +114,16 @@ def test_a_cache_that_is_only_looked_at_stays_as_it_is(tmp_path: Path) -> None:
         with pytest.raises((InputError, sqlite3.OperationalError), match="readonly"):
             cache.put(request("b"), Reply("4"))
         assert cache.get(request("a").key) == Reply("4")
+
+
+def test_a_cache_is_read_where_nothing_may_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ReplyCache(tmp_path / "c #1.sqlite") as cache:
+        cache.put(request("a"), Reply("4"))
+    # For a test that runs as root every folder is writable: then a log beside the file would show.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with ReplyCache(tmp_path / "c #1.sqlite", read_only=True) as cache:
+        assert cache.get(request("a").key) == Reply("4")
+        assert [path.name for path in tmp_path.iterdir()] == ["c #1.sqlite"]
 
 
 @pytest.mark.parametrize("version", [1, 99])
