@@ -30,6 +30,8 @@ def request(labels: tuple[str, ...] = (), replicate: int = 0, **options: object)
 def test_a_schema_that_is_not_taken_is_left_out() -> None:
     endpoint = Endpoint("m", "u")
     assert endpoint.learn(400, "This response_format type is unavailable now", {"response_format": {}})
+    for said in ("Structured output is not supported by this model", "no grammar engine", "bad JSON schema"):
+        assert Endpoint("m", "u").learn(400, said, {"response_format": {}})
     held = Request("openai:m", MESSAGES, {"structured": "json_schema"}, ("0", "1"))
     assert "response_format" in Endpoint("m", "u").body(held) and "response_format" not in endpoint.body(held)
 
