@@ -281,7 +281,7 @@ def _as_csv(source: Rows) -> str:
     writer = csv.DictWriter(stream, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        given = {name: cell for name, cell in row.items() if not isinstance(cell, float) or math.isfinite(cell)}
+        given = {name: cell for name, cell in row.items() if not isinstance(cell, float) or not math.isnan(cell)}
         whole = {name: int(cell) for name, cell in given.items() if isinstance(cell, float) and cell.is_integer()}
         writer.writerow(given | whole)
     return stream.getvalue()

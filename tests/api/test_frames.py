@@ -286,3 +286,9 @@ def test_labels_say_nothing_of_grades(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["evaluate", "one.csv", "a.run", "nDCG@10"]) == 0
     # DCG 2 + 1 / log2(4) of 2 + 1 / log2(3)
     assert capsys.readouterr() == ("nDCG@10\t0.9502\n", "")
+
+
+def test_an_infinite_grade_of_a_table_is_refused_and_none_that_failed(tmp_path: Path) -> None:
+    rows = [{"query_id": "q1", "doc_id": "d1", "grade": 2.0}, {"query_id": "q1", "doc_id": "d2", "grade": float("inf")}]
+    with pytest.raises(RubricMeasuresError, match="expected a number; found 'inf'"):
+        rubric_measures.convert(rows, tmp_path / "grades.csv")
