@@ -2,7 +2,7 @@
 
 python -m benchmarks.conclusions                     everything
 python -m benchmarks.conclusions families            one part: means, families, letters, ratings, kappas, more,
-                                                     outlook, tau, symmetric, pick or calibration
+                                                     outlook, tau, symmetric or calibration
 python -m benchmarks.conclusions --repeats 10 tau    fewer simulations
 """
 
