@@ -106,9 +106,8 @@ class Correlations(Reported):
     one_file: bool = field(default=True, repr=False)
 
     def __repr__(self) -> str:
-        return (
-            f"<Correlations of {counted(len(self.results) + len(self.grid), 'leaderboard')} with {self.official.name}>"
-        )
+        compared = counted(len(self.results) + len(self.grid), "leaderboard")
+        return f"<Correlations of {compared} with {self.official.name}>"
 
     def report(self, places: int = 4) -> Report:
         """Leaderboards first, then the grid; with so many decimal places (-1: all digits)."""
@@ -138,8 +137,9 @@ class Correlations(Reported):
 
     @property
     def is_complete(self) -> bool:
-        """Whether no official run is missing, and every coefficient is defined."""
-        return not any(one.missing or any(part.value is None for part in one.coefficients) for one in self.found)
+        """Whether no official run is missing, every coefficient is defined, and every set of grades of items scored."""
+        parts = [one.missing or None in [part.value for part in one.coefficients] for one in self.found]
+        return not any(parts) and all(cell.result or cell.kind == "direct" for cell in self.grid)
 
     def log_notes(self) -> None:
         """Logs them."""

@@ -248,6 +248,8 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
     assert out.count("*") >= 1 and "RubricCover(rel=5)@1" in out
     status, out, err = call(capsys, *levels)
     assert "-" in out and "is not known; name it, or a level in each measure (--grader scale=…)" in err
+    known = ("correlate", official, records, "-m", "RubricCover(rel=4)@1", "--coefficients", "kendall", "--rounds", 0)
+    assert [call(capsys, *known, *more)[0] for more in ((), ("-m", "RubricCover@1", known[4]))] == [0, 1]
     one = call(
         capsys,
         "correlate",
