@@ -18,6 +18,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
@@ -36,7 +37,7 @@ from rubric_measures.formats.judged import (
 )
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
-from rubric_measures.measures.grades import BANK_DOC, NONE, Grades, OnFailed, check_on_failed
+from rubric_measures.measures.grades import BANK_DOC, Grades, OnFailed, all_rows, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
 
@@ -212,19 +213,11 @@ def _kept(source: Any) -> Any:
     if isinstance(source, TableGrades):
         return [row._asdict() for row in source._rows]
     if isinstance(source, Grades):
-        return list(_rows_of_grades(source))
+        rows = chain.from_iterable(map(all_rows, source.queries.values()))
+        return [
+            {"query_id": one[0], "doc_id": one[1], "item_id": one.iteration, "grade": one.relevance} for one in rows
+        ]
     return list(source) if isinstance(source, Iterator) and not is_file(source) else source
-
-
-def _rows_of_grades(grades: Grades) -> Iterator[dict[str, Any]]:
-    """Grades as rows of a table; those that failed are empty."""
-    for query in grades.queries.values():
-        failed = query.grades < NONE if query.failed is None else query.failed
-        for doc_id, at in query.docs.items():
-            for item, grade, is_lost in zip(query.items, query.grades[at].tolist(), failed[at], strict=True):
-                if grade != NONE or is_lost:
-                    said = None if grade == NONE else grade
-                    yield {"query_id": query.query_id, "doc_id": doc_id, "item_id": item.item_id, "grade": said}
 
 
 def named_files(source: Any, stack: contextlib.ExitStack) -> Any:
