@@ -205,7 +205,7 @@ def verify(
         graded: graded records, or a table of grades.
         bank: the test bank.
         grader: whose grades are looked at, a choice as for `leaderboard`.
-        runs: item-statistics, suggest: these TREC runs make the leaderboard (default: the rankings in GRADED).
+        runs: item-statistics, suggest, all: these TREC runs make the leaderboard (default: the rankings in GRADED).
         min_judgment: the least judgment that is relevant (default 1).
         queries: only these queries.
     """

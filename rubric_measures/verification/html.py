@@ -505,7 +505,7 @@ class Reports(Reported):
         """The sections of the statistics, then the queries that the analyses are about.
 
         Raises:
-            InputError: the records lack the grades, or are of citations, and the bank report is asked for.
+            InputError: the records lack the grades, or are of citations, and `suggest` is asked for.
         """
         parts = self.settings.parts
         if "suggest" in parts:
@@ -534,7 +534,7 @@ class Reports(Reported):
         self._refuse(selector.found)
 
     def _statistics(self) -> Iterator[Section]:
-        """Statistics of items, and the bank report."""
+        """Statistics of items, and what the bank holds."""
         settings, selector = self.settings, GradeSetSelector(self.settings.wanted, self.source.name)
         queries = [select_query(group, selector, self.bank) for group in self.chosen()]
         self._refuse(True, selector.asked_for)
@@ -579,7 +579,7 @@ def verify(
         graded: graded records, or a table of grades. In Python also what `grade` returns.
         bank: the test bank.
         grader: whose grades are looked at; see `load`.
-        runs: item-statistics, suggest: these TREC runs make the leaderboard (default: the rankings in GRADED).
+        runs: item-statistics, suggest, all: these TREC runs make the leaderboard (default: the rankings in GRADED).
         min_judgment: the least judgment that is relevant (default 1).
         queries: only these queries.
 

@@ -2,7 +2,7 @@
 
 Sections: what each report shows, as tables.
 
-The bank report as sections: items, pairs, stability, reusability; and what to do about them.
+The bank as sections: items, pairs, stability; and what to do about them.
 """
 
 from __future__ import annotations
