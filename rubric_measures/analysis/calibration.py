@@ -203,7 +203,7 @@ def calibrated_runs(
     _refuse_outside(anchors, answers, rel)
     runs = sorted({one.run_id for one in answers})
     queries = sorted({one.query_id for one in anchors} | {one.query_id for one in answers})
-    at = {query: place for place, query in enumerate(queries)}
+    at, column = ({name: place for place, name in enumerate(names)} for names in (queries, runs))
     # Of each query: the anchors by whether the grader covers and the truth does, with what they stand for.
     said = np.zeros((len(queries), 2, 2))
     for one in anchors:
@@ -211,7 +211,7 @@ def calibrated_runs(
     # And the share of each run's items that the grader covers; whether it has an answer, and whether any has.
     shares, has = np.zeros((2, len(queries), len(runs)))
     for answer in answers:
-        place = at[answer.query_id], runs.index(answer.run_id)
+        place = at[answer.query_id], column[answer.run_id]
         shares[place], has[place] = sum(grade >= rel for grade in answer.grades) / len(answer.grades), 1.0
     answered = has.max(axis=1)
 

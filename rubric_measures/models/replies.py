@@ -252,11 +252,11 @@ class ReplyCache:
         if read_only and not Path(self.path).is_file():
             raise InputError(f"{self.path}: there is no such cache")
         with self._using, contextlib.ExitStack() as stack:
+            place = Path(self.path).resolve()
             if self.is_shared:
-                Path(self.path).resolve().parent.mkdir(parents=True, exist_ok=True)
-            place, is_fixed = Path(self.path).resolve(), read_only and not Path(f"{self.path}-wal").exists()
+                place.parent.mkdir(parents=True, exist_ok=True)
             # Even a reader makes a log beside the file. Where it cannot, nobody else writes there.
-            is_fixed = is_fixed and not os.access(place.parent, os.W_OK)
+            is_fixed = read_only and not (Path(f"{self.path}-wal").exists() or os.access(place.parent, os.W_OK))
             where = f"{place.as_uri()}?mode=ro&immutable=1" if is_fixed else self.path
             self._connection = sqlite3.connect(
                 where, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=is_fixed

@@ -100,9 +100,8 @@ def _parsed(reply: str) -> Parsed[tuple[str, ...]]:
         return Parsed(None, _NO_LIST if reply else "the reply is empty")
     # The last one; one with the name of what is asked for before others.
     named = [one for one in holding if SAYS["asked_for_somehow"].fullmatch(_folded(one.label))]
-    chosen = (named or [one for one in holding if not SAYS["beside"].fullmatch(_folded(one.label))] or holding)[
-        -1
-    ].value
+    others = [one for one in holding if not SAYS["beside"].fullmatch(_folded(one.label))]
+    chosen = (named or others or holding)[-1].value
     texts = _texts_of(chosen if isinstance(chosen, list) else _by_name(chosen, _is_list))
     return Parsed(None, _NOT_UNDERSTOOD) if texts is None else Parsed(texts)
 
@@ -127,8 +126,10 @@ def _by_name(value: Mapping[str, object], usable: Callable[[object], bool]) -> A
 
 def _texts_of(values: Sequence[Any] | None) -> tuple[str, ...] | None:
     """The texts of a list, of whose objects those that are asked for; None where an entry is or has none."""
+    if values is None:
+        return None
     texts = []
-    for value in (one for one in values if one is not None) if values is not None else [None]:
+    for value in (one for one in values if one is not None):
         text = _by_name(value, lambda entry: isinstance(entry, str)) if isinstance(value, dict) else value
         if not isinstance(text, str):
             return None
