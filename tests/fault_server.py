@@ -136,6 +136,7 @@ class FaultServer:
              "supported.", "invalid_value"),
             (body["model"] == "warm" and body.get("temperature") == 0, 400, "Unsupported value: 'temperature' does not "
              "support 0 with this model. Only the default (1) value is.", "unsupported_value"),
+            (of.no_schema and "response_format" in body, of.no_schema, "something broke", "server_error"),
             (of.no_logprobs and "logprobs" in body, 400, f"logprobs {unknown}", "unsupported_value"),
             (of.renamed and "max_tokens" in body, 400, f"Unsupported parameter: 'max_tokens' {unknown} Use "
              "'max_completion_tokens' instead.", "unsupported_parameter"),
@@ -356,6 +357,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--most-tokens", type=int, default=0, help="the longest reply that may be asked for")
     parser.add_argument("--renamed", type=int, default=0, help="1: max_tokens is refused for its newer name")
     parser.add_argument("--no-logprobs", type=int, default=0, help="1: calls with logprobs are refused")
+    parser.add_argument("--no-schema", type=int, default=0, help="the status of calls with a schema, without a reason")
     parser.add_argument("--thoughts", type=int, default=0, help="tokens that the model thinks before it replies")
     parser.add_argument("--shows-thoughts", default="", help="where: reasoning_content, reasoning, or think (tags)")
     parser.add_argument("--context", type=int, default=0, help="tokens of prompt (11) and reply together")

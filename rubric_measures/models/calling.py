@@ -177,6 +177,7 @@ class Gate:
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002
 _GIVE_UP_AFTER = 100  # calls that failed one after the other
+_SCHEMA = "response_format"
 
 
 @dataclass(frozen=True)
@@ -241,6 +242,7 @@ class Engine:
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._stop = asyncio.Event()
         self._replies = 0  # of the endpoint, in this run
+        self._tried_bare = False  # whether a call that failed was sent again without its schema
         self._lost = 0  # calls that failed since the last of these
         self.sleeping = 0  # calls that wait before their next attempt
         self._loop = asyncio.new_event_loop()
@@ -394,7 +396,17 @@ class Engine:
             trouble = endpoint.trouble_of(error.status_code, error.body, wait)
             if trouble.is_too_long and isinstance(wanted, int) and endpoint.shorten(room, wanted):
                 return await self._attempt(call)
-            return trouble
+            is_told = trouble.kind == "final" or (trouble.kind == "failure" and call.failures)
+            if endpoint.answered or self._tried_bare or _SCHEMA not in body or not is_told:
+                return trouble
+            # A schema may be refused without a word; an accident of the server does not come twice.
+            self._tried_bare = True
+            endpoint.left_out.add(_SCHEMA)
+            found = await self._attempt(call)
+            endpoint.left_out.discard(_SCHEMA)
+            if isinstance(found, Reply):
+                endpoint.leave_out(_SCHEMA, trouble.error)
+            return found
         except TimeoutError:
             return Trouble("failure", f"no answer within {self._policy.timeout:g} s", congestion=True)
         except Exception as error:

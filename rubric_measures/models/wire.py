@@ -341,14 +341,19 @@ class Endpoint:
         if "max_tokens" in body and _SAYS["renamed"].search(said):
             self.token_field = _RENAMED_FIELD
             return True
-        for name, (fields, says, follows) in _LEFT_OUT.items():
+        for name, (fields, says, _) in _LEFT_OUT.items():
             if fields[0] in body and says.search(said):
-                if name not in self.left_out:
-                    text = "%s: the model %s takes no %s of ours: it is left out, and %s (%s)"
-                    warn(text, self.url, self.name, name, follows, self.shown(said))
-                self.left_out.update(fields)
+                self.leave_out(name, said)
                 return True
         return False
+
+    def leave_out(self, name: str, said: str) -> None:
+        """Sends calls without some fields from now on, and says why once."""
+        fields, _, follows = _LEFT_OUT[name]
+        if name not in self.left_out:
+            text = "%s: the model %s takes no %s of ours: it is left out, and %s (%s)"
+            warn(text, self.url, self.name, name, follows, self.shown(said))
+        self.left_out.update(fields)
 
     def shown(self, text: str) -> str:
         """A message in one line, cut, without keys, and without what looks like one.

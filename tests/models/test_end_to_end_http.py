@@ -423,6 +423,23 @@ def test_a_grade_comes_with_its_reason(tmp_path: Path, name: str, grade: int, re
     assert "The reason comes first; the grade is one of 0, 1, 2, 3, 4, 5." in asked
 
 
+@pytest.mark.parametrize(("status", "refused"), [(400, 1), (500, 4)])
+def test_a_schema_that_is_refused_without_a_word_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: int, refused: int
+) -> None:
+    """A 500 may be an accident, so it must come twice; meanwhile each of the three calls may meet one."""
+    passages, bank = write_passages(tmp_path, a="one", b="two", c="three"), write_items(tmp_path, "How long?")
+    out = tmp_path / "out.jsonl"
+    with model(tmp_path, says('{"reason": "It says so.", "grade": 3}', "How long?"), no_schema=status) as server:
+        command = ["grade", passages, "--bank", bank, *endpoint(server, backoff=0.05), "--explain", "-o", str(out)]
+        assert main(command) == 0
+        assert 3 + 1 <= server.stats()["calls"] <= 3 + refused
+    assert grades(out) == {doc_id: {"How long?": 3} for doc_id in "abc"}
+    assert "takes no response_format of ours: it is left out" in capsys.readouterr().err
+    calls = json.loads(Path(f"{out}.manifest.json").read_text())["calls"]
+    assert calls["left_out"] == {"response_format": 3}
+
+
 def test_reasons_are_shown_where_grades_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?", "Who rules?")
     out, page = tmp_path / "out.jsonl", tmp_path / "page.html"
