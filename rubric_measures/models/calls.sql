@@ -50,6 +50,10 @@ SELECT rowid, key, owner, until, reply FROM calls WHERE key IN (%s) AND (reply I
 -- It was paid, for all that is known.
 UPDATE calls SET owner = NULL, until = NULL WHERE rowid = ?
 
+-- name: overtake
+-- The call was answered while another process made it again. That one is paid, and its reply comes too late.
+UPDATE calls SET owner = NULL, until = NULL WHERE key = ? AND owner IS NOT NULL
+
 -- name: entries
 SELECT rowid, key, model, messages, replicate, reply FROM calls
 WHERE rowid > ? AND reply IS NOT NULL AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000

@@ -344,8 +344,8 @@ class ReplyCache:
             with _transaction(self._connection):
                 if (stored := self.get(request.key)) is not None:
                     return stored
-                hashed = messages_hash(request)
-                self._add(CacheEntry(request.key, request.model, hashed, request.replicate, reply))
+                self._connection.execute(_SQL["overtake"], (key,))
+                self._add(CacheEntry(request.key, request.model, messages_hash(request), request.replicate, reply))
         return reply
 
     def _add(self, entry: CacheEntry) -> None:

@@ -133,6 +133,38 @@ def test_the_time_of_a_process_that_nobody_can_see_runs_out(tmp_path: Path) -> N
         assert two.ask("here:1:b", [b]).answered == {b.key: Reply("4")}
 
 
+LATE = """
+import sys
+from rubric_measures.models.base import Reply
+from rubric_measures.models.replies import ReplyCache, new_owner
+from tests.models.test_shared_cache import ask
+me, path, lease, text = new_owner(), *sys.argv[1:]
+with ReplyCache(path, lease_seconds=float(lease)) as cache:
+    print(len(cache.ask(me, [ask("a")]).taken), flush=True)
+    for word in sys.stdin:
+        print(cache.put(ask("a"), Reply(text), owner=me).text, cache.get(ask("a").key).text, flush=True)
+"""
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_owners_of_a_call_the_first_reply_wins(tmp_path: Path, first: int) -> None:
+    """One process slept longer than its lease, so another one took its call over; both are answered."""
+    path = str(tmp_path / "c.sqlite")
+    both = []
+    for lease, text in (("0.01", "slept"), ("60", "took over")):
+        argv = [sys.executable, "-c", LATE, path, lease, text]
+        one = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert one.stdout and one.stdout.readline() == "1\n"
+        both.append(one)
+        time.sleep(0.05)
+    said = [both[place].communicate("put\n", timeout=60)[0] for place in (first, 1 - first)]
+    wins = ("slept", "took over")[first]
+    assert said == [f"{wins} {wins}\n"] * 2
+    with ReplyCache(path) as cache:
+        assert [entry.reply.text for entry in cache.entries()] == [wins]
+        assert sum(row.calls for row in cache.ledger()) == 2
+
+
 def test_calls_that_a_living_process_makes_are_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     backend = FunctionBackend(lambda request: request.messages[0].content)
