@@ -1,8 +1,7 @@
 """What is imported when it is asked for: plug-ins, optional libraries, names of a package.
 
-A package that is installed beside this one adds a measure, a kind of model, a file format, or a folder of prompts by an
-entry point (`docs/plugins.md`). Built-in names win over added ones. A plug-in that cannot be imported stops only what
-needs it.
+A package that is installed beside this one adds a measure, a kind of model, or a file format by an entry point
+(`docs/plugins.md`). Built-in names win over added ones. A plug-in that cannot be imported stops only what needs it.
 """
 
 from __future__ import annotations

@@ -1,27 +1,20 @@
-"""Prompts as TOML says them: those of this package, each read when it is asked for, of plug-ins, and of users.
-
-What is wrong with a user's prompt file: keys, fields, scales that no record holds, labels that no reply can name.
-"""
+"""Prompts as TOML says them: those of this package, each read when it is asked for, and those of users' files."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import cache
 from os import PathLike
 from pathlib import Path, PurePath
 from typing import Any
 
-from rubric_measures.base.errors import (
-    FormatError,
-    InputError,
-    PlugInError,
-    RubricMeasuresError,
-    UnknownNameError,
-)
+import msgspec
+
+from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.base.files import check_readable_twice, path_name, read_text, toml_tables
-from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
+from rubric_measures.base.json_text import typed
 from rubric_measures.types.scales import CONTRADICTED, HELD, Scale, scale_problems
 
 FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
@@ -51,39 +44,9 @@ def _own(name: str) -> Mapping[str, Any]:
     return {**entry, "defaults": defaults}
 
 
-@cache
-def _added() -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, RubricMeasuresError]]:
-    """The prompts of plug-ins by name; and what of them cannot be used, by the name that it would have."""
-    entries: dict[str, Mapping[str, Any]] = {}
-    problems: dict[str, RubricMeasuresError] = {}
-    for plug_in in plug_ins("rubric_measures.prompts", "folder of prompts").values():
-        try:
-            files = _files_of(plug_in)
-        except PlugInError as error:
-            problems[plug_in.name] = error
-            continue
-        for file in files:
-            try:
-                name, entry = read_entry(file, {*_tables(), *entries})
-            except InputError as error:
-                problems[file.stem] = plug_in.refused(str(error))
-            else:
-                entries[name] = entry
-    return entries, problems
-
-
-def _files_of(plug_in: PlugIn) -> list[Path]:
-    """The TOML files beside the `__init__.py` of a package."""
-    package = plug_in.load()
-    files = sorted(file for folder in getattr(package, "__path__", ()) for file in Path(folder).glob("*.toml"))
-    if not files:
-        raise plug_in.refused(f"it is no package whose folder holds .toml files, but {package!r:.60}")
-    return files
-
-
 def prompt_names() -> tuple[str, ...]:
-    """The names of all prompts: those of this package in the order of its files, then those of plug-ins."""
-    return (*_tables(), *_added()[0])
+    """The names of all prompts, in the order of their files."""
+    return tuple(_tables())
 
 
 def entry_of(name: str) -> Mapping[str, Any]:
@@ -91,26 +54,17 @@ def entry_of(name: str) -> Mapping[str, Any]:
 
     Raises:
         UnknownNameError: there is no prompt of this name.
-        PlugInError: the prompt is a plug-in's that cannot be used.
     """
-    entries, problems = _added()
-    if name in _tables():
-        if name in problems:
-            say_once(str(problems[name]))
-        return _own(name)
-    if name in entries:
-        return entries[name]
-    if name in problems:
-        raise problems[name]
-    hint = "; ".join(["or give a .toml file", *map(str, problems.values())])
-    raise UnknownNameError("prompt", name, prompt_names(), hint=f"({hint})")
+    if name not in _tables():
+        raise UnknownNameError("prompt", name, prompt_names(), hint="(or give a .toml file)")
+    return _own(name)
 
 
 def read_entry(path: str | PathLike[str], taken: Collection[str]) -> tuple[str, Mapping[str, Any]]:
     """The name of a user's prompt, which is none of those in `taken`, and what its file says.
 
     Raises:
-        FormatError: the file is no TOML, or keys or fields are missing, unknown or of a wrong type: all in one message.
+        FormatError: the file is no TOML, or something in it is missing, unknown, of a wrong type, or not to be read.
     """
     shown = path_name(path)
     # Each part of a command that needs the prompt reads it.
@@ -124,21 +78,15 @@ def read_entry(path: str | PathLike[str], taken: Collection[str]) -> tuple[str, 
         raise FormatError(f"is no TOML ({str(error).split(' (at ')[0]})", path=shown, line=line) from None
     except (ValueError, RecursionError):
         raise FormatError("has a number of too many digits, or a list nested too deeply", path=shown) from None
-    if "template" in entry and "text" not in entry:
-        entry["text"] = entry.pop("template")
-    problems = problems_of(entry)
-    if problems:
-        found = re.search(r"^(?:text|template)\s*=", source, re.MULTILINE)
-        line = source.count("\n", 0, found.start()) + 1 if found else 1
-        raise FormatError("; ".join(problems), path=shown, line=line)
+    if entry.get("parser") == "yes_no":
+        entry = {"scale": [0, 1], "labels": ["No", "Yes"], **entry}
+    if problem := _problem_of(typed(_Given, entry, shown)):
+        raise FormatError(problem, path=shown)
     name = entry.pop("name", PurePath(shown).stem)
     if name in taken:
         problem = f"{name} is the name of another prompt, and grades of both could not be told apart: set another name"
         raise FormatError(problem, path=shown, field="name")
     entry.setdefault("task", "extract" if entry["parser"] == "text" else "grade")
-    if entry["parser"] == "yes_no":
-        entry.setdefault("scale", [0, 1])
-        entry.setdefault("labels", ["No", "Yes"])
     return name, {"citation": "", **entry}
 
 
@@ -154,8 +102,7 @@ def entry_scale(entry: Mapping[str, Any]) -> Scale | None:
 
 def scale_of_prompt(name: str) -> Scale | None:
     """The scale of the grades that a prompt class stands for; None where the class is not known, or leads to none."""
-    entry = _own(name) if name in _tables() else _added()[0].get(name)
-    return None if entry is None else entry_scale(entry)
+    return entry_scale(_own(name)) if name in _tables() else None
 
 
 # target -> (fields that its prompts must have, further fields that they may have)
@@ -174,78 +121,50 @@ PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "list", "items",
 _OF_LABELS = ("yes_no", "label", "phrase", "label_list")
 
 
-def problems_of(entry: Mapping[str, Any]) -> list[str]:
-    """Everything that is wrong with a user's prompt, as far as it can be seen at once."""
-    types: dict[str, type] = {
-        "name": str, "text": str, "system": str, "target": str, "task": str, "parser": str, "scale": list,
-        "covers": int, "partial": int, "labels": list, "citation": str, "defaults": dict, "reply_tokens": int,
-    }  # fmt: skip
-    problems = [f"missing key {key}" for key in ("text", "target", "parser") if key not in entry]
-    problems += [f"unknown key {key}" for key in sorted(set(entry) - set(types))]
-    problems += [
-        f"{key} must be a {kind.__name__}"
-        for key, kind in types.items()
-        if not isinstance(entry.get(key, kind()), kind)
-    ]
-    if problems:
-        return problems
-    target, parser, scale, labels = entry["target"], entry["parser"], entry.get("scale"), entry.get("labels", [])
-    if target not in FIELDS:
-        problems.append(f"unknown target {target!r} (known: {', '.join(FIELDS)})")
-    if parser not in PARSERS:
-        problems.append(f"unknown parser {parser!r} (known: {', '.join(PARSERS)})")
-    problems += _problems_of_scale(entry)
+class _Given(msgspec.Struct, forbid_unknown_fields=True):
+    """What a user's file may say of a prompt; see `Prompt`."""
+
+    text: str
+    target: str
+    parser: str
+    name: str = ""
+    system: str = ""
+    task: str = ""
+    scale: tuple[int, int] | None = None
+    covers: int | None = None
+    partial: int | None = None
+    labels: tuple[str, ...] = ()
+    citation: str = ""
+    defaults: dict[str, str] = {}
+    reply_tokens: int = 0
+
+
+def _problem_of(given: _Given) -> str:
+    """What is wrong with a user's prompt; empty when nothing is."""
+    target, parser, scale, labels = given.target, given.parser, given.scale, given.labels
+    for what, named, known in (("target", target, tuple(FIELDS)), ("parser", parser, PARSERS)):
+        if named not in known:
+            return f"unknown {what} {named!r} (known: {', '.join(known)})"
+    required, optional = FIELDS[target]
+    present = set(FIELD.findall(f"{given.system}\n{given.text}")) - set(given.defaults)
+    if not required <= present <= required | optional:
+        must, may, has = (", ".join(sorted(names)) or "none" for names in (required, optional, present))
+        return f"a {target} prompt must have the fields {must} and may have {may}; the text has {has}"
+    if scale is None and (parser == "rating" or given.covers is not None or given.partial is not None):
+        return "parser rating, covers and partial need a scale, such as scale = [0, 5] with covers = 4"
+    if scale and (wrong := scale_problems(scale, given.covers, given.partial, labels if parser in _OF_LABELS else ())):
+        return f"scale {list(scale)}: {wrong}, such as scale = [0, 5] with covers = 4"
+    lowest = _LOWEST.get(target, 0)
+    if scale and ((scale[0] < 0 and scale[0] != lowest) or scale[1] > HELD[1]):
+        more = f", or at {lowest} for a contradiction" if lowest else ""
+        return (
+            f"scale {list(scale)} has grades that no record holds: it begins at 0{more}, and ends at {HELD[1]} or below"
+        )
+    folded = [re.sub(r"[\s_-]+", "_", label.strip().lower()) for label in labels if label or parser != "phrase"]
+    if parser == "yes_no" and (folded, scale) != (["no", "yes"], (0, 1)):
+        return 'parser yes_no reads "No" and "Yes", on the scale [0, 1]; parser label reads other words'
     if parser in ("label", "phrase", "label_list", "aspects") and not labels:
-        problems.append(f"parser {parser} needs labels, lowest grade first")
-    if not all(isinstance(text, str) for text in [*labels, *entry.get("defaults", {}).values()]):
-        problems.append("labels and defaults must be strings")
-    elif parser in _OF_LABELS and labels and (scale is None or _is_scale(scale)):
-        problems += _problems_of_labels(parser, labels, scale)
-    return [*problems, *_problems_of_fields(entry)]
-
-
-def _problems_of_scale(entry: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the grades that a prompt asks for."""
-    scale, lowest = entry.get("scale"), _LOWEST.get(entry["target"], 0)
-    if scale is None:
-        needs = entry["parser"] == "rating" or (entry["parser"] != "yes_no" and entry.keys() & {"covers", "partial"})
-        return ["parser rating, covers and partial need a scale, such as scale = [0, 5] with covers = 4"] * bool(needs)
-    if not _is_scale(scale):
-        return ["scale must be [lowest, highest], two integers"]
-    if (scale[0] < 0 and scale[0] != lowest) or scale[1] > HELD[1]:
-        more = f", or begin at {lowest} for a contradiction" if lowest else ""
-        problem = f"has grades that no record holds: it must lie within 0 to {HELD[1]}{more}, such as scale = [0, 5]"
-        return [f"scale {str(scale)[:40]} {problem}"]
-    if "covers" not in entry and scale[1] - scale[0] > 1:
-        level = f"such as covers = {scale[1] - 1} (and partial, where grades below it earn half)"
-        return [f"scale {scale} needs covers, the least grade that counts as covering, {level}"]
-    wrong = scale_problems(scale, entry.get("covers"), entry.get("partial"))
-    return [wrong] if wrong else []
-
-
-def _problems_of_fields(entry: Mapping[str, Any]) -> list[str]:
-    """The fields that the text of a prompt lacks, and those that its target does not have."""
-    required, optional = FIELDS.get(entry["target"], (frozenset(), frozenset()))
-    present = set(FIELD.findall(entry.get("system", "") + "\n" + entry["text"])) - set(entry.get("defaults", {}))
-    if not required or required <= present <= required | optional:
-        return []
-    must, may, has = (", ".join(sorted(names)) or "none" for names in (required, optional, present))
-    return [f"a {entry['target']} prompt must have the fields {must} and may have {may}; the text has {has}"]
-
-
-def _is_scale(scale: Sequence[object]) -> bool:
-    return len(scale) == 2 and all(type(grade) is int for grade in scale) and scale[0] < scale[1]  # type: ignore[operator]
-
-
-def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int] | None) -> list[str]:
-    """Labels that do not stand for the grades of the scale one by one, or that the parser would never read as that."""
-    if scale and len(labels) != scale[1] - scale[0] + 1:
-        return [f"{len(labels)} labels do not fit scale {list(scale)}: one label a grade, lowest first"]
-    if parser == "yes_no" and ([one.lower() for one in labels] != ["no", "yes"] or (scale and scale[0])):
-        return ['parser yes_no reads "No" and "Yes", on the scale [0, 1]; parser label reads other words']
-    said = [one for one in labels if one or parser != "phrase"]
-    folded = [re.sub(r"[\s_-]+", "_", one.strip().lower()) for one in said]
-    if "" in folded or len({*folded}) < len(folded) or (parser == "label_list" and folded != said):
-        more = ", in small letters, with _ for blanks" if parser == "label_list" else ""
-        return [f"parser {parser} can never read {', '.join(map(repr, labels))} (labels are different words{more})"]
-    return []
+        return f"parser {parser} needs labels, lowest grade first"
+    if parser in _OF_LABELS and ("" in folded or len({*folded}) < len(folded)):
+        return f"parser {parser} can never read {', '.join(map(repr, labels))} (labels are different words)"
+    return ""

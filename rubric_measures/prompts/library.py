@@ -494,14 +494,13 @@ def list_text(texts: Iterable[str], form: str = "") -> str:
 def load_prompt(name: str) -> Prompt:
     """The prompt of a name, or of a user's file where the name ends in `.toml`.
 
-    The file has `text` (or `template`), `target`, `parser`, and `scale` or `labels`. Further keys: `citation`, `name`
+    The file has `text`, `target`, `parser`, and `scale` or `labels`. Further keys: `citation`, `name`
     (the file's name without .toml by default), `system`, `defaults` (settings), `reply_tokens`. The fields that a
     template must and may have depend on its target (`FIELDS`).
 
     Raises:
         UnknownNameError: there is no prompt of this name.
-        FormatError: the file is no TOML, or keys or fields are missing, unknown or of a wrong type: all in one message.
-        PlugInError: the prompt is a plug-in's that cannot be used.
+        FormatError: the file is no TOML, or something in it is missing, unknown, of a wrong type, or not to be read.
     """
     return _made(*read_entry(name, prompt_names())) if name.endswith(".toml") else _named(name)
 

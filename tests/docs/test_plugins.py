@@ -27,8 +27,6 @@ lexical = "bad_lab.broken:Model"
 [project.entry-points."rubric_measures.formats"]
 bad-format = "bad_lab.broken:FORMAT"
 no-format = "bad_lab:__name__"
-[project.entry-points."rubric_measures.prompts"]
-bad-prompts = "bad_lab.broken"
 """
 WHY = "cannot be used: ModuleNotFoundError: No module named 'no_such_module'; mend it, or uninstall the package"
 PROJECT = """
@@ -161,7 +159,7 @@ def test_the_measures_of_a_package_and_of_a_file(run: Run, ours: Path, how: str)
     assert evaluated.out.splitlines()[0] == "q1\tFirstCover(rel=4)@5\t1.0000", evaluated.err
 
 
-def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_path: Path) -> None:
+def test_a_model_and_a_format_of_a_package(run: Run, ours: Path, tmp_path: Path) -> None:
     (tmp_path / "team.csv").write_text("ask_id,bot,said\nq1,x,So.\nq1,y,\n")
     (tmp_path / "team.jsonl").write_text('{"ask_id": "q1", "bot": "x", "said": "So."}\n')
     (tmp_path / "bad.csv").write_text("ask_id,bot,said\nq1,,So.\n")
@@ -173,7 +171,7 @@ def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_pa
         "convert team.csv --to answers -o answers.jsonl",
         "convert team.jsonl --to answers -o again.jsonl",
         "pool answers.jsonl -o pooled.jsonl",
-        f"{GRADE} dice:7 --model-option sides=3 --prompt OurCoverage",
+        f"{GRADE} dice:7 --model-option sides=3",
         "convert bad.csv --to answers -o other.jsonl",
         "list formats",
         beside=(ours,),
@@ -186,7 +184,7 @@ def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_pa
     assert text("items.txt") == "q1=>Whatistea?\nq2=>Whatisfrost?\n" and "Whatistea?" in text("bank.jsonl")
     assert '"text":"So."' in text("answers.jsonl") and '"text":"So."' in text("again.jsonl")
     assert '"x"' in text("pooled.jsonl")
-    assert '"prompt_class":"OurCoverage"' in text("out.jsonl") and "dice:7" in text("out.jsonl")
+    assert "dice:7" in text("out.jsonl")
     assert (failed.code, "bad.csv:2: bot: is empty" in failed.err) == (2, True), failed.err
     assert re.search(r"item-list +yes +yes +\w+ +a line an item", listing.out)
 
@@ -195,7 +193,7 @@ def test_a_broken_package_stops_only_what_needs_it(run: Run, ours: Path, broken:
     works = (
         "leaderboard graded.jsonl.gz -m FirstCover@5",
         "convert questions.jsonl --to item-list -o items.txt",
-        f"{GRADE} dice:7 --prompt OurCoverage",
+        f"{GRADE} dice:7",
         "convert items.txt --to bank -o bank.jsonl",
         f"{GRADE} lexical",
     )
@@ -203,7 +201,6 @@ def test_a_broken_package_stops_only_what_needs_it(run: Run, ours: Path, broken:
         f"{GRADE} bad:x": "the model kind 'bad'",
         "convert questions.jsonl --to bad-format -o x": "the format 'bad-format'",
         "leaderboard graded.jsonl.gz -m BadMeasure@5": "the measure 'BadMeasure'",
-        f"{GRADE} lexical --prompt bad-prompts": "the folder of prompts 'bad-prompts'",
     }
     done = run(*works, *asked, beside=(ours, broken))
     assert f"the measure 'BadMeasure' of the package 'bad-lab' {WHY}" in done[0].first.splitlines()

@@ -129,7 +129,7 @@ scale = [0, 4]
 covers = 3
 citation = "ours, 2026"
 system = "You grade passages."
-template = '''
+text = '''
 How much of the answer is there? 0 is nothing, 4 is all.
 Question: {question}
 Passage: {context}
@@ -423,11 +423,11 @@ def test_a_grade_comes_with_its_reason(tmp_path: Path, name: str, grade: int, re
     assert "The reason comes first; the grade is one of 0, 1, 2, 3, 4, 5." in asked
 
 
-@pytest.mark.parametrize(("status", "refused"), [(400, 1), (500, 4)])
+@pytest.mark.parametrize(("status", "refused"), [(400, 1), (500, 6)])
 def test_a_schema_that_is_refused_without_a_word_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], status: int, refused: int
 ) -> None:
-    """A 500 may be an accident, so it must come twice; meanwhile each of the three calls may meet one."""
+    """A 500 may be an accident, so it must come twice for a call; each of the three may meet two."""
     passages, bank = write_passages(tmp_path, a="one", b="two", c="three"), write_items(tmp_path, "How long?")
     out = tmp_path / "out.jsonl"
     with model(tmp_path, says('{"reason": "It says so.", "grade": 3}', "How long?"), no_schema=status) as server:
