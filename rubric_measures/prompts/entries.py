@@ -80,7 +80,7 @@ def read_entry(path: str | PathLike[str], taken: Collection[str]) -> tuple[str, 
         raise FormatError("has a number of too many digits, or a list nested too deeply", path=shown) from None
     if entry.get("parser") == "yes_no":
         entry = {"scale": [0, 1], "labels": ["No", "Yes"], **entry}
-    if problem := _problem_of(typed(_Given, entry, shown)):
+    if problem := _problem_of(typed(_UserPrompt, entry, shown)):
         raise FormatError(problem, path=shown)
     name = entry.pop("name", PurePath(shown).stem)
     if name in taken:
@@ -121,7 +121,7 @@ PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "list", "items",
 _OF_LABELS = ("yes_no", "label", "phrase", "label_list")
 
 
-class _Given(msgspec.Struct, forbid_unknown_fields=True):
+class _UserPrompt(msgspec.Struct, forbid_unknown_fields=True):
     """What a user's file may say of a prompt; see `Prompt`."""
 
     text: str
@@ -139,7 +139,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
     reply_tokens: int = 0
 
 
-def _problem_of(given: _Given) -> str:
+def _problem_of(given: _UserPrompt) -> str:
     """What is wrong with a user's prompt; empty when nothing is."""
     target, parser, scale, labels = given.target, given.parser, given.scale, given.labels
     for what, named, known in (("target", target, tuple(FIELDS)), ("parser", parser, PARSERS)):

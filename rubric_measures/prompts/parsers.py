@@ -18,7 +18,6 @@ from rubric_measures.prompts.verdicts import (
     TABLE,
     Parsed,
     clean_reply,
-    find_lists,
     find_objects,
     find_values,
     read_part,
@@ -268,10 +267,11 @@ def parse_label_list(text: str, labels: Sequence[str], count: int | None = None)
     it.
     """
     reply = clean_reply(text)
-    lists, truncated = find_lists(reply)
+    values, truncated = find_values(reply, "[")
+    lists = [one.value for one in values if all(isinstance(entry, str) for entry in one.value)]
     if truncated:
         return Parsed(None, "the list is not closed")
-    words: Sequence[str] | None = lists[-1] if lists else None
+    words: Any = lists[-1] if lists else None
     if words is None and (bare := re.findall(r"\[([\w\s,-]+)\]", reply)):
         words = bare[-1].split(",")
     if not labels:
@@ -298,14 +298,10 @@ def parse_aspects(text: str, aspects: Sequence[str], scale: tuple[int, int] | No
         return Parsed(None, "no object with the aspects in the reply" if reply else "the reply is empty")
     grades: dict[str, int] = {}
     for aspect in aspects:
-        value = named[-1].get(aspect)
-        if isinstance(value, str) and re.fullmatch(r"\s*\d{1,3}\s*", value):
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
-            return Parsed(None, f"aspect {aspect} has no whole number")
-        if not scale[0] <= value <= scale[1]:
-            return Parsed(None, f"aspect {aspect}: {str(value)[:20]} is no grade of the scale {scale[0]} to {scale[1]}")
-        grades[aspect] = int(value)
+        found = parse_rating(str(named[-1].get(aspect)), scale)
+        if found.value is None:
+            return Parsed(None, f"aspect {aspect}: {found.reason}")
+        grades[aspect] = found.value
     return Parsed(grades)
 
 

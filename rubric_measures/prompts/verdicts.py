@@ -106,28 +106,13 @@ class _CutOffError(Exception):
     """The text ended inside a list."""
 
 
-def _is_hostile(text: str) -> bool:
-    return text.count("[") + text.count("{") > _MOST_BRACKETS
-
-
-def find_lists(text: str) -> tuple[list[tuple[str, ...]], bool]:
-    """All flat lists of strings in a text, in order, and whether the last one was cut off by the end of the text."""
-    found: list[tuple[str, ...]] = []
-    try:
-        for _, value in _scanned(text, "[", _value_at):
-            if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
-                found.append(tuple(map(str, value)))
-    except _CutOffError:
-        return found, True
-    return found, False
-
-
-def _scanned(text: str, opening: str, read: Callable[[str, int], tuple[Any, int]]) -> Iterator[tuple[int, Any]]:
+def _scanned(text: str, opening: str) -> Iterator[tuple[int, Any]]:
     """Where something opens that can be read, and what it is; what opens inside of that is not looked at."""
     brackets = re.compile(f"[{re.escape(opening)}]")
-    position = len(text) if _is_hostile(text) else 0
+    is_hostile = text.count("[") + text.count("{") > _MOST_BRACKETS
+    position = len(text) if is_hostile else 0
     while opened := brackets.search(text, position):
-        value, position = read(text, opened.start())
+        value, position = _value_at(text, opened.start())
         if value is not None:
             yield opened.start(), value
 
@@ -144,15 +129,15 @@ class Value(NamedTuple):
     label: str = ""
 
 
-def find_values(text: str) -> tuple[list[Value], bool]:
+def find_values(text: str, opening: str = "[{") -> tuple[list[Value], bool]:
     """All lists and objects of a reply, outermost, in order; and whether one was cut off by the end of the text.
 
-    JSON is read as JSON, else after the usual repairs (`find_objects`). Lists without any quoted text (`[1]`,
-    `[see above]`) are prose.
+    With `[` alone, lists inside of objects are the outermost ones. JSON is read as JSON, else after the usual repairs
+    (`find_objects`). Lists without any quoted text (`[1]`, `[see above]`) are prose.
     """
     found: list[Value] = []
     try:
-        for start, value in _scanned(text, "[{", _value_at):
+        for start, value in _scanned(text, opening):
             if not isinstance(value, list) or not value or _has_text(value):
                 label = SAYS["label_before"].search(text, max(0, start - 60), start)
                 found.append(Value(value, label[1].strip().lower() if label else ""))
@@ -182,7 +167,7 @@ def _has_text(value: object) -> bool:
 
 def find_objects(text: str) -> list[dict[str, Any]]:
     """All JSON objects in a text that are not inside another one, in order; single quotes and trailing commas pass."""
-    return [value for _, value in _scanned(text, "{", _value_at) if isinstance(value, dict)]
+    return [value for _, value in _scanned(text, "{") if isinstance(value, dict)]
 
 
 def read_part(reply: str) -> str:
