@@ -126,7 +126,7 @@ class FaultServer:
 
     def refused(self, body: dict[str, Any], key: str = "") -> tuple[int, dict[str, Any]] | None:
         """The status and the body of a call that is turned away: who asks, for what, and which field is not taken."""
-        of, asked = self.settings, body.get("max_completion_tokens") or body.get("max_tokens") or 0
+        of = self.settings
         longest, unknown = body.get("max_tokens", 0), "is not supported with this model."
         rules = (
             (key == "Bearer wrong-key", 401, f"Incorrect API key provided: wrong-key ({key}).", "invalid_api_key"),
@@ -140,9 +140,6 @@ class FaultServer:
             (of.no_logprobs and "logprobs" in body, 400, f"logprobs {unknown}", "unsupported_value"),
             (of.renamed and "max_tokens" in body, 400, f"Unsupported parameter: 'max_tokens' {unknown} Use "
              "'max_completion_tokens' instead.", "unsupported_parameter"),
-            (0 < of.context < 11 + asked, 400, f"This model's maximum context length is {of.context} tokens. However, "
-             f"you requested {11 + asked} tokens (11 in the messages, {asked} in the completion). Please reduce the "
-             "length.", "context_length_exceeded"),
         )  # fmt: skip
         return next(((status, error_body(text, code)) for holds, status, text, code in rules if holds), None)
 
@@ -360,7 +357,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--no-schema", type=int, default=0, help="the status of calls with a schema, without a reason")
     parser.add_argument("--thoughts", type=int, default=0, help="tokens that the model thinks before it replies")
     parser.add_argument("--shows-thoughts", default="", help="where: reasoning_content, reasoning, or think (tags)")
-    parser.add_argument("--context", type=int, default=0, help="tokens of prompt (11) and reply together")
     parser.add_argument("--counts-tokens", type=int, default=0, help="1: the usage is counted")
     parser.add_argument("--prefix-block", type=int, default=0, help="tokens of a block in the server's prefix cache")
     parser.add_argument("--remember", type=int, default=1, help="0: keep no texts (for long runs)")

@@ -249,7 +249,7 @@ def evaluate_answers(
     gates: Gates | None = None,
     calls: Calls = Calls(),
     dry_run: bool = False,
-    progress: Progress = None,
+    progress: Progress = False,
 ) -> EvaluatedAnswers:
     """Grades answers against a test bank, and scores the systems that gave them.
 
@@ -300,7 +300,7 @@ def evaluate_answers(
             default.
         dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
             Where a model makes the bank, it is what the bank takes: nobody knows its items by then.
-        progress: True shows a bar; a function is told the counts; default: a bar in a notebook alone.
+        progress: True shows a bar; a function is told the counts.
 
     Raises:
         InputError: the bank lacks a query, there is nothing to make a bank from, a setting is wrong, or the output is

@@ -59,7 +59,7 @@ def tournament(
     games_per: str = "",
     asking: Asking = Asking(),
     calls: Calls = Calls(),
-    progress: Progress = None,
+    progress: Progress = False,
 ) -> Tournament:
     """Rates agents by their games; with a model, plays the games first.
 
@@ -90,7 +90,7 @@ def tournament(
         asking: temperature, longest reply, further options, and draws of a reply without verdict.
         calls: where the model is called, what is kept, and what it may cost. The cache is `SAVE.cache.sqlite` by
             default; without both, replies are not kept.
-        progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
+        progress: True shows a bar; a function is told the counts (`RunStats`).
 
     Raises:
         InputError: games, answers or a setting is wrong.

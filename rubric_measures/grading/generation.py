@@ -763,7 +763,7 @@ def generate(
     asking: Asking = Asking(),
     calls: Calls = Calls(),
     dry_run: bool = False,
-    progress: Progress = None,
+    progress: Progress = False,
 ) -> Generated:
     """Lets a model write a test bank for queries, or synthetic queries for passages.
 
@@ -791,7 +791,7 @@ def generate(
         calls: where models are called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
             default; without an output replies are not kept.
         dry_run: make no call and write nothing; `plan` of the result says what would be asked.
-        progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
+        progress: True shows a bar; a function is told the counts (`RunStats`).
 
     Raises:
         InputError: a setting is missing, wrong or without effect, or an input cannot be read.

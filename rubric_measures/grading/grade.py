@@ -77,7 +77,7 @@ def grade(
     manifest: _File | None = None,
     give_up_after: int | None = None,
     dry_run: bool = False,
-    progress: Progress = None,
+    progress: Progress = False,
 ) -> GradedRecords:
     """Grades passages against a test bank.
 
@@ -111,7 +111,7 @@ def grade(
         manifest: a file that says what made the grades; by default OUTPUT.manifest.json, none without an output.
         give_up_after: end with an error where none of the first so many replies can be read; by default never.
         dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
-        progress: True shows a bar; a function is told the counts (`RunStats`); default: a bar in a notebook alone.
+        progress: True shows a bar; a function is told the counts (`RunStats`).
 
     Raises:
         InputError: passages, bank or a setting is wrong; an output would replace what is read.
@@ -141,7 +141,7 @@ def regrade(
     output: _File | None = None,
     manifest: _File | None = None,
     dry_run: bool = False,
-    progress: Progress = None,
+    progress: Progress = False,
 ) -> GradedRecords:
     """Grades the items that edits of the bank touched.
 
@@ -188,7 +188,7 @@ def grade_support(
     manifest: _File | None = None,
     give_up_after: int | None = None,
     dry_run: bool = False,
-    progress: Progress = None,
+    progress: Progress = False,
 ) -> GradedRecords:
     """Judges each sentence of generated answers by the documents that it cites.
 

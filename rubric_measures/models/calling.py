@@ -394,8 +394,6 @@ class Engine:
                 return await self._attempt(call)
             wait = retry_after(error.response.headers)
             trouble = endpoint.trouble_of(error.status_code, error.body, wait)
-            if trouble.is_too_long and isinstance(wanted, int) and endpoint.shorten(room, wanted):
-                return await self._attempt(call)
             is_told = trouble.kind == "final" or (trouble.kind == "failure" and call.failures)
             if endpoint.answered or self._tried_bare or _SCHEMA not in body or not is_told:
                 return trouble

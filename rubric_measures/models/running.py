@@ -351,7 +351,8 @@ class RunState(Generic[K, T]):
         """Puts a reply into the cache and hands it to everyone who waits for it."""
         if request.key not in self.handed:  # a backend that answers twice is not paid twice
             return
-        cost = self.runner.price.of_reply(reply) if self.runner.price else 0.0
+        tokens = reply.prompt_tokens, reply.completion_tokens
+        cost = self.runner.price.of(*tokens) if self.runner.price else 0.0
         kept = self.account.put(request, reply, cost)
         self.handed.remove(request.key)
         self.stats.count_call(request, reply, cost)
@@ -499,12 +500,10 @@ class Price:
     Attributes:
         input: of tokens shown.
         output: of tokens written, thoughts included.
-        cached_input: of tokens shown that the endpoint had in its own cache; None: they cost what the others do.
     """
 
     input: _Sum
     output: _Sum
-    cached_input: _Sum | None = None
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
         """The cost of so many tokens.
@@ -514,19 +513,9 @@ class Price:
         """
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
 
-    def of_reply(self, reply: Reply) -> float:
-        """The cost of one reply, by the tokens that it reports."""
-        whole = self.of(reply.prompt_tokens, reply.completion_tokens)
-        if self.cached_input is None:
-            return whole
-        stored = min(reply.prompt_tokens, tokens_in(reply.raw, "cached_tokens"))
-        return whole - stored * (self.input - self.cached_input) / 1e6
-
 
 def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
     """Reads a price table: JSON, `{"gpt-4o": {"input": 2.5, "output": 10}, …}`, for a million tokens.
-
-    An entry may say `cached_input` as well: what tokens cost that the endpoint had in its own cache.
 
     Raises:
         InputError: the file cannot be opened.

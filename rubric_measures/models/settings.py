@@ -27,8 +27,8 @@ from rubric_measures.models.base import Backend, Tally
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import LocalRunner, Price, RunStats, load_prices, price_of
 
-# True shows a bar, None one in a notebook alone; a function gets the counts now and then.
-Progress = bool | None | Callable[[RunStats], None]
+# True shows a bar; a function gets the counts now and then.
+Progress = bool | Callable[[RunStats], None]
 
 
 @contextlib.contextmanager
@@ -57,18 +57,12 @@ def interrupts() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return shell is not None and "IPKernelApp" in shell.config
-
-
 @contextlib.contextmanager
 def request_bar(
     progress: Progress, total: int | None = None, unit: str = "requests", name: str | None = None
 ) -> Iterator[Callable[[RunStats], None] | None]:
     """What a runner tells its counts to: a bar (a widget, or text on standard error), a given function, or nothing."""
-    if callable(progress) or not (_in_notebook() if progress is None else progress):
+    if callable(progress) or not progress:
         yield progress if callable(progress) else None
         return
     with warnings.catch_warnings():

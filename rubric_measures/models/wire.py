@@ -64,11 +64,6 @@ class Trouble(NamedTuple):
     unreachable: bool = False
     paid: tuple[int, int] = (0, 0)
 
-    @property
-    def is_too_long(self) -> bool:
-        """Whether prompt and reply, or the reply alone, were too long for the model."""
-        return self.kind == "final" and bool(_SAYS["too_long"].search(self.error))
-
 
 def _constraint(mode: str, labels: tuple[str, ...], explain: bool) -> dict[str, Any]:
     """The constraint to one of the labels, or to a reason and then one of them."""
@@ -283,13 +278,6 @@ class Endpoint:
             return reply_tokens
         usual = max(_LEAST_ROOM, min(_MOST_ROOM, _ROOM_A_TOKEN * reply_tokens))
         return reply_tokens + (usual if self.room is None else self.room)
-
-    def shorten(self, sent: int, reply_tokens: int) -> bool:
-        """Learns that so many tokens were too many; whether less room to think is left to try."""
-        room = sent - reply_tokens
-        if room > 0:
-            self.room = min(room // 2 if room >= 512 else 0, room if self.room is None else self.room)
-        return room > 0
 
     def learn_from(self, reply: Reply) -> bool:
         """Learns from a reply whether the model thinks; whether that is news."""

@@ -312,8 +312,8 @@ def test_a_model_that_thinks_is_graded_with_the_defaults(
 ) -> None:
     """It takes no temperature, calls the longest reply by its newer name, and thinks for 900 tokens."""
     out, prices = tmp_path / "out.jsonl", tmp_path / "prices.json"
-    # 1 for a token shown, 10 for one written, 0.5 for one that the endpoint had in its cache.
-    prices.write_text('{"warm": {"input": 1e6, "output": 1e7, "cached_input": 5e5}}')
+    # 1 for a token shown, 10 for one written.
+    prices.write_text('{"warm": {"input": 1e6, "output": 1e7}}')
     with model(tmp_path, *RULES, renamed=1, thoughts=900, shows_thoughts=shows) as server:
         command = [*inputs(tmp_path), *endpoint(server, "warm"), "-o", str(out), "--prices", str(prices)]
         assert main(command) == 0
@@ -334,8 +334,8 @@ def test_a_model_that_thinks_is_graded_with_the_defaults(
     assert (calls["made"], calls["prompt_tokens"], calls["completion_tokens"]) == (20, 20 * 11 + 11, 20 * 903 + 64)
     assert (calls["reasoning_tokens"], calls["prefix_tokens"]) == (20 * 900, 20 * 8)
     assert calls["left_out"] == {"temperature": 20}
-    # 231 shown, 160 of them at half the price; 18,124 written.
-    assert calls["cost"] == pytest.approx(231 - 160 / 2 + 18_124 * 10)
+    # 231 shown, 18,124 written.
+    assert calls["cost"] == pytest.approx(231 + 18_124 * 10)
 
 
 def test_a_limit_on_the_cost_holds_for_a_model_that_thinks(tmp_path: Path) -> None:
@@ -375,15 +375,6 @@ def test_a_reply_that_is_cut_is_asked_for_once_more_with_four_times_the_tokens(
         before = server.stats()["calls"]
         assert main([*short[:-1], str(tmp_path / "once.jsonl"), "--retries", "0"]) == 1
         assert server.stats()["calls"] == before + 20
-
-
-def test_room_to_think_fits_what_the_endpoint_takes(tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    with model(tmp_path, *RULES, thoughts=500, context=1500) as server:
-        assert main([*inputs(tmp_path), *endpoint(server), "-o", str(out)]) == 0
-        # A cut reply, and 4,160 and 2,112 tokens that were too many; 1,088 fit.
-        assert server.stats()["calls"] == 3 + 20
-    assert grades(out) == EXPECTED
 
 
 def test_an_option_that_is_null_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
