@@ -53,7 +53,7 @@ def test_the_notebook_shows_what_it_ships_with(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    # Who asks a model sees how far it is, without asking for a bar.
+    # Who asks for a bar sees how far it is.
     text = (tmp_path / "run.ipynb").read_text(encoding="utf-8")
     assert " requests/s" in text and "TqdmWarning" not in text
     shown = outputs(tmp_path / "run.ipynb")
