@@ -292,27 +292,22 @@ class ExtractiveBackend(HuggingFaceModel):
         shown = job.shown
         names = [name for name in self.tokenizer.model_input_names if name in shown]
         out = self.network(**{name: shown[name].to(self.device) for name in names})
-        logits = zip(out.start_logits.float().cpu().numpy(), out.end_logits.float().cpu().numpy(), strict=True)
-        nulls, found = [], []
-        for row, (starts, ends) in enumerate(logits):
-            special = int((shown["input_ids"][row] == self.tokenizer.cls_token_id).int().argmax())
-            nulls.append(float(starts[special] + ends[special]))
-            inside = np.array([part == 1 for part in shown.sequence_ids(row)])
-            offsets = shown["offset_mapping"][row].numpy()
-            places = np.flatnonzero(inside & (offsets[:, 1] > offsets[:, 0]))
-            if not len(places):
-                continue
-            scores = starts[places][:, None] + ends[places]
-            near = places - places[:, None]  # a span goes forward and is short enough
-            scores[(near < 0) | (near >= _LONGEST_ANSWER)] = -np.inf
-            first, last = np.unravel_index(scores.argmax(), scores.shape)
-            span = int(offsets[places[first], 0]), int(offsets[places[last], 1])
-            found.append((float(scores[first, last]), span))
-        null = min(nulls)
+        starts, ends = (one.float().cpu().numpy() for one in (out.start_logits, out.end_logits))
+        windows = np.arange(len(starts))
+        special = (shown["input_ids"] == self.tokenizer.cls_token_id).int().argmax(1).numpy()
+        null = float((starts[windows, special] + ends[windows, special]).min())
+        offsets = shown["offset_mapping"].numpy()
+        inside = np.array([[part == 1 for part in shown.sequence_ids(window)] for window in windows])
+        inside &= offsets[..., 1] > offsets[..., 0]
+        # Window, first token, last token; a span goes forward and is short enough.
+        scores = np.where(inside, starts, -np.inf)[:, :, None] + np.where(inside, ends, -np.inf)[:, None]
+        size = scores.shape[1]
+        scores[:, np.tri(size, k=-1, dtype=bool) | ~np.tri(size, k=_LONGEST_ANSWER - 1, dtype=bool)] = -np.inf
+        window, first, last = np.unravel_index(scores.argmax(), scores.shape)
+        score, text = float(scores[window, first, last]), NO_ANSWER
         raw: dict[str, object] = {"mode": "extractive", "no_answer_score": round(null, 4)}
-        text = NO_ANSWER
-        if found:
-            score, (start, end) = max(found, key=lambda one: one[0])
+        if score > -np.inf:
+            start, end = int(offsets[window, first, 0]), int(offsets[window, last, 1])
             raw |= {"span": [start, end], "span_score": round(score, 4)}
             if null <= score + self.margin:
                 text = job.context[start:end].strip() or NO_ANSWER
