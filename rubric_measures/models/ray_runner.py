@@ -40,7 +40,6 @@ _DEATHS = 12  # of processes one after the other without any reply between
 _FATAL = 3  # of processes over one passage
 _PROCESSORS = 4  # of an actor without a GPU
 _BLOCK_OF_MODEL, _BLOCK = 16, 256  # passages
-_LOST = "processes of actors died over this passage"
 
 # Makes the backend of an actor: `make_backend`, or another function of a module that the actors can import.
 Maker = Callable[[], Backend]
@@ -77,9 +76,7 @@ def connected(address: str) -> Iterator[Any]:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except Exception as error:
         where = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started"
-        # Ray gives the user's token to `auto` by itself, and to an address only when it is told to.
-        token = "; if the cluster asks for a token, set RAY_AUTH_MODE=token" if address.rpartition(":")[1] else ""
-        raise BackendError(f"{where}: {one_line(error)}{token}") from None
+        raise BackendError(f"{where}: {one_line(error)}") from None
     try:
         yield ray
     finally:
@@ -234,18 +231,13 @@ class _Pool:
             KeyboardInterrupt: the run was stopped, and what was sent is answered.
         """
         passages = _passages(requests)
-        is_told = False
         if not self._actors:
             self._begin()
         while True:
             ends = self._problem is not None or self._is_stopped
             is_all_sent = ends or self._send(passages)
-            under_way = sum(bool(block) for actor in self._actors for _, block in actor.owed)
-            if is_all_sent and not under_way:
+            if is_all_sent and not any(block for actor in self._actors for _, block in actor.owed):
                 break
-            if self._is_stopped and not is_told:
-                is_told = True
-                _LOG.info("waiting for %d blocks that were sent; Ctrl-C again drops them", under_way)
             owing = {actor.owed[0][0]: actor for actor in self._actors if actor.owed}
             for answer in self._ray.wait(list(owing), timeout=_TICK)[0]:
                 yield from self._taken(owing[answer])
@@ -320,7 +312,7 @@ class _Pool:
         passages = list(_passages(lost))
         self._deaths.update(passage[0].key for passage in passages)
         if len(passages) == 1 and self._deaths[passages[0][0].key] >= _FATAL:
-            note = f"{_LOST} ({error})" if isinstance(error, DeviceLostError) else _LOST
+            note = f"processes of actors died over this passage ({error})"
             yield from ((request, Reply(None, "failed", note)) for request in passages.pop())
         self._again.extendleft(reversed([*passages, *waiting]))
 
@@ -365,16 +357,12 @@ def ray_runner(
         from rubric_measures.models.hf import choose_device
 
         device = str(options.get("device", "auto"))
-        if device.startswith("cuda:"):
-            raise InputError(f"device={device}: Ray gives every actor a GPU of its own; say device=cuda")
         if device == "auto":
             if gpus is None and address:
                 with connected(address) as ray:
                     gpus = float(ray.cluster_resources().get("GPU", 0) > 0)
             device = choose_device("auto") if gpus is None else "cuda" if gpus else "cpu"
         gpus = float(device == "cuda") if gpus is None else gpus
-        if gpus and device == "cpu":
-            raise InputError("device=cpu needs no GPU for its actors", settings=("gpus_per_actor",))
         options = {**options, "device": device}
         if address and gpus and options.get("dtype", "auto") == "auto":
             options["dtype"] = "bfloat16"  # this machine need not be one that computes
