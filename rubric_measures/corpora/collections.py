@@ -337,7 +337,8 @@ def load_collection(source: Any, *, of_items: bool = False) -> Any:
         raise InputError(problem, settings=("collection",))
     paths = list(map(Path, several))
     path = paths[0]
-    if len(paths) > 1 or (path.is_file() and not begins_records(path)):
+    # A pipe is refused there: its second reader would wait for ever.
+    if len(paths) > 1 or (path.exists() and not path.is_dir() and not begins_records(path)):
         for one in paths:
             if not one.is_file():
                 raise UnknownCollectionError(f"{one}: no such file; several are files of documents")

@@ -148,7 +148,7 @@ def _wanted_lines(
 def _id_in(line: bytes, id_of: Callable[[bytes], str]) -> bytes | None:
     try:
         return (id_of(line).encode("utf-8") or None) if line.strip() else b""
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, RecursionError):
         return None
 
 

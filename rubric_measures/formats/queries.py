@@ -55,7 +55,7 @@ class QueryFile:
             query_id: Limit(whole(said[name]), unit)
             for name, unit in units
             for query_id, said in self.further.items()
-            if said.get(name) is not None
+            if said.get(name) not in (None, "")
         }
 
 

@@ -177,6 +177,8 @@ def _checked_lines(text: str, name: str, expected: str, least: int) -> Iterator[
     header = text.startswith(START)
     for number, line in enumerate(text.split("\n"), 1):
         row = columns_of(line)
+        if "\0" in line:
+            raise FormatError("holds a NUL character; the file is damaged", path=name, line=number)
         if not row or (header and line.startswith("#")):
             header = header and not line.startswith(END)
             continue

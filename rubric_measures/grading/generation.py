@@ -969,6 +969,6 @@ def _examples(source: Any) -> list[str]:
     if not isinstance(source, str | os.PathLike):
         return list(source)
     text = read_text(source)
-    if text.lstrip()[:1] in ("{", "[", "<") or "\t" in text or cells_of(text.partition("\n")[0])[0] in QUERY_IDS:
+    if text.lstrip()[:1] in ("{", "[", "<") or "\t" in text or {*cells_of(text.partition("\n")[0])[:1]} & {*QUERY_IDS}:
         return list(read_queries(source).values())
     return [line.strip() for line in text.split("\n") if line.strip()]

@@ -175,7 +175,7 @@ def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.Cap
 def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages, examples = tmp_path / "passages.tsv", tmp_path / "real.txt"
     passages.write_text("d1#0\tTea is hot.\nd1#1\tVery hot.\nd2#0\tInk is black.\n", encoding="utf-8")
-    examples.write_text("is tea hot?\nwho makes ink?\n", encoding="utf-8")
+    examples.write_text("\nis tea hot?\nwho makes ink?\n", encoding="utf-8")
     one = script(
         tmp_path,
         {"contains": ["Tea is hot.\nVery hot."], "reply": '{"questions": ["how hot is tea", "what is tea"]}'},

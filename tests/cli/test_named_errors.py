@@ -132,6 +132,7 @@ def test_a_full_disk_is_named(folder: Path, command: str, capsys: pytest.Capture
     "command",
     [
         "review graded.jsonl.gz --bank pipe --export out",
+        "generate --target queries --passages pipe --examples bank.jsonl --model scripted:replies.jsonl -o b",
         "grade graded.jsonl.gz --bank bank.jsonl --model scripted:replies.jsonl --prompt pipe.toml -o g",
     ],
 )
@@ -168,6 +169,13 @@ def test_damaged_boards_and_topics_name_themselves(folder: Path, capsys: pytest.
     (folder / "reports.jsonl").write_text('{"metadata": {"run_id": "a", "topic_id": "q1"}, "responses": []}\n')
     said = last_line(capsys, "check reports.jsonl --track rag25 --topics empty.tsv")
     assert "empty.tsv: " in said and "no text" in said
+    (folder / "topics.jsonl").write_text('{"topic_id": "q1", "title": "t", "limit": "long"}\n')
+    assert "a whole number" in last_line(capsys, "check reports.jsonl --track ragtime --topics topics.jsonl")
+    # A C string ends there: the evaluator of trec_eval would take two queries for one, and abort.
+    (folder / "qrels.txt").write_text("q1 0 d1 1\nq1\0 0 d1 1\n")
+    assert last_line(capsys, "evaluate qrels.txt alpha.run P@1").startswith("qrels.txt:2: holds a NUL")
+    (folder / "docs.jsonl").write_text('{"doc_id": "a", "text": ' + "[" * 5000 + "}\n")
+    assert "docs.jsonl:1: " in last_line(capsys, "pool alpha.run --collection docs.jsonl -o p")
     (folder / "items.qrels").write_text("q1 a d1 1\nq1 scale=" + "0-5:" * 400 + " * 0\n")
     said = last_line(capsys, "qrels items.qrels")
     assert said.startswith("items.qrels: ") and "is no scale" in said and len(said) < 600
