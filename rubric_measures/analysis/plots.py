@@ -223,41 +223,6 @@ def _pdf(figures: Iterable[Figure]) -> bytes:
     return drawn.getvalue()
 
 
-# Cells beyond this number have no text, which nobody could read.
-_MANY_CELLS = 6_000
-
-
-def draw_rates(axes: Any, rates: FloatArray, names: Sequence[str]) -> None:
-    """Who won against whom: shares as cells with their texts, white where they are light; NaN is grey without a text.
-
-    Args:
-        axes: where.
-        rates: (names, names): the share of games that the row won.
-        names: of the rows, top down, and of the columns.
-    """
-    # Cells, not an image: they stay sharp in print.
-    mesh = axes.pcolormesh(
-        np.ma.masked_invalid(rates), cmap="Blues", vmin=0.0, vmax=1.0, edgecolors="white", linewidth=0.6
-    )
-    mesh.set_gid("cells")
-    axes.set_facecolor("0.9")
-    if rates.size <= _MANY_CELLS:
-        for row, column in zip(*np.nonzero(~np.isnan(rates)), strict=True):
-            colour = "white" if rates[row, column] > 0.72 else "black"
-            look = {"ha": "center", "va": "center", "fontsize": 7, "color": colour}
-            axes.text(column + 0.5, row + 0.5, f"{rates[row, column]:.2f}", **look)
-    places = np.arange(len(names)) + 0.5
-    axes.set_yticks(places, names, fontsize=8)
-    axes.set_ylim(len(names), 0)
-    axes.set_xticks(places, names, fontsize=8, rotation=40, ha="right", rotation_mode="anchor")
-    axes.tick_params(length=0)
-    axes.spines[["left", "bottom"]].set_visible(False)
-    unit = wrapped("share of games that the row won", axes.figure.get_figheight() - 1)
-    bar = axes.figure.colorbar(mesh, ax=axes, label=unit, fraction=0.05, aspect=30, pad=0.02)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8)
-
-
 # More points than this are drawn as one image inside of the picture: each would be an element of an SVG.
 _MANY_POINTS = 20_000
 BEST = "all passages together, or the best ranking"
@@ -524,54 +489,6 @@ def plot_scatter(
     few = f"; named: the {_NAMED} whose ranks differ most" if len(place) < len(known) else ""
     name_axes(axes, f"{names[0]}\n{counted(len(known), 'run')}{over}: {', '.join(taus)}{few}", names[1], beside)
     name_points(axes, x_runs[place], y_runs[place], [known[index] for index in place])
-    return finished(figure)
-
-
-def plot_tournament(
-    ratings: Mapping[str, float],
-    intervals: Mapping[str, tuple[float | None, float | None]],
-    groups: Sequence[Sequence[str]],
-    rates: Sequence[Sequence[float | None]],
-    note: str,
-) -> Figure:
-    """Ratings with their intervals, best first, beside the win matrix: the share of games that the row won.
-
-    An interval without an end goes on to the edge, with a triangle there. Grey cells are of agents that never met.
-
-    Args:
-        ratings: agent -> rating, best first.
-        intervals: agent -> low and high; None where nothing bounds it. Agents may be left out.
-        groups: agents that cannot be told apart.
-        rates: (agents, agents) in the order of the ratings: row beats column, 0 to 1; None where they never met.
-        note: over how many games; below the ratings.
-    """
-    agents = list(ratings)
-    ends = [end for pair in intervals.values() for end in pair if end is not None] + list(ratings.values())
-    spare = 0.08 * (max(ends) - min(ends) or 1.0)
-    low, high = min(ends) - spare, max(ends) + spare
-    spans = {
-        agent: (low if left is None else left, high if right is None else right)
-        for agent, (left, right) in intervals.items()
-    }
-    place = {agent: row for row, agent in enumerate(agents)}
-    names = 0.07 * max(map(len, agents))
-    columns = group_columns(agents, groups)
-    below = 0.045 * max(map(len, agents))
-    figure, (left_axes, right_axes) = figure_of(
-        5.0 + names * 2 + 0.45 * len(agents), 0.9 + below + 0.28 * len(agents), 2
-    )
-    draw_means(left_axes, place, DotPanel("rating", ratings, spans), "rating")
-    for side, marker, edge in ((0, "<", low), (1, ">", high)):
-        open_ended = [place[agent] for agent, pair in intervals.items() if pair[side] is None]
-        if open_ended:
-            left_axes.plot([edge] * len(open_ended), open_ended, marker, color=BLUE, markersize=5, gid=f"open-{side}")
-    draw_groups(left_axes, place, groups, columns)
-    left_axes.set_yticks(range(len(agents)), agents, fontsize=8)
-    left_axes.set_ylim(len(agents) - 0.4, -0.6)
-    left_axes.set_xlabel(f"rating (400 points: odds of ten to one)\n{textwrap.fill(note, 48)}", fontsize=9)
-    left_axes.grid(axis="x", color="0.92", linewidth=0.6)
-    table = np.array(rates, dtype=np.float64).reshape(len(agents), len(agents))
-    draw_rates(right_axes, table, agents)
     return finished(figure)
 
 

@@ -228,7 +228,7 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
     files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"}, without=("level_shown",),
     fields={"draws": ("rounds", "seed"), "asking": REPLIES, "calls": CALLS},
 )  # fmt: skip
-def tournament(tournament: Call, *, plot: str | None = None, printed: PrintedRatings = PrintedRatings()) -> int:
+def tournament(tournament: Call, *, printed: PrintedRatings = PrintedRatings()) -> int:
     """pairwise games to ratings; a model may play them
 
     examples:
@@ -245,9 +245,8 @@ def tournament(tournament: Call, *, plot: str | None = None, printed: PrintedRat
     Args:
         games: played games (JSON lines, RAGElo's CSV or battles of RAGDoll).
         answers: reports or plain answers; their runs are the agents.
-        plot: also draw ratings, groups and the win matrix: .pdf, .svg or .png.
     """
     # What was paid for is kept: the ratings alone go to standard output.
     if "model" in tournament.keywords and "save" not in tournament.keywords:
         raise InputError("games that are played are kept; name their file", settings=("save",))
-    return printed.show(tournament(), plot)
+    return printed.show(tournament())

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +46,6 @@ from rubric_measures.types.entities import Preference, Signature, content_hash
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.figure import Figure
 
 HUMAN = "human:"
 _POINTS = {"a": 2, "tie": 1, "both_bad": 1, "b": 0}
@@ -585,29 +583,6 @@ class Tournament(Reported):
         rows = [dataclasses.asdict(one) for one in self.ratings]
         frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows).set_index("agent")
         return frame
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Draws the ratings with their intervals and groups beside the win matrix.
-
-        Args:
-            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
-
-        Returns:
-            the figure, which a notebook shows.
-
-        Raises:
-            InputError: another ending, or a folder that does not exist.
-            MissingExtraError: matplotlib is not installed.
-        """
-        from rubric_measures.analysis.plots import plot_tournament, save_figures
-
-        note = f"{counted(self.games, 'game')} about {counted(self.queries, 'query')}"
-        known = {one.agent: (one.low, one.high) for one in self.ratings if one.standard_error is not None}
-        note += "; where intervals do not overlap, agents are told apart" * bool(known)
-        if len(self.separate) > 1:
-            note += f"; {len(self.separate)} groups of agents never met: their ratings are not on one scale"
-        ratings = {one.agent: one.rating for one in self.ratings}
-        return save_figures([plot_tournament(ratings, known, self.groups, self.matrix.rates, note)], path)
 
     def leaderboard(self) -> Leaderboard:
         """The ratings as a leaderboard: `BradleyTerry` (with standard error), `Elo`, and `WinRate` with its queries.

@@ -10,9 +10,9 @@ import pytest
 from ir_measures import Qrel
 
 import rubric_measures
-from rubric_measures import Draws, Preference, Tests, load, score, tournament
+from rubric_measures import Tests, load, score
 from rubric_measures.analysis import plots
-from rubric_measures.analysis.plots import plot_tournament, save_figures
+from rubric_measures.analysis.plots import save_figures
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
@@ -223,33 +223,3 @@ def test_labels(drawn: list, tmp_path: Path) -> None:
     plot = ["--plot", str(tmp_path / "x.png")]
     assert main(["agreement", QRELS, GRADED, "--bank", BANK, *plot, "--rounds", "0"]) == 0
     check(drawn)
-
-
-def test_tournaments(drawn: list, tmp_path: Path) -> None:
-    agents = ["thorough", "concise", "bm25-stem", "fluent-but-empty"]
-    games = [
-        Preference(f"q{number}", one, other, "ab"[(number + place) % 3 > 1])
-        for number in range(30)
-        for place, (one, other) in enumerate(combinations(agents, 2))
-    ]
-    tournament(games, draws=Draws(50)).plot(tmp_path / "x.png")
-    check(drawn)
-
-
-pytest.importorskip("matplotlib")
-
-
-def test_ratings_and_win_matrix_by_hand() -> None:
-    ratings = {"a": 1200.0, "b": 1000.0, "c": 800.0}
-    intervals = {"a": (1100.0, None), "b": (950.0, 1050.0)}
-    rates = [[None, 0.75, 1.0], [0.25, None, None], [0.0, None, None]]
-    figure = plot_tournament(ratings, intervals, [("b", "c")], rates, "title")
-    left, right = figure.axes[:2]
-    found = {one.get_gid(): one for axes in (left, right) for one in axes.findobj() if one.get_gid()}
-    assert found["means"].get_xydata().tolist() == [[1200, 0], [1000, 1], [800, 2]]
-    # Nothing bounds a from above: 8 % of the span of 400 beyond the greatest number, with a triangle.
-    assert found["intervals"].get_segments()[0][:, 0].tolist() == [1100, 1232]
-    assert found["open-1"].get_xydata().tolist() == [[1232, 0]] and "open-0" not in found
-    assert list(found["group-1"].get_ydata()) == [1, 2]
-    assert found["cells"].get_array().filled(-9).tolist() == [[-9, 0.75, 1.0], [0.25, -9, -9], [0.0, -9, -9]]
-    assert [text.get_text() for text in right.texts] == ["0.75", "1.00", "0.25", "0.00"]
