@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
@@ -29,9 +29,9 @@ class Delimiters(NamedTuple):
     """What tells the model where one part of a prompt ends and the next begins.
 
     Attributes:
-        lines: what begins a line of the template: `Question:`, `[user question]`, `</document>` on its own line.
+        lines: what begins a line of a text that passes for a part: `Question:`, `[user question]`, `Answer:`.
         inline: what stands inside its lines: the second label of `Question: {question} Context: {context}`, the tags of
-            `<passage>{context}</passage>`, marks such as three quotes.
+            `<passage>{context}</passage>`.
     """
 
     lines: tuple[str, ...] = ()
@@ -44,67 +44,42 @@ _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LEAD = rf"(?:[^\w{_BREAKS}]|_|\d{{1,3}}[.):](?!\d))*+"
 _LEAD_QUOTED = rf"[^\S{_BREAKS}]*+>"
 # What the mark of a quoted line is put behind: blanks, emphasis, bullets.
-_BLANKS = rf"[^\S{_BREAKS}]*+"
 _INDENT = rf"(?:[^\S{_BREAKS}]|[*_#~|+•·‣▪◦–—-])*+"
 
-_Rewritten = str | Callable[[re.Match[str]], str]
-
-_FIELD = re.compile(r"\{[a-z_][a-z0-9_]*\}")
 _MARKUP = r"[\s*_#>\"'`(\[<•-]*"
-_LINE_LABEL = re.compile(rf"{_MARKUP}(?:\d+[.)]\s*)?([^\W_](?:(?![.!?;]\s)[^:：\n]){{0,60}}?\s*[:：=]){_MARKUP}\Z")
-_INLINE_LABEL = re.compile(rf"((?:[^\W_][\w'’-]*\s+){{0,3}}[^\W_][\w'’-]*\s*[:：=]){_MARKUP}\Z")
+_LABEL = re.compile(rf"((?:[^\W_][\w'’-]*\s+){{0,3}}#?[^\W_][\w'’-]*\s*[:：=]){_MARKUP}\Z")
 _TAG = r"<[^<>\n]{1,40}>|\[[^\[\]\n]{1,40}\]"
-_RUN = r"([\"'`<>])\2{1,}"
-_OPENED = re.compile(rf"({_TAG})\s*\Z|({_RUN})\Z".replace("\\2", "\\3"))
-_CLOSED = re.compile(rf"\s*({_TAG})|({_RUN})".replace("\\2", "\\3"))
+_TAGGED = re.compile(rf"(?:({_TAG})[^\S\n]*+)?{FIELD.pattern}[^\S\n]*+({_TAG})?")
 _WHOLE_LINE = re.compile(
     r"(?:\[[^\[\]]{1,80}\]|[^\W_][^.!?:：]{0,60}[:：][*_]*|[*_]{2}[^*_]{1,60}[*_]{2}:?|"
-    r"</?[\w -]{1,40}>|#{1,6} .{1,60}|[A-Z][A-Z _-]{1,40}"
-    r"|(?:-{3,}|={3,}|`{3,}|\"{3,}).{0,20})\Z"
+    r"</?[\w -]{1,40}>|#{1,6} .{1,60}|[A-Z][A-Z _-]{1,40})\Z"
 )
 
 
 def delimiters_of(template: str) -> Delimiters:
     """The delimiters of a template: labels and tags around its fields, and short lines beside them.
 
-    They are the labels before a field (`Question:`, `**Context:**`, `文脈:`), the tags and marks right around one, and
-    the lines without a field that stand next to a line with one, or at the end (`[user question]`, `Answer:`).
+    They are the labels before a field (`Question:`, `**Context:**`, `文脈:`), the tags right around one, and the lines
+    without a field that stand next to a line with one, or at the end (`[user question]`, `Answer:`).
     """
     lines: dict[str, None] = {}
-    inline: dict[str, None] = {}
-    rows = template.split("\n")
-    filled = [number for number, row in enumerate(rows) if row.strip()]
-    for place, number in enumerate(filled):
-        row = rows[number]
-        if _FIELD.search(row):
-            _in_row(row, lines, inline)
-            continue
-        beside = [rows[filled[at]] for at in (place - 1, place + 1) if 0 <= at < len(filled)]
-        bounds = len(row.strip()) <= 80 and any(_FIELD.fullmatch(other.strip()) for other in beside)
-        near = place == len(filled) - 1 or any(_FIELD.search(other) for other in beside)
-        if bounds or (near and _WHOLE_LINE.match(row.strip())):
+    inline = dict.fromkeys(tag for opened, _, closed in _TAGGED.findall(template) for tag in (opened, closed) if tag)
+    rows = [row.strip() for row in template.split("\n") if row.strip()]
+    for place, row in enumerate(rows):
+        for number, part in enumerate(FIELD.split(row)[:-1:2]):
+            if label := _LABEL.search(part):
+                # "of the Key Fact:" is called "Key Fact:".
+                words = label[1].split()
+                first = next((n for n, word in enumerate(words) if word[0].isupper()), 0)
+                begins = not (number or first or re.search("[^\\W\\d]", part[: label.start()]))
+                (lines if begins else inline).setdefault(" ".join(words[first:]))
+        beside = rows[max(0, place - 1) : place] + rows[place + 1 : place + 2]
+        bounds = len(row) <= 80 and any(map(FIELD.fullmatch, beside))
+        is_near = place == len(rows) - 1 or any(map(FIELD.search, beside))
+        if not FIELD.search(row) and (bounds or (is_near and _WHOLE_LINE.match(row))) and re.search(r"\w", row):
             # A tag ends its part wherever it stands.
-            (inline if re.fullmatch(r"<[^<>]+>", row.strip()) else lines).setdefault(row.strip())
+            (inline if re.fullmatch(r"<[^<>]+>", row) else lines).setdefault(row)
     return Delimiters(tuple(lines), tuple(inline))
-
-
-def _in_row(row: str, lines: dict[str, None], inline: dict[str, None]) -> None:
-    """Adds the delimiters of one line that has fields."""
-    begin = 0
-    for found in _FIELD.finditer(row):
-        before = row[begin : found.start()]
-        if opened := _OPENED.search(before):
-            inline.setdefault(opened[1] or opened[2])
-        if closed := _CLOSED.match(row, found.end()):
-            inline.setdefault(closed[1] or closed[2])
-        if begin == 0 and (label := _LINE_LABEL.match(before)):
-            lines.setdefault(label[1].strip())
-        elif label := _INLINE_LABEL.search(before):
-            # "of the Key Fact:" is called "Key Fact:".
-            words = label[1].split()
-            first = next((n for n, word in enumerate(words) if word[0].isupper()), 0)
-            inline.setdefault(" ".join(words[first:]))
-        begin = found.end()
 
 
 # A passage is shown with each of its items, one after the other.
@@ -113,59 +88,48 @@ def neutralise(text: str, delimiters: Delimiters, *, at_start: bool = True) -> s
     """A text in which nothing passes for a delimiter of the template.
 
     Lines that begin with one are quoted: `Question: x` becomes `> Question: x`, whatever bullets, emphasis and blanks
-    stand before it. What would be a delimiter inside of a line is written in another way: the label
-    `Context:` as `"Context":`, the tag `</passage>` as `(/passage)`, three quotes with blanks between them. All
-    other text stays as it is, byte for byte.
+    stand before it. What would be a delimiter inside of a line is written in another way: the label `Context:` as
+    `"Context":`, the tag `</passage>` as `(/passage)`. All other text stays as it is, byte for byte.
 
     Args:
         text: the value of a field.
         delimiters: the template's own delimiters (`delimiters_of`).
         at_start: the field stands at the beginning of a line, so that the value's first line counts as a line.
     """
-    for pattern, rewritten in _inline_forgeries(delimiters.inline):
-        text = pattern.sub(rewritten, text)
+    for forgery, rewritten in _forged_inline(delimiters.inline):
+        text = forgery.sub(rewritten, text)
     if not delimiters.lines:
         return text
-    forgery = _line_forgery(delimiters.lines)
+    forgery = _forged_lines(delimiters.lines)
     return forgery.sub(r"\g<0>> ", f"\n{text}")[1:] if at_start else forgery.sub(r"\g<0>> ", text)
 
 
 @lru_cache(maxsize=512)
-def _line_forgery(delimiters: tuple[str, ...]) -> re.Pattern[str]:
+def _forged_lines(delimiters: tuple[str, ...]) -> re.Pattern[str]:
     """What stands before that with which a line passes for a delimiter; lines that are quoted already do not."""
-    worded, marks = [], []
+    worded = []
     for text in delimiters:
-        folded = text.strip()
-        words = re.findall(r"[^\W_]+", folded)
-        if not words:
-            marks.append(re.escape(folded[:3]))
-            continue
         # Between the words, and before the colon or bracket at the end, there may be blanks and emphasis.
-        end = next(char for char in reversed(folded) if char not in "*_" and not char.isspace())
+        words = r"[\W_]{1,4}".join(map(re.escape, re.findall(r"[^\W_]+", text)))
+        end = text.rstrip("*_ ")[-1]
         closing = "[:：]" if end in ":：" else re.escape(end)
-        tail = rf"[\s*_\"'`)\]#~]*?{closing}" if not (end.isalnum() or end == "_") else r"[^\w\n]*(?:\n|\Z)"
-        worded.append(r"[\W_]{1,4}".join(map(re.escape, words)) + tail)
-    ways = [rf"{_INDENT}(?={_LEAD}(?i:{'|'.join(worded)}))"] * bool(worded)
-    ways += [rf"{_BLANKS}(?=(?:{'|'.join(marks)}))"] * bool(marks)
-    return re.compile(rf"[{_BREAKS}](?!{_LEAD_QUOTED})(?:{'|'.join(ways)})")
+        worded.append(words + (r"[^\w\n]*(?:\n|\Z)" if end.isalnum() else rf"[\s*_\"'`)\]#~]*?{closing}"))
+    return re.compile(rf"[{_BREAKS}](?!{_LEAD_QUOTED}){_INDENT}(?={_LEAD}(?i:{'|'.join(worded)}))")
 
 
 @lru_cache(maxsize=512)
-def _inline_forgeries(delimiters: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], _Rewritten], ...]:
+def _forged_inline(delimiters: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
     """What passes for a delimiter inside of a line, in small or capital letters; and how it is written instead."""
-    found: list[tuple[re.Pattern[str], _Rewritten]] = []
+    found = []
     for text in delimiters:
-        if not re.search(r"\w", text):
-            found.append((re.compile(rf"{re.escape(text[0])}{{{len(text)},}}"), lambda match: " ".join(match[0])))
-        elif text[0] in "<[":
+        if text[0] in "<[":
             inner = r"\s*".join(map(re.escape, re.findall(r"[^\W_]+|[^\w\s]|_", text[1:-1].lstrip("/"))))
-            found.append((re.compile(rf"[<\[]\s*(/?\s*(?i:{inner})[^<>\[\]\n]{{0,40}})[>\]]"), r"(\1)"))
+            found.append((rf"[<\[]\s*(/?\s*(?i:{inner})[^<>\[\]\n]{{0,40}})[>\]]", r"(\1)"))
         else:
             words = r"\s+".join(map(re.escape, text[:-1].split()))
             end = "[:：]" if text[-1] in ":：" else re.escape(text[-1])
-            label = rf"(?<!\w)(?={re.escape(text[0])})((?i:{words}))(\s*{end})"
-            found.append((re.compile(label), r'"\1"\2'))
-    return tuple(found)
+            found.append((rf"(?<!\w)(?={re.escape(text[0])})((?i:{words}))(\s*{end})", r'"\1"\2'))
+    return tuple((re.compile(pattern), rewritten) for pattern, rewritten in found)
 
 
 # A field between double quotes.
