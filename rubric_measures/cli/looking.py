@@ -1,6 +1,6 @@
 """Commands for people: cache, list, review, verify.
 
-`cache`: what a reply cache holds and what was paid for it; export, merge.
+`cache`: what a reply cache holds and what was paid for it; merge.
 
 `list`: what there is of prompts, measures, formats or models, plug-ins included, a line each.
 
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rubric_measures.base.errors import InputError, escaped, refuse_ignored, tell
+from rubric_measures.base.errors import InputError, escaped, tell
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.tables import Report
 from rubric_measures.cli.declared import Call, command
@@ -30,42 +30,28 @@ if TYPE_CHECKING:
 
 
 @command(files={"action": "ACTION", "cache": "CACHE", "others": "[OTHER…]"})
-def cache(
-    *,
-    action: Literal["size", "export", "merge"],
-    cache: str | os.PathLike[str],
-    others: Sequence[str] = (),
-    model: str | None = None,
-    output: str = "-",
-) -> int:
-    """look into a reply cache: size, export, merge
+def cache(*, action: Literal["size", "merge"], cache: str | os.PathLike[str], others: Sequence[str] = ()) -> int:
+    """look into a reply cache: size, merge
 
     examples:
       rubric_measures cache size graded.jsonl.gz.cache.sqlite
-      rubric_measures cache export replies.sqlite -o replies.jsonl      (replay with --model scripted:replies.jsonl)
       rubric_measures cache merge all.sqlite worker1.sqlite worker2.sqlite
 
     Args:
         action: what to do.
         cache: the cache file.
         others: merge: the caches whose replies are taken over.
-        model: export: only the replies of this model (as `size` prints it).
-        output: export: where the replies go (default: standard output).
     """
     from rubric_measures.models.replies import ReplyCache
 
-    given = {"model": model, "output": output != "-"}
-    refuse_ignored((name for name, value in given.items() if value and action != "export"), f"in cache {action}")
     if (action == "merge") is not bool(others):
         wanted = "needs the target and at least one other cache" if action == "merge" else "takes one cache"
         raise InputError(f"cache {action} {wanted}")
-    with ReplyCache(cache, read_only=action in ("size", "export")) as opened:
+    with ReplyCache(cache, read_only=action == "size") as opened:
         if action == "merge":
             opened.merge(others)
-        elif action == "size":
-            sys.stdout.write(opened.described())
         else:
-            opened.export(output, model)
+            sys.stdout.write(opened.described())
     return 0
 
 

@@ -2,8 +2,8 @@
 -- filled when it is answered.
 
 -- name: schema
--- A plain rowid table: WITHOUT ROWID halves the write rate. The replicate and the hash of the messages make exported
--- replies usable for another model; the request itself is not stored, it would be hundred times the reply.
+-- A plain rowid table: WITHOUT ROWID halves the write rate. The request itself is not stored: it would be hundred times
+-- the reply.
 CREATE TABLE calls (
     key BLOB NOT NULL,
     model TEXT NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE calls (
     prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL,
     cost REAL,
-    messages BLOB NOT NULL,
+    messages BLOB NOT NULL, -- empty, as query is
     replicate INTEGER NOT NULL,
     reply TEXT -- NULL where there is none, or another call was answered first
 )
@@ -24,7 +24,7 @@ CREATE TABLE calls (
 CREATE INDEX calls_by_key ON calls (key)
 
 -- name: ask
-INSERT INTO calls VALUES (?, ?, '', ?, ?, ?, 1, 0, 0, NULL, ?, ?, NULL)
+INSERT INTO calls VALUES (?, ?, '', ?, ?, ?, 1, 0, 0, NULL, x'', ?, NULL)
 
 -- name: renew
 UPDATE calls SET until = ? WHERE key = ? AND owner = ?
@@ -38,7 +38,7 @@ UPDATE calls SET owner = NULL, until = NULL, failed = ?, prompt_tokens = ?, comp
 
 -- name: add
 -- Without a day: it was not paid by a run over this file.
-INSERT INTO calls VALUES (?, ?, '', NULL, NULL, NULL, ?, ?, ?, NULL, ?, ?, ?)
+INSERT INTO calls VALUES (?, ?, '', NULL, NULL, NULL, ?, ?, ?, NULL, x'', ?, ?)
 
 -- name: replies
 SELECT key, reply FROM calls WHERE key IN (%s) AND reply IS NOT NULL
@@ -55,8 +55,7 @@ UPDATE calls SET owner = NULL, until = NULL WHERE rowid = ?
 UPDATE calls SET owner = NULL, until = NULL WHERE key = ? AND owner IS NOT NULL
 
 -- name: entries
-SELECT rowid, key, model, messages, replicate, reply FROM calls
-WHERE rowid > ? AND reply IS NOT NULL AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000
+SELECT rowid, key, model, replicate, reply FROM calls WHERE rowid > ? AND reply IS NOT NULL ORDER BY rowid LIMIT 1000
 
 -- name: counts
 -- A damaged reply is named when it is asked for; it is counted without its fields.

@@ -2,7 +2,7 @@
 
 The embedded grader `lexical`: how many of an item's content words a passage states. A floor, not a judge.
 
-The backend `scripted:FILE`: a table of replies, for tests, teaching, and replays of exported replies.
+The backend `scripted:FILE`: a table of replies, for tests and teaching.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.base.json_text import decoded, parse_json
 from rubric_measures.base.words import content_stems
 from rubric_measures.models.base import Count, Reply, ReplyStatus, Request, check_options
-from rubric_measures.models.replies import messages_hash
 from rubric_measures.types.entities import content_hash
 
 
@@ -136,12 +135,6 @@ def _reply(request: Request) -> Reply:
     return Reply(str(lexical_grade(item, passage)))
 
 
-_DISPUTED = (
-    "the table has different replies to these messages, of several models or options: export one model, from a "
-    "cache of one run"
-)
-
-
 class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
     """One line of the table: which requests it answers, and the reply.
 
@@ -149,31 +142,23 @@ class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
 
     Attributes:
         reply: the text of the answer; None where there is none.
-        key: what the reply was cached under, in lines of `cache export`.
-        messages_hash: the hash of its messages (as `cache export` writes it).
         contains: a text, or several, that must all occur in the messages.
-        matches: a regular expression that must be found in the messages.
         replicate: the replicate.
         status: of the answer; None takes `ok`, or without a text `failed`.
         error: why it is not `ok`.
         prompt_tokens: tokens shown.
         completion_tokens: tokens written.
         raw: what else came with it.
-        model: who said it, in lines of `cache export`.
     """
 
     reply: str | None
-    key: str = ""
-    messages_hash: str = ""
     contains: str | tuple[str, ...] = ()
-    matches: str | None = None
     replicate: int | None = None
     status: ReplyStatus | None = None
     error: str | None = None
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
     raw: dict[str, Any] = {}
-    model: str = ""
 
     @cached_property
     def answer(self) -> Reply:
@@ -191,7 +176,7 @@ class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
     def identity(self) -> list[object]:
         """All that decides what the rule answers."""
         said = [self.answer.text, self.answer.status, self.answer.error]
-        return [self.key, self.messages_hash, list(self.texts), None, self.replicate, said]
+        return ["", "", list(self.texts), None, self.replicate, said]
 
     def answers(self, request: Request, shown: str) -> bool:
         """Whether the rule answers the request; `shown` is the text of its messages."""
@@ -201,8 +186,7 @@ class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):
 class ScriptedBackend:
     """Answers from a table. Requests that no rule answers fail, with a message that says so.
 
-    Rules are tried by the hash of the messages, then in the order of the table (`contains`).
-    Messages for which the table has different replies (of several models, or options) fail: none is the right one.
+    The first rule of the table whose conditions hold answers.
 
     Args:
         rules: the table.
@@ -215,14 +199,7 @@ class ScriptedBackend:
     options: Mapping[str, object] = {}
 
     def __init__(self, rules: Sequence[ScriptedRule], name: str = "table", context: int | None = None) -> None:
-        self._by_messages: dict[tuple[str, int | None], ScriptedRule] = {}
-        self._disputed: set[tuple[str, int | None]] = set()
-        for rule in rules:
-            if rule.messages_hash:
-                place = (rule.messages_hash, rule.replicate)
-                if self._by_messages.setdefault(place, rule).reply != rule.reply:
-                    self._disputed.add(place)
-        self._others = tuple(rule for rule in rules if not rule.messages_hash)
+        self._rules = rules
         self.context_tokens = context
         self.model = f"scripted:{name}#{content_hash([rule.identity for rule in rules])[:12]}"
 
@@ -236,15 +213,8 @@ class ScriptedBackend:
             yield request, self._reply(request)
 
     def _reply(self, request: Request) -> Reply:
-        if self._by_messages:
-            digest = messages_hash(request)
-            for replicate in (request.replicate, None):
-                if (digest, replicate) in self._disputed:
-                    return Reply(None, "failed", _DISPUTED)
-                if rule := self._by_messages.get((digest, replicate)):
-                    return rule.answer
         shown = "\n".join(message.content for message in request.messages)
-        for rule in self._others:
+        for rule in self._rules:
             if rule.answers(request, shown):
                 return rule.answer
         return Reply(None, "failed", "the table of replies has no line for this request")
@@ -256,9 +226,8 @@ _LINES = msgspec.json.Decoder(ScriptedRule)
 def make_scripted(file: str | os.PathLike[str], **options: Any) -> ScriptedBackend:
     """The backend `scripted:FILE`, of a table: JSON lines with `reply` (text or null) and conditions.
 
-    `{"contains": "leap year", "reply": "4"}`; `contains` may be a list. Further fields: `messages_hash`,
-    `replicate`, `status`, `error`, `prompt_tokens`, `completion_tokens`, `raw`. The
-    lines of `cache export` are such a table. The options are those of `ScriptedBackend`.
+    `{"contains": "leap year", "reply": "4"}`; `contains` may be a list. Further fields: `replicate`, `status`,
+    `error`, `prompt_tokens`, `completion_tokens`, `raw`. The options are those of `ScriptedBackend`.
 
     Raises:
         InputError: the file cannot be opened.

@@ -8,7 +8,6 @@ the process that paid. The table and what is asked of it stand in `calls.sql`.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import operator
 import os
@@ -26,11 +25,10 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell
-from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.errors import FormatError, InputError, counted, tell
+from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.types.entities import canonical_json
 
 
 class Spent(NamedTuple):
@@ -124,35 +122,12 @@ class ModelCount(NamedTuple):
 
 
 class CacheEntry(NamedTuple):
-    """One stored reply: its key (hex), the model, the hash of the messages (hex), the replicate, the reply."""
+    """One stored reply: its key (hex), the model, the replicate, the reply."""
 
     key: str
     model: str
-    messages: str
     replicate: int
     reply: Reply
-
-    def as_json(self) -> dict[str, object]:
-        """The entry as a line of `cache export`, which the `scripted` backend replays."""
-        reply = self.reply
-        return {
-            "key": self.key,
-            "model": self.model,
-            "messages_hash": self.messages,
-            "replicate": self.replicate,
-            "reply": reply.text,
-            # What says that a reply was cut.
-            **({} if reply.status == "ok" else {"status": reply.status, "error": reply.error}),
-            "prompt_tokens": reply.prompt_tokens,
-            "completion_tokens": reply.completion_tokens,
-            "raw": dict(reply.raw),
-        }
-
-
-def messages_hash(request: Request) -> str:
-    """The sha256 of what a model is shown, whatever the model: by it a reply can be replayed under another name."""
-    text = ",".join([message.as_json() for message in request.messages])
-    return hashlib.sha256(f"[{text}]".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @lru_cache(maxsize=4096)
@@ -192,8 +167,8 @@ _SQL: Mapping[str, str] = dict(
         re.MULTILINE | re.DOTALL,
     )
 )
-# What key, model, hash of the messages, replicate and reply of a row are.
-_TYPES = (bytes, str, bytes, int, str)
+# What key, model, replicate and reply of a row are.
+_TYPES = (bytes, str, int, str)
 _LOOKUP_BLOCK = 400
 _BUSY_SECONDS = 60.0
 
@@ -345,14 +320,14 @@ class ReplyCache:
                 if (stored := self.get(request.key)) is not None:
                     return stored
                 self._connection.execute(_SQL["overtake"], (key,))
-                self._add(CacheEntry(request.key, request.model, messages_hash(request), request.replicate, reply))
+                self._add(CacheEntry(request.key, request.model, request.replicate, reply))
         return reply
 
     def _add(self, entry: CacheEntry) -> None:
         """Stores a reply that was not paid here."""
-        reply, hashes = entry.reply, (bytes.fromhex(entry.key), bytes.fromhex(entry.messages))
+        reply = entry.reply
         numbers = not reply.is_answer, reply.prompt_tokens, reply.completion_tokens
-        row = hashes[0], entry.model, *numbers, hashes[1], entry.replicate, encoded(reply)
+        row = bytes.fromhex(entry.key), entry.model, *numbers, entry.replicate, encoded(reply)
         self._connection.execute(_SQL["add"], row)
 
     def _decode(self, key: bytes, text: str) -> Reply:
@@ -367,17 +342,17 @@ class ReplyCache:
     def __len__(self) -> int:
         return sum(count for (count,) in self._rows("SELECT count(*) FROM calls WHERE reply IS NOT NULL"))
 
-    def entries(self, model: str | None = None) -> Iterator[CacheEntry]:
-        """All stored replies (of one model), in the order in which they were asked for."""
+    def entries(self) -> Iterator[CacheEntry]:
+        """All stored replies, in the order in which they were asked for."""
         last = 0
-        while rows := self._rows(_SQL["entries"], last, model, model):
+        while rows := self._rows(_SQL["entries"], last):
             for row in rows:
                 last = row[0]
                 if tuple(map(type, row[1:])) != _TYPES:
                     # SQLite keeps what it is given, whatever the column.
                     raise FormatError(f"row {last} is no reply; move the file away or name another", path=self.path)
-                key, name, messages, replicate, text = row[1:]
-                yield CacheEntry(key.hex(), name, messages.hex(), replicate, self._decode(key, text))
+                key, model, replicate, text = row[1:]
+                yield CacheEntry(key.hex(), model, replicate, self._decode(key, text))
 
     def ledger(self) -> list[LedgerRow]:
         """What was paid by all runs over this cache, by day and model.
@@ -417,7 +392,7 @@ class ReplyCache:
         with self._using, _transaction(self._connection):
             self._note_others(owner, wanted, found)
             new = [
-                (bytes.fromhex(key), one.model, owner, until, day, bytes.fromhex(messages_hash(one)), one.replicate)
+                (bytes.fromhex(key), one.model, owner, until, day, one.replicate)
                 for one in wanted
                 if (key := one.key) not in found.answered and key not in found.elsewhere and (may is None or may())
             ]
@@ -476,32 +451,6 @@ class ReplyCache:
             paid = Table([*columns(LedgerRow._fields[:-1]), Column("cost", places=6)], rows)
             lines += ["\n", *render(Report([paid]), "tsv")]
         return "".join(lines)
-
-    def _refuse_unknown(self, model: str | None) -> None:
-        # Nothing would be done for it, and nobody would know why.
-        if model is not None and model not in (known := [count.model for count in self.counts()]):
-            raise UnknownNameError("model", model, known, hint=f"(in {self.path})")
-
-    def export(self, path: str | os.PathLike[str], model: str | None = None) -> int:
-        """Writes the replies as JSON lines that the `scripted` backend replays; returns how many.
-
-        Raises:
-            UnknownNameError: there are none of the model.
-        """
-        self._refuse_unknown(model)
-        written = 0
-        with atomic_writer(path) as stream:
-            for entry in self.entries(model):
-                try:
-                    line = canonical_json(entry.as_json())
-                    line.encode("utf-8")
-                except ValueError:
-                    # A number that JSON has not, or half a character.
-                    raise self._damaged(bytes.fromhex(entry.key)) from None
-                stream.write(line + "\n")
-                written += 1
-        tell(f"{counted(written, 'reply')} exported")
-        return written
 
     def merge(self, others: Iterable[str | os.PathLike[str]]) -> int:
         """Takes over the replies of other caches whose keys are new; returns how many. The others stay as they are.

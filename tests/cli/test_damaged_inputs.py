@@ -62,8 +62,6 @@ def test_a_damaged_cache_is_named_and_no_other(
     assert refused(capsys, "cache", "merge", good, bad).startswith(f"{bad}: ")
     with ReplyCache(good) as kept:
         assert len(kept) == 3
-    assert refused(capsys, "cache", "export", bad, "-o", tmp_path / "out").startswith(f"{bad}: ")
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_state_whose_schema_is_no_text_is_named(tmp_path: Path) -> None:

@@ -184,8 +184,6 @@ def test_a_cache_is_no_other_file_of_the_command(tmp_path: Path, capsys: pytest.
         [*play, "-o", f"{out}.cache.sqlite"],
         [*play, "-o", f"{out}.cache.sqlite-wal"],
         [*play, "--cache", graded],
-        ["cache", "export", cache, "-o", cache],
-        ["cache", "export", cache, "-o", f"{cache}-wal"],
     ):
         assert main(arguments) == 2, arguments
         assert "is a file of the reply cache, too" in capsys.readouterr().err

@@ -281,9 +281,6 @@ def test_cut_replies_are_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFix
     # Another longest reply is another request.
     assert main(arguments(passages, bank, tmp_path / "4.jsonl", *more, "--max-tokens", "9", model=model)) == 0
     assert "48 calls (48 truncated)" in capsys.readouterr().err
-    assert main(["cache", "export", str(cache)]) == 0
-    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(one["status"], one["reply"]) for one in listed] == [("truncated", "4 because")] * 96
     assert main(["cache", "size", str(cache)]) == 0
     header, row, *_ = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     assert dict(zip(header, row, strict=True))["truncated"] == "96"
@@ -318,22 +315,6 @@ def test_limits_stop_with_code_1_and_running_again_continues(
     assert main(arguments(passages, bank, tmp_path / "p.jsonl", *more, model=model)) == 1
     assert "limit of 5 on the cost" in capsys.readouterr().err
     assert stored(tmp_path / "p.jsonl.cache.sqlite") == 4
-
-
-def test_exported_replies_are_replayed(tmp_path: Path) -> None:
-    passages, bank = write_inputs(tmp_path)
-    model = table(
-        tmp_path / "t.jsonl", {"contains": "moon", "reply": "4"}, {"contains": "sun", "reply": "4"}, {"reply": "1"}
-    )
-    assert main(arguments(passages, bank, tmp_path / "1.jsonl", model=model)) == 0
-    assert main(["cache", "export", str(tmp_path / "1.jsonl.cache.sqlite"), "-o", str(tmp_path / "r.jsonl")]) == 0
-    assert main(arguments(passages, bank, tmp_path / "2.jsonl", model=f"scripted:{tmp_path / 'r.jsonl'}")) == 0
-    grades = [
-        [grade_of_items(entry) for group in load_graded(path) for p in group.passages for entry in p.exam_grades or ()]
-        for path in (tmp_path / "1.jsonl", tmp_path / "2.jsonl")
-    ]
-    assert grades[0] == grades[1]
-    assert {grade for one in grades[0] for grade in one.values()} == {1, 4}
 
 
 @pytest.mark.parametrize(
@@ -414,15 +395,6 @@ def test_the_cache_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "12 replies added, 24 in" in capsys.readouterr().err
     assert main(["cache", "size", one]) == 0
     assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["lexical:1", "24"]
-    assert main(["cache", "export", one]) == 0
-    listed = [json.loads(line)["key"] for line in capsys.readouterr().out.splitlines()]
-    assert len(listed) == 24
-    assert main(["cache", "export", one, "--model", "lexical:2"]) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err) == (
-        "",
-        f"rubric_measures: unknown model 'lexical:2': did you mean lexical:1? (in {one})\n",
-    )
 
 
 @pytest.mark.parametrize("more", [["size", "no.sqlite"], ["merge", "c"], ["size", "c", "d"]])

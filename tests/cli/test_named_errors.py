@@ -115,14 +115,9 @@ def test_what_is_wrong_between_files_names_one_of_them(
         "convert graded.jsonl.gz -o /dev/full",
         "grade graded.jsonl.gz --bank bank.jsonl --model lexical -o /dev/full --cache replies.sqlite",
         "grade graded.jsonl.gz --bank bank.jsonl --model lexical -o out --manifest /dev/full",
-        "cache export full.sqlite -o /dev/full",
     ],
 )
 def test_a_full_disk_is_named(folder: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if command.startswith("cache"):
-        words = "grade graded.jsonl.gz --bank bank.jsonl --model lexical -o out --cache full.sqlite"
-        assert main(words.split()) == 0
-        capsys.readouterr()
     said = last_line(capsys, command)
     assert said == "/dev/full: reading or writing failed (No space left on device); make room, or name another output"
 

@@ -95,9 +95,7 @@ def test_grading(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
     board = ["leaderboard", "sure.jsonl", "runs/bm25.run", "-m", "RubricCover(rel=4)@4", "--grader"]
     assert main([*board, "grade=expected"]) == 0
     assert main(["cache", "size", "sure.jsonl.cache.sqlite"]) == 0
-    assert main(["cache", "export", "sure.jsonl.cache.sqlite", "-o", "replies.jsonl"]) == 0
-    replayed = [part.replace("openai:obedient", "scripted:replies.jsonl") for part in ask]
-    assert main([*replayed, "-o", "again.jsonl"]) == 0
+    assert main(["cache", "merge", "all.sqlite", "sure.jsonl.cache.sqlite"]) == 0
 
 
 def test_the_tutorial_s_real_grader(server: Running, capsys: pytest.CaptureFixture[str]) -> None:

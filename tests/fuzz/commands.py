@@ -172,7 +172,7 @@ generate {{queries.tsv}} --target nuggets --from-documents {{graded.jsonl}} \
 generate --target queries --passages {{passages.jsonl}} --examples {{real.txt}} \
  --model scripted:{{replies.jsonl}} -o out/b
 cache size {{+cache.sqlite}}
-cache export {{+cache3.sqlite}} -o out/r
+cache size {{+cache3.sqlite}}
 cache merge {{+cache.sqlite}} {{+cache2.sqlite}} {{+cache3.sqlite}}
 tournament {{games.jsonl}} {_QUICK}
 tournament {{ragdoll-battles.jsonl}} {_QUICK} --format json

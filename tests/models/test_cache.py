@@ -11,7 +11,6 @@ import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.lexical import make_scripted
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.types.scales import Message
 
@@ -54,9 +53,6 @@ def test_a_refusal_is_kept(tmp_path: Path, text: str | None) -> None:
         assert cache.get(request("a").key) == refusal
         assert other.merge([cache.path]) == 1
         assert other.get(request("a").key) == refusal
-        assert other.export(tmp_path / "out.jsonl") == 1
-    [(_, replayed)] = make_scripted(tmp_path / "out.jsonl").complete([request("a")])
-    assert replayed == refusal
 
 
 def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
@@ -72,9 +68,6 @@ def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
         # Of another process that asked the same, the first reply wins, whatever became of it.
         assert cache.put(request("a"), Reply("3")) == cut
         assert [(count.replies, count.truncated) for count in cache.counts()] == [(3, 2)]
-        assert cache.export(tmp_path / "out.jsonl") == 3
-    replay = make_scripted(tmp_path / "out.jsonl")
-    assert [reply for _, reply in replay.complete([request(text) for text in "abc"])] == [cut, nothing_yet, Reply("4")]
 
 
 def of_something_else() -> bytes:

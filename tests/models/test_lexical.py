@@ -14,7 +14,6 @@ from rubric_measures.base.words import STOPWORDS, content_stems
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.lexical import LexicalBackend, lexical_grade
-from rubric_measures.models.replies import ReplyCache
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.scales import Message
 
@@ -115,19 +114,6 @@ def test_the_first_line_whose_conditions_all_hold_answers(tmp_path: Path) -> Non
     assert ask(backend, "sun") == Reply("no", "refused", "policy")
     assert ask(backend, "lost").status == "failed"
     assert ask(backend, "nothing").status == "failed"
-
-
-def test_messages_with_several_replies_have_none(tmp_path: Path) -> None:
-    """Two models, or two temperatures, in one cache: whichever reply came first is not the reply."""
-    with ReplyCache(tmp_path / "c.sqlite") as cache:
-        for temperature, texts in ((0, {"moon": "4", "sun": "2"}), (1, {"moon": "1", "sun": "2"})):
-            for shown, text in texts.items():
-                cache.put(Request("hf:x@main", (Message("user", shown),), {"temperature": temperature}), Reply(text))
-        cache.export(tmp_path / "t.jsonl")
-    backend = make_backend(f"scripted:{tmp_path / 't.jsonl'}")
-    assert ask(backend, "sun").text == "2"
-    assert ask(backend, "moon").text is None
-    assert "different replies" in ask(backend, "moon").error
 
 
 @pytest.mark.parametrize(
