@@ -189,17 +189,9 @@ class _Using:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._lock.release()
         if isinstance(error, UnicodeDecodeError | sqlite3.DatabaseError | OSError):
-            raise InputError(f"{self._path}: {self._problem(error)}") from None
-
-    def _problem(self, error: Exception) -> str:
-        if isinstance(error, UnicodeDecodeError):
-            return "is no usable reply cache; move it away or name another file"
-        if self._path != ":memory:" and Path(self._path).is_dir():
-            return "is a folder; name a file"
-        text = " ".join(str(error).split())
-        if "not a database" in text or "malformed" in text:
-            return f"is no usable reply cache ({text}); move it away or name another file"
-        return f"the reply cache cannot be used ({text})"
+            text = " ".join(str(error).split())
+            text = f"the reply cache cannot be used ({text}); move it away or name another file"
+            raise InputError(f"{self._path}: {text}") from None
 
 
 class ReplyCache:

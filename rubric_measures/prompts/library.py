@@ -82,8 +82,6 @@ def delimiters_of(template: str) -> Delimiters:
     return Delimiters(tuple(lines), tuple(inline))
 
 
-# A passage is shown with each of its items, one after the other.
-@lru_cache(maxsize=256)
 def neutralise(text: str, delimiters: Delimiters, *, at_start: bool = True) -> str:
     """A text in which nothing passes for a delimiter of the template.
 
@@ -153,11 +151,8 @@ class Slot(NamedTuple):
     at_start: bool = False
 
 
-class Template(NamedTuple):
-    """One message: its role, and its text cut at the fields."""
-
-    role: str
-    pieces: tuple[str | Slot, ...]
+# One message: its role, and its text cut at the fields.
+Template = tuple[str, tuple[str | Slot, ...]]
 
 
 def cut(template: str, trusted: Iterable[str]) -> tuple[str | Slot, ...]:
@@ -211,23 +206,15 @@ class Frame:
 
     def messages(self, values: Mapping[str, str]) -> tuple[Message, ...]:
         """The messages with the other fields filled in, too."""
-        shown = self._shown
-        return tuple(
-            Message(role, "".join([shown(values[one.name], one) if isinstance(one, Slot) else one for one in parts]))
-            for role, parts in self._parts
-        )
 
-    def _shown(self, value: str, slot: Slot) -> str:
-        return _remembered(value, slot, self._delimiters)
+        def text(part: str | Slot) -> str:
+            return as_shown(values[part.name], part, self._delimiters) if isinstance(part, Slot) else part
+
+        return tuple(Message(role, "".join(map(text, parts))) for role, parts in self._parts)
 
 
-# Items come back with every passage of their query.
-@lru_cache(maxsize=256)
-def _remembered(value: str, slot: Slot, delimiters: Delimiters) -> str:
-    """A value as it is shown."""
-    return as_shown(value, slot, delimiters)
-
-
+# A passage is shown with each of its items, and items come back with every passage of their query.
+@lru_cache(maxsize=512)
 def as_shown(value: str, slot: Slot, delimiters: Delimiters) -> str:
     """A value as it stands in its place of the messages."""
     if slot.how in ("text", "quoted"):
@@ -372,8 +359,9 @@ class Prompt:
             InputError: fields are missing or unknown; the message names all of them.
         """
         given = {*values, *later}
-        if given != self._required_set:
-            self._check_fields(given)
+        if not given.issuperset(self.required) or not given.issubset(self.fields):
+            has, names = (", ".join(some) or "none" for some in (self.fields, sorted(given)))
+            raise InputError(f"prompt {self.prompt_class}: its fields are {has}; given were {names}")
         filled = {name: str(value) for name, value in {**self.defaults, **values}.items() if name not in later}
         return Frame(self._templates, self.delimiters, filled)
 
@@ -384,20 +372,11 @@ class Prompt:
         return max(ways.values(), key=len, default=value)
 
     @cached_property
-    def _required_set(self) -> frozenset[str]:
-        return frozenset(self.required)
-
-    def _check_fields(self, given: Collection[str]) -> None:
-        if not set(self.required) <= set(given) <= set(self.fields):
-            fields, names = (", ".join(some) or "none" for some in (self.fields, sorted(given)))
-            raise InputError(f"prompt {self.prompt_class}: its fields are {fields}; given were {names}")
-
-    @cached_property
     def _templates(self) -> tuple[Template, ...]:
         if self.format == "json":
-            return (Template("user", cut_json(self.fields)),)
+            return (("user", cut_json(self.fields)),)
         texts = (("system", self.system), ("user", self.text))
-        return tuple(Template(role, cut(text, self.defaults)) for role, text in texts if text)
+        return tuple((role, cut(text, self.defaults)) for role, text in texts if text)
 
     def parse(self, reply: str, *, unparsed: str = "", compat: str = "", count: int | None = None) -> Parsed[Any]:
         """Reads a reply with the prompt's parser and scale.

@@ -1,6 +1,6 @@
 """Replies of models read: grades, answers, lists and labels of items.
 
-Reading lists of texts that a model wrote, as values or in marked lines: questions, nuggets, updated nugget lists.
+Reading lists of texts that a model wrote: questions, nuggets, updated nugget lists.
 
 One tolerant parser a reply form; what is no verdict, or none surer than another, is unparsed, with the reason.
 """
@@ -24,35 +24,6 @@ from rubric_measures.prompts.verdicts import (
     read_verdict,
 )
 
-
-def marked_texts(reply: str) -> list[str]:
-    """The items of a reply in lines such as `1. What …`, `2) …`, `- …`, `* …`, without marks, quotes and emphasis.
-
-    Of lines of several depths the outer ones are the items. Where bullets stand beside numbers, texts beside questions,
-    or one is a heading (`Basics:`), it is not clear which are, and there are none. What stands behind a question
-    explains it, and is left out.
-
-    >>> marked_texts("1. **What is a leap year?** The definition.\\n   - keep it short\\n2. Why do they exist?")
-    ['What is a leap year?', 'Why do they exist?']
-    """
-    lines = [(len(f"{match[1].expandtabs(4)}{match[2]}"), match) for match in SAYS["line"].finditer(reply)]
-    least = min((depth for depth, _ in lines), default=0)
-    outer = [match for depth, match in lines if depth <= least + 1]
-    items = [_item(match[3]) for match in outer]
-    is_clear = not any(text.endswith(":") for text in items) and len({"?" in text for text in items}) == 1
-    return items if is_clear and len({match[2][0].isdigit() for match in outer}) == 1 else []
-
-
-def _item(text: str) -> str:
-    """The item in the text of a line: without emphasis and quotes, and without what explains a question behind it."""
-    for pattern in (SAYS["bold"], SAYS["italic"], SAYS["underlined"]):
-        text = pattern.sub(r"\1", text)
-    question, mark, behind = text.rstrip(", ").rpartition("?")
-    text = question + mark or behind
-    quoted = SAYS["quoted_item"].fullmatch(text)
-    return SAYS["name"].sub("", quoted[1] if quoted else text, count=1).strip("* ")
-
-
 _NOT_UNDERSTOOD = "the list cannot be understood: it is not clear which texts are asked for"
 
 
@@ -65,12 +36,11 @@ def parse_list(text: str) -> Parsed[tuple[str, ...]]:
 
 
 def parse_items(text: str) -> Parsed[tuple[str, ...]]:
-    """Reads generated questions or nuggets: `{"questions": [...]}`, a bare list, one object a line, numbered lines.
+    """Reads generated questions or nuggets: `{"questions": [...]}`, a bare list, one object a line.
 
     Elements may be strings, or objects of which it is clear which text is asked for (by its name, or as the only one).
     Nulls and empty texts say nothing and are left out. Of several lists in an object that with the name of what is
-    asked for counts; which lines are items: see `marked_texts`. A list that is not understood is refused, and so is one
-    that was cut off.
+    asked for counts. A list that is not understood is refused, and so is one that was cut off.
 
     >>> parse_items('{"plan": ["a"], "questions": [{"id": "Q1", "question": "Why?"}, null]}').value
     ('Why?',)
@@ -80,10 +50,10 @@ def parse_items(text: str) -> Parsed[tuple[str, ...]]:
     if found.reason != _NO_LIST:
         return found if found.value != () else Parsed(None, "the list is empty")
     objects = find_objects(reply)
-    texts = _texts_of(objects if len(objects) > 1 else marked_texts(reply))
-    if texts is None:
-        return Parsed(None, _NOT_UNDERSTOOD)
-    return Parsed(texts) if len(texts) > 1 else found
+    if len(objects) < 2:
+        return found
+    texts = _texts_of(objects)
+    return Parsed(None, _NOT_UNDERSTOOD) if texts is None else Parsed(texts)
 
 
 _NO_LIST = "no list in the reply"
