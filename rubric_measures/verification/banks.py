@@ -8,22 +8,16 @@ Does the bank hold: items that say the same, or work against the rest; new queri
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.correlation import correlate
 from rubric_measures.analysis.resampling import FloatArray, adjust, bootstrap_counts, half_counts, weighted_means
-from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Undefined
-from rubric_measures.corpora.loading import rankings_for, read_runs
-from rubric_measures.measures.findings import of_queries, say
-from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.loading import RecordQuery
 
 BoolArray = NDArray[np.bool_]
@@ -117,38 +111,6 @@ def run_coverage(queries: Iterable[RecordQuery], cutoff: int = 20) -> RunCoverag
         found.covered[query.query_id] = counts[0] > 0
         if counts[2].any():
             found.counts[query.query_id] = counts
-    return found
-
-
-def ranked_by_files(queries: Sequence[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> list[RecordQuery]:
-    """The same grades with the first 20 places of TREC run files in the place of the rankings inside the records.
-
-    Passages that the records do not grade cover nothing. Counted in notes, at the end: queries of the runs that the
-    records lack, runs that rank none of the records' queries, and how many of the passages have no grades.
-
-    Args:
-        queries: the selected grades.
-        paths: the run files; runs that share a tag are called after their files.
-
-    Raises:
-        InputError: two runs have one name, or no run ranks any of the queries.
-        FormatError: a file is no run.
-    """
-    known = Grades({query.query_id: query.grades for query in queries})
-    ranked = {run.run_id: rankings_for(run, known) for run in read_runs(list(paths))}
-    strangers = {name: of_run.keys() - known.queries.keys() for name, of_run in ranked.items()}
-    idle = [name for name, of_run in ranked.items() if len(strangers[name]) == len(of_run)]
-    if len(idle) == len(ranked):
-        raise InputError(f"none of the {len(ranked)} runs ranks a query of the records")
-    warn("runs that rank none of the queries are left out (%d): %s", len(idle), ", ".join(idle[:3]))
-    say(of_queries(list(ranked), strangers, {}))
-    found = [
-        replace(query, rankings={name: of[query.query_id][:20] for name, of in ranked.items() if query.query_id in of})
-        for query in queries
-    ]
-    shown = [doc_id in query.grades.docs for query in found for top in query.rankings.values() for doc_id in top]
-    text = "%d of %d passages in the first 20 places have no grades: they cover nothing"
-    warn(text, len(shown) - sum(shown), len(shown))
     return found
 
 

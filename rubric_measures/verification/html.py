@@ -39,7 +39,7 @@ from rubric_measures.pages.frame import (
 from rubric_measures.records.models import GradedFile, QueryPassages, cited_answer
 from rubric_measures.types.entities import TestBank
 from rubric_measures.verification import ReportName
-from rubric_measures.verification.banks import ItemReport, item_report, ranked_by_files
+from rubric_measures.verification.banks import ItemReport, item_report
 from rubric_measures.verification.sections import (
     ANALYSES,
     LEVELLED,
@@ -538,8 +538,6 @@ class Reports(Reported):
         settings, selector = self.settings, GradeSetSelector(self.settings.wanted, self.source.name)
         queries = [select_query(group, selector, self.bank) for group in self.chosen()]
         self._refuse(True, selector.asked_for)
-        if settings.runs:
-            queries = ranked_by_files(queries, settings.runs)
         report = item_report(queries, settings.least)
         self._refuse(selector.found)
         self._note(report, selector)
@@ -568,7 +566,6 @@ def verify(
     *,
     bank: Bank | None = None,
     grader: str | Grader | None = None,
-    runs: _File | Sequence[_File] = (),
     min_judgment: int | None = None,
     queries: str | Sequence[str] | None = None,
 ) -> Reports:
@@ -579,7 +576,6 @@ def verify(
         graded: graded records, or a table of grades. In Python also what `grade` returns.
         bank: the test bank.
         grader: whose grades are looked at; see `load`.
-        runs: item-statistics, suggest, all: these TREC runs make the leaderboard (default: the rankings in GRADED).
         min_judgment: the least judgment that is relevant (default 1).
         queries: only these queries.
 
@@ -588,7 +584,7 @@ def verify(
         UnknownNameError: there is no such report.
     """
     wanted = None if queries is None else listed(queries)
-    settings = ReportSettings(report, Grader.parse(grader), wanted, listed(runs), min_judgment)
+    settings = ReportSettings(report, Grader.parse(grader), wanted, min_judgment)
     known = bank_of(bank)
     with file_path(graded) as path:
         source = read_as_records(path)

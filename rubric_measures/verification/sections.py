@@ -7,7 +7,6 @@ The bank as sections: items, pairs, stability; and what to do about them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -259,11 +258,8 @@ _PARTS = {
 }
 # Those that ask which grade covers an item.
 LEVELLED = frozenset(("uncovered-passages", "bad-questions", "item-statistics", "suggest"))
-# What some reports alone use -> these.
-_USED = {
-    "runs": frozenset(("item-statistics", "suggest")),
-    "min_judgment": frozenset(("uncovered-passages", "bad-questions", "item-statistics")),
-}
+# Those that look at judgments.
+_JUDGED = frozenset(("uncovered-passages", "bad-questions", "item-statistics"))
 
 
 @dataclass(frozen=True)
@@ -274,7 +270,6 @@ class ReportSettings:
         report: a name among `REPORTS`.
         wanted: the grades.
         queries: only these; None takes all.
-        runs: runs that make the leaderboard of item-statistics and suggest; none takes the rankings in the records.
         min_judgment: the least judgment that is relevant; None takes 1.
 
     Raises:
@@ -285,16 +280,15 @@ class ReportSettings:
     report: str = "all"
     wanted: Grader = field(default_factory=Grader)
     queries: Sequence[str] | None = None
-    runs: Sequence[str | os.PathLike[str]] = ()
     min_judgment: int | None = None
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
             raise UnknownNameError("report", self.report, REPORTS)
-        for name, parts in _USED.items():
-            if getattr(self, name) not in (None, (), []) and not parts & self.parts:
-                using = ", ".join(one for one in REPORTS if parts & _PARTS.get(one, {one}))
-                raise InputError(f"the report {self.report} does not use {name}; {using} do", settings=(name,))
+        if self.min_judgment is not None and not _JUDGED & self.parts:
+            using = ", ".join(one for one in REPORTS if _JUDGED & _PARTS.get(one, {one}))
+            text = f"the report {self.report} does not use min_judgment; {using} do"
+            raise InputError(text, settings=("min_judgment",))
 
     @property
     def parts(self) -> frozenset[str]:

@@ -61,7 +61,6 @@ def test_a_list_of_measures_ends_where_a_file_begins(arguments: list[str], capsy
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        ("cache merge all.sqlite replies.sqlite --model lexical:1", "--model"),
         ("agreement graded.jsonl.gz --tables 1 --cutoff 4 2", "--cutoff"),
         ("agreement graded.jsonl.gz --tables 1 --plot a.svg", "--plot"),
         ("agreement graded.jsonl.gz --tables 1 --rounds 5", "--rounds"),

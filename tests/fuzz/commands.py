@@ -182,7 +182,7 @@ tournament {{ragelo-games.csv}} --compat ragelo --format trec_eval {_QUICK}
 tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries.tsv}} \
  --model scripted:{{verdicts.jsonl}} \
  --save out/g {_QUICK}
-verify all {{graded.jsonl}} --bank {{questions.jsonl}} --runs {_RUNS}
+verify all {{graded.jsonl}} --bank {{questions.jsonl}}
 verify suggest {{graded.jsonl}}
 verify all {{graded.jsonl}} -o out/v.html
 verify grading {{drawn.jsonl}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -98,35 +97,3 @@ def test_the_full_bank_is_the_leaderboard_that_the_measures_make(
     coverage = item_report(list(read_records(graded, load_bank(bank)))).coverage
     scores = mean_scores(coverage.table()).round(4).tolist()
     assert dict(zip(coverage.runs, scores, strict=True)) == read_leaderboard(str(board)).column("RubricCover(rel=4)@20")
-
-
-def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    graded = str(write_lines(tmp_path / "graded.jsonl", list(RECORDS)))
-    # From grade 4: d1 covers a, d2 covers b, nothing c, d3 covers q2/a. first has a of q1 and nothing of q2; second has
-    # b of q1, and q2/a. Without q1/a: first 0 and 0, second 1/2 and 1: r of (1, 0) with (0, 0.75) is -1.
-    (tmp_path / "first.run").write_text("q1 Q0 d1 1 2 x\nq1 Q0 d9 2 1 x\nq9 Q0 d1 1 1 x\n")
-    (tmp_path / "second.run").write_text("q1 Q0 d2 1 1 x\nq2 Q0 d3 1 1 x\n")
-    (tmp_path / "idle.run").write_text("q9 Q0 d2 1 1 idle\n")
-    runs = [str(tmp_path / f"{name}.run") for name in ("first", "second", "idle")]
-    assert main(["verify", "item-statistics", graded, "--runs", *runs, "--format", "jsonl"]) == 0
-    shown = capsys.readouterr()
-    rows = {row["item_id"]: row for row in map(json.loads, shown.out.splitlines()) if row["report"] == "items"}
-    assert [rows[name]["r_leaderboard"] for name in ("q1/a", "q1/b", "q1/c")] == [
-        -1.0,
-        # Without q1/b: first 1/2 and 0, second 0 and 1.
-        1.0,
-        None,
-    ]
-    assert rows["q1/c"]["reasons"]["r_leaderboard"] == "no runs cover it"
-    assert "2 runs" in rows["q1/a"]["title"]
-    for note in (
-        "2 runs share the tag x",
-        "runs that rank none of the queries are left out (1): idle",
-        "1 query of 2 runs is not graded and was left out (such as q9 of run first)",
-        "1 of 4 passages in the first 20 places has no grades",
-    ):
-        assert note in shown.err
-    assert main(["verify", "item-statistics", graded, "--runs", runs[2]]) == 2
-    assert "none of the 1 runs" in capsys.readouterr().err
-    assert main(["verify", "grid", graded, "--runs", runs[0]]) == 2
-    assert "the report grid does not use runs; item-statistics, all, suggest do (--runs)" in capsys.readouterr().err

@@ -185,12 +185,10 @@ def test_a_real_file_of_the_workbench(
 
 def test_a_text_is_one_value(tmp_path: Path) -> None:
     folder = write_all(tmp_path)
-    graded, bank, run = folder / "graded.jsonl.gz", folder / "bank.jsonl", str(folder / "alpha.run")
+    graded, bank = folder / "graded.jsonl.gz", folder / "bank.jsonl"
     of_one = verify("grid", graded, bank=bank, queries="q1")
     assert str(of_one) == str(verify("grid", graded, bank=bank, queries=["q1"]))
     assert len(repr(of_one)) < 100
-    ranked = verify("item-statistics", graded, bank=bank, runs=run)
-    assert str(ranked) == str(verify("item-statistics", graded, bank=bank, runs=[run]))
 
 
 def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
