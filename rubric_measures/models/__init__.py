@@ -7,19 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.plugins import PlugIn, Registry
+from rubric_measures.base.plugins import Registry
 from rubric_measures.base.tables import Table, columns
 from rubric_measures.models.base import Backend, Reply, ReplyStatus, Request, check_options
 from rubric_measures.types.scales import Message
 
 __all__ = ["BACKENDS", "Backend", "Message", "Reply", "ReplyStatus", "Request", "make_backend"]
-
-
-def _checked(plug_in: PlugIn, found: Any) -> Callable[..., Backend]:
-    if not callable(found):
-        raise plug_in.refused(f"it is no function that makes a backend, but {found!r:.60}")
-    maker: Callable[..., Backend] = found
-    return maker
 
 
 # Kind of model -> what makes its backend: a function of the name behind the colon, where the kind has one, and of the
@@ -34,7 +27,8 @@ BACKENDS: Registry[Callable[..., Backend]] = Registry(
         "litellm": "rubric_measures.models.openai:LiteLLM",
         "openai": "rubric_measures.models.openai:OpenAICompatible",
     },
-    _checked,
+    # What is no function is refused as one with other arguments is.
+    lambda _, found: found,
 )
 # Kind -> what stands behind the colon, the extra that it needs, and what it is.
 _SAID = {

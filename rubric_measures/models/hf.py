@@ -25,7 +25,7 @@ from math import exp, inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError
+from rubric_measures.base.errors import BackendError, DeviceLostError, InputError
 from rubric_measures.base.plugins import require
 from rubric_measures.models.base import Reply, ReplyStatus, Request, one_line
 from rubric_measures.types.scales import Message
@@ -158,11 +158,8 @@ def find_source(spec: str) -> ModelSource:
 
 
 def _transformers() -> Any:
-    try:
-        require("torch", "hf")
-        transformers = require("transformers", "hf")
-    except MissingExtraError:
-        raise MissingExtraError("the backend hf:NAME", "hf") from None
+    require("torch", "hf")
+    transformers = require("transformers", "hf")
     found = tuple(int(part) for part in re.findall(r"\d+", transformers.__version__)[:2])
     if found < _OLDEST:
         # 5.0.0 scales the logits of FLAN-T5 in silence, older ones lack what is called here.

@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -380,7 +380,7 @@ class ReplyCache:
             may: is asked for each that nobody else makes or has made, whether it may be taken; None takes all.
         """
         found = Taken(set(), set(), {})
-        until, day = time.time() + self._lease_seconds, _today()
+        until, day = time.time() + self._lease_seconds, datetime.now(UTC).date().isoformat()
         with self._using, _transaction(self._connection):
             self._note_others(owner, wanted, found)
             new = [
@@ -463,15 +463,6 @@ class ReplyCache:
                         added += 1
         tell(f"{counted(added, 'reply')} added, {len(self)} in {self.path}")
         return added
-
-
-def _today() -> str:
-    return _day(int(time.time() // 86_400))
-
-
-@lru_cache(maxsize=4)
-def _day(number: int) -> str:
-    return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
 
 
 @contextlib.contextmanager

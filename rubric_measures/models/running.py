@@ -176,6 +176,7 @@ class Account:
         self._final = self._final.plus(final)
         self._paid = self._final.plus(rest)
         if self._limits_cost and self._paid.silent:
+            # An unknown cost is not 0: the limit could not be held.
             self._stats.limit = self._stats.limit or UNKNOWN_COST
 
     @property
@@ -356,9 +357,6 @@ class RunState(Generic[K, T]):
         kept = self.account.put(request, reply, cost)
         self.handed.remove(request.key)
         self.stats.count_call(request, reply, cost)
-        if self.runner.max_cost is not None and self.stats.unpriced:
-            # An unknown cost is not 0: the limit could not be held.
-            self.stats.limit = self.stats.limit or UNKNOWN_COST
         self._answer(request.key, kept)
 
     def _is_stopped(self) -> bool:

@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
@@ -61,14 +60,11 @@ def interrupts() -> Iterator[threading.Event]:
 def request_bar(
     progress: Progress, total: int | None = None, unit: str = "requests", name: str | None = None
 ) -> Iterator[Callable[[RunStats], None] | None]:
-    """What a runner tells its counts to: a bar (a widget, or text on standard error), a given function, or nothing."""
+    """What a runner tells its counts to: a bar on standard error, a given function, or nothing."""
     if callable(progress) or not progress:
         yield progress if callable(progress) else None
         return
-    with warnings.catch_warnings():
-        # Without ipywidgets the bar of a notebook is text.
-        warnings.simplefilter("ignore")
-        from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     with tqdm(total=total, desc=name, unit=f" {unit}", smoothing=0.1, file=sys.stderr) as bar:
 

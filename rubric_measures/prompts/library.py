@@ -191,26 +191,17 @@ class Frame:
     def __init__(self, templates: Sequence[Template], delimiters: Delimiters, values: Mapping[str, str]) -> None:
         self._delimiters = delimiters
         # Of each message its role and its texts, some of which are fields to come.
-        self._parts = [
-            (
-                role,
-                [
-                    as_shown(values[piece.name], piece, delimiters)
-                    if isinstance(piece, Slot) and piece.name in values
-                    else piece
-                    for piece in pieces
-                ],
-            )
-            for role, pieces in templates
+        self._parts = [(role, self._filled(pieces, values)) for role, pieces in templates]
+
+    def _filled(self, pieces: Iterable[str | Slot], values: Mapping[str, str]) -> list[str | Slot]:
+        return [
+            as_shown(values[one.name], one, self._delimiters) if isinstance(one, Slot) and one.name in values else one
+            for one in pieces
         ]
 
     def messages(self, values: Mapping[str, str]) -> tuple[Message, ...]:
         """The messages with the other fields filled in, too."""
-
-        def text(part: str | Slot) -> str:
-            return as_shown(values[part.name], part, self._delimiters) if isinstance(part, Slot) else part
-
-        return tuple(Message(role, "".join(map(text, parts))) for role, parts in self._parts)
+        return tuple(Message(role, "".join(map(str, self._filled(parts, values)))) for role, parts in self._parts)
 
 
 # A passage is shown with each of its items, and items come back with every passage of their query.
@@ -389,11 +380,9 @@ class Prompt:
             count: how many labels a list must have (label lists only).
         """
         # Reading grades asks for the scales of prompts, and reads no reply.
-        from rubric_measures.prompts.parsers import Reading, parse_reply
+        from rubric_measures.prompts.parsers import parse_reply
 
-        return parse_reply(
-            reply, Reading(self.parser, self.scale, self.labels), unparsed=unparsed, compat=compat, count=count
-        )
+        return parse_reply(reply, self.parser, self.scale, self.labels, unparsed=unparsed, compat=compat, count=count)
 
     def as_json(self) -> dict[str, object]:
         """Everything that the prompt is, for records; what has its default value is left out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rubric_measures.prompts.verdicts import (
     NUMBER,
@@ -305,19 +305,11 @@ def parse_text(text: str) -> Parsed[str]:
     return Parsed(reply) if reply else Parsed(None, "the reply is empty")
 
 
-class Reading(NamedTuple):
-    """How a prompt's replies are read; see `Prompt`."""
-
-    parser: str
-    scale: tuple[int, int] | None = None
-    labels: Sequence[str] = ()
-
-
 def parse_reply(
-    text: str, how: Reading, *, unparsed: str = "", compat: str = "", count: int | None = None
-) -> Parsed[Any]:
-    """Reads a reply with the parser of a name; see the parsers for the options."""
-    parser, scale, labels = how
+    text: str, parser: str, scale: tuple[int, int] | None, labels: Sequence[str], *,
+    unparsed: str = "", compat: str = "", count: int | None = None,
+) -> Parsed[Any]:  # fmt: skip
+    """Reads a reply with the parser of a name, see `Prompt`; see the parsers for the options."""
     if parser == "rating":
         return parse_rating(text, scale or (0, 5), unparsed=unparsed, compat=compat)
     if parser == "label_list":

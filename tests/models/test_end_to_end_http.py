@@ -95,7 +95,7 @@ def test_from_queries_to_a_leaderboard(tmp_path: Path, capsys: pytest.CaptureFix
         says(
             '```json\n{"questions": ["How long?", "Who rules?", "how LONG"]}\n```', "Break the query 'why leap years'"
         ),
-        says("Here they are:\n1. Which force?\n2. How high?", "Break the query 'why tides'"),
+        says('Here they are: ["Which force?", "How high?"]', "Break the query 'why tides'"),
         says("5", "How long?", "about the sun"),
         says("Rating: 4", "Who rules?", "about a pope"),
         says("4: The answer is mostly there.", "Which force?"),
