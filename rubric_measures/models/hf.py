@@ -372,11 +372,8 @@ class HuggingFaceModel(abc.ABC):
         if self._context is not None:
             return self._context
         config = getattr(self.source.config, "text_config", None) or self.source.config
-        found = [
-            getattr(self.tokenizer, "model_max_length", None),
-            getattr(config, "max_position_embeddings", None),
-            getattr(config, "n_positions", None),
-        ]
+        found = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
+        found.append(getattr(self.tokenizer, "model_max_length", None))
         return min((int(size) for size in found if size and 0 < size < _UNLIMITED), default=None)
 
     @property

@@ -237,21 +237,18 @@ def parse_label_list(text: str, labels: Sequence[str], count: int | None = None)
     it.
     """
     reply = clean_reply(text)
-    values, truncated = find_values(reply, "[")
-    lists = [one.value for one in values if all(isinstance(entry, str) for entry in one.value)]
-    if truncated:
+    if reply.rfind("[") > reply.rfind("]"):
         return Parsed(None, "the list is not closed")
-    words: Any = lists[-1] if lists else None
-    if words is None and (bare := re.findall(r"\[([\w\s,-]+)\]", reply)):
-        words = bare[-1].split(",")
+    lists = [
+        [word for one in found.split(",") if (word := one.strip(" \t\r\n\"'“”‘’`"))]
+        for found in re.findall(r"\[(?!\d+\])([^\[\]]*)\]", reply)
+    ]
     if not labels:
         return Parsed(tuple(map(str.lower, lists[-1]))) if lists else Parsed(None, "no list in the reply")
-    if words is None and count:
-        lines = [re.sub(r"\A\W*(?:\d+[.):]\s*)?", "", line) for line in reply.splitlines() if line.strip()]
-        words = lines if len(lines) == count else None
-    if words is None:
+    lines = [re.sub(r"\A\W*(?:\d+[.):]\s*)?", "", line) for line in reply.splitlines() if line.strip()]
+    if not lists and len(lines) != count:
         return Parsed(None, "no list in the reply" if reply else "the reply is empty")
-    folded = [re.sub(r"[\s-]+", "_", word.strip(" .*\"'`").lower()) for word in words]
+    folded = [re.sub(r"[\s-]+", "_", word.strip(" .*\"'`").lower()) for word in (lists or [lines])[-1]]
     named = tuple(TABLE["aliases"].get(word, word) if word not in labels else word for word in folded)
     if strange := sorted({word for word in named if word not in labels}):
         return Parsed(None, f"unknown labels {', '.join(strange)[:80]} (known: {', '.join(labels)})")

@@ -129,15 +129,15 @@ class Value(NamedTuple):
     label: str = ""
 
 
-def find_values(text: str, opening: str = "[{") -> tuple[list[Value], bool]:
+def find_values(text: str) -> tuple[list[Value], bool]:
     """All lists and objects of a reply, outermost, in order; and whether one was cut off by the end of the text.
 
-    With `[` alone, lists inside of objects are the outermost ones. JSON is read as JSON, else after the usual repairs
-    (`find_objects`). Lists without any quoted text (`[1]`, `[see above]`) are prose.
+    JSON is read as JSON, else after the usual repairs (`find_objects`). Lists without any quoted text (`[1]`,
+    `[see above]`) are prose.
     """
     found: list[Value] = []
     try:
-        for start, value in _scanned(text, opening):
+        for start, value in _scanned(text, "[{"):
             if not isinstance(value, list) or not value or _has_text(value):
                 label = SAYS["label_before"].search(text, max(0, start - 60), start)
                 found.append(Value(value, label[1].strip().lower() if label else ""))

@@ -424,6 +424,7 @@ ASSIGN = ("not_support", "partial_support", "support")
         ('Labels: ["support", "partial-support"] as explained.', ("support", "partial_support")),
         ('First ["support", "support"], then ["not_support", "support"]', ("not_support", "support")),
         ('{"labels": ["support", "support"]}', ("support", "support")),
+        ('["support", "support"], as passage [1] says.', ("support", "support")),
         ("1. support\n2. not_support", ("support", "not_support")),
         ('["support"]', None),
         ('["support", "perhaps"]', None),
