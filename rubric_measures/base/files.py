@@ -306,11 +306,12 @@ def _remove_orphans(target: Path) -> None:
     # A folder that may be written but not listed has to do without.
     with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
-            if (found := pattern.fullmatch(entry.name)) and _is_gone(int(found[1])):
+            if (found := pattern.fullmatch(entry.name)) and is_gone(int(found[1])):
                 Path(entry.path).unlink()
 
 
-def _is_gone(process: int) -> bool:
+def is_gone(process: int) -> bool:
+    """Whether no process of this number runs on this machine, which is no Windows."""
     with contextlib.suppress(PermissionError):
         try:
             os.kill(process, 0)

@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import msgspec
 
 from rubric_measures.base.errors import FormatError, InputError, counted, tell
-from rubric_measures.base.files import path_name
+from rubric_measures.base.files import is_gone, path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import Reply, Request
 
@@ -96,18 +96,8 @@ def new_owner() -> str:
 
 def _is_alive(owner: str, until: float, now: float) -> bool:
     """Whether a run still makes the calls that it took: its time is not over, its process not known to be gone."""
-    if until < now:
-        return False
     host, pid, _ = owner.split(":")
-    if host != _host() or os.name != "posix":
-        return True
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
+    return until >= now and (host != _host() or os.name != "posix" or not is_gone(int(pid)))
 
 
 class ModelCount(NamedTuple):
@@ -194,7 +184,7 @@ class _Using:
             raise InputError(f"{self._path}: {text}") from None
 
 
-class ReplyCache:
+class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
     """Replies by request key, and the calls that are made for them. Only what is kept is stored (`Reply.is_kept`), raw.
 
     Every `put` is a transaction of its own, so a reply that was put survives the death of the process at any moment
@@ -264,9 +254,6 @@ class ReplyCache:
         """Closes the file; what was put is in it."""
         with self._using:
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -529,10 +529,8 @@ def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     """The price of a model by its canonical name, its name in the records, or the name with its kind; None: unknown."""
     kind = model.partition(":")[0]
-    for name in (model, llm_name(model), f"{kind}:{llm_name(model)}"):
-        if name in prices:
-            return prices[name]
-    return None
+    names = model, llm_name(model), f"{kind}:{llm_name(model)}"
+    return next((prices[name] for name in names if name in prices), None)
 
 
 @dataclass(frozen=True)

@@ -109,11 +109,8 @@ def _kept(
     choice: Mapping[str, Any], body: Mapping[str, Any], request: Request, fields: Mapping[str, Any]
 ) -> dict[str, object]:
     """What else of an answer is worth keeping: also what a model thought, where the endpoint says it apart."""
-    said = {
-        "finish_reason": choice.get("finish_reason"),
-        "model": body.get("model"),
-        "system_fingerprint": body.get("system_fingerprint"),
-    }
+    said = {"model": body.get("model"), "system_fingerprint": body.get("system_fingerprint")}
+    said["finish_reason"] = choice.get("finish_reason")
     raw: dict[str, object] = {field: value for field, value in said.items() if isinstance(value, str)}
     if request.labels and (scores := _first_token_scores(choice.get("logprobs"))):
         raw["first_token_logprobs"] = scores
@@ -301,9 +298,9 @@ class Endpoint:
         try:
             body = parse_json(content, lenient=True)
         except ValueError:
-            return Trouble("failure", "the endpoint's answer is not JSON")
+            body = None
         if not isinstance(body, dict):
-            return Trouble("failure", "the endpoint's answer is not a JSON object")
+            return Trouble("failure", "the endpoint's answer is no JSON object")
         choices = body.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
             return _reply_of_choice(choices[0], body, request)

@@ -226,6 +226,7 @@ def _repaired(text: str) -> object:
 ValueOf = Callable[[re.Match[str]], tuple[int | None, str]]
 
 _OF_WHOLE, _LABELLED, _IN_PROSE = 1, 2, 3
+_PROSE = [name for name in TABLE["grammar"] if name.startswith("prose")]
 
 
 def _sureness(label: str) -> int:
@@ -242,25 +243,12 @@ def _sureness(label: str) -> int:
 NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-class _Grammar(NamedTuple):
-    """The patterns of all forms, for one kind of value."""
-
-    labelled: re.Pattern[str]
-    prose: tuple[re.Pattern[str], ...]
-    head: re.Pattern[str]
-    line: re.Pattern[str]
-    entry: re.Pattern[str]
-    last_word: re.Pattern[str]
-
-
 @lru_cache(maxsize=64)
-def _grammar(value: str) -> _Grammar:
+def _grammar(value: str) -> Mapping[str, re.Pattern[str]]:
+    """The patterns of all forms by name, for one kind of value."""
     goes_on, sentence = ("|[.,;]", "|,") if value != NUMBER else ("", "")
-    patterns = {
-        name: _pattern(said, value=value, goes_on=goes_on, sentence=sentence) for name, said in TABLE["grammar"].items()
-    }
-    prose = tuple(one for name, one in patterns.items() if name.startswith("prose"))
-    return _Grammar(prose=prose, **{name: one for name, one in patterns.items() if not name.startswith("prose")})
+    said = TABLE["grammar"].items()
+    return {name: _pattern(one, value=value, goes_on=goes_on, sentence=sentence) for name, one in said}
 
 
 class _Found(NamedTuple):
@@ -315,9 +303,9 @@ def _is_of_entry(text: str, match: re.Match[str]) -> bool:
     return bool(following and re.search(rf"^{int(following[1]) - 1}[.)] ", text[: match.start()], re.MULTILINE))
 
 
-def _said(text: str, grammar: _Grammar, value_of: ValueOf) -> Iterator[_Found]:
+def _said(text: str, grammar: Mapping[str, re.Pattern[str]], value_of: ValueOf) -> Iterator[_Found]:
     """The verdicts that stand behind a label, or in prose."""
-    for match in grammar.labelled.finditer(text):
+    for match in grammar["labelled"].finditer(text):
         before, separator = _sentence(text, match.start("label")), (match["sep"] or "").strip()
         sureness = _sureness(f"{match['label']} {match['aside'] or ''} {separator}")
         if (
@@ -330,7 +318,7 @@ def _said(text: str, grammar: _Grammar, value_of: ValueOf) -> Iterator[_Found]:
         # Behind a word, a number that is no grade counts something: "the answer is 62".
         if found[0] is not None or separator in (":", "=") or found is _ELSEWHERE:
             yield _Found(sureness, *found)
-    for match in (match for pattern in grammar.prose for match in pattern.finditer(text)):
+    for match in (match for name in _PROSE for match in grammar[name].finditer(text)):
         before, found = _sentence(text, match.start("n")), value_of(match)
         if (
             found[0] is not None
@@ -341,10 +329,10 @@ def _said(text: str, grammar: _Grammar, value_of: ValueOf) -> Iterator[_Found]:
             yield _Found(_OF_WHOLE if SAYS["revised"].search(match[0]) else _IN_PROSE, *found)
 
 
-def _alone(lines: list[str], grammar: _Grammar, value_of: ValueOf) -> Iterator[_Found]:
+def _alone(lines: list[str], grammar: Mapping[str, re.Pattern[str]], value_of: ValueOf) -> Iterator[_Found]:
     """The verdicts alone in the first lines or the last ones, and one at the head of the reply."""
-    entries = [match for line in lines[1:] if (match := grammar.entry.match(line))]
-    alone = [grammar.line.fullmatch(line) for line in lines]
+    entries = [match for line in lines[1:] if (match := grammar["entry"].match(line))]
+    alone = [grammar["line"].fullmatch(line) for line in lines]
     # "3." below entries with marks is that of the next one, which was cut off.
     if (last := alone[-1]) and not (last["dot"] and any(map(SAYS["marked"].match, lines[:-1]))):
         above = lines[-2] if len(lines) > 1 else ""  # it may say what the number is of
@@ -352,7 +340,7 @@ def _alone(lines: list[str], grammar: _Grammar, value_of: ValueOf) -> Iterator[_
         yield from (_Found(sureness, *value_of(match)) for match in takewhile(bool, reversed(alone)) if match)
     if len(lines) > 1 and not (entries and entries[0]["n"] != "1"):
         yield from (_Found(_LABELLED, *value_of(match)) for match in takewhile(bool, alone) if match)
-    if not alone[0] and (head := grammar.head.match(lines[0])):
+    if not alone[0] and (head := grammar["head"].match(lines[0])):
         like = [match["n"] for match in entries if match["mark"] == head["mark"].strip()[:1]]
         if {one.lower() for one in like} <= {head["n"].lower()}:
             yield _Found(_LABELLED, *value_of(head))
@@ -377,7 +365,7 @@ def read_verdict(reply: str, value: str, value_of: ValueOf, scale: tuple[int, in
         found = [*_said(text, grammar, value_of), *_alone(text.split("\n"), grammar, value_of)]
         surest = min((one.sureness for one in found), default=_IN_PROSE)
         # A last word may take back what was said: "Rating: 4. However, 2."
-        for match in grammar.last_word.finditer(text) if found or scale is None else ():
+        for match in grammar["last_word"].finditer(text) if found or scale is None else ():
             if not SAYS["supposed"].search(_sentence(text, match.start("n"))):
                 found.append(_Found(surest, *value_of(match)))
     surest = min((one.sureness for one in found), default=_IN_PROSE)

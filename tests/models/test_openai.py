@@ -103,7 +103,7 @@ def test_the_official_endpoint_needs_a_key() -> None:
         ("hang:2,hang:2", "ok", "echo 1", ""),
         ("reset,always", "failed", None, "no answer"),
         ("cut,always", "failed", None, "no answer"),
-        ("garbage,always", "failed", None, "not JSON"),
+        ("garbage,always", "failed", None, "no JSON object"),
         ("empty,always", "failed", None, "no choices"),
         ("500,always", "failed", None, "HTTP 500: something broke"),
         ("hang:2,always", "failed", None, "no answer within 1 s"),
