@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.plots import DotPanel
     from rubric_measures.analysis.resampling import Interval, Tests
     from rubric_measures.measures.grade_sets import Grader
-    from rubric_measures.measures.grades import Grades, QueryGrades
-    from rubric_measures.measures.loading import RecordQuery
+    from rubric_measures.measures.grades import Grades
 
 
 # Measures on one page.
@@ -230,8 +229,6 @@ def score(
     *,
     qrels: Gradable | None = None,
     overall: bool = True,
-    facets: bool = False,
-    per_facet: bool = False,
     length: bool = False,
     present: bool = False,
     summary: bool = False,
@@ -261,8 +258,6 @@ def score(
             `RubricQrels(measure='nDCG@10')` the grades. Both stand on one board, each over its own queries.
         overall: find the best possible score, `Board.best`: by measures of coverage that of all graded passages
             together (whatever the cutoff: finding the best k passages is NP-hard), by others that of the best ranking.
-        facets: score facets (subtopics) in the place of items.
-        per_facet: score the items of each facet apart, as `query/facet`.
         length: add L, the length of answers in whitespace words; for answers inside the records.
         present: add each measure once more as `present:NAME`, over the queries alone that a run answers; else a missing
             answer is a 0 like any other.
@@ -283,14 +278,14 @@ def score(
     """
     # Before files are read.
     measures = None if measures is None else parse_measures(measures)
-    known, given = load(grades), AskedBoard(overall, facets, per_facet, length, present, summary, compat, checks)
+    known, given = load(grades), AskedBoard(overall, length, present, summary, compat, checks)
     if runs is None and isinstance(known, TableGrades):
         runs = known.runs
     official: Sequence[Measure] = ()
     judged = []
     if qrels is not None:
         labels = load(qrels)
-        measures, official = _official_of(known, labels, runs, measures, per_facet)
+        measures, official = _official_of(known, labels, runs, measures)
         judged.append((labels, official))
     asked = parse_measures(default_measures(known, compat) if measures is None else measures)
     ours = asked if are_labels(known) else rubric_measures_of([one for one in asked if one not in official])
@@ -300,16 +295,12 @@ def score(
     refuse(
         (length and runs is not None, "lengths are those of the answers beside the grades; leave the runs out",
          ("length",)),
-        (per_facet and (facets or length or compat),
-         "scores of each facet apart stand alone: no facets in the place of items, no lengths, no other program",
-         ("per_facet",)),
         (program and (runs is not None or getattr(known, "kind", "") != program.removeprefix("its ")),
          f"scores as of {compat} are of a file of {program}, without runs", ("compat",)),
-        (program and (facets or length or getattr(known, "bank", None)),
-         f"{compat} knows neither a bank nor facets nor lengths; leave them out", ("bank", "facets", "length")),
+        (program and (length or getattr(known, "bank", None)),
+         f"{compat} knows neither a bank nor lengths; leave them out", ("bank", "length")),
         (is_workbench and runs is not None, f"{in_records}the records; leave the runs out", ("compat",)),
         (is_workbench and is_of_answers, f"{in_records}graded records; these are graded answers", ("compat",)),
-        (is_workbench and facets, "the workbench knows no facets; leave them out", ("facets",)),
         (compat and known.on_failed_given is not None,
          "the other program counts failures in its own way; leave yours out", ("on_failed",)),
         (runs is None and not is_of_answers and not isinstance(known, RecordGrades),
@@ -326,9 +317,8 @@ def score(
         elif runs is None:
             board = _of_rankings_inside(known, ours, given, watch)
         else:
-            units = _in_units(known, given) if facets or per_facet else known
             said: list[str] = []
-            listed, both = run_list(runs, said), [(units, ours), *judged]
+            listed, both = run_list(runs, said), [(known, ours), *judged]
             paths = [run for run in listed if isinstance(run, str)]
             if paths:
                 seen = iter if watch is None else lambda files: watch(files, len(paths), "runs")
@@ -345,7 +335,7 @@ def score(
 
                 board = with_official(board, more[0], asked)
     if checks:
-        board = replace(board, checks=_checks(board, known, runs, given))
+        board = replace(board, checks=_checks(board, known, runs))
     # Who reads the board from a file would take it for that.
     text = f"a run is called {OVERALL}, the name of the best possible score in files; rename it"
     refuse((OVERALL in board.cells, text, ()))
@@ -401,13 +391,12 @@ def refuse(*rows: tuple[object, str, tuple[str, ...]]) -> None:
 
 
 def _official_of(
-    grades: Grades, judged: Grades, runs: Runs | None, measures: Measures | None, per_facet: bool
+    grades: Grades, judged: Grades, runs: Runs | None, measures: Measures | None
 ) -> tuple[Sequence[Measure], Sequence[Measure]]:
     """The measures, and those of them that read the judgments."""
     asked = parse_measures([*default_measures(grades), *OF_LABELS] if measures is None else measures)
     official = [one for one in asked if not is_supported(one)]
     refuse(
-        (per_facet, "judgments know no facets; score them apart", ("per_facet", "qrels")),
         (runs is None, "official measures are of runs; name run files", ("qrels", "runs")),
         (are_labels(grades), "these are labels of passages like the qrels; score each by itself", ("qrels",)),
         (not are_labels(judged), "these are no qrels: one label a passage is expected", ("qrels",)),
@@ -422,7 +411,7 @@ def _official_of(
     return asked, official
 
 
-def _checks(board: Leaderboard, known: Grades, runs: Runs | None, asked: AskedBoard) -> LeaderboardChecks:
+def _checks(board: Leaderboard, known: Grades, runs: Runs | None) -> LeaderboardChecks:
     """What can be wrong beneath a board, from its grades and the files of its runs once more."""
     in_memory = runs is not None and any(isinstance(run, Run) for run in run_list(runs))
     refuse(
@@ -433,7 +422,7 @@ def _checks(board: Leaderboard, known: Grades, runs: Runs | None, asked: AskedBo
         # The grades say nothing of official measures.
         board = replace(board, measures=[name for name in board.measures if is_supported(parse_measures(name)[0])])
     measures = parse_measures(board.measures)
-    return check_leaderboard(board, _in_units(known, asked), read_runs(runs or ()), measures)
+    return check_leaderboard(board, known, read_runs(runs or ()), measures)
 
 
 def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str, ...]:
@@ -472,32 +461,12 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
     return (*OF_ANSWERS, *more) if is_of_answers else OF_PASSAGES
 
 
-def _in_units(grades: Grades, asked: AskedBoard) -> Grades:
-    """The grades as they are scored: whole, by facet, or each facet apart."""
-    if asked.per_facet:
-        return grades.by_facet(apart=True)
-    return grades.by_facet() if asked.facets else grades
-
-
-def _units(queries: Iterable[RecordQuery], grades: Grades, asked: AskedBoard) -> Iterator[RecordQuery]:
-    """The same of queries with what they rank."""
-    if not (asked.facets or asked.per_facet):
-        yield from queries
-        return
-    units: dict[str, dict[str, QueryGrades]] = {}
-    for name, unit in _in_units(grades, asked).queries.items():
-        units.setdefault(unit.query_id, {})[name] = unit
-    for query in queries:
-        for name, unit in units.get(query.query_id, {}).items():
-            yield replace(query, grades=unit, part=name)
-
-
 def _of_rankings_inside(
     grades: Grades, measures: Sequence[Measure], asked: AskedBoard, watch: Watch | None
 ) -> Leaderboard:
     if isinstance(grades, AnswerGrades):
         rankings = sorted(grades.answers.rankings.items())
-        return score_runs(_in_units(grades, asked), rankings, measures, overall=asked.overall)
+        return score_runs(grades, rankings, measures, overall=asked.overall)
     assert isinstance(grades, RecordGrades)
     settings: dict[str, object] = {"bank": None if grades.bank is None else bank_hash(grades.bank)}
     if asked.compat is not None:
@@ -506,11 +475,8 @@ def _of_rankings_inside(
         queries = grades.record_queries(keep_ranks=True, wanted=replace(grades.wanted, first=True))
         board = score_workbench(queries, measures, settings)
         return board if asked.overall else replace(board, best={})
-    if asked.facets or asked.per_facet:
-        settings["unit"] = "per facet" if asked.per_facet else "facet"
     seen = grades.record_queries() if watch is None else watch(grades.record_queries(), None, "queries")
-    queries = _units(seen, grades, asked)
-    board = score_records(queries, measures, on_failed=grades.on_failed_given, overall=asked.overall, settings=settings)
+    board = score_records(seen, measures, on_failed=grades.on_failed_given, overall=asked.overall, settings=settings)
     _refuse_cited_alone(grades, board)
     return board
 

@@ -333,13 +333,9 @@ def per_query_scores(
 
     Raises:
         UnknownNameError: there is no such measure.
-        InputError: no per-query scores, or a run comes twice; scores are sums over queries, or of facets apart.
+        InputError: no per-query scores, or a run comes twice; scores are sums over queries.
     """
     read = [(name_of_scores(one), read_scores(one, form, ranks=False)) for one in scores]
-    if apart := [name for name, one in read if one.unit == "per facet"]:
-        # Tests take queries for independent.
-        problem = "has the scores of facets, and those of one query hang together; compare boards of whole queries"
-        raise InputError(f"{apart[0]}: {problem}")
     sources = [(name, one.by_query) for name, one in read]
     named = dict.fromkeys(name for _, source in sources for name in source)
     known = [name for name in named if name != UNNAMED] or ["score"] * (UNNAMED in named)

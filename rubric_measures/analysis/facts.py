@@ -253,8 +253,6 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     if not isinstance(known, RecordGrades):
         text = "a report shows passages and answers; grades of this kind have no texts beside them: give graded records"
         raise InputError(text, settings=("report",))
-    if board.signature.settings.get("unit"):
-        raise InputError("a report shows items of whole queries; leave facets out", settings=("report", "facets"))
     measures = parse_measures(list(board.measures))
     plan = Plan(measures, known.on_failed)
     # Where passages whose grades failed leave a ranking, it is looked at deeper.

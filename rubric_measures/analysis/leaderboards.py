@@ -484,7 +484,6 @@ class AnyScores:
         take: name of a column -> its scores.
         runs: all runs, also those without a score by some measure.
         is_unnamed: whether the numbers name no measure.
-        unit: what has scores, where it is no whole queries.
     """
 
     name: str
@@ -492,7 +491,6 @@ class AnyScores:
     take: Callable[[str], RunScores]
     runs: Iterable[str] = ()
     is_unnamed: bool = False
-    unit: object = None
 
     @property
     def by_query(self) -> dict[str, Values]:
@@ -539,8 +537,7 @@ def read_scores(
         raise InputError("the official scores are a leaderboard, not grades; score them first")
     if isinstance(scores, Leaderboard):
         take = partial(scores_of_board, scores)
-        unit = scores.signature.settings.get("unit")
-        return AnyScores(f"{called}board", scores.measures, take, scores.values, unit=unit)
+        return AnyScores(f"{called}board", scores.measures, take, scores.values)
     with file_path(scores) as path:
         table = read_leaderboard(path, form=form, **known)
     # A run with scores by another measure alone has none by this one, which is said.
@@ -549,7 +546,6 @@ def read_scores(
         table.measures,
         partial(scores_of_table, table, ranks=ranks),
         (*table.run_ids, *table.unscored),
-        unit=table.unit,
     )
 
 

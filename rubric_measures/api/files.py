@@ -212,9 +212,8 @@ def _proving(
     """Leaves of each query the grades that prove its scores; counts those that are `given` and `kept`."""
     from rubric_measures.grading.lazy import NeededFor
 
-    if board.asked.facets or board.asked.per_facet or board.asked.compat:
-        text = "a board by facets, or by another program's rules, needs all grades"
-        raise InputError(text, settings=("certificate",))
+    if board.asked.compat:
+        raise InputError("a board by another program's rules needs all grades", settings=("certificate",))
     measures = parse_measures(board.signature.settings["measures"])
     # What judgments say needs no grades of ours.
     ours = [one for one in measures if is_supported(one)] if board.inputs.qrels else rubric_measures_of(measures)
@@ -327,7 +326,7 @@ def write_qrels(
     Args:
         grades: `Grades`, or what `load` takes.
         path: the file, gzipped where its name ends in `.gz`; `-` is standard output.
-        per: one label a `passage`; a `facet`, as the query `query/facet`; or one line an `item` (diversity qrels).
+        per: one label a `passage`, or one line an `item` (diversity qrels).
         label: the highest grade of the items (`max`), or how many of them have `rel` (`count`); not for items. In
             Python see `QueryGrades`.
         rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
@@ -339,7 +338,7 @@ def write_qrels(
         the number of grades that failed, and what may be wrong.
 
     Raises:
-        InputError: no passage has a grade, no item names a facet, a label of items is asked for, lines of items of what
+        InputError: no passage has a grade, a label of items is asked for, lines of items of what
             has one label a passage, or items are to be counted and neither a level nor the scale is known.
     """
     from rubric_measures.formats import trec

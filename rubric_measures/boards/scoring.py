@@ -177,12 +177,12 @@ class Scoring:
         measures: the measures.
         given: how failed grades count, see `Grades`.
         overall: whether the best possible score is asked for.
-        queries: grades in memory, by query or facet; of each run the rankings are then taken, and scored at the end.
+        queries: grades in memory, by query; of each run the rankings are then taken, and scored at the end.
             Without them it is a query at a time.
 
     Attributes:
         plan: the measures.
-        parts: of the grades in memory, query_id -> the query, or its facets that are scored apart -> its scorer.
+        scorers: of the grades in memory, query_id -> its scorer; None where it has no item.
         order: run_id -> queries as the run has them.
     """
 
@@ -207,29 +207,25 @@ class Scoring:
         self._found: dict[str, tuple[QueryScores, Mapping[str, int]]] = {}
         self._best: list[dict[str, float | None]] = [{} for _ in measures] if overall else []
         self._taken: dict[str, dict[str, RankedRows]] = {}
-        self.parts: dict[str, dict[str, QueryScorer]] = {}
-        for name, query in sorted(queries.items()):
-            # All facets of a query have its rankings.
-            parts, scorer = self.parts.setdefault(query.query_id, {}), self.prepare(name, query)
-            if scorer is not None:
-                parts[name] = scorer
+        self.scorers = {name: self.prepare(query) for name, query in sorted(queries.items())}
 
-    def take(self, run_id: str, found: Mapping[str, Mapping[str, RankedRows]]) -> None:
-        """Takes a run over grades in memory: query_id -> the query, or each of its facets -> its ranking.
+    def take(self, run_id: str, found: Mapping[str, RankedRows | None]) -> None:
+        """Takes a run over grades in memory: query_id -> its ranking; None where the query has no scorer.
 
         Raises:
             InputError: another run has the name.
         """
         if run_id in self.order:
             raise InputError(f"two runs are called {run_id!r}; rename one")
-        self.order[run_id] = [name for parts in found.values() for name in parts]
-        self._unknown[run_id] = sorted(found.keys() - self.parts.keys())
-        for parts in found.values():
-            for name, ranking in parts.items():
+        self.order[run_id] = [name for name, ranking in found.items() if ranking is not None]
+        self._unknown[run_id] = sorted(found.keys() - self.scorers.keys())
+        for name, ranking in found.items():
+            if ranking is not None:
                 self._taken.setdefault(name, {})[run_id] = ranking
 
-    def prepare(self, name: str, grades: QueryGrades) -> QueryScorer | None:
-        """Takes a query, or a facet of one; None where it has no item, and so no score."""
+    def prepare(self, grades: QueryGrades) -> QueryScorer | None:
+        """Takes a query; None where it has no item, and so no score."""
+        name = grades.query_id
         if not grades.items:
             self._without_items.append(name)
             return None
@@ -243,8 +239,9 @@ class Scoring:
                 column[name] = value
         return scorer
 
-    def score(self, name: str, scorer: QueryScorer, rankings: Mapping[str, RankedRows]) -> None:
-        """Scores all rankings of a query, or for a facet of one: run_id -> ranking."""
+    def score(self, scorer: QueryScorer, rankings: Mapping[str, RankedRows]) -> None:
+        """Scores all rankings of a query: run_id -> ranking."""
+        name = scorer.grades.query_id
         ranked = {run_id: one for run_id, one in rankings.items() if one.length}
         self._looked.add(name, scorer.grades, ranked)
         scores = scorer.score([*ranked.values(), RankedRows([], 0)])
@@ -260,9 +257,9 @@ class Scoring:
         """
         if not self.order:
             raise InputError("there is no run to score")
-        for parts in self.parts.values():
-            for name, scorer in parts.items():
-                self.score(name, scorer, self._taken.pop(name, {}))
+        for name, scorer in self.scorers.items():
+            if scorer is not None:
+                self.score(scorer, self._taken.pop(name, {}))
         runs, measures, found = sorted(self.order), self.plan.said.measures, dict(sorted(self._found.items()))
         names = list(map(str, measures))
         # Measures × runs × queries; NaN where a value is not known.
@@ -361,22 +358,17 @@ def score_records(
     """
     scoring = Scoring(measures, on_failed, overall)
     scoring.order.update((run_id, []) for run_id in run_ids)
-    grade_sets, made, seen = set[str](), set[str](), set[str]()
-    notes = RankNotes()
+    grade_sets, made, notes = set[str](), set[str](), RankNotes()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
-        name = query.part or query.query_id
         for run_id in query.rankings:
-            scoring.order.setdefault(run_id, []).append(name)
-        # The facets of a query have the same rankings.
-        if query.query_id not in seen:
-            notes = RankNotes(*map(operator.add, notes, query.notes))
-        seen.add(query.query_id)
-        scorer = scoring.prepare(name, query.grades)
+            scoring.order.setdefault(run_id, []).append(query.query_id)
+        notes = RankNotes(*map(operator.add, notes, query.notes))
+        scorer = scoring.prepare(query.grades)
         if scorer is not None:
             found = {run_id: scorer.ranked(one) for run_id, one in query.rankings.items()}
-            scoring.score(name, scorer, found | {run: found[run]._replace(is_tied=True) for run in query.tied})
+            scoring.score(scorer, found | {run: found[run]._replace(is_tied=True) for run in query.tied})
     if not scoring.order:
         raise InputError("the records hold no ranking; give run files")
     said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {}), "sort": "rank,score,doc_id"}
@@ -405,11 +397,8 @@ def score_runs(
     """
     scoring = Scoring(measures, grades.on_failed_given, overall, grades.queries)
     for run_id, rankings in runs:
-        found = {
-            query_id: {name: scorer.ranked(ranking) for name, scorer in scoring.parts.get(query_id, {}).items()}
-            for query_id, ranking in rankings.items()
-        }
-        scoring.take(run_id, found)
+        found = ((name, scoring.scorers.get(name), ranking) for name, ranking in rankings.items())
+        scoring.take(run_id, {name: None if of is None else of.ranked(ranking) for name, of, ranking in found})
     return scoring.finish(grades.source)
 
 
@@ -441,34 +430,33 @@ def score_run_files(
     sides, indexes = [], []
     for grades, measures in asked:
         scoring = Scoring(measures, grades.on_failed_given, overall, grades.queries)
-        # The facets of a query have the same passages.
-        docs = {query_id: next(iter(parts.values())).grades.docs for query_id, parts in scoring.parts.items() if parts}
-        forms, spaced = {one: spaced_ids(of_query) for one, of_query in docs.items()}, spaced_ids(scoring.parts)
+        docs = {query_id: scorer.grades.docs for query_id, scorer in scoring.scorers.items() if scorer is not None}
+        forms, spaced = {one: spaced_ids(of_query) for one, of_query in docs.items()}, spaced_ids(scoring.scorers)
         known = {one: {**of, **{form: of[doc_id] for form, doc_id in forms[one].items()}} for one, of in docs.items()}
         known |= {form: known[query_id] for form, query_id in spaced.items() if query_id in known}
-        depths = [one.depth or math.inf for parts in scoring.parts.values() for one in parts.values()]
+        depths = [one.depth or math.inf for one in scoring.scorers.values() if one is not None]
         # Programs see whole rankings.
         indexes.append(DocRows(known, math.inf if scoring.plan.reads_ids else max(depths, default=1)))
         sides.append((scoring, spaced, forms, list(docs)[:SAMPLED]))
 
-    def take(written: str, ranked: Ranked) -> list[dict[str, RankedRows]]:
-        found = []
+    def take(written: str, ranked: Ranked) -> list[RankedRows | None]:
+        found = list[RankedRows | None]()
         is_tied = ranked.lines is not None and tied(ranked.scores)
         for (scoring, spaced, forms, sampled), looked_up in zip(sides, ranked.rows, strict=True):
             query_id = spaced.get(written, written)
-            scorers = scoring.parts.get(query_id, {})
+            scorer = scoring.scorers.get(query_id)
             ids: Sequence[str] = ()
-            if scorers and scoring.plan.reads_ids:
+            if scorer is None:
+                found.append(None)
+                continue
+            if scoring.plan.reads_ids:
                 ranking = ranked.ranking()
                 ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
-            rankings = {}
-            for name, scorer in scorers.items():
-                rows = looked_up[: scorer.depth]
-                is_odd = query_id in sampled or rows.max(initial=-1) < 0
-                heads = [one.decode() for one in ranked.docs.at(slice(len(rows[:HEAD]))).texts()] if is_odd else ()
-                digest = ranked.digest(len(rows) if scorer.void is None else scorer.looked_at(rows), forms[query_id])
-                rankings[name] = RankedRows(rows, len(ranked.scores), digest, ids, heads, is_tied)
-            found.append(rankings)
+            rows = looked_up[: scorer.depth]
+            is_odd = query_id in sampled or rows.max(initial=-1) < 0
+            heads = [one.decode() for one in ranked.docs.at(slice(len(rows[:HEAD]))).texts()] if is_odd else ()
+            digest = ranked.digest(len(rows) if scorer.void is None else scorer.looked_at(rows), forms[query_id])
+            found.append(RankedRows(rows, len(ranked.scores), digest, ids, heads, is_tied))
         return found
 
     read = list(map_runs(paths, take, workers, watch, said, indexes))
@@ -477,7 +465,7 @@ def score_run_files(
         names = distinct_run_names(names, paths, said)
     for place, (scoring, spaced, *_) in enumerate(sides):
         for name, (_, found) in zip(names, read, strict=True):
-            scoring.take(name, {spaced.get(query_id, query_id): parts[place] for query_id, parts in found.items()})
+            scoring.take(name, {spaced.get(query_id, query_id): of[place] for query_id, of in found.items()})
     return [side[0].finish(grades.source) for side, (grades, _) in zip(sides, asked, strict=True)]
 
 

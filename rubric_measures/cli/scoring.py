@@ -6,7 +6,7 @@
 
 `leaderboard`: many runs × measures in one process, with standard errors and coverage.
 
-`qrels`: grades as judgments for trec_eval and its friends, per passage, per facet or per item.
+`qrels`: grades as judgments for trec_eval and its friends, per passage or per item.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ def _written(board: Board, printed: PrintedBoard, note: Callable[[], None] = lam
 
 def _page_of(source: File, bank: object, given: Mapping[str, Any]) -> dict[str, Any]:
     """Refuses a page that cannot be made before anything is computed; where the grades of one can be reviewed."""
-    if given.keys() & {"facets", "per_facet", "compat"}:
-        raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")
+    if "compat" in given:
+        raise InputError("--report shows scores of our own; leave --compat out")
     if source == "-":
         raise InputError("--report reads the records twice; name a file")
     review = review_of(str(source), bank, given.get("grader"))

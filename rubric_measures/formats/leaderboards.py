@@ -161,13 +161,11 @@ class LeaderboardTable:
         rows: the numbers of runs.
         best: those of the best possible score, which is no run: of rows called `_overall_`, and of our own JSON.
         unscored: runs of our own JSON that have no score by some measure.
-        unit: what our own JSON has scores of, where these are no whole queries.
     """
 
     rows: tuple[Score, ...]
     best: tuple[Score, ...] = ()
     unscored: tuple[str, ...] = ()
-    unit: str | None = None
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -270,7 +268,7 @@ def read_leaderboard(
     unscored = [(run.run_id, one) for run in kept.runs for one, cell in run.measures.items() if cell.mean is None]
     for measure, count in Counter(measure for _, measure in unscored).items():
         warn("%s: %d rows without a score by %s left out: nobody knows their place", name, count, measure)
-    return LeaderboardTable(of_runs, best, tuple(run_id for run_id, _ in unscored), kept.settings.get("unit"))
+    return LeaderboardTable(of_runs, best, tuple(run_id for run_id, _ in unscored))
 
 
 def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:

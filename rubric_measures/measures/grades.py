@@ -297,53 +297,6 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
                 if grade != NONE:
                     yield Qrel(self.query_id, doc_id, as_number(grade), item.item_id)
 
-    def by_facet(self) -> QueryGrades:
-        """The same passages graded by facet: grade(p, facet) is the highest grade of the facet's items.
-
-        Items without a facet stay as they are. A facet has the importance and weight of its items where they agree,
-        else none.
-        """
-        import numpy as np
-
-        self.refuse_partial("facets need the grades of all their items")
-        groups: dict[str, list[int]] = {}
-        for index, item in enumerate(self.items):
-            groups.setdefault(item.item_id if item.facet is None else item.part, []).append(index)
-        facets: list[RubricItem] = []
-        for facet, members in groups.items():
-            first = self.items[members[0]]
-            alike = {
-                name: value if all(getattr(self.items[one], name) == value for one in members) else None
-                for name, value in (("importance", first.importance), ("weight", first.weight))
-            }
-            text = first.facet or first.text
-            facets.append(RubricItem(facet, self.query_id, text, first.kind, first.facet, **alike))  # type: ignore[arg-type]
-        columns = [self.grades[:, members].max(axis=1) for members in groups.values()]
-        failed = self.failed
-        lost = None if failed is None else np.stack([failed[:, of].any(axis=1) for of in groups.values()], axis=1)
-        return replace(self, items=tuple(facets), grades=np.stack(columns, axis=1), failed=lost)
-
-    def per_facet(self) -> dict[str, QueryGrades]:
-        """Each facet by itself, as if the query had only its items: `query_id/facet_id` -> their grades.
-
-        Items without a facet are under the query id itself. The grades keep the id of the query, whose rankings they
-        score.
-        """
-        groups: dict[str, list[int]] = {}
-        for index, item in enumerate(self.items):
-            groups.setdefault(item.part, []).append(index)
-        return {name: self.only(members) for name, members in groups.items()} or {self.query_id: self}
-
-    def only(self, members: Sequence[int]) -> QueryGrades:
-        """The same passages with some of the items."""
-        lost = None if self.failed is None else self.failed[:, members]
-        return replace(
-            self,
-            items=tuple(self.items[index] for index in members),
-            grades=self.grades[:, members],
-            failed=lost if lost is not None and lost.any() else None,
-        )
-
 
 class Grades:
     """The grades of a collection, to be given to ir_measures as qrels.
@@ -423,30 +376,6 @@ class Grades:
     def itertuples(self) -> Iterator[Qrel]:
         """The label view, as ir_measures' providers ask for it."""
         return iter(self.qrels)
-
-    def by_facet(self, apart: bool = False) -> Grades:
-        """The same grades with facets (subtopics) in the place of items; see `QueryGrades.by_facet`.
-
-        Args:
-            apart: or with each facet of a query in the place of a query; see `QueryGrades.per_facet`.
-
-        Raises:
-            InputError: no item names a facet.
-        """
-        named = {name for name, of in self.queries.items() if any(item.facet is not None for item in of.items)}
-        whole = sorted(name for name, query in self.queries.items() if query.items and name not in named)
-        if not named:
-            raise InputError(
-                "no item names a facet, by facet_id in the test bank or by an id query_id/facet_id/…: give the bank "
-                "that has the facets, or score whole queries",
-                settings=("bank",),
-            )
-        if whole:
-            warn("without facets, and whole: %s (such as %s)", counted(len(whole), "query"), whole[0])
-        parts: dict[str, QueryGrades] = {}
-        for query in self.queries.values():
-            parts |= query.per_facet() if apart else {query.query_id: query.by_facet()}
-        return Grades(parts, self.on_failed_given, {**self.source, "unit": "per facet" if apart else "facet"})
 
     def to_dataframe(self) -> pandas.DataFrame:
         """The item rows as a pandas frame: query_id, doc_id, relevance, iteration, importance, weight, status.

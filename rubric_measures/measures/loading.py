@@ -60,7 +60,6 @@ class RecordQuery(Struct, frozen=True):
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
         made: the signatures of the graders that made them, where the records have any.
         tied: the runs of which nearly all places have one rank.
-        part: the name of the part of the query (`query_id/facet_id`) whose items these are; None for all of them.
         notes: what is to be said of the rankings.
     """
 
@@ -72,7 +71,6 @@ class RecordQuery(Struct, frozen=True):
     grade_sets: frozenset[GradeSetKey] = frozenset()
     made: frozenset[str] = frozenset()
     tied: frozenset[str] = frozenset()
-    part: str | None = None
     notes: RankNotes = RankNotes()
 
     @property

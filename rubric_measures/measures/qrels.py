@@ -2,7 +2,7 @@
 
 Item-level judgments of any kind (named tuples, frames, compiled grades), compiled into `Grades`.
 
-Grades as judgments for any evaluation program: labels per passage or per facet, or the item grades themselves.
+Grades as judgments for any evaluation program: labels per passage, or the item grades themselves.
 """
 
 from __future__ import annotations
@@ -287,8 +287,8 @@ def grades_of_table(
     return build_grades(grades_of_rows(rows), bank, on_failed=on_failed, source=about, scale=scale)
 
 
-Unit = Literal["passage", "facet", "item"]
-UNITS: tuple[Unit, ...] = ("passage", "facet", "item")
+Unit = Literal["passage", "item"]
+UNITS: tuple[Unit, ...] = ("passage", "item")
 
 
 def qrels_of(
@@ -302,25 +302,19 @@ def qrels_of(
 
     Args:
         grades: the grades; failed ones have no row, unless they count as a grade (`Grades.on_failed`).
-        unit: `passage`: one label a graded passage; `facet`: the same for the items of each facet, the query being
-            `query_id/facet_id` (as TREC CAR is evaluated); `item`: one row a (passage, item), the item id in
-            `iteration`, and for each item of the bank a row of grade 0 for the document `*`, so that the file still
-            says what the denominator is.
+        unit: `passage`: one label a graded passage; `item`: one row a (passage, item), the item id in `iteration`, and
+            for each item of the bank a row of grade 0 for the document `*`, so that the file still says what the
+            denominator is.
         label: see `QueryGrades.labels`; not for items.
         rel: see `QueryGrades.labels`; not for items.
         said: takes what is logged.
 
     Raises:
-        InputError: no passage has a grade, or no item names a facet, or some grades were never asked.
+        InputError: no passage has a grade, or some grades were never asked.
         MeasureError: a grade failed, and that is an error (`Grades.on_failed`).
     """
-    parts = (grades.by_facet(apart=True) if unit == "facet" else grades).queries
-    queries = parts.values()
-    rows = [
-        row
-        for name, query in parts.items()
-        for row in _rows(name, query.counting_failed(grades.on_failed), unit, label, rel)
-    ]
+    queries = grades.queries.values()
+    rows = [row for query in queries for row in _rows(query.counting_failed(grades.on_failed), unit, label, rel)]
     failed = sum(int(query.failed.sum()) for query in queries if query.failed is not None)
     if failed and grades.on_failed == "error":
         raise failure(f"{failed} grades")
@@ -368,11 +362,11 @@ def times_rows(rows: Iterable[Qrel], times: int | None, said: list[Note] | None 
     say([Note(text, settings=("times",))] if real else [], said)
 
 
-def _rows(name: str, query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:
+def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:
     if unit != "item":
-        yield from (Qrel(name, doc_id, value) for doc_id, value in query.labels(label, rel).items())
+        yield from (Qrel(query.query_id, doc_id, value) for doc_id, value in query.labels(label, rel).items())
         return
     query.refuse_partial(UNSAID)
     yield from query.rows()
-    yield from (Qrel(name, BANK_DOC, 0, item.item_id) for item in query.items)
+    yield from (Qrel(query.query_id, BANK_DOC, 0, item.item_id) for item in query.items)
     yield from scale_rows(query)

@@ -225,12 +225,6 @@ class RubricItem(Struct, frozen=True, eq=False):
         head = self.item_id.rpartition("/")[0]
         return head if head.startswith(f"{self.query_id}/") else self.query_id
 
-    @property
-    def facet(self) -> str | None:
-        """The facet that the item belongs to, see `part`; or None."""
-        part = self.part
-        return None if part == self.query_id else part[len(self.query_id) + 1 :]
-
 
 _COMPARED = RubricItem.__struct_fields__[:-1]
 _said = attrgetter(*_COMPARED)
@@ -833,8 +827,6 @@ class AskedBoard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     """What was asked for: the arguments of `score`."""
 
     overall: bool = True
-    facets: bool = False
-    per_facet: bool = False
     length: bool = False
     present: bool = False
     summary: bool = False

@@ -63,22 +63,6 @@ def test_a_bank_can_be_copied_and_sent_to_another_process() -> None:
     assert bank.query_texts is not TestBank({}).query_texts
 
 
-def test_the_facet_of_an_item_is_in_its_record_or_in_its_id() -> None:
-    # (item id, query, facet_id) -> facet, part
-    expected = {
-        ("q/abc", "q", None): (None, "q"),
-        ("q/f/abc", "q", None): ("f", "q/f"),
-        ("q/f/abc", "q", "g"): ("g", "q/g"),
-        ("q/f/g/abc", "q", None): ("f/g", "q/f/g"),
-        ("q/r/abc", "q/r", None): (None, "q/r"),
-        ("NDQ_1", "q", None): (None, "q"),
-        ("other/f/abc", "q", None): (None, "q"),
-        ("q", "q", None): (None, "q"),
-    }
-    items = [RubricItem(item_id, query_id, "", facet_id=facet_id) for item_id, query_id, facet_id in expected]
-    assert [(item.facet, item.part) for item in items] == list(expected.values())
-
-
 def test_a_missing_document_keeps_its_rank() -> None:
     placed = by_rank([(2, 8.0, "b"), (5, 5.0, "e"), (4, 6.0, "d")])
     assert placed == Placed(["no-record-1", "b", "no-record-3", "d", "e"], 0)

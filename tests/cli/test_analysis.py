@@ -464,20 +464,13 @@ def test_compare_refuses(boards, capsys) -> None:
     assert "1 or more (--rounds)" in call(capsys, "compare", scores, "-m", "cover", "--rounds", 0)[2]
 
 
-def test_what_is_no_mean_of_queries_is_not_compared(scored, tmp_path, capsys) -> None:
-    """Counts are summed, and facets of one query hang together."""
+def test_what_is_no_mean_of_queries_is_not_compared(tmp_path, capsys) -> None:
+    """Counts are summed."""
     lines = [f"{run} q{q} {name} {q + (run == 'a')}" for run in "ab" for q in range(3) for name in ("NumRet", "x")]
     (tmp_path / "s.txt").write_text("\n".join([*lines, "a all x 2", "b all x 1", "a all NumRet 6", "b all NumRet 3"]))
     status, out, err = call(capsys, "compare", tmp_path / "s.txt")
     assert (status, "NumRet" in out) == (0, False) and "not compared by NumRet: a sum over queries is no mean" in err
     assert "NumRet is a sum" in call(capsys, "compare", tmp_path / "s.txt", "-m", "NumRet")[2]
-    qrels, runs = scored
-    call(capsys, "leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "-o", tmp_path / "board.json")
-    content = json.loads((tmp_path / "board.json").read_text())
-    content["settings"]["unit"] = "per facet"
-    (tmp_path / "board.json").write_text(json.dumps(content))
-    for command in ("compare", "power"):
-        assert "compare boards of whole queries" in call(capsys, command, tmp_path / "board.json")[2]
 
 
 @pytest.fixture

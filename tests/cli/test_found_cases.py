@@ -102,13 +102,10 @@ def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(
     (folder / "x.run").write_text("q1 Q0 d1 1 1.0 x\nq9 Q0 d1 1 1.0 x\n")
     (folder / "y.run").write_text("q8 Q0 d1 1 1.0 y\nq9 Q0 d1 1 1.0 y\n")
     paths = [str(folder / name) for name in ("graded.jsonl.gz", "alpha.run", "x.run", "y.run")]
-    faceted = [{**line, "facet_id": "f"} if line["query_id"] == "q1" else line for line in BANK[:2]]
-    bank = write_lines(folder / "faceted.jsonl", faceted)
-    for more in ([], ["--per-facet", "--bank", str(bank)]):
-        assert main(["leaderboard", *paths, "-m", "RubricCover", *more]) == 0
-        err = capsys.readouterr().err
-        assert "2 queries of 2 runs are not graded and were left out (such as q8 of run y)" in err
-        assert "run x does not rank 1 query (such as q2), and scores 0 there" in err
+    assert main(["leaderboard", *paths, "-m", "RubricCover"]) == 0
+    err = capsys.readouterr().err
+    assert "2 queries of 2 runs are not graded and were left out (such as q8 of run y)" in err
+    assert "run x does not rank 1 query (such as q2), and scores 0 there" in err
     assert main(["leaderboard", *paths[:3], "-m", "RubricCover", "--bank", str(folder / "bank.jsonl")]) == 0
     assert "1 query of run x is not graded and was left out (such as q9)" in capsys.readouterr().err
     assert main(["leaderboard", *paths[:2], "-m", "RubricCover"]) == 0

@@ -68,7 +68,6 @@ def test_check_covers_the_qrels(board: Path, tmp_path: Path, capsys) -> None:
         ((*INPUTS, "--qrels", EXAMPLE / "qrels.txt", "-m", "nDCG@10"), "and none the grades"),
         ((EXAMPLE / "qrels.txt", RUNS[0], "--qrels", EXAMPLE / "qrels.txt"), "score each by itself"),
         ((INPUTS[0], "--qrels", EXAMPLE / "qrels.txt", *INPUTS[-2:]), "name run files"),
-        ((*INPUTS, "--qrels", EXAMPLE / "qrels.txt", "--per-facet"), "judgments know no facets"),
     ],
 )
 def test_refusals(arguments: tuple[object, ...], said: str, capsys) -> None:

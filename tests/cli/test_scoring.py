@@ -140,7 +140,7 @@ def test_item_qrels_keep_the_denominator_of_the_bank(run: Run) -> None:
     assert run("evaluate", "items.qrels", "alpha.run", measure).stdout == direct == f"{measure}\t0.5000\n"
 
 
-def test_qrels_per_passage_facet_and_item(run: Run) -> None:
+def test_qrels_per_passage_and_item(run: Run) -> None:
     assert run("qrels", "graded.jsonl.gz").stdout == "q1 0 d1 4\nq1 0 d2 5\nq2 0 d3 5\n"
     count = run("qrels", "graded.jsonl.gz", "--label", "count", "--rel", "1").stdout
     assert count == "q1 0 d1 2\nq1 0 d2 1\nq2 0 d3 1\n"
@@ -366,7 +366,6 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
     graded, qrels, bank = (str(folder / name) for name in ("graded.jsonl.gz", "qrels.txt", "bank.jsonl"))
     workbench = ["leaderboard", graded, "--compat", "workbench", "-m", "RubricCover@20"]
     commands = {
-        ("leave them out (--facets)", *workbench, "--facets"),
         ("leave yours out (--on-failed)", *workbench, "--on-failed", "zero"),
         ("how they become labels (--label, --rel)", "qrels", graded, "--per", "item", "--label", "count"),
         ("choose by model; leave that out (--grader)", "agreement", qrels, f"judgments:{graded}", "--grader", "model"),

@@ -18,8 +18,6 @@ REPORTS = (
     [],
     ["--summary"],
     ["--length"],
-    ["--facets"],
-    ["--per-facet", "--summary"],
     ["--present", "--summary"],
 )
 

@@ -365,8 +365,6 @@ def test_qrels_of_failed_grades(
     assert main(["qrels", graded, "--on-failed", "error", "-o", "out.qrels"]) == 2
     assert "3 grades failed; grade again" in capsys.readouterr().err
     assert not Path("out.qrels").exists()
-    assert main(["qrels", graded, "--per", "facet"]) == 2
-    assert "no item names a facet" in capsys.readouterr().err
 
 
 def test_every_view_of_the_grades_counts_them_alike(tmp_path: Path) -> None:
@@ -386,12 +384,6 @@ def test_every_view_of_the_grades_counts_them_alike(tmp_path: Path) -> None:
     # Where they count as they are expected to, a frame has them too; where they count as zero, it has none.
     frames = {way: load_records(_records(tmp_path), on_failed=way).to_dataframe() for way in ("expected", "zero")}
     assert [set(frame["status"]) for frame in frames.values()] == [{"graded", "failed"}, {"graded"}]
-
-
-def test_a_failed_grade_lowers_no_grade_of_its_facet() -> None:
-    items = [RubricItem("q/f/1", "q", ""), RubricItem("q/f/2", "q", "")]
-    facet = query_of([("d", "q/f/1", 5)], items, [("d", "q/f/2")], SELF_RATING).by_facet()
-    assert matrices.cells(facet.counting_failed(1)) == {"d": {"q/f": 5}}
 
 
 def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
