@@ -398,10 +398,10 @@ class Engine:
             if endpoint.answered or self._tried_bare or _SCHEMA not in body or not is_told:
                 return trouble
             # A schema may be refused without a word; an accident of the server does not come twice.
-            self._tried_bare = True
             endpoint.left_out.add(_SCHEMA)
             found = await self._attempt(call)
             endpoint.left_out.discard(_SCHEMA)
+            self._tried_bare = isinstance(found, Reply) or found.kind != "busy"
             if isinstance(found, Reply):
                 endpoint.leave_out(_SCHEMA, trouble.error)
             return found

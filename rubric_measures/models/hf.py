@@ -407,10 +407,7 @@ def model_kind(source: ModelSource) -> str:
     if (writes or not names) and type(config) in AutoModelForCausalLM._model_mapping:
         return "decoder"
     found = ", ".join(names) or type(config).__name__
-    raise BackendError(
-        f"{source.model}: {found} writes no answers; expected a sequence-to-sequence, a decoder-only or an extractive "
-        "question-answering model"
-    )
+    raise BackendError(f"{source.model}: {found} is no sequence-to-sequence, decoder-only or extractive model")
 
 
 _MODES = ("generate", "labels")

@@ -71,10 +71,6 @@ class DecoderBackend(WritingModel):
         """Device, dtype, revision, mode, thinking, and in mode `labels` the least mass."""
         return {**super().options, "thinking": self.thinking}
 
-    @cached_property
-    def _chat(self) -> bool:
-        return bool(self.tokenizer.chat_template)
-
     @property
     def context_tokens(self) -> int | None:
         """How many tokens messages and reply may have together: the model's limit less what the template adds."""
@@ -88,7 +84,7 @@ class DecoderBackend(WritingModel):
 
     def _encoded(self, messages: Sequence[Message]) -> list[int]:
         control = self.control_tokens
-        if self._chat:
+        if self.tokenizer.chat_template:
             return self.encode(chat_text(self.tokenizer, messages, control, thinking=self.thinking))
         return self.encode(plain_text(messages, control), special=True)
 
@@ -137,7 +133,7 @@ class DecoderBackend(WritingModel):
         return tuple(sorted(ids for ids in found if not any(ids[:size] in found for size in range(1, len(ids)))))
 
     def _is_over(self, job: WritingJob, tokens: Sequence[int]) -> bool:
-        return not self._chat and bool(job.request.labels) and "\n" in self._text(tokens).lstrip()
+        return not self.tokenizer.chat_template and bool(job.request.labels) and "\n" in self._text(tokens).lstrip()
 
     @cached_property
     def _channels(self) -> bool:

@@ -165,13 +165,10 @@ def _first_token_scores(logprobs: object) -> list[list[object]]:
     first = content[0] if isinstance(content, list) and content else None
     given = first.get("top_logprobs") if isinstance(first, Mapping) else None
     candidates = given if isinstance(given, list) else []
-    pairs = [(str(one.get("token")), float(one["logprob"])) for one in candidates if _has_number(one, "logprob")]
+    scored = [one for one in candidates if isinstance(one, Mapping) and isinstance(one.get("logprob"), int | float)]
+    pairs = [(str(one.get("token")), float(one["logprob"])) for one in scored]
     # Infinity and NaN have no JSON.
     return [[token, score] for token, score in sorted(pairs, key=lambda pair: (-pair[1], pair[0])) if abs(score) < 1e30]
-
-
-def _has_number(mapping: object, field: str) -> bool:
-    return isinstance(mapping, Mapping) and isinstance(mapping.get(field), (int, float))
 
 
 def _count(value: object) -> int:

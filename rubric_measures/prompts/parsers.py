@@ -275,9 +275,6 @@ def parse_aspects(text: str, aspects: Sequence[str], scale: tuple[int, int] | No
 _VERDICTS = {"a": "a", "b": "b", "c": "tie", "tie": "tie", "tie (both bad)": "both_bad"}
 
 
-_BOTH_BAD = "Tie (Both Bad)"
-
-
 def parse_verdict(text: str, labels: Sequence[str] = (), scale: object = None) -> Parsed[str]:
     """Reads the last `[[A]]`, `[[B]]` or `[[C]]` of the reply as `a`, `b` or `tie`; without one there is no verdict.
 
@@ -288,7 +285,7 @@ def parse_verdict(text: str, labels: Sequence[str] = (), scale: object = None) -
     'both_bad'
     """
     reply = clean_reply(text)
-    if _BOTH_BAD in labels:
+    if "Tie (Both Bad)" in labels:
         named = {f"[[{label}]]": _VERDICTS[label.lower()] for label in labels}
         wanted = Parsed(named.get(reply.strip()))
         return wanted if wanted.value else Parsed(None, f"the reply is not one of {', '.join(named)} alone")

@@ -359,7 +359,7 @@ def test_unknown_models_and_kinds_are_one_line(tmp_path: Path) -> None:
     assert "hf:nobody/no-such-model: the configuration cannot be loaded" in str(caught.value)
     assert "\n" not in str(caught.value)
     transformers.BertConfig(architectures=["BertForMaskedLM"]).save_pretrained(tmp_path)
-    with pytest.raises(BackendError, match="BertForMaskedLM writes no answers"):
+    with pytest.raises(BackendError, match="BertForMaskedLM is no sequence-to-sequence"):
         make_backend(f"hf:{tmp_path}")
 
 
