@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from rubric_measures.base.errors import InputError, MeasureError, counted, tell
 from rubric_measures.base.files import paused_collector
-from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.scoring import check_leaderboard, is_summed, score_records, score_run_files, score_runs
 from rubric_measures.corpora.loading import (
     AnswerGrades,
@@ -51,16 +51,12 @@ if TYPE_CHECKING:
 _PANELS = 4
 
 
-def _runs_of(board: Leaderboard) -> list[str]:
-    return [run for run in board.ranking() if run not in BELOW]
-
-
 def _dots(board: Leaderboard, tests: Tests) -> Iterator[Figure]:
     """A panel a measure; a page holds as many as can be read."""
     from rubric_measures.analysis.comparing import mean_intervals
     from rubric_measures.analysis.plots import plot_dots
 
-    runs = _runs_of(board)
+    runs = board.ranking()
     intervals = mean_intervals({name: {run: board.scored(run, name) for run in runs} for name in board.measures}, tests)
     for start in range(0, len(board.measures), _PANELS):
         names = board.measures[start : start + _PANELS]
@@ -231,7 +227,6 @@ def score(
     overall: bool = True,
     length: bool = False,
     present: bool = False,
-    summary: bool = False,
     checks: bool = False,
     compat: Compat | None = None,
     watch: Watch | None = None,
@@ -261,7 +256,6 @@ def score(
         length: add L, the length of answers in whitespace words; for answers inside the records.
         present: add each measure once more as `present:NAME`, over the queries alone that a run answers; else a missing
             answer is a 0 like any other.
-        summary: add the greatest, median and least score of the runs.
         checks: look for what may be wrong beneath the scores: unjudged passages (Judged@k), missing queries, ties that
             decide the winner. Grades and runs are read a second time, and official measures are not checked.
         compat: compute as this program does: `workbench` (of rankings inside records), `nuggetizer` (of a file of
@@ -278,7 +272,7 @@ def score(
     """
     # Before files are read.
     measures = None if measures is None else parse_measures(measures)
-    known, given = load(grades), AskedBoard(overall, length, present, summary, compat, checks)
+    known, given = load(grades), AskedBoard(overall, length, present, compat, checks)
     if runs is None and isinstance(known, TableGrades):
         runs = known.runs
     official: Sequence[Measure] = ()
@@ -339,12 +333,11 @@ def score(
     # Who reads the board from a file would take it for that.
     text = f"a run is called {OVERALL}, the name of the best possible score in files; rename it"
     refuse((OVERALL in board.cells, text, ()))
-    if present or length or summary:
-        from rubric_measures.boards.programs import with_lengths, with_present, with_summary
+    if present or length:
+        from rubric_measures.boards.programs import with_lengths, with_present
 
         board = with_present(board) if present else board
         board = with_lengths(board, _lengths(known)) if length else board
-        board = with_summary(board) if summary else board
     wrapped = () if ours == asked or official else of_wrapped(asked)
     made = Board(**{**asdict(board), "wrapped": wrapped, "asked": given})
     if notes:

@@ -48,7 +48,6 @@ from rubric_measures.base.tables import (
     plain,
     ranged,
 )
-from rubric_measures.boards.board import BELOW
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.measures.grades import NONE, OnFailed, QueryGrades
 from rubric_measures.measures.measure import column_named, parse_measures
@@ -375,8 +374,7 @@ def _together(sources: Sequence[tuple[str, Mapping[str, Values]]], measure: str)
         for run_id, values in source.get(measure, source.get(UNNAMED, {})).items():
             if run_id in found:
                 raise InputError(f"{name}: run {run_id!r} is in another file, too; give each run once")
-            if run_id not in BELOW:
-                found[run_id] = values
+            found[run_id] = values
     return found
 
 

@@ -38,7 +38,7 @@ from rubric_measures.analysis.correlation import (
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, score_table
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.base.files import path_name
-from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.programs import score_workbench
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.corpora.loading import File, RecordGrades, Rows, are_rows, file_path
@@ -143,9 +143,8 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
     queries = {
         run: {query: sign * value for query, value in values.items()}
         for run, values in table.per_query(measure).items()
-        if run not in BELOW
     }
-    means = {run: sign * value for run, value in table.column(measure).items() if run not in BELOW}
+    means = {run: sign * value for run, value in table.column(measure).items()}
     for run, values in queries.items():
         means.setdefault(run, sum(values.values()) / len(values))
     return RunScores(measure, means, queries, is_rank, table.errors(measure))
@@ -153,7 +152,7 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
 
 def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
     """One column of a leaderboard of ours; runs without a mean (nothing could be scored) are left out."""
-    means = {run: row[measure].mean for run, row in board.cells.items() if run not in BELOW}
+    means = {run: row[measure].mean for run, row in board.cells.items()}
     return RunScores(
         measure,
         {run: mean for run, mean in means.items() if mean is not None},
@@ -172,7 +171,7 @@ def scores_of_workbench(board: Leaderboard, measure: str) -> RunScores:
         {
             run: statistics.mean(values)
             for run, row in board.values.items()
-            if run not in BELOW and (values := [value for value in row[measure].values() if value is not None])
+            if (values := [value for value in row[measure].values() if value is not None])
         },
     )
 

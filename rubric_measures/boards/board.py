@@ -32,10 +32,6 @@ from rubric_measures.types.entities import (
 if TYPE_CHECKING:
     import pandas
 
-# Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
-# They are no runs, and no statistic over runs counts them.
-BELOW = ("_max_", "_median_", "_min_")
-
 
 def checked(checks: LeaderboardChecks) -> Iterator[Note]:
     """What ties do to the order."""
@@ -115,16 +111,12 @@ class Leaderboard(Struct, frozen=True):
         return {query: value for query, value in self.cells[run_id][measure].per_query.items() if value is not None}
 
     def ranking(self, measure: str | None = None) -> list[str]:
-        """The runs, best first by the first measure, and by name where they are equal. Rows that sum up the runs
-        stand at the end.
-        """
+        """The runs, best first by the first measure, and by name where they are equal."""
         name = self.measures[0] if measure is None else measure
         if name not in self.measures:
             raise MeasureError(f"the leaderboard has no measure {name}; it has {', '.join(self.measures)}")
         means = {run_id: row[name].mean for run_id, row in self.cells.items()}
-        places = {run_id: place for place, run_id in enumerate(BELOW, start=1)}
-        listed = ((places.get(run, 0), math.inf if mean is None else -mean, run) for run, mean in means.items())
-        return [run_id for *_, run_id in sorted(listed)]
+        return [run for _, run in sorted((math.inf if mean is None else -mean, run) for run, mean in means.items())]
 
     @property
     def is_complete(self) -> bool:
@@ -145,8 +137,7 @@ class Leaderboard(Struct, frozen=True):
 
     def _repr_html_(self) -> str:
         first = [(run, self.cells[run][name]) for name in self.measures[:1] for run in self.ranking()]
-        means = {run: (cell.mean, cell.standard_error or 0.0) for run, cell in first
-                 if run not in BELOW and cell.mean is not None}  # fmt: skip
+        means = {run: (cell.mean, cell.standard_error or 0.0) for run, cell in first if cell.mean is not None}
         best = [run for run, (mean, _) in means.items() if mean > next(iter(means.values()))[0] - 1e-12]
         # Without a test nobody knows which differences count.
         said = (
@@ -208,12 +199,11 @@ class Leaderboard(Struct, frozen=True):
         """What a table of means does not show: queries without grades, failed grades, coverage; and what may be wrong
         with grades and runs.
         """
-        rows = {run: row for run, row in self.cells.items() if run not in BELOW}
-        about = of_queries(rows, self.unknown, self.missing) if self.unknown or self.missing else ()
+        about = of_queries(self.cells, self.unknown, self.missing) if self.unknown or self.missing else ()
         of_checks = () if self.checks is None else checked(self.checks)
         notes = [*self.said, *about, *self.findings, *of_checks]
         inexact = self.inexact or ()
-        scored = (cell for row in rows.values() for name, cell in row.items() if name not in inexact)
+        scored = (cell for row in self.cells.values() for name, cell in row.items() if name not in inexact)
         unscored = sum(list(cell.per_query.values()).count(None) for cell in scored)
         if inexact:
             text = "no score by %s of runs that need grades which were never asked, or failed: only bounds are known"

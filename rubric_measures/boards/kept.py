@@ -24,7 +24,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json, typed
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
-from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.board import Leaderboard
 from rubric_measures.measures.grades import check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures
 from rubric_measures.types.entities import BOARD_FORMAT, AskedBoard, BoardInputs, KeptBoard, Signature, canonical_json
@@ -265,7 +265,7 @@ class Gates:
         Raises:
             UnknownNameError: there is no such measure or run.
         """
-        there = [run for run in board.ranking() if run not in BELOW]
+        there = board.ranking()
         chosen = [self.run] if self.run is not None else there if runs is None else list(runs)
         for run in chosen:
             if run not in there:

@@ -48,7 +48,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError, tell, warn
 from rubric_measures.base.files import paused_collector
-from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.scoring import best_of, cell_of, digest_of, inputs_settings
 from rubric_measures.formats.banks import answer_documents, needs_all_answers
 from rubric_measures.formats.judged import ASSIGNMENTS, FAILED, GRADED, NUGGETIZER, RAGDOLL
@@ -553,8 +553,6 @@ def score_workbench(
 LENGTH = "L"
 # How the names of columns over the queries that a run answers begin.
 PRESENT = "present:"
-# How the rows of the summary are made of the values of the runs.
-_KINDS: Sequence[Callable[[Sequence[float]], float]] = (max, median, min)
 
 
 def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -> Leaderboard:
@@ -604,28 +602,3 @@ def _with_columns(board: Leaderboard, columns: Mapping[str, Mapping[str, Mapping
         measures=[*board.measures, *columns],
         cells={run: {**row, **{name: cell(run, name) for name in columns}} for run, row in board.cells.items()},
     )
-
-
-def with_summary(board: Leaderboard) -> Leaderboard:
-    """The leaderboard with the rows `_max_`, `_median_` and `_min_` over its runs.
-
-    The mean of `_max_` is the greatest of the runs' means, and its value for a query the greatest of their values for
-    it; so for the other two. The rows have no standard error and no coverage.
-    """
-    cells = dict(board.cells)
-    for below, combine in zip(BELOW, _KINDS, strict=True):
-        cells[below] = of_all = {}
-        for name in board.measures:
-            columns = [row[name].per_query for row in board.cells.values()]
-            queries = dict.fromkeys(chain.from_iterable(columns))
-            # Of runs of which bounds alone are known, any could be the greatest or the least.
-            known = [] if name in (board.inexact or ()) else columns
-            of_queries = {one: _combined(combine, [column.get(one) for column in known]) for one in queries}
-            mean = _combined(combine, [row[name].mean for row in board.cells.values()] if known else [])
-            of_all[name] = Cell(mean, None, len(queries), None, 0, per_query=of_queries)
-    return replace(board, cells=cells)
-
-
-def _combined(combine: Callable[[Sequence[float]], float], values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(combine(known)) if known else None

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
-from rubric_measures.boards.board import BELOW, Leaderboard, worst_failed
+from rubric_measures.boards.board import Leaderboard, worst_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids, written_id
 from rubric_measures.measures.core import Array, Scores
@@ -504,7 +504,7 @@ def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
     means = {
         run: round(row[measure].mean, 12)  # type: ignore[arg-type]
         for run, row in board.cells.items()
-        if run not in BELOW and row[measure].mean is not None
+        if row[measure].mean is not None
     }
     return tuple(sorted(run for run, mean in means.items() if mean == max(means.values())))
 

@@ -129,7 +129,7 @@ def leaderboard(
     examples:
       rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m RubricCover@20 --format text
       rubric_measures leaderboard graded.jsonl.gz runs/*.run --checks -o board.json   (then `compare board.json`)
-      rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length --summary
+      rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length
       rubric_measures leaderboard graded.jsonl.gz runs/*.run --qrels official.qrels -m 'RubricCover(rel=4)@20' nDCG@10
 
     Ends with 1 where values are missing, and with 3 where a run has less than --fail-under.

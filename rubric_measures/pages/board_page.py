@@ -17,7 +17,7 @@ from rubric_measures.analysis.comparing import mean_intervals
 from rubric_measures.analysis.facts import STATES, Evidence, FactDiff, QueryEvidence, evidence
 from rubric_measures.analysis.resampling import Draws, Interval, without_width
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
-from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.board import Leaderboard
 from rubric_measures.corpora.loading import Gradable, Runs
 from rubric_measures.pages.frame import PageCell, ReviewAddress, colour, in_words, page, plain_number, ticks, write_page
 from rubric_measures.types.entities import RubricItem
@@ -331,7 +331,7 @@ def write_report(
             or the file cannot be written.
         UnknownNameError: there is no such baseline.
     """
-    ranked = [run for run in board.ranking() if run not in BELOW]
+    ranked = board.ranking()
     if baseline is not None and baseline not in ranked:
         raise UnknownNameError("run", baseline, ranked, settings=("baseline",))
     listed = [query.with_retrieved(retrieved or {}) for query in evidence(board, grades, runs)]

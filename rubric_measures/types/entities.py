@@ -829,7 +829,6 @@ class AskedBoard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     overall: bool = True
     length: bool = False
     present: bool = False
-    summary: bool = False
     compat: Literal["workbench", "nuggetizer", "ragdoll"] | None = None
     checks: bool = False
 

@@ -225,7 +225,7 @@ def test_a_certificate_alone_proves_the_board(made: Path, capsys: Captured) -> N
     from tests.cli.test_analysis import SCHEMAS
 
     source = made.parent
-    status, _, err = certificate(source, capsys, "--summary")
+    status, _, err = certificate(source, capsys)
     kept, _, given, *_ = err.splitlines()[-1].split(": ")[1].split()
     assert status == 0 and err.endswith("grades prove the scores; the others are left out\n")
     assert f"{source / 'few' / 'graded.jsonl'}: grades were asked only as far as they can change" in err

@@ -1,4 +1,4 @@
-"""Tests of lengths and summary rows of leaderboards."""
+"""Tests of lengths, and of what stands beside the runs of a leaderboard."""
 
 from __future__ import annotations
 
@@ -8,41 +8,13 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import FORMS
-from rubric_measures.boards.board import Leaderboard
-from rubric_measures.boards.programs import with_summary
-from rubric_measures.boards.scoring import cell_of
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.corpora.pooling import pooled
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import lengths_of_records
 from rubric_measures.records.models import load_graded, write_graded
-from rubric_measures.types.entities import Best, Signature
 from tests.example_records import write_all
-
-VALUES = {
-    "a": {"V": {"q1": 0.0, "q2": 1.0}},
-    "b": {"V": {"q1": 0.5, "q2": 0.25}},
-    "c": {"V": {"q1": 1.0, "q2": None}},
-}
-BEST = {"V": Best(1.0, 0.0, {"q1": 1.0, "q2": 1.0})}
-CELLS = {run: {name: cell_of(values) for name, values in row.items()} for run, row in VALUES.items()}
-BOARD = Leaderboard(["V"], CELLS, Signature({}), best=BEST)
-
-
-def test_summary_rows_are_of_runs_only_and_stand_at_the_end() -> None:
-    board = with_summary(BOARD)
-    # Means: a 0.5, b 0.375, c 1.0 (q2 could not be scored).
-    assert [(row, board.cells[row]["V"].mean) for row in board.ranking()] == [
-        ("c", 1.0),
-        ("a", 0.5),
-        ("b", 0.375),
-        ("_max_", 1.0),
-        ("_median_", 0.5),
-        ("_min_", 0.375),
-    ]
-    assert board.values["_median_"]["V"] == {"q1": 0.5, "q2": 0.625}
-    assert board.values["_min_"]["V"] == {"q1": 0.0, "q2": 0.25}
 
 
 def test_lengths_of_records_are_those_of_whole_answers(tmp_path: Path) -> None:

@@ -109,8 +109,8 @@ leaderboard {{qrels.txt}} {_RUNS} -m nDCG@5 AP --format text
 check {{qrels.txt}} {_RUNS} -m nDCG@5 --pool-depth 3 --format json
 leaderboard {{graded.jsonl}} {{annotated.run}} -m RubricCover(rel=4)@5
 evaluate {{qrels.txt}} {{annotated.run}} nDCG@10 Judged@5 -q
-leaderboard {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} -m NuggetV NuggetA --length --summary
-leaderboard {{assignments.jsonl}} -m NuggetV(strict=True) NuggetV NuggetA --length --summary
+leaderboard {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} -m NuggetV NuggetA --length
+leaderboard {{assignments.jsonl}} -m NuggetV(strict=True) NuggetV NuggetA --length
 leaderboard {{assignments.jsonl}} -m NuggetV NuggetA --compat nuggetizer
 leaderboard {{graded.jsonl}} -m RubricCover(rel=4)@20 --compat workbench
 leaderboard {{ragdoll-graded.jsonl}} --on-failed expected
