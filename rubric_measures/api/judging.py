@@ -45,7 +45,6 @@ Answers: TypeAlias = Union[File, "Answer", "Iterable[File | Answer]"]
 def tournament(
     games: Games = (),
     *,
-    assessor_games: Games = (),
     draws: Draws = USUAL_DRAWS,
     compat: Literal["ragelo", "ragelo-0.4", "ragdoll"] | None = None,
     answers: Answers = (),
@@ -72,8 +71,7 @@ def tournament(
     Tournament(2 agents, 2 games of 2 queries; first dense)
 
     Args:
-        games: played games.
-        assessor_games: games judged by assessors; mixed in and marked.
+        games: played games; one that an assessor judged has the grader `human:NAME`.
         draws: of the bootstrap; the seed is that of shuffles and random games, too.
         compat: Elo as RAGElo's program has it; or `ragdoll`: no prior, its draws of games and of who is shown first.
         answers: the answers that play; needs `queries` and `model`.
@@ -99,7 +97,7 @@ def tournament(
     """
     from rubric_measures.games.tournaments import COMPATS, EloSettings, TournamentSettings, rate_games
 
-    games, assessor_games, answers = _parts(games), _parts(assessor_games), _parts(answers)
+    games, answers = _parts(games), _parts(answers)
     is_ragdoll = compat == "ragdoll"
     if compat not in (None, "ragdoll", *COMPATS):
         raise UnknownNameError("program", str(compat), ("ragdoll", *COMPATS), settings=("compat",))
@@ -117,13 +115,10 @@ def tournament(
         **given_of(asking),
         **given_of(calls),
     }
-    _check(model, [*games, *assessor_games], playing)
+    _check(model, games, playing)
     drawn_per = _games_per(games_per, is_ragdoll)
-    played = [game for listed in _games(games).values() for game in listed]
-    by_assessors = _games(assessor_games, assessors=True)
-    if model is None:
-        _check_agents(by_assessors, played)
-    else:
+    played = _games(games)
+    if model is not None:
         from rubric_measures.corpora.loading import refuse_unused
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.formats.plain import GAMES
@@ -144,10 +139,8 @@ def tournament(
         read = [*answers, queries, documents, calls.prices]
         # Only the games may be read and written in one file.
         keep_inputs(save, *read)
-        keep_cache(calls.cache, save, *games, *assessor_games, *read)
+        keep_cache(calls.cache, save, *games, *read)
         found = _answers(answers)
-        # Before anything is spent.
-        _check_agents(by_assessors, played, (answer.run_id for answer in found))
         with naming(*answers):
             of_queries = answers_by_query(found)
         references: Mapping[str, Sequence[Reference]] = {}
@@ -185,19 +178,17 @@ def tournament(
         tell(f"{len(wanted)} games ({len(wanted) - len(mine)} new): {stats}")
         note_limit(stats, is_kept=calls.is_kept)
         tell("%s: as before: %d games of other graders, or of answers that are not here", save, len(others))
-    played += [game for listed in by_assessors.values() for game in listed]
     # What is wrong with all games together is a matter of who played them, or of the first file.
-    with naming(*([getattr(model, "model", model)] if model else [*games, *assessor_games])):
+    with naming(*([getattr(model, "model", model)] if model else games)):
         return rate_games(played, settings)
 
 
-def check_tournament(path: _File, games: Games, *, assessor_games: Games = ()) -> Proof:
+def check_tournament(path: _File, games: Games) -> Proof:
     """Rates the games of a tournament again, and compares every value of its file.
 
     Args:
         path: what `tournament` wrote as JSON.
         games: as for `tournament`.
-        assessor_games: of a tournament: as for `tournament`.
 
     Raises:
         FormatError: it is no such file.
@@ -210,7 +201,7 @@ def check_tournament(path: _File, games: Games, *, assessor_games: Games = ()) -
     said = typed(TournamentSettings, content.get("settings"), name)
     elos = {name: dataclasses.replace(one, seed=said.draws.seed) for name, one in COMPATS.items()}
     compat: Any = next((name for name, elo in elos.items() if elo == said.elo), None if said.prior else "ragdoll")
-    made = tournament(games, assessor_games=assessor_games, draws=said.draws, compat=compat)
+    made = tournament(games, draws=said.draws, compat=compat)
     now: Any = made.report(-1).content
     return held(content, now(), made.signature, ("version",))
 
@@ -247,25 +238,18 @@ def _parts(source: Any) -> list[Any]:
     return [source] if hasattr(source, "query_id") else listed(source)
 
 
-def _games(games: Sequence[Any], assessors: bool = False) -> dict[str, list[Preference]]:
-    """Games by what they come from."""
-    found: dict[str, list[Preference]] = {}
+def _games(games: Sequence[Any]) -> list[Preference]:
+    found: list[Preference] = []
     for one in games:
         if isinstance(one, Preference):
-            found.setdefault("games", []).append(_by_assessor(one, "anonymous") if assessors else one)
+            found.append(one)
         else:
             with file_path(one) as path:
-                found.setdefault(path, []).extend(_read(path, assessors))
+                found += _read(path)
     return found
 
 
-def _by_assessor(game: Preference, name: str) -> Preference:
-    from rubric_measures.games.tournaments import HUMAN
-
-    return game if game.grader.startswith(HUMAN) else game._replace(grader=HUMAN + (game.grader or name))
-
-
-def _read(path: str, assessors: bool = False) -> list[Preference]:
+def _read(path: str) -> list[Preference]:
     from rubric_measures.corpora.conversion import Options, bridged
     from rubric_measures.formats.plain import GAMES
 
@@ -278,8 +262,7 @@ def _read(path: str, assessors: bool = False) -> list[Preference]:
                 kind, read = one.kind, one.read
     with naming(path):
         games: list[Preference] = bridged(read(path), kind, "games", Options())
-    is_ours = read == GAMES.read
-    return [_by_assessor(game, "anonymous" if is_ours else path) for game in games] if assessors else games
+    return games
 
 
 def _answers(answers: Sequence[Any]) -> list[Answer]:
@@ -293,19 +276,6 @@ def _answers(answers: Sequence[Any]) -> list[Answer]:
             with file_path(one) as path:
                 found += read_answers(path)
     return found
-
-
-def _check_agents(
-    by_assessors: Mapping[str, Sequence[Preference]], games: Sequence[Preference], agents: Iterable[str] = ()
-) -> None:
-    """Refuses verdicts about agents that neither play nor answer: a misspelt name would be one more agent."""
-    known = {*agents, *(agent for game in games for agent in (game.agent_a, game.agent_b))}
-    for path, games_of_one in by_assessors.items() if known else ():
-        for game in games_of_one:
-            for agent in (game.agent_a, game.agent_b):
-                if agent not in known:
-                    where = f"({path}: a verdict on query {game.query_id!r})"
-                    raise UnknownNameError("agent", agent, known, hint=where)
 
 
 def _saved(save: _File | None) -> list[Preference]:

@@ -234,7 +234,7 @@ def tournament(tournament: Call, *, printed: PrintedRatings = PrintedRatings()) 
     examples:
       rubric_measures tournament games.jsonl
       rubric_measures tournament --answers a.jsonl b.jsonl --query-file queries.tsv --model hf:NAME --save games.jsonl
-      rubric_measures tournament games.jsonl --assessor-games verdicts.jsonl --compat ragelo -o tournament.json
+      rubric_measures tournament games.jsonl verdicts.jsonl --compat ragelo -o tournament.json
 
     Games are JSON lines {query_id, agent_a, agent_b, verdict: a, b, tie, both_bad or null}, RAGElo's CSV, or battles of
     RAGDoll. A game without a verdict counts for nobody. With --model, games are played through the reply cache

@@ -38,7 +38,7 @@ _NO_OPTIONS = frozenset({"self", "progress", "watch", "notes", "run_command"})
 _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", "depth": "-k"}
 # Options that take several values at once, that are repeated, and whose values have commas between them.
 _SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "answers", "systems", "fail_under", "assign"})
-_REPEATED = frozenset({"assessor_games", "collection", "grader", "model", "prompt"})
+_REPEATED = frozenset({"collection", "grader", "model", "prompt"})
 _WITH_COMMAS = frozenset({"queries"})
 # Where the last of two values would be used in silence.
 _ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})

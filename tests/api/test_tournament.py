@@ -9,7 +9,7 @@ import pytest
 
 import rubric_measures
 from rubric_measures import Draws, Preference
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError
 from rubric_measures.formats.answers import Answer
 
 GAMES = [
@@ -58,5 +58,3 @@ def test_bad_input(tmp_path: Path) -> None:
         rubric_measures.tournament(GAMES, games_per="query=3")
     with pytest.raises(InputError, match="playing games needs queries"):
         rubric_measures.tournament(answers=ANSWERS, model="lexical")
-    with pytest.raises(UnknownNameError, match="unknown agent 'bm26'"):
-        rubric_measures.tournament(GAMES, assessor_games=[Preference("q1", "bm26", "dense", "a")])

@@ -60,8 +60,8 @@ def test_its_file_is_checked_with_its_games(
     compat: str, games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verdicts, rated = tmp_path / "verdicts.jsonl", tmp_path / "rated.json"
-    GAMES.write(verdicts, [game._replace(grader="ada") for game in CYCLE[:9]])
-    more = ["--assessor-games", str(verdicts)]
+    GAMES.write(verdicts, [game._replace(grader="human:ada") for game in CYCLE[:9]])
+    more = [str(verdicts)]
     run(capsys, games, *more, "--rounds", 50, "-o", rated, *(["--compat", compat] if compat else []))
     assert main(["check", str(rated), str(games), *more]) == 0
     assert "claimed: settings/version\n" in capsys.readouterr().out
@@ -87,24 +87,11 @@ def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.Captu
 
 def test_csv_games_and_assessors(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RAGELO_GAMES.write(tmp_path / "g.csv", [game._replace(grader="") for game in CYCLE])
-    status, out, err = run(capsys, tmp_path / "g.csv", "--assessor-games", games, "--rounds", 20)
+    GAMES.write(games, [game._replace(grader="human:ada") for game in CYCLE])
+    status, out, err = run(capsys, tmp_path / "g.csv", games, "--rounds", 20)
     assert status == 0
     assert "144 games" in out
     assert "72 of 144 games were judged by assessors" in err
-
-
-def test_assessors_judge_agents_that_are_there(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    verdicts = tmp_path / "verdicts.jsonl"
-    GAMES.write(verdicts, [Preference("q01", "x", "thorugh", "a")])
-    status, out, err = run(capsys, games, "--assessor-games", verdicts)
-    assert (status, out) == (2, "")
-    assert err == (f"rubric_measures: unknown agent 'thorugh': known: x, y, z ({verdicts}: a verdict on query 'q01')\n")
-    # With answers, their runs are the agents; nothing is played, asked or saved before.
-    status, out, err = run(capsys, *play(tmp_path, "concise", "thorough"), "--assessor-games", verdicts)
-    assert (status, out, (tmp_path / "games.jsonl.cache.sqlite").exists()) == (2, "", False)
-    assert "unknown agent 'x'" in err
-    # Verdicts of assessors alone are games like any.
-    assert run(capsys, "--assessor-games", verdicts, "--rounds", 5)[0] == 0
 
 
 def play(tmp_path: Path, *answers: str, more: tuple[object, ...] = ()) -> list[object]:
