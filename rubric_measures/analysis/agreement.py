@@ -34,7 +34,7 @@ from rubric_measures.analysis.resampling import (
     within,
     without_width,
 )
-from rubric_measures.base.errors import InputError, counted, tell
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.tables import Cell, Column, Ranged, Report, Reported, Table, columns, declared, plain
 from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.findings import Note, say
@@ -798,39 +798,6 @@ def _source_ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, 
     if truth.scale is not None:
         return truth.scale.lowest, truth.scale.highest
     return int(min(truth.labels.values(), default=0)), int(max(truth.labels.values(), default=0))
-
-
-def whole_answers(sources: Sequence[LabelSource]) -> list[LabelSource]:
-    """The sources with generated answers whole, each under the name of its run, where none of their ids are alike.
-
-    The answer of the run `concise` to the query `q01` is the document `concise` in assignments, `concise/q01` in files
-    of others, and the passages `concise/q01/1`, `concise/q01/2`, … of a pool. The label of a whole answer is the
-    highest of its passages. Sources whose first two have a document in common are given back as they are.
-    """
-    keys = [set(source.labels) for source in sources[:2]]
-    if len(keys) < 2 or keys[0] & keys[1]:
-        return list(sources)
-    whole = []
-    for source in sources:
-        labels: dict[Key, float] = {}
-        for key, label in source.labels.items():
-            name = (key[0], _run_of_answer(*key[:2]), *key[2:])
-            labels[name] = max(label, labels.get(name, label))
-        whole.append(replace(source, labels=labels))
-    if whole[0].labels.keys().isdisjoint(whole[1].labels):
-        return list(sources)
-    for parts, one in zip(sources, whole, strict=True):
-        if len(one.labels) < len(parts.labels):
-            text = "%s: %d labels of passages of answers became those of whole answers, the highest of each"
-            tell(text, one.name, len(parts.labels))
-    return whole
-
-
-def _run_of_answer(query_id: str, doc_id: str) -> str:
-    """The run of `RUN/QUERY` and of `RUN/QUERY/NUMBER`; any other id as it is."""
-    start, _, last = doc_id.rpartition("/")
-    name = start if last.isascii() and last.isdigit() and start.endswith(f"/{query_id}") else doc_id
-    return name.removesuffix(f"/{query_id}") or doc_id
 
 
 # What people see of a judge beside the rest.

@@ -24,7 +24,6 @@ from rubric_measures.analysis.agreement import (
     SourceAgreement,
     compare_sources,
     kappa_of_confusion,
-    whole_answers,
 )
 from rubric_measures.analysis.boards import score
 from rubric_measures.analysis.leaderboards import (
@@ -135,7 +134,7 @@ def agreement(
     with contextlib.ExitStack() as stack:
         # Judgments and labels of records that are alone are two sources.
         given = [named_files(one, stack) if len(sources) == 1 and not are_rows(one) else one for one in sources]
-        read = whole_answers(_sources(given, bank_of(bank), wanted, second, items))
+        read = _sources(given, bank_of(bank), wanted, second, items)
     if items and not any(key[-1] not in LABEL_ITEMS for source in read for key in source.labels):
         problem = f"{' and '.join(source.name for source in read)}: labels of whole passages, and no grades of items"
         raise InputError(f"{problem}; leave items out", settings=("items",))
