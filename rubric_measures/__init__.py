@@ -7,11 +7,6 @@ Importing it registers the measures with ir_measures:
 RubricCover(rel=4)@20
 """
 
-# ruff: noqa: E402 - Ctrl-C while the rest is imported is answered, too, where this is the command line
-from rubric_measures.base import startup as _startup
-
-_startup.begin()
-
 from typing import TYPE_CHECKING
 
 from rubric_measures.base import __version__

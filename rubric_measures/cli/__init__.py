@@ -6,14 +6,17 @@ Standard input, output and error are taken as commands find them: closed, full, 
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import errno
+import gc
 import importlib
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from rubric_measures.base.errors import (
@@ -25,10 +28,16 @@ from rubric_measures.base.errors import (
     origin_of,
     shortened,
 )
-from rubric_measures.base.startup import forget_interrupt, leave
 from rubric_measures.cli.declared import Command, summary
 
-__all__ = ["COMMANDS", "Interruptible", "guarded", "main", "run_command"]
+__all__ = ["COMMANDS", "guarded", "main", "run_command"]
+
+# Pydantic would look for plug-ins of its own in all installed packages; the commands have no use for one.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+# What is imported stays. To look through it for garbage, at each few hundred objects and at the end, takes a fifth of
+# the time of a short command.
+gc.set_threshold(50_000)
+atexit.register(gc.freeze)
 
 # Module -> its commands, in the order of the help. Modules load when a command is asked for, so that --help is instant.
 _MODULES = {
@@ -122,34 +131,25 @@ class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
         return escaped(f"rubric_measures: {prefix}{said}{_options_for(getattr(record, 'settings', ()))}")
 
 
-class Interruptible:
-    """While a command runs, Ctrl-C is a KeyboardInterrupt again, so that it can keep what is done.
-
-    So are the signals by which batch systems and closed terminals end a process. Those that are ignored, as behind
-    nohup, stay so. Without `startup.begin`, and inside of another one, nothing changes.
+@contextlib.contextmanager
+def _ends_as_interrupts() -> Iterator[None]:
+    """While a command runs, the signals by which batch systems and closed terminals end a process are a Ctrl-C, so that
+    it can keep what is done. Those that are ignored, as behind nohup, stay so.
     """
 
-    def __init__(self) -> None:
-        self._changed = False
-        self._ends: list[signal.Signals] = []
-
-    def __enter__(self) -> None:
-        if signal.getsignal(signal.SIGINT) is leave:
-            self._changed = True
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            named = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-            self._ends = [one for one in named if signal.getsignal(one) is signal.SIG_DFL]
-            for one in self._ends:
-                signal.signal(one, self._end)
-
-    def __exit__(self, *_: object) -> None:
-        if self._changed:
-            signal.signal(signal.SIGINT, leave)
-        for one in self._ends:
-            signal.signal(one, signal.SIG_DFL)
-
-    def _end(self, *_: object) -> NoReturn:
+    def end(*_: object) -> NoReturn:
         raise KeyboardInterrupt
+
+    named = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    is_main = threading.current_thread() is threading.main_thread()
+    ends = [one for one in named if is_main and signal.getsignal(one) is signal.SIG_DFL]
+    for one in ends:
+        signal.signal(one, end)
+    try:
+        yield
+    finally:
+        for one in ends:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def _meant(arguments: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
@@ -208,7 +208,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
         check_figure_path(options.plot)
     with contextlib.ExitStack() as around:
-        around.enter_context(Interruptible())
+        around.enter_context(_ends_as_interrupts())
         if is_quiet or is_verbose:
             # `_answer` sets it back.
             logging.getLogger("rubric_measures").setLevel(logging.WARNING if is_quiet else logging.DEBUG)
@@ -230,10 +230,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Scores are sums of small arrays. Threads for linear algebra would take as long to begin as numpy to import.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     open_streams()
-    status = guarded(lambda: _answer(arguments), _complain)
-    if status == 130:
-        forget_interrupt()
-    return status
+    return guarded(lambda: _answer(arguments), _complain)
 
 
 def _complain(text: str) -> None:

@@ -34,7 +34,7 @@ Progress = bool | Callable[[RunStats], None]
 def interrupts() -> Iterator[threading.Event]:
     """What the first Ctrl-C sets, so that calls in flight are finished and kept; the second one interrupts.
 
-    So do the signals that end a process, where they are handled as Ctrl-C is (`cli.Interruptible`).
+    So do the signals that end a process, where they are handled as Ctrl-C is, as by the command line.
     """
     event = threading.Event()
 

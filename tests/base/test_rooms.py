@@ -31,7 +31,6 @@ ALL_LINES, ALL_MODULES = 37_433, 136
 LEAST, MOST = 100, 700
 # Smaller for a reason: what every command imports before it knows its files, and doors of other programs.
 SMALL = {
-    "base.startup",
     "base.words",
     "corpora.overwriting",
     "integrations.pyterrier",
