@@ -62,11 +62,6 @@ class Gate:
         self._share_before, self._alike = 0.0, 0  # rejections at the last cut; cuts in a row that changed nothing
         self._begin_window()
 
-    def open(self) -> None:
-        """Ends a trial with a lower `limit`: as many calls may be in flight as the ceiling says."""
-        self.limit = float(self.ceiling)
-        self._free.set()
-
     async def enter(self) -> int:
         """Waits, first come first served, for a slot and a turn; the caller gives them back by `leave`.
 
@@ -241,9 +236,8 @@ class Engine:
         self._waiting = asyncio.Semaphore(0)
         self._done: queue.SimpleQueue[tuple[Request, Reply] | BaseException] = queue.SimpleQueue()
         self._stop = asyncio.Event()
-        self._replies = 0  # of the endpoint, in this run
         self._tried_bare = False  # whether a call that failed was sent again without its schema
-        self._lost = 0  # calls that failed since the last of these
+        self._lost = 0  # calls that failed since the last reply
         self.sleeping = 0  # calls that wait before their next attempt
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
@@ -315,11 +309,10 @@ class Engine:
         call.began = call.began or time.monotonic()
         found = await self._attempt(call)
         if isinstance(found, Reply):
-            gate.leave(window, False)
             if not self._endpoint.answered:
                 self._endpoint.answered = True
-                gate.open()
-            self._replies += 1
+                gate.limit = float(gate.ceiling)
+            gate.leave(window, False)
             self._lost = 0
             self._deliver(call, found)
             return
@@ -364,7 +357,7 @@ class Engine:
                 return False
         elif call.failures < policy.attempts:
             return False
-        if trouble.unreachable and not self._replies:
+        if trouble.unreachable and not self._endpoint.answered:
             self._end(f"{reason}; is the server running, and is the URL right?")
             return True
         self._fail(call, trouble)
@@ -395,15 +388,22 @@ class Engine:
             wait = retry_after(error.response.headers)
             trouble = endpoint.trouble_of(error.status_code, error.body, wait)
             is_told = trouble.kind == "final" or (trouble.kind == "failure" and call.failures)
-            if endpoint.answered or self._tried_bare or _SCHEMA not in body or not is_told:
+            if endpoint.held or _SCHEMA not in body or not is_told:
                 return trouble
-            # A schema may be refused without a word; an accident of the server does not come twice.
+            # A schema may be refused without a word; an accident of the server does not come twice. One call finds out,
+            # and those that were sent with it meanwhile are sent again.
+            is_first = _SCHEMA not in endpoint.left_out
+            if is_first and self._tried_bare:
+                return trouble
+            self._tried_bare = True
             endpoint.left_out.add(_SCHEMA)
             found = await self._attempt(call)
-            endpoint.left_out.discard(_SCHEMA)
-            self._tried_bare = isinstance(found, Reply) or found.kind != "busy"
-            if isinstance(found, Reply):
-                endpoint.leave_out(_SCHEMA, trouble.error)
+            if is_first:
+                endpoint.left_out.discard(_SCHEMA)
+                if isinstance(found, Reply):
+                    endpoint.leave_out(_SCHEMA, trouble.error)
+                else:
+                    self._tried_bare = found.kind != "busy"
             return found
         except TimeoutError:
             return Trouble("failure", f"no answer within {self._policy.timeout:g} s", congestion=True)
@@ -418,6 +418,7 @@ class Engine:
         found = endpoint.reply_of(answer, request)
         if not isinstance(found, Reply):
             return found
+        endpoint.held |= _SCHEMA in body
         news = endpoint.learn_from(found)
         if news and found.status == "truncated" and isinstance(wanted, int) and endpoint.longest(wanted) > room:
             # It was cut while it thought, before anybody knew that it does: now it gets room for that.

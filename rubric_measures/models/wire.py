@@ -224,6 +224,7 @@ class Endpoint:
         left_out: fields that it does not take, although the request has them.
         thinks: whether a reply showed that the model thinks before it replies.
         answered: whether it ever gave a reply.
+        held: whether it ever gave one to a call with a schema.
     """
 
     name: str
@@ -234,6 +235,7 @@ class Endpoint:
     left_out: set[str] = field(default_factory=set)
     thinks: bool = False
     answered: bool = False
+    held: bool = False
 
     def body(self, request: Request, *, whole: bool = False) -> dict[str, Any]:
         """The JSON body of a request, or the whole one, with what the endpoint does not take.

@@ -64,28 +64,24 @@ def _parsed(reply: str) -> Parsed[tuple[str, ...]]:
     values, truncated = find_values(reply)
     if truncated:
         return Parsed(None, "the list is not closed")
-    holding = [one for one in values if isinstance(one.value, list) or any(map(_is_list, one.value.values()))]
+    holding = [one for one in values if isinstance(one.value, list) or list in map(type, one.value.values())]
     if not holding:
         return Parsed(None, _NO_LIST if reply else "the reply is empty")
     # The last one; one with the name of what is asked for before others.
     named = [one for one in holding if SAYS["asked_for_somehow"].fullmatch(_folded(one.label))]
     others = [one for one in holding if not SAYS["beside"].fullmatch(_folded(one.label))]
     chosen = (named or others or holding)[-1].value
-    texts = _texts_of(chosen if isinstance(chosen, list) else _by_name(chosen, _is_list))
+    texts = _texts_of(chosen if isinstance(chosen, list) else _by_name(chosen, list))
     return Parsed(None, _NOT_UNDERSTOOD) if texts is None else Parsed(texts)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
 
 
 def _folded(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-def _by_name(value: Mapping[str, object], usable: Callable[[object], bool]) -> Any:
+def _by_name(value: Mapping[str, object], kind: type) -> Any:
     """What is asked for in an object: what has its name, or else all that there is; None when several could be it."""
-    entries = [(_folded(key), entry) for key, entry in value.items() if usable(entry)]
+    entries = [(_folded(key), entry) for key, entry in value.items() if isinstance(entry, kind)]
     for pattern in (SAYS["asked_for"], SAYS["asked_for_somehow"], SAYS["texts"]):
         if named := [entry for key, entry in entries if pattern.fullmatch(key)]:
             return named[0] if len(named) == 1 else None
@@ -99,7 +95,7 @@ def _texts_of(values: Sequence[Any] | None) -> tuple[str, ...] | None:
         return None
     texts = []
     for value in (one for one in values if one is not None):
-        text = _by_name(value, lambda entry: isinstance(entry, str)) if isinstance(value, dict) else value
+        text = _by_name(value, str) if isinstance(value, dict) else value
         if not isinstance(text, str):
             return None
         texts.append(" ".join(text.split()))

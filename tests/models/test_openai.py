@@ -238,6 +238,18 @@ def test_grading_asks_a_server_passage_by_passage(tmp_path: Path) -> None:
 
 
 # ---- constraints
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_schema_may_be_refused_after_other_calls_were_answered(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    with running(no_schema=status) as server:
+        made = backend(server.url)
+        assert ask(made, "id=1")["id=1"].text == "echo 1"
+        replies = ask(made, *(f"id={n}" for n in range(100)), labels=("4", "5"), structured="json_schema")
+        assert {text: reply.text for text, reply in replies.items()} == {f"id={n}": f"echo {n}" for n in range(100)}
+        # Whoever was refused meanwhile asks once more.
+        assert server.stats()["calls"] <= 1 + 100 * (1 + status // 250)
+    assert caplog.text.count("takes no response_format of ours") == 1
+
+
 def test_scores_that_an_endpoint_refuses_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     with running(no_logprobs=1) as server:
         made = backend(server.url, model="obedient", structured="choice+logprobs")
