@@ -232,9 +232,8 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
         raise InputError(f"{wrong[0]} is a setting of the model, not of a reply", settings=("model_option",))
     takes: Collection[str] | None = getattr(backend, "takes", None)
     for name in given:
-        if (mend := ENDPOINTS["options"]["said_elsewhere"].get(name)) is not None:
-            text = f"{name} is no generation option of a reply: the request says it by itself"
-            raise InputError(text, settings=[mend] if mend else ())
+        if name in ENDPOINTS["options"]["said_elsewhere"]:
+            raise InputError(f"{name} is no generation option of a reply: the request says it by itself")
         plain, known = name.lower().replace("-", "_"), takes or _KNOWN
         if name not in known and (takes or difflib.get_close_matches(plain, _KNOWN, 1, _ALMOST)):
             raise UnknownNameError("generation option", plain, known, hint=f"(given: {name})", settings=("option",))
