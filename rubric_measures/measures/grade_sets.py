@@ -522,7 +522,7 @@ def _scale(prompt: bytes, kind: Scale | None, answered: bool) -> Scale | None:
             said, by_range = scale_from(told), scale_from(told, by_range=True)
     if said is not None and told.get("covers") is not None:
         return said
-    from rubric_measures.prompts.entries import scale_of_prompt
+    from rubric_measures.prompts.library import scale_of_prompt
 
     known = scale_of_prompt(told.get("prompt_class", ""))
     if by_range is not None:

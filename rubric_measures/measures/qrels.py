@@ -279,7 +279,7 @@ def grades_of_table(
     Raises: likewise.
     """
     if scale is None and rows[0].prompt_class is not None:
-        from rubric_measures.prompts.entries import scale_of_prompt
+        from rubric_measures.prompts.library import scale_of_prompt
 
         # Behind the name may stand what tells it from others.
         scale = scale_of_prompt(rows[0].prompt_class.partition(" ")[0])

@@ -9,8 +9,7 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.formats import FORMATS
 from rubric_measures.models import BACKENDS
-from rubric_measures.prompts.entries import prompt_names
-from rubric_measures.prompts.library import load_prompt
+from rubric_measures.prompts.library import load_prompt, prompt_names
 
 
 def listed(capsys: pytest.CaptureFixture[str], kind: str) -> dict[str, dict[str, str]]:

@@ -17,7 +17,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.measures.grade_sets import Grader, choices_of, grade_sets, scale_of_set
 from rubric_measures.measures.loading import load_records, read_records
-from rubric_measures.prompts.entries import scale_of_prompt
+from rubric_measures.prompts.library import scale_of_prompt
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, load_graded, write_graded
 from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.grading.pairwise import Reference, documents_text
 from rubric_measures.prompts import library
-from rubric_measures.prompts.entries import prompt_names, scale_of_prompt
-from rubric_measures.prompts.library import Prompt, load_prompt
+from rubric_measures.prompts.library import Prompt, load_prompt, prompt_names, scale_of_prompt
 from rubric_measures.types.scales import Message
 
 ROOT = Path(__file__).resolve().parents[2]
