@@ -33,7 +33,7 @@ from rubric_measures.base.errors import GradingError, InputError, refuse_ignored
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, SharedOptions, refuse_settings
 from rubric_measures.models.settings import given_of
 from rubric_measures.prompts.library import Frame, Prompt, list_text
-from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
+from rubric_measures.prompts.parsers import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, RubricItem, content_hash
 from rubric_measures.types.scales import CONTRADICTED, Message
 

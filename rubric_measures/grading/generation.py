@@ -49,7 +49,7 @@ from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import Calls, interrupts, note_limit
 from rubric_measures.prompts.library import Prompt, list_text, load_prompt
-from rubric_measures.prompts.verdicts import Parsed
+from rubric_measures.prompts.parsers import Parsed
 from rubric_measures.records.models import QueryPassages, load_graded
 from rubric_measures.types.entities import ItemKind, Query, RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.types.scales import Message

@@ -30,7 +30,7 @@ from rubric_measures.types.entities import content_hash
 from rubric_measures.types.scales import CONTRADICTED, HELD, Message, Scale, scale_problems
 
 if TYPE_CHECKING:
-    from rubric_measures.prompts.verdicts import Parsed
+    from rubric_measures.prompts.parsers import Parsed
 
 FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _FILES = ("published.toml", "own.toml", "programs.toml")

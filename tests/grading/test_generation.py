@@ -41,7 +41,7 @@ from rubric_measures.grading.grader import GradingEngine
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.prompts.verdicts import Parsed
+from rubric_measures.prompts.parsers import Parsed
 from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
 from rubric_measures.types.entities import Query, RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import Message

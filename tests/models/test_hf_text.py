@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.prompts.verdicts import clean_reply
+from rubric_measures.prompts.parsers import clean_reply
 
 THOUGHT = "<|channel|>analysis<|message|>I would rate it 3.<|end|>"
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.prompts.parsers import (
+    Parsed,
     is_unanswerable,
     parse_aspects,
     parse_items,
@@ -24,7 +25,6 @@ from rubric_measures.prompts.parsers import (
     parse_verdict,
     parse_yes_no,
 )
-from rubric_measures.prompts.verdicts import Parsed
 from tests.shared_data import shared_data
 
 RATINGS: list[tuple[str, int | None]] = [
