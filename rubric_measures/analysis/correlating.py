@@ -186,6 +186,8 @@ class Correlations(Reported):
             if len(means) > 4 and not column.ranks and sorted(means.values()) == list(range(1, len(means) + 1)):
                 text = f"{name} has the numbers 1 to {len(means)}, of which 1 counts as the worst: are these ranks?"
                 said.append(Note(text, (name,)))
+            if len(means) > 1 and means == self.official.means:
+                said.append(Note(f"{name}: all scores are the official ones; is it that board itself?", (), False))
             if len(set(counts.values())) > 1:
                 least = min(counts, key=counts.__getitem__)
                 text = f"{name}: run {least} has {counts[least]} queries, others up to {max(counts.values())}"

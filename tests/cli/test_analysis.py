@@ -473,6 +473,15 @@ def test_what_is_no_mean_of_queries_is_not_compared(tmp_path, capsys) -> None:
     assert "NumRet is a sum" in call(capsys, "compare", tmp_path / "s.txt", "-m", "NumRet")[2]
 
 
+def test_a_board_that_is_the_official_one_is_told(tmp_path, capsys) -> None:
+    (tmp_path / "s.txt").write_text("".join(f"{run} q{q} x {q + (run == 'a')}\n" for run in "ab" for q in range(3)))
+    form = ("--board-form", "ir_measures", "--rounds", 0)
+    for other, said in ((tmp_path / "s.txt", True), (tmp_path / "t.txt", False)):
+        (tmp_path / "t.txt").write_text((tmp_path / "s.txt").read_text().replace("a q0 x 1", "a q0 x 2"))
+        status, _, err = call(capsys, "correlate", tmp_path / "s.txt", other, *form)
+        assert (status, "all scores are the official ones" in err) == (0, said)
+
+
 @pytest.fixture
 def scored(tmp_path):
     """Item qrels and three runs; `tied` has one score for everything, in an order that file and id disagree on."""
