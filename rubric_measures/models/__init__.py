@@ -35,7 +35,7 @@ _SAID = {
     "lexical": ("", "-", "words of the item in the passage: a floor, offline"),
     "scripted": (":FILE", "-", "replies from a file: teaching, tests, replays"),
     "hf": (":NAME", "hf", "a model of the Hugging Face hub, or a folder of one, on this machine"),
-    "openai": (":NAME", "openai", "any endpoint that speaks OpenAI's protocol (--base-url)"),
+    "openai": (":NAME", "openai", "any endpoint that speaks OpenAI's protocol"),
     "litellm": (":PROVIDER/NAME", "litellm", "Anthropic, Gemini, Bedrock, … by the library LiteLLM"),
 }
 
