@@ -20,8 +20,7 @@ import transformers
 
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Request
-from rubric_measures.models.hf import by_length, padded
-from rubric_measures.models.hf_models import Seq2SeqBackend
+from rubric_measures.models.hf import Seq2SeqBackend, by_length, padded
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
 from tests.hf_models import WORDS, save_tokenizer

@@ -23,7 +23,7 @@ BACKENDS: Registry[Callable[..., Backend]] = Registry(
     {
         "lexical": "rubric_measures.models.lexical:LexicalBackend",
         "scripted": "rubric_measures.models.lexical:make_scripted",
-        "hf": "rubric_measures.models.hf_models:make_hf",
+        "hf": "rubric_measures.models.hf:make_hf",
         "litellm": "rubric_measures.models.openai:LiteLLM",
         "openai": "rubric_measures.models.openai:OpenAICompatible",
     },

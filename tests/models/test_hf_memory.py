@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Reply, Request  # noqa: E402
-from rubric_measures.models.hf_models import DecoderBackend  # noqa: E402
+from rubric_measures.models.hf import DecoderBackend  # noqa: E402
 from rubric_measures.types.scales import Message  # noqa: E402
 from tests import hf_models  # noqa: E402
 
