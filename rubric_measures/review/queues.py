@@ -2,7 +2,7 @@
 
 What there is to review: the passages, the items, and what every grader said, read once from graded records.
 
-In what order assessors check grades: disagreement, uncertainty, an audit, a query.
+In what order assessors check grades: disagreement, an audit, a query.
 """
 
 from __future__ import annotations
@@ -198,14 +198,6 @@ class Material:
         return np.array([max(grades) - min(grades) if grades else 0 for grades in found], dtype=np.float32)
 
     @cached_property
-    def confidences(self) -> NDArray[np.float64]:
-        """The probability of the most probable grade, for each grade in `cells`; NaN without a distribution."""
-        rows = (
-            row for query in self.queries.values() for one in query.passages.values() for row in one.grades.values()
-        )
-        return np.array([np.nan if row.confidence is None else row.confidence for row in rows], dtype=np.float64)
-
-    @cached_property
     def graded_by(self) -> dict[str, frozenset[CellKey]]:
         """assessor -> the grades in `cells` that have one by the assessor in the records."""
         cells = self.said.assessors.keys() & self.numbers.keys()
@@ -343,7 +335,6 @@ ORDERS: dict[str, tuple[str, str]] = {
         "Assessors differ",
         "To settle: change your grade, or let the median stand. What the adjudicator decides here counts for all.",
     ),
-    "uncertainty": ("Grader least certain", "Where the grader gave its own grade the least probability."),
     "query": ("All grades, query by query", "To check whole queries, passage by passage."),
 }
 
@@ -431,11 +422,8 @@ def _scores(
     """The score of each grade in `cells` in an order.
 
     By disagreement it is 2 where graders on one scale and assessors lie far apart (max − min ≥ `_far`), and 1 where
-    they differ. By certainty it falls with the probability of the most probable grade; grades without a distribution
-    have 0. What is most probable is not told: the assessor has still to give a grade.
+    they differ.
     """
-    if choice.order == "uncertainty":
-        return np.nan_to_num(2 - material.confidences)
     if choice.order == "query":
         return np.ones(len(material.cells), dtype=np.int8)
     by_graders = choice.order == "disagreement"

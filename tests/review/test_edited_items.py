@@ -265,8 +265,7 @@ def shown(review: Review, path: str, **fields: str) -> str:
     return str(screen(review, Asked(f"/{path}", fields, {}, "ada", "token")).content)
 
 
-# These grades have no distribution, so the queue of uncertainty is empty from the start.
-@pytest.mark.parametrize("order", sorted({*ORDERS} - {"uncertainty", "decide", "differ"}))
+@pytest.mark.parametrize("order", sorted({*ORDERS} - {"decide", "differ"}))
 def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) -> None:
     store, first = review.store, listed(review, order)
     assert set(first) == {"q1/a", "q1/b", "q1/c", "q1/d"}

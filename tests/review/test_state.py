@@ -473,20 +473,10 @@ def test_an_export_replaces_an_export_and_nothing_else(folder: Path, material: M
     assert min(map(Path, paths), key=lambda path: path.stat().st_mtime_ns).name == "audit.jsonl"
 
 
-def test_the_queue_by_uncertainty_begins_with_the_least_certain_grade(folder: Path) -> None:
-    shares = {"q1/a": {"4": 0.6, "5": 0.4}, "q1/b": {"1": 0.5, "0": 0.5}}
-    sure = {
-        **grade_set({"q1/a": 4, "q1/b": 1, "q1/c": 0}),
-        "details": {i: {"distribution": s} for i, s in shares.items()},
-    }
-    real = {**grade_set({"q1/a": 3.25, "q1/b": 5}), "details": {"q1/b": {"replicates": [[5, "5"], [5, "5"], [4, "4"]]}}}
-    write_lines(folder / "sure.jsonl", [["q1", [passage("q1", "d1", [sure]), passage("q1", "d2", [real])]]])
-    found = load_material(folder / "sure.jsonl", folder / "bank.jsonl")
-    # .5, .6 and 2 of 3. Nothing is known of q1/c of d1 and of q1/a of d2.
-    entries = [cell[1:] for cell in make_queue(found, QueueChoice("uncertainty"), Snapshot())]
-    assert entries == [("d1", "q1/b"), ("d1", "q1/a"), ("d2", "q1/b")]
-    # A real grade of another program can be reviewed, too: an assessor who accepts it gives it.
-    store = open_store(folder / "sure.sqlite", found.bank)
+def test_a_real_grade_of_another_program_can_be_accepted(folder: Path) -> None:
+    write_lines(folder / "real.jsonl", [["q1", [passage("q1", "d2", [grade_set({"q1/a": 3.25, "q1/b": 5})])]]])
+    found = load_material(folder / "real.jsonl", folder / "bank.jsonl")
+    store = open_store(folder / "real.sqlite", found.bank)
     cell = CellKey("q1", "d2", "q1/a")
     store.grade("ada", cell, 4, found.grade(cell).grade)
     store.decide("ada", cell, "accept", found.grade(cell).grade, "near enough")
