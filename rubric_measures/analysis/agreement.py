@@ -689,9 +689,8 @@ def _whole(source: LabelSource) -> LabelSource:
     real = next((key for key, label in source.labels.items() if type(label) is not int and label % 1), None)
     if real is not None:
         raise InputError(
-            f"{source.name}: agreement is of whole labels, and {'/'.join(real)} has {source.labels[real]}; take the "
-            "most probable grade (mode) or the median instead of the expected one",
-            settings=("grade",),
+            f"{source.name}: agreement is of whole labels, and {'/'.join(real)} has {source.labels[real]}; write them "
+            "as whole labels",
         )
     return source
 

@@ -211,8 +211,6 @@ def qrels(load: Call, write: Call, *, output: str = "-") -> int:
     example:
       rubric_measures qrels graded.jsonl.gz --label max --rel 4 -o rubric.qrels
       trec_eval -l 4 rubric.qrels bm25.run
-      rubric_measures qrels graded.jsonl.gz --grader grade=expected --times 100 -o expected.qrels
-      trec_eval -l 400 expected.qrels bm25.run
 
     Args:
         source: graded records, item qrels, or an ir_datasets id.

@@ -555,8 +555,7 @@ def load(
         grader: whose grades count: a model, judge of a table or assessor (`human:NAME`); or `key=value,…` with the
             keys model, prompt, kind (question, nugget, direct), items (question-bank, tqa, nugget), set (the hash that
             an error lists), scale (0-5:4: 4 covers; 0-5:4:3: 3 is partial), assessors (override:
-            their grades stand in the grader's place; of two the lower), grade (of distributions: expected, mode,
-            median). In Python also a `Grader`.
+            their grades stand in the grader's place; of two the lower). In Python also a `Grader`.
         on_failed: a failed grade counts as much as the valid grades of the ranking let expect (`expected`, the default;
             refused from 20 % failed unless it is written out), as not covered (`zero`), as an `error`, or as this
             grade.

@@ -175,9 +175,8 @@ def panel_rule(by: str) -> Rule:
             return Said(as_number(round(fsum(given) / len(given), 6)))
         if real := next((grade for grade in given if grade % 1), None):
             raise InputError(
-                f"a member has the grade {real}, and only whole grades are votes; take their mean or median, or "
-                "the most probable grade (mode) of each",
-                settings=("by", "grade"),
+                f"a member has the grade {real}, and only whole grades are votes; take their mean or median",
+                settings=("by",),
             )
         votes = Counter(given)
         return Said(min(votes, key=lambda grade: (-votes[grade], grade)))

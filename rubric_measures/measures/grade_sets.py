@@ -37,7 +37,6 @@ from rubric_measures.records.models import (
     asked_for,
     contents_of,
     details_of,
-    distributions_of,
     grade_set_key,
     is_partial,
     items_of_set,
@@ -51,7 +50,7 @@ from rubric_measures.records.models import (
     to_decide,
 )
 from rubric_measures.types.entities import GradeStatus, Qrel, RubricItem, TestBank, bank_content, item_content
-from rubric_measures.types.scales import GRADE_CHOICES, YES_NO, GradeChoice, Scale, grade_by, parse_scale, scale_from
+from rubric_measures.types.scales import YES_NO, Scale, parse_scale, scale_from
 
 UNKNOWN_GRADER = "none"
 _SHOWN = 12
@@ -357,7 +356,7 @@ def _with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, counts: Coun
 
 QuestionSet = Literal["question-bank", "tqa", "nugget"]
 _TQA = "NDQ_"
-_CHOICES = {"items": get_args(QuestionSet), "assessors": ("override",), "grade": GRADE_CHOICES}
+_CHOICES = {"items": get_args(QuestionSet), "assessors": ("override",)}
 
 
 class Grader(Struct, frozen=True, dict=True):
@@ -378,12 +377,10 @@ class Grader(Struct, frozen=True, dict=True):
             partial), or a `Scale`.
         assessors: `override` puts grades by assessors (`human:NAME`) in the grader's place wherever there are any, see
             `grade_of_assessors`; by default each assessor is a grader like any other.
-        grade: which grade counts of the distributions that the records keep: the `expected` one (a real number), the
-            `mode` or the `median`; None takes the grade that was given. Grades without a distribution count as given.
         first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
 
     Raises:
-        InputError: assessors are to override an assessor, or there is no such scale, grade or kind of items.
+        InputError: assessors are to override an assessor, or there is no such scale or kind of items.
     """
 
     model: str | None = None
@@ -394,7 +391,6 @@ class Grader(Struct, frozen=True, dict=True):
     # Given as text, too.
     scale: Any = None
     assessors: Literal["override"] | None = None
-    grade: GradeChoice | None = None
     first: bool = False
 
     @classmethod
@@ -577,7 +573,6 @@ _NOTES = {
     "bank has now; have them graded again",
     "unrated": "{} grade sets of a prompt that rates have no ratings (self_ratings): their items count as right or "
     "wrong, 1 or 0",
-    "undistributed": "{} of {all} grades come without a distribution and count as they were given",
 }
 _OF_ASSESSORS = ("replaced", "split", "settled", "to_decide", "in_sight", "elsewhere", "stale")
 
@@ -619,8 +614,8 @@ class GradeSetSelector(Struct):
         others: grade sets that the filter does not let through.
         asked_for: measures for which alone chosen grade sets were asked: what they lack could be any grade.
         counts: how many grades are `old` (their items were edited since; they count as they stand), `repeated` (a later
-            one of the same item by the same grader replaced them), `distributed` and `undistributed` (where
-            distributions choose the grade). Of assessors: `replaced` (they stand in the grader's place), of these
+            one of the same item by the same grader replaced them). Of assessors: `replaced` (they stand in the
+            grader's place), of these
             `changed` (they differ from the grader's), `split` (assessors differ, and nobody decided) and `settled` (an
             adjudicator did); `elsewhere` (the grader did not grade their passages) and `stale` (given before their item
             changed), which are left out.
@@ -644,24 +639,12 @@ class GradeSetSelector(Struct):
     _last: tuple[ItemGradeSet | DirectGrade, _Making] | None = None
 
     def note_counts(self) -> None:
-        """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place.
-
-        Raises:
-            InputError: distributions are to choose the grades, and none has one.
-        """
+        """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place."""
         self._note("old", "repeated", "unrated", "sampled")
         if self.asked_for:
             text = "%s: grades were asked only as far as they can change %s; what was never asked is not known to be 0"
             tell(text, self.source, ", ".join(sorted(self.asked_for)))
         self.note_assessors(of_none=self.wanted.assessors is not None)
-        if self.counts["distributed"]:
-            self._note("undistributed")
-        elif self.counts["undistributed"]:
-            raise InputError(
-                f"{self.source}: no grade comes with a distribution, which would say the {self.wanted.grade} one; "
-                "grade with label probabilities or with replicates",
-                settings=("grade",),
-            )
 
     def note_assessors(self, of_none: bool = False) -> None:
         """Says what became of assessors' grades.
@@ -676,13 +659,9 @@ class GradeSetSelector(Struct):
 
     def _note(self, *names: str) -> None:
         counts = self.counts
-        told = {
-            "changed": counts["changed"],
-            "all": counts["distributed"] + counts["undistributed"],
-        }
         for name in names:
             if counts[name] or (name == "replaced" and self.wanted.assessors is not None):
-                warn("%s: %s", self.source, _NOTES[name].format(counts[name], **told))
+                warn("%s: %s", self.source, _NOTES[name].format(counts[name], changed=counts["changed"]))
 
     def nothing_found(self, inside: str = "", settings: tuple[str, ...] = ()) -> InputError:
         """The error of records without a grade set that passes: which one was wanted, and which there are.
@@ -698,22 +677,8 @@ class GradeSetSelector(Struct):
         return InputError(f"{self.source}: holds no grades{chosen}{inside}{others}", settings=settings)
 
     def grades_of(self, entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, float], Mapping[str, GradeStatus]]:
-        """What the chosen grade set of a passage says of each item, as `grades_of_set`, by the grade that is wanted.
-
-        Raises:
-            InputError: a distribution is none.
-        """
-        grades, statuses = grades_of_set(entry, self.wanted.first)
-        if self.wanted.grade is None:
-            return grades, statuses
-        found = distributions_of(entry)
-        chosen = {
-            item_id: grade_by(found[item_id], self.wanted.grade) if item_id in found else grade
-            for item_id, grade in grades.items()
-        }
-        known = len(grades.keys() & found.keys())
-        self.counts.update(distributed=known, undistributed=len(grades) - known)
-        return chosen, statuses
+        """What the chosen grade set of a passage says of each item, as `grades_of_set`."""
+        return grades_of_set(entry, self.wanted.first)
 
     def choose(
         self, passage: GradedPassage, items: Mapping[str, RubricItem] | None
@@ -798,8 +763,7 @@ class GradeSetSelector(Struct):
         if found is None:
             key = key_of_making(*making)
             told = object_in(making[-1])
-            signature = told.get("signature") or key.grade_set
-            signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
+            signatures = {str(told.get("signature") or key.grade_set)} - {""}
             scale = _scale(bytes(entry.prompt_text), None, False)
             found = self._makings[making] = _Making(key, self.wanted.may_pass(key), signatures, scale)
             if ASKED_FOR in told:

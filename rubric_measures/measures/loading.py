@@ -114,7 +114,7 @@ class _Open:
         """
         selector, query_id, bank, items = self._selector, self.query_id, self._bank, self._items
         doc_ids, columns, (places, values), judgments = self._doc_ids, self._columns, self._cells, self._judgments
-        is_edited, has_choice = bank is not None and bool(bank.edited), selector.wanted.grade is not None
+        is_edited = bank is not None and bool(bank.edited)
         known: list[str] = []
         of_known, ranked, of_ranked = array("i"), list[RankingEntry](), list[int]()
         for place, passage in enumerate(passages, len(doc_ids)):
@@ -129,7 +129,7 @@ class _Open:
                 if (
                     isinstance(entry, ItemGradeSet)
                     and entry.self_ratings
-                    and not (entry.item_status or entry.llm_response_errors or has_choice)
+                    and not (entry.item_status or entry.llm_response_errors)
                 ):
                     ids, grades = entry.rated()
                 else:

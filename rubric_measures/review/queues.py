@@ -249,7 +249,7 @@ def load_material(
     keys = grade_sets(machine)
     prompts = prompt_cells(keys)
     # Of each item the grade that was given is shown, and assessors' beside it. Labels of whole passages are none.
-    chosen = replace(wanted, assessors=None, grade=None)
+    chosen = replace(wanted, assessors=None)
     selector = GradeSetSelector(chosen, name)
     checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
     is_draft = wanted == Grader() and not grade_sets(groups)

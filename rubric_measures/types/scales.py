@@ -7,10 +7,9 @@ A chat message: what prompts are filled into and what backends send.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError, MeasureError
 
@@ -94,8 +93,6 @@ def as_number(value: float) -> float:
     return whole if whole == value else float(value)
 
 
-GradeChoice = Literal["expected", "mode", "median"]
-GRADE_CHOICES: tuple[GradeChoice, ...] = ("expected", "mode", "median")
 Distribution = Mapping[int, float]
 """Grade -> probability; together they are 1."""
 
@@ -103,31 +100,6 @@ Distribution = Mapping[int, float]
 def confidence_of(distribution: Distribution) -> float:
     """The probability of the most probable grade, above 0 and at most 1."""
     return max(distribution.values())
-
-
-def grade_by(distribution: Distribution, how: GradeChoice) -> float:
-    """The grade that a distribution gives.
-
-    Args:
-        distribution: grade -> probability.
-        how: `expected`: Σ grade · probability, rounded to six decimals, an `int` where it has no fraction; `mode`: the
-            most probable grade, of equally probable ones the lowest; `median`: the lowest grade that, with those below
-            it, has half of the probability or more.
-
-    >>> grade_by({0: 0.25, 3: 0.5, 4: 0.25}, "expected"), grade_by({0: 0.5, 3: 0.5}, "mode")
-    (2.5, 0)
-    """
-    if how == "expected":
-        return as_number(round(math.fsum(grade * share for grade, share in distribution.items()), 6))
-    if how == "mode":
-        return max(sorted(distribution), key=distribution.__getitem__)
-    below = 0.0
-    for grade in sorted(distribution):
-        below += distribution[grade]
-        # Shares such as 1/3 do not add up to the last digit.
-        if below >= 0.5 - 1e-9:
-            return grade
-    return max(distribution)
 
 
 def scale_problems(ends: Sequence[Any], covers: Any = None, partial: Any = None, names: Sequence[Any] = ()) -> str:

@@ -92,8 +92,8 @@ def test_grading(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert main([*ask, *" ".join(several).split(), "-o", "several.jsonl"]) in (0, 1)
     assert main([*ask, "--model-option", "structured=choice+logprobs", "-o", "sure.jsonl"]) == 0
-    board = ["leaderboard", "sure.jsonl", "runs/bm25.run", "-m", "RubricCover(rel=4)@4", "--grader"]
-    assert main([*board, "grade=expected"]) == 0
+    board = ["leaderboard", "sure.jsonl", "runs/bm25.run", "-m", "RubricCover(rel=4)@4"]
+    assert main(board) == 0
     assert main(["cache", "size", "sure.jsonl.cache.sqlite"]) == 0
     assert main(["cache", "merge", "all.sqlite", "sure.jsonl.cache.sqlite"]) == 0
 

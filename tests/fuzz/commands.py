@@ -118,7 +118,7 @@ leaderboard {{ragdoll-graded.jsonl}} --compat ragdoll --format json
 leaderboard {{argue.jsonl}} --bank {{nuggets-argue.jsonl}}
 leaderboard {{support.jsonl}} -m SupportPrecision SupportRecall(strict=True) SupportRate
 leaderboard {{labels.jsonl}} -m SupportPrecision CitationCoverage
-leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5 --grader grade=expected
+leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5
 check {{board.json}} {{graded.jsonl}} {_RUNS}
 check {{board.json}} {{graded.jsonl}} {_RUNS} --pack out/bundle --no-texts
 check {{reports.jsonl}} --track rag26 --topics {{queries.tsv}}

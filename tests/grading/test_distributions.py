@@ -1,4 +1,4 @@
-"""Tests of distributions over grades: of label probabilities, first tokens and replicates; and the grades they give."""
+"""Tests of distributions over grades: of label probabilities, first tokens and replicates."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from typing import Any
 
 import pytest
 
-from rubric_measures import Asking, Calls, RubricQrels, grade, load, score
-from rubric_measures.api import write_qrels
+from rubric_measures import Asking, Calls, grade
 from rubric_measures.base.errors import InputError
-from rubric_measures.cli import main
 from rubric_measures.grading.asking import distribution_of_reply
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.records.models import ItemGradeSet, QueryPassages, distributions_of, load_graded
-from rubric_measures.types.entities import TestBank as Bank
-from rubric_measures.types.scales import confidence_of, grade_by
+from rubric_measures.types.scales import confidence_of
 from tests.fault_server import running
 from tests.function_backend import FunctionBackend
 from tests.grading_data import make_bank, make_groups, write_inputs
@@ -30,18 +27,6 @@ RATINGS = ("0", "1", "2", "3", "4", "5")
 
 def _sets(groups: Sequence[QueryPassages]) -> list[ItemGradeSet]:
     return [entry for group in groups for passage in group.passages for entry in passage.exam_grades or ()]
-
-
-def test_grades_of_a_distribution_by_hand() -> None:
-    shares = {0: 0.2, 3: 0.5, 5: 0.3}
-    assert grade_by(shares, "expected") == 3  # 0 + 1.5 + 1.5, a whole number
-    assert type(grade_by(shares, "expected")) is int
-    assert grade_by({0: 0.25, 1: 0.5, 4: 0.25}, "expected") == 1.5
-    assert (grade_by(shares, "mode"), grade_by(shares, "median")) == (3, 3)
-    # Of equally probable grades the lowest; the median of two halves is the lower one.
-    assert (grade_by({5: 0.5, 1: 0.5}, "mode"), grade_by({5: 0.5, 1: 0.5}, "median")) == (1, 1)
-    assert grade_by({0: 1 / 3, 1: 1 / 6, 2: 1 / 2}, "median") == 1
-    assert confidence_of(shares) == 0.5
 
 
 def test_first_tokens_become_labels() -> None:
@@ -88,51 +73,12 @@ def test_label_probabilities_of_a_model_are_kept_and_choose_the_grade(
             assert sorted(shares) == [0, 1, 2, 3, 4, 5]
             assert math.fsum(shares.values()) == pytest.approx(1, abs=1e-9)
             # The reply is the most probable label.
-            assert grade_by(shares, "mode") == given[item_id]
+            assert shares[int(given[item_id])] == confidence_of(shares) == max(shares.values())
             cells += 1
     assert cells == 12
-    # Scores by hand: the label of a passage is its highest expected grade.
-    first = load_graded(out)[0]
-    expected = {
-        passage.doc_id: max(
-            round(sum(one * share for one, share in shares.items()), 6)
-            for entry in passage.exam_grades or ()
-            for shares in distributions_of(entry).values()
-        )
-        for passage in first.passages
-    }
-    run = {first.query_id: {doc_id: float(place) for place, doc_id in enumerate(expected)}}
-    best = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(sorted(expected.values(), reverse=True), 1))
-    ranked = list(reversed(expected.values()))
-    value = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(ranked, 1)) / best
-    name = str(RubricQrels(measure="nDCG@10"))
-    board = score(load(out, bank, grader="grade=expected"), {"x": run}, [name])
-    assert board.values["x"][name][first.query_id] == pytest.approx(value, abs=1e-9)
-    # The board says that it is of other grades.
-    assert board.signature != score(load(out, bank), {"x": run}, [name]).signature
-    # Judgments: real ones, and whole ones for programs that need these.
-    argv = ["qrels", str(out), "--bank", str(bank), "--grader", "grade=expected", "-o"]
-    assert main([*argv, str(tmp_path / "real.qrels")]) == 0
-    assert "labels have fractions" in capsys.readouterr().err
-    assert main([*argv, str(tmp_path / "large.qrels"), "--times", "100"]) == 0
-    assert capsys.readouterr().err == ""
-    real = [line.split() for line in (tmp_path / "real.qrels").read_text().splitlines()]
-    large = [line.split() for line in (tmp_path / "large.qrels").read_text().splitlines()]
-    assert {row[2]: float(row[3]) for row in real if row[0] == first.query_id} == pytest.approx(expected, abs=1e-9)
-    assert [int(row[3]) for row in large] == [round(float(row[3]) * 100) for row in real]
-    # Item qrels go round: the same numbers from the file.
-    write_qrels(load(out, bank, grader="grade=expected"), tmp_path / "items.qrels", per="item")
-    again = score(load(tmp_path / "items.qrels"), {"x": run}, [name])
-    assert again.values == board.values
-    write_qrels(load(out, bank, grader="grade=expected"), tmp_path / "large-items.qrels", per="item", times=100)
-    assert "scale=0-500:400" in (tmp_path / "large-items.qrels").read_text()
-    # And so do frames.
-    pytest.importorskip("pandas")
-    frame = load(out, bank, grader="grade=expected").to_dataframe()
-    assert score(load(frame), {"x": run}, [name]).values == board.values
 
 
-def _replicated(tmp_path: Path, drawn: Sequence[str]) -> tuple[Bank, list[QueryPassages]]:
+def _replicated(tmp_path: Path, drawn: Sequence[str]) -> list[QueryPassages]:
     replies = tmp_path / "replies.jsonl"
     replies.write_text(json.dumps({"contains": "", "reply": list(drawn)}) + "\n")
     bank = make_bank(queries=1, items=1)
@@ -145,36 +91,19 @@ def _replicated(tmp_path: Path, drawn: Sequence[str]) -> tuple[Bank, list[QueryP
             prompt=PROMPT,
             asking=Asking(replicates=len(drawn), temperature=1.0),
         )
-        return bank, list(made)
+        return list(made)
 
 
 def test_replicates_are_a_distribution(tmp_path: Path) -> None:
     pytest.importorskip("openai")
-    bank, graded = _replicated(tmp_path, ["1", "5", "4", "4"])
+    graded = _replicated(tmp_path, ["1", "5", "4", "4"])
     [shares] = distributions_of(_sets(graded)[0]).values()
     assert shares == {1: 0.25, 4: 0.5, 5: 0.25}
 
-    def label(grader: str | None = None) -> float:
-        [found] = load(graded, bank, grader=grader).queries["q0"].labels().values()
-        return found
 
-    assert (label(), label("grade=expected"), label("grade=mode"), label("grade=median")) == (4, 3.5, 4, 4)
-
-
-def test_grades_without_a_distribution_are_counted_or_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_distribution_that_is_none_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("openai")
-    passages, bank = write_inputs(tmp_path)
-    out = tmp_path / "g.jsonl.gz"
-    grade(passages, bank, model="lexical", output=out)
-    with pytest.raises(InputError, match="no grade comes with a distribution"):
-        load(out, bank, grader="grade=expected").queries  # noqa: B018 - read when looked at
-    assert main(["qrels", str(out), "--bank", str(bank), "--grader", "grade=median"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "--grader grade=…" in said
-    _, graded = _replicated(tmp_path, ["1", "3"])
+    graded = _replicated(tmp_path, ["1", "3"])
     entry = _sets(graded)[0]
     broken = entry.replacing(details={"i": {"distribution": {"1": 0.5, "x": 0.5}}})
     with pytest.raises(InputError, match="item 'i': its details say no distribution over grades"):
