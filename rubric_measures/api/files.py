@@ -319,7 +319,6 @@ def write_qrels(
     per: Unit = "passage",
     label: Label = "max",
     rel: int | None = None,
-    times: int | None = None,
 ) -> QrelsWritten:
     """Writes grades as a TREC qrels file.
 
@@ -331,8 +330,6 @@ def write_qrels(
             Python see `QueryGrades`.
         rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
             covers on the scale. Not for items.
-        times: multiply every label by this, and round it, for programs that read whole labels only; the levels of
-            measures are then multiplied, too.
 
     Returns:
         the number of grades that failed, and what may be wrong.
@@ -342,7 +339,7 @@ def write_qrels(
             has one label a passage, or items are to be counted and neither a level nor the scale is known.
     """
     from rubric_measures.formats import trec
-    from rubric_measures.measures.qrels import qrels_of, times_rows
+    from rubric_measures.measures.qrels import qrels_of
 
     if per == "item" and (label, rel) != ("max", None):
         raise InputError(
@@ -354,7 +351,7 @@ def write_qrels(
             "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
         )
     said: list[Note] = []
-    trec.write_qrels(path, times_rows(qrels_of(known, per, label, rel, said), times, said))
+    trec.write_qrels(path, qrels_of(known, per, label, rel, said))
     failed, looked = 0, Looked()
     for name, query in known.queries.items():
         failed += 0 if query.failed is None else int(query.failed.sum())

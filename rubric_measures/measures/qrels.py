@@ -329,37 +329,9 @@ def qrels_of(
         # Nobody chose that grade.
         text = f"labels count the items graded {covers} or better (the scale is {low} to {high})"
         say([Note(text, is_warning=False)], said)
+    if real := sum(bool(row.relevance % 1) for row in rows):
+        say([Note(f"{real} labels have fractions, which trec_eval and others do not read; they need whole ones")], said)
     return sorted(rows, key=lambda row: (row.query_id, row.doc_id, row.iteration))
-
-
-def times_rows(rows: Iterable[Qrel], times: int | None, said: list[Note] | None = None) -> Iterator[Qrel]:
-    """The judgments with larger, whole labels, for programs that read no fractions; the scale that rows say, too.
-
-    Args:
-        rows: the judgments; consumed as they are asked for.
-        times: every label is multiplied by this, and rounded to the nearest integer; None leaves labels as they are,
-            and a note says how many have fractions.
-        said: takes that note.
-
-    Raises:
-        InputError: `times` is less than 1.
-    """
-    if times is not None and times < 1:
-        raise InputError(f"labels are multiplied by 1 or more, not by {times}", settings=("times",))
-    real = 0
-    for row in rows:
-        scale = scale_of_item(row.iteration) if row.doc_id == BANK_DOC else None
-        if times is None:
-            real += bool(row.relevance % 1)
-            yield row
-        elif scale is not None:
-            partial = None if scale.partial is None else scale.partial * times
-            larger = Scale(scale.lowest * times, scale.highest * times, scale.covers * times, partial)
-            yield row._replace(iteration=row.iteration.replace(str(scale), str(larger)))
-        else:
-            yield row._replace(relevance=round(row.relevance * times))
-    text = f"{real} labels have fractions, which trec_eval and others do not read; they need larger, whole ones"
-    say([Note(text, settings=("times",))] if real else [], said)
 
 
 def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:
