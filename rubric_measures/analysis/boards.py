@@ -257,7 +257,7 @@ def score(
         present: add each measure once more as `present:NAME`, over the queries alone that a run answers; else a missing
             answer is a 0 like any other.
         checks: look for what may be wrong beneath the scores: unjudged passages (Judged@k), missing queries, ties that
-            decide the winner. Grades and runs are read a second time, and official measures are not checked.
+            decide the order. Grades and runs are read a second time, and official measures are not checked.
         compat: compute as this program does: `workbench` (of rankings inside records), `nuggetizer` (of a file of
             assignments) or `ragdoll` (of its file of graded answers).
         watch: see `Watch`.
@@ -411,11 +411,11 @@ def _checks(board: Leaderboard, known: Grades, runs: Runs | None) -> Leaderboard
         (runs is None, "checks look at run files; write rankings inside records as runs first", ("checks",)),
         (in_memory, "ties are looked for in run files; runs in memory are in order already", ("checks",)),
     )  # fmt: skip
+    measures = parse_measures(board.measures)
     if board.inputs.qrels:
         # The grades say nothing of official measures.
-        board = replace(board, measures=[name for name in board.measures if is_supported(parse_measures(name)[0])])
-    measures = parse_measures(board.measures)
-    return check_leaderboard(board, known, read_runs(runs or ()), measures)
+        measures = list(filter(is_supported, measures))
+    return check_leaderboard(known, read_runs(runs or ()), measures)
 
 
 def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str, ...]:

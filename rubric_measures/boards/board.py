@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 
 def checked(checks: LeaderboardChecks) -> Iterator[Note]:
     """What ties do to the order."""
-    for top in checks.top:
-        if top.changed:
-            by = f"{_listed(top.by_doc_id)} by document id, {_listed(top.by_file_order)} in file order"
-            yield Note(f"{top.measure}: ties decide the winner: {by}")
     for what, of in (("ties decide", "order_by_ties"), ("precision decides", "order_by_precision")):
         if found := [one.run_id for one in checks.runs if getattr(one, of)]:
             text = f"{counted(len(found), 'run')} with an order inside the cutoff that {what}: {_listed(found)}"

@@ -3,7 +3,7 @@
 Equal content has equal digests. The order of queries, passages, items, lines and runs does not matter, nor do the names
 of files and whether they are packed.
 
-What can be wrong beneath a leaderboard: unjudged passages, missing queries, ties that decide the winner.
+What can be wrong beneath a leaderboard: unjudged passages, missing queries, ties that decide the order.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ from rubric_measures.types.entities import (
     Run,
     RunCheck,
     Signature,
-    TopRun,
     in_single,
     made_by,
     ranked,
@@ -480,8 +479,8 @@ def _rows_of_files(runs: Iterable[Run], query: QueryGrades) -> dict[str, Sequenc
     return rows
 
 
-def _tally(query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> tuple[list[str], Counter[str]]:
-    """The documents of one ranking within the cutoff with ties in file order, and what `RunCheck` counts of it."""
+def _tally(query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> Counter[str]:
+    """What `RunCheck` counts of one ranking within the cutoff."""
     # Sorting is stable: equal scores stay in file order.
     in_file_order = sorted(rows, key=lambda row: -row[1])[:cutoff]
     scores = Counter(score for _, score in rows)
@@ -489,7 +488,7 @@ def _tally(query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | 
     by_file = [doc_id for doc_id, _ in in_file_order]
     by_double = [doc_id for _, doc_id in in_double[:cutoff]]
     by_single = [doc_id for _, doc_id in in_single(in_double)[:cutoff]]
-    counts = Counter(
+    return Counter(
         inside=len(in_file_order),
         tied=sum(scores[score] > 1 for _, score in in_file_order),
         order_by_ties=by_file != by_double,
@@ -497,49 +496,32 @@ def _tally(query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | 
         # Which passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
         judged=sum(doc_id in query.docs for doc_id in ranked(rows)[:cutoff]),
     )
-    return by_file, counts
 
 
-def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
-    means = {
-        run: round(row[measure].mean, 12)  # type: ignore[arg-type]
-        for run, row in board.cells.items()
-        if row[measure].mean is not None
-    }
-    return tuple(sorted(run for run, mean in means.items() if mean == max(means.values())))
+def check_leaderboard(grades: Grades, runs: Sequence[Run], measures: Sequence[Measure]) -> LeaderboardChecks:
+    """Judged@k, missing queries and ties of every run.
 
-
-def check_leaderboard(
-    board: Leaderboard, grades: Grades, runs: Sequence[Run], measures: Sequence[Measure]
-) -> LeaderboardChecks:
-    """Judged@k, missing queries and ties of every run, and whether the tie rule decides the winner.
-
-    We break ties by document id, descending (trec_eval's rule); several other tools keep file order. All runs are
-    scored a second time in file order.
+    We break ties by document id, descending (trec_eval's rule); several other tools keep file order.
 
     Args:
-        board: the leaderboard, scored with our rule.
-        grades: those that it was scored with.
+        grades: those of the leaderboard.
         runs: the runs, as their files have them.
         measures: the measures of the leaderboard.
     """
     cutoff = Plan(measures).depth
     tallies: dict[str, Counter[str]] = {run.run_id: Counter() for run in runs}
-    orders: dict[str, dict[str, Sequence[str]]] = {run.run_id: {} for run in runs}
+    ranks: dict[str, set[str]] = {run.run_id: set() for run in runs}
     for query in grades.queries.values():
         for run_id, rows in _rows_of_files(runs, query).items():
-            orders[run_id][query.query_id], counts = _tally(query, rows, cutoff)
-            tallies[run_id].update(counts)
-    other = score_runs(grades, orders.items(), measures, overall=False)
-    top = []
-    for measure in board.measures:
-        ours, theirs = _best(board, measure), _best(other, measure)
-        top.append(TopRun(measure, ours, theirs, ours != theirs))
+            ranks[run_id].add(query.query_id)
+            tallies[run_id].update(_tally(query, rows, cutoff))
     seen = {query.query_id for query in grades.queries.values()}
     checks = []
     for run_id, of in sorted(tallies.items()):
-        ranks, inside = orders[run_id].keys(), of["inside"]
+        inside = of["inside"]
         judged, shared = (of[name] / inside if inside else None for name in ("judged", "tied"))
         by_rules = of["order_by_ties"], of["order_by_precision"]
-        checks.append(RunCheck(run_id, len(ranks), tuple(sorted(seen - ranks)), judged, shared, *by_rules))
-    return LeaderboardChecks(cutoff, tuple(checks), tuple(top))
+        checks.append(
+            RunCheck(run_id, len(ranks[run_id]), tuple(sorted(seen - ranks[run_id])), judged, shared, *by_rules)
+        )
+    return LeaderboardChecks(cutoff, tuple(checks))

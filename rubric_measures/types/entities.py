@@ -779,34 +779,16 @@ class RunCheck(Struct, frozen=True):
     order_by_precision: int
 
 
-class TopRun(Struct, frozen=True):
-    """Which run is best under each tie rule.
-
-    Attributes:
-        measure: the measure.
-        by_doc_id: best runs (several when their means are equal) with ties by document id, descending: ours.
-        by_file_order: best runs with ties in file order.
-        changed: whether the two differ: then a tie rule decides the winner.
-    """
-
-    measure: str
-    by_doc_id: tuple[str, ...]
-    by_file_order: tuple[str, ...]
-    changed: bool
-
-
 class LeaderboardChecks(Struct, frozen=True):
     """The checks of a leaderboard.
 
     Attributes:
         cutoff: k, the largest cutoff of the measures; None when one reads the whole ranking.
         runs: one check a run, in order of run_id.
-        top: the best runs by each measure.
     """
 
     cutoff: int | None
     runs: tuple[RunCheck, ...]
-    top: tuple[TopRun, ...]
 
     @property
     def names(self) -> list[str]:
