@@ -56,7 +56,6 @@ class RecordQuery(Struct, frozen=True):
         rankings: run -> doc_ids by rank; a `Gap` where a document has no record (see `by_rank`).
         ranks: run -> all its places as the file has them, whatever query they name; only where asked for.
         judgments: doc_id -> the highest judgment of the passage for the query.
-        passages: all doc_ids, in file order.
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
         made: the signatures of the graders that made them, where the records have any.
         tied: the runs of which nearly all places have one rank.
@@ -67,7 +66,6 @@ class RecordQuery(Struct, frozen=True):
     rankings: Mapping[str, Sequence[str]]
     ranks: Mapping[str, Sequence[RankedPassage]]
     judgments: Mapping[str, float]
-    passages: Sequence[str]
     grade_sets: frozenset[GradeSetKey] = frozenset()
     made: frozenset[str] = frozenset()
     tied: frozenset[str] = frozenset()
@@ -230,7 +228,6 @@ class _Open:
             rankings,
             self._ranks,
             self._judgments,
-            self._doc_ids,
             frozenset(selector.found) | selector.assessors,
             frozenset(selector.made),
             frozenset(level),
@@ -316,7 +313,7 @@ def select_queries(
     if bank is not None:
         for query_id, items in bank.items.items():
             if query_id not in seen:
-                yield RecordQuery(QueryGrades.empty(query_id, items, selector.scale), {}, {}, {}, [])
+                yield RecordQuery(QueryGrades.empty(query_id, items, selector.scale), {}, {}, {})
     # Whether an entry is of the grade set or of another one is known at the end only.
     left_out = sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out)
     if left_out:

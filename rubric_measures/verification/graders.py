@@ -188,7 +188,7 @@ def _queries_of(rows: Sequence[GradeRow], name: str, bank: TestBank | None, want
     runs = runs_of_rows(rows, name)
     for query_id, grades in grades_of_table(rows, bank, scale=wanted.scale).queries.items():
         ranked = {run.run_id: run.rankings[query_id].doc_ids for run in runs if query_id in run.rankings}
-        yield RecordQuery(grades, ranked, {}, {}, list(grades.docs))
+        yield RecordQuery(grades, ranked, {}, {})
 
 
 def _by_table(path: str | os.PathLike[str], against: str, grader: str | None) -> dict[_Key, float]:
