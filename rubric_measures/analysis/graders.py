@@ -337,7 +337,7 @@ def combine(
     passages: Passages | Rows,
     grader: Sequence[str | Grader] = (),
     *,
-    by: Literal["majority", "median", "mean", "prefer"] = "majority",
+    by: Literal["majority", "median", "prefer"] = "majority",
     name: str = "",
     output: str | os.PathLike[str] | None = None,
     bank: Bank | None = None,
@@ -345,7 +345,7 @@ def combine(
     """Makes one grader of several: a panel. How many grades it has is logged; `agreement` says how good they are.
 
     `majority` takes the grade that most members give (of equally frequent ones the lowest), `median` the middle one (of
-    two the lower), `mean` the mean (a real grade). Members without a grade abstain, and more than half must have one;
+    two the lower). Members without a grade abstain, and more than half must have one;
     else the panel has none, with the status of the first that lost its own. `prefer` takes the grade of the first
     member that has one: a member that failed, or was not asked, leaves the item to the next.
 

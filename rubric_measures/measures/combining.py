@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum
 from statistics import median_low
 from typing import Any, NamedTuple
 
@@ -21,9 +20,9 @@ from rubric_measures.records.models import (
     provenance_of,
 )
 from rubric_measures.types.entities import GradeStatus, TestBank, content_hash
-from rubric_measures.types.scales import Scale, as_number
+from rubric_measures.types.scales import Scale
 
-PANELS = ("majority", "median", "mean", "prefer")
+PANELS = ("majority", "median", "prefer")
 """How the grades of a panel become one."""
 
 
@@ -140,10 +139,9 @@ def panel_rule(by: str) -> Rule:
     """How the grades of a panel become one.
 
     `majority` is the grade that most members give (of equally frequent ones the lowest), `median` the middle one (of an
-    even number the lower), `mean` the mean, a real number rounded to six decimals. Members without a grade of the item
-    abstain, as do those that were not asked about it. More than half of the members must have a grade; else the panel
-    has none, with the status of the first member that lost its own (`failed` where none did). `prefer` is no vote: the
-    grade of the first member that has one.
+    even number the lower). Members without a grade of the item abstain, as do those that were not asked about it. More
+    than half of the members must have a grade; else the panel has none, with the status of the first member that lost
+    its own (`failed` where none did). `prefer` is no vote: the grade of the first member that has one.
 
     >>> rule = panel_rule("majority")
     >>> rule([Said(4), Said(1), Said(4)]).grade, rule([Said(4), Said(1), None]).grade
@@ -171,11 +169,9 @@ def panel_rule(by: str) -> Rule:
             return Said(given[0])
         if by == "median":
             return Said(median_low(given))
-        if by == "mean":
-            return Said(as_number(round(fsum(given) / len(given), 6)))
         if real := next((grade for grade in given if grade % 1), None):
             raise InputError(
-                f"a member has the grade {real}, and only whole grades are votes; take their mean or median",
+                f"a member has the grade {real}, and only whole grades are votes; take their median",
                 settings=("by",),
             )
         votes = Counter(given)
@@ -219,16 +215,14 @@ def with_grades(
         made["bank"] = next(iter(gathered.banks))
     classes = {key.prompt_class for key in gathered.keys}
     said = gathered.scale.as_json() if gathered.scale is not None else {}
-    # Right or wrong has no place for a mean: it is kept as a rating.
-    rated = gathered.rated or any(type(one.grade) is float for found in outcomes.values() for one in found.values())
-    info = {"prompt_class": classes.pop() if len(classes) == 1 else "Panel", "is_self_rated": rated, **said}
+    info = {"prompt_class": classes.pop() if len(classes) == 1 else "Panel", "is_self_rated": gathered.rated, **said}
     for group in groups:
         passages = []
         for passage in group.passages:
             found = outcomes.get((group.query_id, passage.doc_id))
             if found:
                 row = gathered.said[group.query_id, passage.doc_id]
-                entry = _entry(gathered, found, row, rated, {"llm": name, "prompt_info": PromptInfo(**info)})
+                entry = _entry(gathered, found, row, {"llm": name, "prompt_info": PromptInfo(**info)})
                 passage = _added(passage, entry.replacing(provenance=made), made["grader"])
             passages.append(passage)
         yield QueryPassages(group.query_id, passages, group.line)
@@ -238,7 +232,6 @@ def _entry(
     gathered: Gathered,
     found: Mapping[str, Said],
     row: Mapping[str, tuple[Said | None, ...]],
-    rated: bool,
     how: dict[str, Any],
 ) -> ItemGradeSet | DirectGrade:
     """The grade set of one passage; what each member said stands where a grader's reply stands."""
@@ -255,7 +248,7 @@ def _entry(
         {item_id: one.grade for item_id, one in found.items() if one.grade is not None},
         answers=texts.items(),
         kind="nugget" if gathered.kind == "nugget" else "question",
-        self_rated=rated,
+        self_rated=gathered.rated,
         item_status={item_id: one.status for item_id, one in lost.items()},
         errors={item_id: one.note for item_id, one in lost.items()},
         **how,

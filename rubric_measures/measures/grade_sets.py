@@ -61,11 +61,6 @@ def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
     return _names(keys, lambda key: key.prompt_class, " [{}]")
 
 
-def options_of(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
-    """What chooses each of some grade sets, as `Grader.parse` reads it: with its hash where the names are alike."""
-    return _names(keys, str, ",set={}")
-
-
 def _names(keys: Iterable[GradeSetKey], name: Callable[[GradeSetKey], str], mark: str) -> dict[GradeSetKey, str]:
     keys = list(keys)
     shared = Counter(key[:3] for key in set(keys))
@@ -74,8 +69,8 @@ def _names(keys: Iterable[GradeSetKey], name: Callable[[GradeSetKey], str], mark
 
 
 def choices_of(keys: Iterable[GradeSetKey]) -> str:
-    """The grade sets of an error, each as what chooses it."""
-    shown = sorted(options_of(keys).items())
+    """The grade sets of an error, each as `Grader.parse` reads it: with its hash where the names are alike."""
+    shown = sorted(_names(keys, str, ",set={}").items())
     return "; ".join(name for _, name in shown[:_SHOWN]) + ("; …" if len(shown) > _SHOWN else "")
 
 

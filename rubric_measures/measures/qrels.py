@@ -288,7 +288,6 @@ def grades_of_table(
 
 
 Unit = Literal["passage", "item"]
-UNITS: tuple[Unit, ...] = ("passage", "item")
 
 
 def qrels_of(

@@ -246,11 +246,11 @@ def test_judges_of_a_table_become_one_and_a_table_is_verified(
     Path(table).write_text(TWO_JUDGES, encoding="utf-8")
     Path(bank).write_text("query_id,item_id,text\nq1,a,What?\nq1,b,Why?\n", encoding="utf-8")
     asked = ["combine", table, "--grader", "gpt", "--grader", "llama"]
-    assert main([*asked, "--by", "mean", "-o", str(panel)]) == 0
+    assert main([*asked, "--by", "median", "-o", str(panel)]) == 0
     found = {(row["doc_id"], row["item_id"], row["grader"]): row for row in rows_of(panel)}
-    # (5 + 4) / 2, (0 + 1) / 2, and one of two graded the third, which is not more than half.
-    grades = [found["d1", "a", "panel:mean"], found["d1", "b", "panel:mean"], found["d2", "a", "panel:mean"]]
-    assert [row["grade"] for row in grades] == ["4.5", "0.5", ""] and grades[2]["status"] == "unparsed"
+    # Of two the lower, and one of two graded the third, which is not more than half.
+    grades = [found["d1", "a", "panel:median"], found["d1", "b", "panel:median"], found["d2", "a", "panel:median"]]
+    assert [row["grade"] for row in grades] == ["4", "0", ""] and grades[2]["status"] == "unparsed"
     # What the judges said stays beside it.
     assert found["d1", "a", "gpt"]["reason"] == "says so" and found["d2", "a", "gpt"]["status"] == "unparsed"
     assert main([*asked, "-o", str(tmp_path / "panel.jsonl.gz")]) == 0
