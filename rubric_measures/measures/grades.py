@@ -122,7 +122,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         docs: doc_id -> its row, of all passages that were graded, also without a valid grade.
         grades: passages × items; -inf where there is no valid grade.
         failed: passages × items: whether the grade failed (unparsed, refused, truncated without a grade, failed); None
-            where none did. A facet may have a grade beside a failed one.
+            where none did. Of a pair that two rows name, one may have a grade and one a failed one.
         scale: the scale of the grades; None where it is not known.
         answers: doc_id -> the sentences of the answer that it is, with what they cite; empty where the grades are of
             something else.
