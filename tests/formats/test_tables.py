@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.api.judging import _games
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats import plain
 from rubric_measures.formats.answers import AnswerRow, parsed_columns, read_answer_table
 from rubric_measures.formats.queries import QUERIES
 from rubric_measures.formats.specs import Field, Spec, number, text
@@ -197,9 +195,3 @@ GAMES = [
     Preference("q2", "x", "y", None, "failed", grader="openai:judge", note="no reply"),
     Preference("q2", "x", "y", "b", grader="human:ada"),
 ]
-
-
-def test_verdicts_of_assessors_are_marked(tmp_path: Path) -> None:
-    plain.GAMES.write(tmp_path / "g.jsonl", GAMES)
-    marked = [game.grader for game in _games([tmp_path / "g.jsonl"], assessors=True)[str(tmp_path / "g.jsonl")]]
-    assert marked == ["human:openai:judge", "human:anonymous", "human:openai:judge", "human:ada"]
