@@ -117,9 +117,7 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
     """
     times, valid, failed = view.counts(level)
     at, place = np.nonzero((times == 0) & (failed > 0) & (np.atleast_2d(weights).max(axis=0) > 0))
-    # A valid grade beside which another one of the pair failed says nothing.
-    sure = valid if view.failed is None else ((view.grades > NONE) & ~view.failed).sum(axis=1)
-    once, misses = ((weights @ of.T)[..., at] for of in ((times == 1) + 0.0, np.where(times > 0, 0.0, sure)))
+    once, misses = ((weights @ of.T)[..., at] for of in ((times == 1) + 0.0, np.where(times > 0, 0.0, valid)))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = once / (once + misses)
         for some in (weights, others) if np.isnan(share).any() else ():

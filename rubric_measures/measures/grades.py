@@ -122,7 +122,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         docs: doc_id -> its row, of all passages that were graded, also without a valid grade.
         grades: passages × items; -inf where there is no valid grade.
         failed: passages × items: whether the grade failed (unparsed, refused, truncated without a grade, failed); None
-            where none did. Of a pair that two rows name, one may have a grade and one a failed one.
+            where none did. No pair with a grade is among them.
         scale: the scale of the grades; None where it is not known.
         answers: doc_id -> the sentences of the answer that it is, with what they cite; empty where the grades are of
             something else.
@@ -271,7 +271,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
 
         if self.failed is None:
             return self
-        return replace(self, grades=np.where(self.failed, np.maximum(self.grades, grade), self.grades), failed=None)
+        return replace(self, grades=np.where(self.failed, grade, self.grades), failed=None)
 
     def counting_failed(self, on_failed: OnFailed) -> QueryGrades:
         """The grades as they count in scores: where failed ones count as a grade, with that grade in their place.
@@ -482,8 +482,9 @@ def placed(
     matrix, failed = np.full((len(docs), len(items)), NONE), None
     matrix[cells[:2]] = cells[2]
     if len(lost[0]):
+        # Of a pair that was graded as well the grade counts.
         failed = np.zeros(matrix.shape, bool)
-        failed[lost] = True
+        failed[lost] = matrix[lost] == NONE
     grades = QueryGrades(query_id, items, docs, matrix, failed, **more)
     scale = grades.scale
     off = grades.valid & ((matrix < scale.lowest) | (matrix > scale.highest)) if scale is not None else matrix[:0]

@@ -101,8 +101,7 @@ def run_coverage(queries: Iterable[RecordQuery], cutoff: int = 20) -> RunCoverag
         order = sorted(range(len(grades.items)), key=lambda place: grades.items[place].item_id)
         covers = grades.grades >= grades.level()
         failed = np.zeros_like(covers) if grades.failed is None else grades.failed
-        # A facet may have a grade beside a failed one: below the level nobody knows whether it is covered.
-        states = np.stack([covers, covers | (grades.valid & ~failed), failed])[:, :, order]
+        states = np.stack([covers, grades.valid, failed])[:, :, order]
         counts = np.zeros((3, len(runs), len(order)), dtype=np.int32)
         for place, run_id in enumerate(runs):
             top = query.rankings.get(run_id, ())[:cutoff]
