@@ -386,6 +386,13 @@ def test_every_view_of_the_grades_counts_them_alike(tmp_path: Path) -> None:
     assert [set(frame["status"]) for frame in frames.values()] == [{"graded", "failed"}, {"graded"}]
 
 
+def test_a_grade_stands_where_another_row_says_that_it_failed() -> None:
+    items = [RubricItem("q/1", "q", ""), RubricItem("q/2", "q", "")]
+    found = query_of([("d", "q/1", 5)], items, [("d", "q/1"), ("d", "q/2")], SELF_RATING)
+    assert matrices.cells(found.counting_failed(1)) == {"d": {"q/1": 5, "q/2": 1}}
+    assert found.failed is not None and found.failed.tolist() == [[False, True]]
+
+
 def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
     items = [RubricItem("q/a", "q", "", weight=2.0), RubricItem("q/b", "q", "", weight=-1.0)]
     query = query_of([("d1", "q/a", 5)], items, [("d1", "q/b")])
