@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import rubric_measures
+from rubric_measures import Calls
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, write_bank
 from rubric_measures.records.models import (
@@ -22,6 +24,7 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank
 from tests.fault_server import Running, running
+from tests.function_backend import FunctionBackend
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
@@ -277,6 +280,16 @@ def test_a_dry_run_counts_checks_and_guesses_no_cost(tmp_path: Path, capsys: pyt
     # Four answers, equal in both passages, and for each gold answer a check that is unreadable and drawn twice again.
     assert paid["made"] == 4 + 2 * 40 * 3
     assert float(found["cost_of_calls"]) < paid["cost"] and not found["cost_at_most"].strip("-")
+
+
+def test_answers_that_say_no_tokens_have_no_known_cost(tmp_path: Path) -> None:
+    """A price does not help there: nothing is taken for free because nobody counted."""
+    (tmp_path / "prices.json").write_text('{"function:test": {"input": 1, "output": 1}}')
+    passages, bank, out = write_passages(tmp_path, sun="x"), write_items(tmp_path, "How long?"), tmp_path / "o.jsonl"
+    calls = Calls(prices=str(tmp_path / "prices.json"))
+    rubric_measures.grade(passages, bank, model=FunctionBackend(lambda _: "4"), calls=calls, output=out)
+    paid = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())["calls"]
+    assert (paid["made"], paid["prompt_tokens"], paid["cost"]) == (1, 0, None)
 
 
 def test_an_endpoint_that_accepts_no_call_ends_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
