@@ -141,7 +141,7 @@ def scale_from(said: Mapping[str, Any], by_range: bool = False) -> Scale | None:
     names = said.get("grade_names") or ()
     if not isinstance(ends, list | tuple) or scale_problems(ends, covers, partial, names):
         return None
-    return Scale(ends[0], ends[1], ends[1] if covers is None else covers, partial, tuple(names))
+    return Scale(ends[0], ends[1], ends[1] if covers is None else covers, partial, tuple(map(str, names)))
 
 
 def covering_level(scale: Scale | None, said: int | None = None) -> int:

@@ -247,6 +247,13 @@ def test_a_scale_that_cannot_be_read_is_none(said: dict[str, Any]) -> None:
     assert scale_of_set(ItemGradeSet(**entry)) is None
 
 
+def test_names_of_grades_are_texts() -> None:
+    entry = grade_set({"i1": 4})
+    entry["prompt_info"].update({"prompt_class": "Unknown", "scale": [0, 1], "grade_names": ["no", {"a": 1}]})
+    scale = scale_of_set(ItemGradeSet(**entry))
+    assert scale is not None and len({scale}) == 1
+
+
 def test_ratings_of_a_prompt_class_that_nobody_knows_are_on_no_known_scale(tmp_path: Path) -> None:
     entry = grade_set({"q1/a": 2, "q1/b": 0}, prompt="Theirs")
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [entry], {"one": 1})]]])
