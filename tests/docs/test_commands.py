@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.cli import _command_parser, main
+from rubric_measures.cli import COMMANDS, _command_parser, main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
@@ -107,3 +107,11 @@ def test_the_readme_s_first_command_names_the_missed_facts(tmp_path: Path, monke
     page = Path("report/index.html").read_text(encoding="utf-8")
     assert "Words that are not there: " in page
     assert "Facts that separate runs" in page
+
+
+@pytest.mark.parametrize("page", ["SECURITY.md", "docs/scores.md", "docs/formats.md", "docs/review.md"])
+def test_options_in_sentences_are_there(page: str) -> None:
+    """Of pages that name options of no other program but ir_measures."""
+    known = {one for name in COMMANDS for one in _command_parser(name)[0]._option_string_actions}
+    text = (ROOT / page).read_text(encoding="utf-8").replace("`ir_measures --provider", "")
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) - known == set()
