@@ -491,8 +491,7 @@ class RunState(Generic[K, T]):
 _Sum = Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a model costs, in the user's currency for a million tokens.
 
     Attributes:

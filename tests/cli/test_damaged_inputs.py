@@ -80,6 +80,9 @@ def test_prices_that_are_no_sums_of_money(price: str, tmp_path: Path) -> None:
     path.write_text(f'{{"m": {{"input": {price}, "output": 1}}}}')
     with pytest.raises(FormatError, match=r"m\.input: "):
         load_prices(path)
+    path.write_text('{"m": {"input": 1, "output": 1, "cached_input": 0.1}}')
+    with pytest.raises(FormatError, match="unknown field `cached_input`"):
+        load_prices(path)
 
 
 @pytest.mark.parametrize(
