@@ -63,7 +63,7 @@ def edited(graded: Path, *edits: tuple[str, dict[str, Any]], grade: tuple[CellKe
     folder = graded.parent / "out"
     bank = graded.parent / "bank.jsonl"
     material = load_material(graded, bank)
-    store = ReviewStore(":memory:", material.bank)
+    store = ReviewStore(graded.parent / "review.sqlite", material.bank)
     try:
         if grade is not None:
             store.grade("ada", grade[0], grade[1], grade[1])
