@@ -345,9 +345,9 @@ def combine(
     """Makes one grader of several: a panel. How many grades it has is logged; `agreement` says how good they are.
 
     `majority` takes the grade that most members give (of equally frequent ones the lowest), `median` the middle one (of
-    two the lower). Members without a grade abstain, and more than half must have one;
-    else the panel has none, with the status of the first that lost its own. `prefer` takes the grade of the first
-    member that has one: a member that failed, or was not asked, leaves the item to the next.
+    two the lower). Members without a grade abstain, and more than half must have one; else the panel has none, with the
+    status of the first that lost its own. `prefer` takes the grade of the first member that has one: a member that
+    failed, or was not asked, leaves the item to the next.
 
     Args:
         passages: graded records, or their file; a table of grades, whose records have no texts.

@@ -7,7 +7,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, refuse_ignored, tell
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rubric_measures.models.settings import Progress
 
 _File = str | os.PathLike[str]
+_T = TypeVar("_T")
 Games: TypeAlias = File | Preference | Iterable[File | Preference]
 """Games that were played: files (JSON lines, RAGElo's CSV or experiment, battles of RAGDoll), or `Preference`s."""
 Answers: TypeAlias = Union[File, "Answer", "Iterable[File | Answer]"]
@@ -117,10 +118,11 @@ def tournament(
     }
     _check(model, games, playing)
     drawn_per = _games_per(games_per, is_ragdoll)
-    played = _games(games)
+    played = _all_of(games, Preference, _read)
     if model is not None:
         from rubric_measures.corpora.loading import refuse_unused
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
+        from rubric_measures.formats.answers import Answer, read_answers
         from rubric_measures.formats.plain import GAMES
         from rubric_measures.grading.asking import Trial
         from rubric_measures.grading.generation import Caller
@@ -140,7 +142,7 @@ def tournament(
         # Only the games may be read and written in one file.
         keep_inputs(save, *read)
         keep_cache(calls.cache, save, *games, *read)
-        found = _answers(answers)
+        found = _all_of(answers, Answer, read_answers)
         with naming(*answers):
             of_queries = answers_by_query(found)
         references: Mapping[str, Sequence[Reference]] = {}
@@ -238,14 +240,15 @@ def _parts(source: Any) -> list[Any]:
     return [source] if hasattr(source, "query_id") else listed(source)
 
 
-def _games(games: Sequence[Any]) -> list[Preference]:
-    found: list[Preference] = []
-    for one in games:
-        if isinstance(one, Preference):
+def _all_of(given: Iterable[Any], kind: type[_T], read: Callable[[str], Iterable[_T]]) -> list[_T]:
+    """What was given, and what the files among it hold."""
+    found: list[_T] = []
+    for one in given:
+        if isinstance(one, kind):
             found.append(one)
         else:
             with file_path(one) as path:
-                found += _read(path)
+                found += read(path)
     return found
 
 
@@ -263,19 +266,6 @@ def _read(path: str) -> list[Preference]:
     with naming(path):
         games: list[Preference] = bridged(read(path), kind, "games", Options())
     return games
-
-
-def _answers(answers: Sequence[Any]) -> list[Answer]:
-    from rubric_measures.formats.answers import Answer, read_answers
-
-    found: list[Answer] = []
-    for one in answers:
-        if isinstance(one, Answer):
-            found.append(one)
-        else:
-            with file_path(one) as path:
-                found += read_answers(path)
-    return found
 
 
 def _saved(save: _File | None) -> list[Preference]:

@@ -118,7 +118,7 @@ def whole(value: Any) -> int:
     """A whole number of at most nine digits; pandas writes those of columns with gaps as 1.0."""
     said = re.fullmatch(r"\s*(-?\d{1,9})(?:\.0+)?\s*", str(value))
     if said is None:
-        raise InputError("expected a whole number")
+        raise ValueError("expected a whole number")
     return int(said[1])
 
 

@@ -485,6 +485,7 @@ def placed(
         # Of a pair that was graded as well the grade counts.
         failed = np.zeros(matrix.shape, bool)
         failed[lost] = matrix[lost] == NONE
+        failed = failed if failed.any() else None
     grades = QueryGrades(query_id, items, docs, matrix, failed, **more)
     scale = grades.scale
     off = grades.valid & ((matrix < scale.lowest) | (matrix > scale.highest)) if scale is not None else matrix[:0]

@@ -18,7 +18,7 @@ from functools import cache, cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
 from os import PathLike
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
@@ -350,7 +350,9 @@ class Frame:
 
     def messages(self, values: Mapping[str, str]) -> tuple[Message, ...]:
         """The messages with the other fields filled in, too."""
-        return tuple(Message(role, "".join(map(str, self._filled(parts, values)))) for role, parts in self._parts)
+        # A field that is left is an error: its name would be shown to the model.
+        filled = ((role, cast("list[str]", self._filled(parts, values))) for role, parts in self._parts)
+        return tuple(Message(role, "".join(texts)) for role, texts in filled)
 
 
 # A passage is shown with each of its items, and items come back with every passage of their query.

@@ -165,7 +165,9 @@ def test_damaged_boards_and_topics_name_themselves(folder: Path, capsys: pytest.
     said = last_line(capsys, "check reports.jsonl --track rag25 --topics empty.tsv")
     assert "empty.tsv: " in said and "no text" in said
     (folder / "topics.jsonl").write_text('{"topic_id": "q1", "title": "t", "limit": "long"}\n')
-    assert "a whole number" in last_line(capsys, "check reports.jsonl --track ragtime --topics topics.jsonl")
+    assert "topics.jsonl:1: limit: expected a whole number" in last_line(
+        capsys, "check reports.jsonl --track ragtime --topics topics.jsonl"
+    )
     # A C string ends there: the evaluator of trec_eval would take two queries for one, and abort.
     (folder / "qrels.txt").write_text("q1 0 d1 1\nq1\0 0 d1 1\n")
     assert last_line(capsys, "evaluate qrels.txt alpha.run P@1").startswith("qrels.txt:2: holds a NUL")

@@ -391,6 +391,8 @@ def test_a_grade_stands_where_another_row_says_that_it_failed() -> None:
     found = query_of([("d", "q/1", 5)], items, [("d", "q/1"), ("d", "q/2")], SELF_RATING)
     assert matrices.cells(found.counting_failed(1)) == {"d": {"q/1": 5, "q/2": 1}}
     assert found.failed is not None and found.failed.tolist() == [[False, True]]
+    # Where none is left, none failed.
+    assert query_of([("d", "q/1", 5)], items, [("d", "q/1")], SELF_RATING).failed is None
 
 
 def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
