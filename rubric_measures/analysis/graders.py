@@ -40,7 +40,6 @@ from rubric_measures.corpora.loading import (
     Gradable,
     PassageRecords,
     Passages,
-    RecordGrades,
     Rows,
     Runs,
     are_rows,
@@ -194,14 +193,17 @@ def agreement_tables(
     if not _is_records(source):
         text = f"{_called(source)}tables of labels against judgments are of one graded-records file"
         raise InputError(text, settings=("min_judgment",))
-    passages = _judged_passages(source, bank_of(bank), Grader.parse(grader))
+    with naming(source):
+        passages = _judged_passages(source, bank_of(bank), Grader.parse(grader))
     unjudged = sum(not judgments for _, judgments in passages)
     ungraded = sum(not grades for grades, _ in passages)
-    if unjudged or ungraded:
-        tell(f"{unjudged} passages without a judgment and {ungraded} without a grade are left out")
     labelled = [
         (sorted(grades, reverse=True), set(judgments)) for grades, judgments in passages if grades and judgments
     ]
+    if not labelled:
+        raise InputError(f"{_called(source)}no passage has both a judgment and a grade")
+    if unjudged or ungraded:
+        tell(f"{unjudged} passages without a judgment and {ungraded} without a grade are left out")
     layouts = _layouts(min_judgment)
     # Of a passage with fewer than n grades it is the lowest one.
     labels = {n: [(grades[:n][-1], judgments) for grades, judgments in labelled] for n in (1, 2, 5)}
@@ -318,7 +320,8 @@ def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, 
         if content == "grades":
             return labels_of_table(held, "" if is_file(source) else name, wanted, items)
         grades = load(held)
-        return labels_of(grades, grades.name if isinstance(grades, RecordGrades) else name, items)
+        name = os.path.basename(os.fspath(held)) if is_file(source) else name  # noqa: PTH119 - may be a stream
+        return labels_of(grades, name, items)
 
 
 class Combined(PassageRecords):

@@ -232,11 +232,8 @@ def naming(*names: object) -> Iterator[None]:
         yield
     except InputError as error:
         called = [os.fspath(name) for name in names if isinstance(name, str | os.PathLike)]
-        if (
-            type(error) not in (InputError, FormatError, MeasureError)
-            or not called
-            or any(name in str(error) for name in called)
-        ):
+        is_of_content = type(error) in (InputError, FormatError, MeasureError) or getattr(error, "kind", "") == "query"
+        if not is_of_content or not called or any(name in str(error) for name in called):
             raise
         others = f" and {len(called) - 1} more" if len(called) > 1 else ""
         kind = MeasureError if isinstance(error, MeasureError) else InputError

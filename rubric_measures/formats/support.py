@@ -344,7 +344,7 @@ class ArgueJudgment(Struct):
 
     def __post_init__(self) -> None:
         try:
-            list(self.matches)
+            set(self.matches)
         except (KeyError, TypeError, AttributeError):
             expected = "expected matched_nuggets, a list of {question_text, matched_answer}"
             raise ValueError(f"response: {expected}") from None

@@ -451,7 +451,8 @@ def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassag
                 parts.append(found)
     texts: dict[str, str] = {}
     if answers:
-        parts.append(_of_answers(answers, texts))
+        with naming(*several):
+            parts.append(_of_answers(answers, texts))
     merged = merge_records(parts) if len(parts) > 1 else parts[0] if parts else []
     if without := [group.query_id for group in merged if not cited_answers(group)]:
         problem = "the records hold no answers with sentences and citations"

@@ -65,6 +65,10 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
          "answers.tsv and 1 more: agent 'x' has two answers to query 'q1'"),
         ("combine graded.jsonl.gz --grader a --grader b --bank one.jsonl -o new.jsonl",
          "graded.jsonl.gz:2: unknown query 'q2'"),
+        ("correlate scores.txt table.csv --bank other.jsonl", "table.csv: unknown query 'q1'"),
+        ("agreement qrels.txt support.txt --cutoff 1 4", "support.txt: no grade of the scale 0 to 2 is 4 or more"),
+        ("agreement labels.jsonl --tables 1", "labels.jsonl: no passage has both a judgment and a grade"),
+        ("grade --support uncited.jsonl --collection docs.jsonl --model lexical -o g", "uncited.jsonl: paragraph_id: "),
         ("tournament games.jsonl", "games.jsonl: no game has a verdict (1 game without)"),
         ("tournament --answers answers.tsv --query-file queries.json --model scripted:replies.jsonl --save s",
          "scripted:replies.jsonl: no game has a verdict (2 games without)"),
@@ -87,6 +91,11 @@ def test_what_is_wrong_between_files_names_one_of_them(
     (folder / "other.jsonl").write_text('{"qid": "q9", "nuggets": [{"text": "Ada", "importance": "vital"}]}')
     report = {"metadata": {"team_id": "t", "run_id": "a", "topic_id": "q1"}, "responses": [], "references": []}
     (folder / "argue.jsonl").write_text(json.dumps({"report": report, "judgments": []}) + "\n")
+    cited = {"text": "So.", "citations": [""]}
+    uncited = {"metadata": {"team_id": "t", "run_id": "a", "topic_id": "q1"}, "responses": [cited]}
+    (folder / "uncited.jsonl").write_text(json.dumps({**uncited, "references": [""]}) + "\n")
+    (folder / "scores.txt").write_text("a\t0.5\nb\t0.25\n")
+    (folder / "table.csv").write_text("query_id,doc_id,item_id,grade\nq1,d1,a,4\n")
     (folder / "one.jsonl").write_text(json.dumps(BANK[0]) + "\n")
     (folder / "games.jsonl").write_text('{"query_id": "q", "agent_a": "A", "agent_b": "B", "verdict": null}\n')
     (folder / "answers.tsv").write_text("query_id\trun_id\ttext\nq1\tx\tYes.\nq1\ty\tNo.\n")
