@@ -10,11 +10,10 @@ several as a leaderboard of judges: the labels of each against the truth's, with
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,10 +38,6 @@ from rubric_measures.base.tables import Cell, Column, Ranged, Report, Reported, 
 from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.types.scales import Scale, refuse_unreachable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 Level = Literal["nominal", "ordinal"]
 # Name -> a value of every sample.
@@ -583,7 +578,6 @@ class SourceAgreement(Reported):
     Attributes:
         names: the sources.
         only_in: for each source, the documents that no other source labels.
-        aligned: the labels of the first two on their common documents, in order of the documents' keys.
         agreement: all statistics of the first two.
         intervals: the statistics of `agreement` by name, and `ac1`, with their intervals over queries.
         cutoffs: binarised at the cutoffs asked for.
@@ -596,7 +590,6 @@ class SourceAgreement(Reported):
 
     names: tuple[str, ...]
     only_in: tuple[int, ...]
-    aligned: tuple[NDArray[np.int_], NDArray[np.int_]]
     agreement: Agreement
     intervals: Mapping[str, Interval]
     cutoffs: tuple[BinaryAgreement, ...]
@@ -659,25 +652,6 @@ class SourceAgreement(Reported):
                 yield Note(f"{name} never uses the label{'s' if count > 1 else ''} {labels}", (name,), False)
         if self.agreement.kappa is None:
             yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Draws the labels of the first two sources: differences against means, with bias and limits of agreement.
-
-        Args:
-            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
-
-        Returns:
-            the figure, which a notebook shows.
-
-        Raises:
-            InputError: another ending, or the file cannot be written.
-            MissingExtraError: matplotlib is not installed.
-        """
-        from rubric_measures.analysis.plots import plot_bland_altman, save_figures
-
-        ends = self.agreement.bland_altman
-        names = (self.names[0], self.names[1])
-        return save_figures([plot_bland_altman(*self.aligned, names, ends.bias, ends.low, ends.high)], path)
 
 
 def _whole(source: LabelSource) -> LabelSource:
@@ -748,7 +722,6 @@ def compare_sources(
     return SourceAgreement(
         tuple(source.name for source in sources),
         tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
-        (a, b),
         Agreement(len(a), tuple(own), table, **values, bland_altman=bland_altman(a, b)),
         intervals,
         tuple(map(binary, cutoffs)),

@@ -1,4 +1,4 @@
-"""Pictures: boards as dots, differences, labels, scores, tournaments; how all look, and how they are written.
+"""Pictures: boards as dots, differences, scores; how all look, and how they are written.
 
 How all pictures look: colours, sizes, names of axes, legends; and how numbers are written beside points.
 
@@ -6,11 +6,7 @@ Writing pictures: PDF, SVG or PNG, under their name only when they are whole.
 
 Dot plots: a row a run with its score, interval and queries, a panel a measure; and the parts they are made of.
 
-Labels of graders against each other: Bland–Altman.
-
 Scores of runs against other scores of the same runs, by run and query.
-
-Pictures of a tournament: ratings with intervals, and who beat whom.
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ import os
 import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -33,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau, ranks
 from rubric_measures.analysis.resampling import Draws, FloatArray
-from rubric_measures.base.errors import InputError, counted, tell, warn
+from rubric_measures.base.errors import InputError, counted, warn
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.plugins import require
 
@@ -129,8 +124,6 @@ def name_points(axes: Any, x: FloatArray, y: FloatArray, names: Sequence[str]) -
 
 
 SUFFIXES = (".pdf", ".svg", ".png")
-# Pages that are files of their own.
-_MOST_FILES = 100
 # Text stays text in SVG, fonts are embedded as such in PDF; equal figures give equal bytes.
 _SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "rubric_measures", "pdf.fonttype": 42}
 
@@ -154,8 +147,7 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
 def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str] | None) -> Figure:
     """Writes the pages of a picture, by the name's ending; equal figures give equal bytes.
 
-    PDF holds all pages. SVG and PNG (300 dpi) hold one: further ones are `NAME-2.svg`, `NAME-3.svg` and so on beside
-    it, which is said.
+    PDF holds all pages, SVG and PNG (300 dpi) one.
 
     Args:
         figures: one or more; made one after the other, so that many pages need no memory.
@@ -165,8 +157,7 @@ def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str] | None)
         the first page, which a notebook shows.
 
     Raises:
-        InputError: another ending, a file cannot be written, or there are more than 100 pages for as many files; then
-            nothing is left of any.
+        InputError: another ending, the file cannot be written, or there are several pages and it is no PDF.
     """
     target = None if path is None else check_figure_path(path)
     with (
@@ -177,49 +168,30 @@ def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str] | None)
         first = next(pages := iter(figures))
         if target is None:
             return first
-        figures = chain([first], pages)
         # Not into the file: where the disk is full, some formats end in other errors, which do not name it.
-        drawn = [_pdf(figures)] if target.suffix.lower() == ".pdf" else _files(figures, target)
+        drawn, form = io.BytesIO(), target.suffix.lower()[1:]
+        if form == "pdf":
+            book: Any = require("matplotlib.backends.backend_pdf", "plot").PdfPages
+            with book(drawn, metadata={"CreationDate": None}) as written:
+                for figure in chain([first], pages):
+                    written.savefig(figure)
+        elif next(pages, None) is not None:
+            raise InputError(f"{target}: has several pages, and .pdf alone holds them; give such a file")
+        else:
+            first.savefig(drawn, format=form, dpi=300, metadata={"Date": None} if form == "svg" else {})
     if any("missing from font" in str(one.message) for one in said):
         warn("%s: the font lacks some characters of the names; they are drawn as boxes", target)
     try:
-        # All are written before the first one has its name.
-        with ExitStack() as written:
-            for number, content in enumerate(drawn, 1):
-                path = target if number == 1 else target.with_stem(f"{target.stem}-{number}")
-                cast(io.TextIOWrapper, written.enter_context(atomic_writer(path))).buffer.write(content)
+        with atomic_writer(target) as stream:
+            cast(io.TextIOWrapper, stream).buffer.write(drawn.getvalue())
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
-    if len(drawn) > 1:
-        last = target.with_stem(f"{target.stem}-{len(drawn)}").name
-        tell("%d pages: %s to %s; .pdf holds all in one file", len(drawn), target, last)
     return first
 
 
 def _as_png(figure: Figure) -> bytes:
     with require("matplotlib", "plot").rc_context(_SETTINGS):
         figure.savefig(drawn := io.BytesIO(), format="png", dpi=100)
-    return drawn.getvalue()
-
-
-def _files(figures: Iterable[Figure], target: Path) -> list[bytes]:
-    drawn: list[bytes] = []
-    form = target.suffix.lower()[1:]
-    for figure in figures:
-        if len(drawn) == _MOST_FILES:
-            raise InputError(f"{target}: there are more than {_MOST_FILES} pages, and as many files; give .pdf")
-        page = io.BytesIO()
-        figure.savefig(page, format=form, dpi=300, metadata={"Date": None} if form == "svg" else {})
-        drawn.append(page.getvalue())
-    return drawn
-
-
-def _pdf(figures: Iterable[Figure]) -> bytes:
-    drawn = io.BytesIO()
-    pages: Any = require("matplotlib.backends.backend_pdf", "plot").PdfPages
-    with pages(drawn, metadata={"CreationDate": None}) as book:
-        for figure in figures:
-            book.savefig(figure)
     return drawn.getvalue()
 
 
@@ -264,42 +236,27 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Fig
         panels: one or more.
         note: what points and intervals are, and over how many queries; below each measure.
     """
+    texts = [f"{lines_of(panel.measure)}\n{textwrap.fill(note, 48)}" for panel in panels]
     columns = [group_columns(runs, panel.groups) for panel in panels]
-    most = [max(found, default=-1) + 1 for found in columns]
-    figure, every = rows_figure(runs, [panel.measure for panel in panels], note, most)
+    most = sum(max(found, default=-1) + 1 for found in columns)
+    width = 0.07 * max(map(len, runs)) + 3.4 * len(panels) + 0.09 * most
+    height = 0.4 + 0.24 * len(runs) + 0.16 * max(text.count("\n") + 1 for text in texts)
+    figure, every = figure_of(max(5.0, width), height, len(panels), sharey=True)
+    every[0].set_yticks(range(len(runs)), runs, fontsize=8)
+    every[0].set_ylim(len(runs) - 0.4, -0.6)
     place = {run: row for row, run in enumerate(runs)}
-    for number, (axes, panel, found) in enumerate(zip(every, panels, columns, strict=True), 1):
-        draw_queries(axes, place, panel)
-        draw_means(axes, place, panel)
-        draw_groups(axes, place, panel.groups, found)
+    for number, (axes, panel, text, found) in enumerate(zip(every, panels, texts, columns, strict=True), 1):
+        axes.set_xlabel(text, fontsize=9)
+        axes.grid(axis="x", color="0.92", linewidth=0.6)
+        axes.tick_params(axis="y", length=0)
+        _draw_scores(axes, place, panel)
+        _draw_groups(axes, place, panel.groups, found)
         if panel.line is not None:
             axes.axvline(panel.line, color="0.35", linewidth=0.9, linestyle=":", label=panel.line_name, gid="line")
-        if panel.alike:
-            axes.plot(
-                [panel.means[run] for run in panel.alike], [place[run] for run in panel.alike], "o", color=BLUE,
-                markerfacecolor="white", markersize=5.5, label="not significant", gid="alike",
-            )  # fmt: skip
         for artist in axes.findobj(lambda one: one.get_gid() is not None):
             # Names in the SVG, for those who style it or read it back.
             artist.set_gid(f"{artist.get_gid()}-{number}")
     return finished(figure)
-
-
-def rows_figure(
-    runs: Sequence[str], measures: Sequence[str], note: str, columns: Sequence[int] = ()
-) -> tuple[Figure, list[Any]]:
-    """A panel a measure with a row a run, with room for the names, the numbers and columns of groups."""
-    texts = [f"{lines_of(measure)}\n{textwrap.fill(note, 48)}" for measure in measures]
-    width = 0.07 * max(map(len, runs)) + 3.4 * len(measures) + 0.09 * sum(columns)
-    height = 0.4 + 0.24 * len(runs) + 0.16 * max(text.count("\n") + 1 for text in texts)
-    figure, every = figure_of(max(5.0, width), height, len(measures), sharey=True)
-    for axes, text in zip(every, texts, strict=True):
-        axes.set_xlabel(text, fontsize=9)
-        axes.grid(axis="x", color="0.92", linewidth=0.6)
-        axes.tick_params(axis="y", length=0)
-    every[0].set_yticks(range(len(runs)), runs, fontsize=8)
-    every[0].set_ylim(len(runs) - 0.4, -0.6)
-    return figure, every
 
 
 def lines_of(name: str) -> str:
@@ -312,8 +269,13 @@ def lines_of(name: str) -> str:
     return "\n".join(lines)
 
 
-def draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel, name: str = "mean") -> None:
-    """A point a run with its interval, and its number to the right."""
+def _draw_scores(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
+    """A point a run with its interval, its number to the right, and grey points: the darker, the more queries."""
+    points = [(value, place[run]) for run in place for value in panel.queries.get(run, ())]
+    if points:
+        x, y = zip(*points, strict=True)
+        look: Any = {"s": 14, "color": GREY, "alpha": 0.5, "linewidths": 0, "rasterized": len(points) > _MANY_POINTS}
+        axes.scatter(x, y, label="single query", gid="queries", **look)
     spans = [(run, *panel.intervals[run]) for run in place if None not in panel.intervals.get(run, (None,))]
     if spans:
         axes.hlines(
@@ -321,25 +283,16 @@ def draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel, name: str =
             color=BLUE, linewidth=2.2, label="interval", gid="intervals",
         )  # fmt: skip
     scored = [run for run in place if run in panel.means]
-    axes.plot(
-        [panel.means[run] for run in scored], [place[run] for run in scored],
-        "o", color=BLUE, markersize=5.5, label=name, gid="means",
-    )  # fmt: skip
-    beside = axes.get_yaxis_transform()
+    alike = {"markerfacecolor": "white", "label": "not significant", "gid": "alike"}
+    for some, more in ((scored, {"label": "mean", "gid": "means"}), (panel.alike, alike)):
+        if some:
+            means, rows = [panel.means[run] for run in some], [place[run] for run in some]
+            axes.plot(means, rows, "o", color=BLUE, markersize=5.5, **more)
     for run in scored:
         axes.annotate(
-            shown_number(panel.means[run]), (1.0, place[run]), xycoords=beside, xytext=(5, 0),
+            shown_number(panel.means[run]), (1.0, place[run]), xycoords=axes.get_yaxis_transform(), xytext=(5, 0),
             textcoords="offset points", va="center", fontsize=8, annotation_clip=False,
         )  # fmt: skip
-
-
-def draw_queries(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
-    """A grey point a query, the darker the more queries have the same score."""
-    points = [(value, place[run]) for run in place for value in panel.queries.get(run, ())]
-    if points:
-        x, y = zip(*points, strict=True)
-        look: Any = {"s": 14, "color": GREY, "alpha": 0.5, "linewidths": 0, "rasterized": len(points) > _MANY_POINTS}
-        axes.scatter(x, y, label="single query", gid="queries", **look)
 
 
 def group_columns(runs: Sequence[str], groups: Sequence[Sequence[str]]) -> list[int]:
@@ -361,7 +314,7 @@ def group_columns(runs: Sequence[str], groups: Sequence[Sequence[str]]) -> list[
     return columns
 
 
-def draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[str]], columns: Sequence[int]) -> None:
+def _draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[str]], columns: Sequence[int]) -> None:
     """Beside the numbers: a square a member, on a line from the first to the last."""
     moved = require("matplotlib.transforms", "plot").offset_copy
     for number, (group, column) in enumerate(zip(groups, columns, strict=True)):
@@ -373,44 +326,6 @@ def draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[s
             [1.0] * len(rows), rows, "-s", color=ORANGE, linewidth=1.4, markersize=4, transform=beside, clip_on=False,
             label="" if number else "cannot be told apart", gid=f"group-{number + 1}",
         )  # fmt: skip
-
-
-def plot_bland_altman(
-    a: ArrayLike, b: ArrayLike, names: tuple[str, str], bias: float, low: float | None, high: float | None
-) -> Figure:
-    """Bland–Altman: difference against mean, with bias and limits of agreement; area shows how many points coincide.
-
-    Args:
-        a: labels or scores of the first source.
-        b: of the second.
-        names: of the sources.
-        bias: the mean difference.
-        low: the lower limit of agreement; None with one document.
-        high: the upper one.
-
-    Source: Bland and Altman (Lancet 1986).
-    """
-    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    points, counts = np.unique(np.stack([(left + right) / 2, left - right], axis=1), axis=0, return_counts=True)
-    figure, (axes,) = figure_of(5.4, 3.8)
-    most = int(counts.max())
-    sizes = 12 + 260 * counts / most if most > 1 else np.full(len(counts), 14.0)
-    axes.scatter(points[:, 0], points[:, 1], s=sizes, color=BLUE, alpha=0.55, linewidths=0, gid="pairs")
-    # What the sizes mean: drawn nowhere, for the legend alone.
-    for count in sorted({1, most}):
-        size = 12 + 260 * count / most if most > 1 else 14.0
-        what = "1 document" if count == 1 else f"{count} documents"
-        axes.scatter([], [], s=size, color=BLUE, alpha=0.55, linewidths=0, label=what)
-    axes.axhline(bias, color=ORANGE, linewidth=1.2, label="bias", gid="bias")
-    said = f"{counted(len(left), 'document')}: bias {signed(bias)}"
-    if low is not None and high is not None:
-        said += f", limits of agreement (bias ± 1.96 SD) {signed(low)} and {signed(high)}"
-        for value, label, name in ((high, "limits of agreement", "high"), (low, "", "low")):
-            axes.axhline(value, color=ORANGE, linestyle="--", linewidth=1.0, label=label, gid=name)
-    axes.axhline(0, color="0.7", linewidth=0.7, zorder=0)
-    name_axes(axes, f"mean of {names[0]} and {names[1]}\n{said}", f"{names[0]} − {names[1]}")
-    axes.margins(0.1)
-    return finished(figure)
 
 
 # Of more runs, only so many are named.
@@ -490,15 +405,6 @@ def plot_scatter(
     name_axes(axes, f"{names[0]}\n{counted(len(known), 'run')}{over}: {', '.join(taus)}{few}", names[1], beside)
     name_points(axes, x_runs[place], y_runs[place], [known[index] for index in place])
     return finished(figure)
-
-
-def signed(value: float) -> str:
-    """Two decimal places, with a true minus.
-
-    >>> signed(-0.5)
-    '−0.50'
-    """
-    return f"{value:.2f}".replace("-", "−")
 
 
 def shown_number(value: float) -> str:

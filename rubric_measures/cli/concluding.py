@@ -85,7 +85,6 @@ def agreement(
     sources: list[str],
     cutoff: Sequence[tuple[int, int]] = (),
     min_judgment: Literal[1, 2] | None = None,
-    plot: str | None = None,
     printed: Printed = Printed(),
 ) -> int:
     """agreement of label sources: confusion, kappa, alpha, cutoffs
@@ -104,13 +103,12 @@ def agreement(
         cutoff: binarise: first source at least A, the others at least B; may be repeated (default: at each label).
         min_judgment: the Rubric workbench's tables of one records file; judgments are relevant from 1 on, as in the
             program, or from 2 on, as in its paper.
-        plot: also draw the differences of the first two sources' labels: .pdf, .svg or .png.
     """
     if min_judgment is None:
-        return printed.show(agreement(*sources, cutoff=cutoff, notes=False), plot)
+        return printed.show(agreement(*sources, cutoff=cutoff, notes=False))
     if len(sources) != 1:
         raise InputError("--tables takes one graded-records file")
-    given = {**agreement.keywords, "cutoff": cutoff, "plot": plot}
+    given = {**agreement.keywords, "cutoff": cutoff}
     ignored = {name for name, value in given.items() if value} - tables.keywords.keys()
     refuse_ignored(("rounds" if name == "draws" else name for name in ignored), "on --tables")
     from rubric_measures.analysis.graders import tables_report

@@ -62,7 +62,6 @@ def test_a_list_of_measures_ends_where_a_file_begins(arguments: list[str], capsy
     ("command", "named"),
     [
         ("agreement graded.jsonl.gz --tables 1 --cutoff 4 2", "--cutoff"),
-        ("agreement graded.jsonl.gz --tables 1 --plot a.svg", "--plot"),
         ("agreement graded.jsonl.gz --tables 1 --rounds 5", "--rounds"),
         ("pool bm25.run --whole --max-words 9 -c docs.jsonl -o pooled.jsonl", "--max-words"),
     ],

@@ -193,7 +193,7 @@ leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.svg
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.pdf
 compare {{board.json}} -m RubricCover(rel=4)@5 --plot out/p.svg {_QUICK}
 tournament {{games.jsonl}} {_QUICK}
-agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --plot out/p.svg
+agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK}
 """
 
 
