@@ -230,21 +230,6 @@ def bootstrap_counts(units: int, rounds: int = 10_000, seed: int = 42) -> FloatA
     return counts
 
 
-def half_counts(units: int, splits: int, seed: int = 42) -> tuple[FloatArray, FloatArray]:
-    """Two random halves of the units in each split, as counts: (splits, units) each; of an odd number one is left out.
-
-    >>> first, second = half_counts(5, 3, seed=1)
-    >>> (first + second).sum(axis=1).tolist()
-    [4.0, 4.0, 4.0]
-    """
-    half = units // 2
-    order = np.argsort(seeded(seed).random((splits, units)), axis=1)
-    first, second = np.zeros((splits, units)), np.zeros((splits, units))
-    np.put_along_axis(first, order[:, :half], 1.0, axis=1)
-    np.put_along_axis(second, order[:, half : 2 * half], 1.0, axis=1)
-    return first, second
-
-
 def weighted_means(counts: FloatArray, scores: ArrayLike) -> FloatArray:
     """The mean of every column under every row of counts; NaN scores are missing and take no part.
 

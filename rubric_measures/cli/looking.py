@@ -179,19 +179,17 @@ def verify(
       bad-questions       items that passages judged not relevant cover, most first
       item-statistics     how items discriminate
       all                 all of these; a page for a browser with -o REPORT.html
-      suggest             does the bank hold: items, stability; what to split, merge, reword and retire
 
     examples:
       rubric_measures verify all graded.jsonl.gz --bank questions.jsonl -o report.html
       rubric_measures verify uncovered-passages graded.jsonl.gz --bank questions.jsonl --min-judgment 2
-      rubric_measures verify item-statistics graded.jsonl.gz --bank questions.jsonl --runs runs/*.run
+      rubric_measures verify item-statistics graded.jsonl.gz --bank questions.jsonl
 
     Args:
         report: one of the reports that are listed below.
         graded: graded records, or a table of grades.
         bank: the test bank.
         grader: whose grades are looked at, a choice as for `leaderboard`.
-        runs: item-statistics, suggest, all: these TREC runs make the leaderboard (default: the rankings in GRADED).
         min_judgment: the least judgment that is relevant (default 1).
         queries: only these queries.
     """

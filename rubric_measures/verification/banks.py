@@ -1,13 +1,7 @@
-"""What grades say of a bank: items, its stability, checks.
-
-What the grades say about the items: coverage, discrimination, and how the leaderboard hangs on each.
-
-Does the bank hold: items that say the same, or work against the rest; new queries and items.
-"""
+"""What grades say of items: coverage, discrimination, and how the leaderboard hangs on each."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.correlation import correlate
-from rubric_measures.analysis.resampling import FloatArray, adjust, bootstrap_counts, half_counts, weighted_means
+from rubric_measures.analysis.resampling import FloatArray, weighted_means
 from rubric_measures.base.tables import Undefined
 from rubric_measures.measures.loading import RecordQuery
 
@@ -275,153 +269,3 @@ def _flips(before: FloatArray, after: FloatArray) -> int:
     """Pairs that are in the opposite order after; a tie on a side is no flip."""
     first, second = np.triu_indices(len(before), 1)
     return int(((before[first] - before[second]) * (after[first] - after[second]) < 0).sum())
-
-
-ALPHA = 0.05
-# Two items cover the same passages from this κ on, over so many passages of which both cover so many.
-REDUNDANT_KAPPA, _LEAST_PASSAGES, _LEAST_BOTH = 0.8, 5, 3
-
-
-class RedundantPair(NamedTuple):
-    """Two items of one query that the same passages cover.
-
-    Attributes:
-        query_id: the query.
-        first: item id.
-        second: item id.
-        passages: passages that have a grade of both.
-        both: of these, those that cover both.
-        kappa: Cohen's κ of covering the one and the other.
-    """
-
-    query_id: str
-    first: str
-    second: str
-    passages: int
-    both: int
-    kappa: float
-
-
-def redundant_pairs(query: RecordQuery) -> list[RedundantPair]:
-    """The pairs of items of a query whose covering agrees with κ of 0.8 or more, over five passages or more.
-
-    κ, because two items that nearly everything covers are covered together by chance. Three passages cover both at
-    least.
-    """
-    items = query.grades.items
-    valid, hits = query.grades.valid, query.grades.grades >= query.grades.level()
-    graded, covers = (table[valid.any(axis=1)].astype(np.int_) for table in (valid, hits))
-    if len(items) < 2 or len(graded) < _LEAST_PASSAGES:
-        return []
-    both = covers.T @ covers
-    seen = graded.T @ graded
-    # Of what both are graded on: covered by the first alone, by the second alone, by none.
-    alone = covers.T @ graded - both
-    none = seen - both - alone - alone.T
-    found = []
-    for i in range(len(items)):
-        for j in range(i + 1, len(items)):
-            a, b, c, d, n = (int(x) for x in (both[i, j], alone[i, j], alone[j, i], none[i, j], seen[i, j]))
-            chance = (a + b) * (b + d) + (a + c) * (c + d)
-            if n < _LEAST_PASSAGES or a < _LEAST_BOTH or not chance:
-                continue
-            kappa = 2.0 * (a * d - b * c) / chance
-            if kappa >= REDUNDANT_KAPPA - 1e-12:
-                found.append(RedundantPair(query.query_id, items[i].item_id, items[j].item_id, n, a, kappa))
-    return found
-
-
-def items_against(rows: Sequence[ItemStatistics], runs: int) -> list[tuple[ItemStatistics, float]]:
-    """Items that the worse runs cover and the better ones do not, beyond chance.
-
-    r of covering the item with the score over all other items is tested by t = r √((n − 2) / (1 − r²)), one-sided.
-
-    Args:
-        rows: the statistics of all items.
-        runs: n, how many runs there are.
-
-    Returns:
-        these items, with p corrected for the number of items (Benjamini and Hochberg).
-    """
-    from scipy.special import stdtr
-
-    if runs < 3:
-        return []
-    known = [(row, r) for row in rows if isinstance(r := row.r_leaderboard, float)]
-    raw = [float(stdtr(runs - 2, r * math.sqrt((runs - 2) / max(1.0 - r * r, 1e-12)))) for _, r in known]
-    adjusted = adjust(raw, "bh").tolist()
-    return [(row, p) for (row, _), p in zip(known, adjusted, strict=True) if p < ALPHA]
-
-
-class BankStability(NamedTuple):
-    """How far the leaderboard hangs on which items and queries there are.
-
-    Attributes:
-        half_tau: the mean τ between the leaderboards of two halves of every query's items; None where undefined.
-        reliability: of the full bank: Pearson's r of the halves' scores, stepped up by Spearman and Brown; None
-            likewise.
-        tau: the mean τ between the leaderboard and one of as many queries and items, drawn with replacement.
-        tau_low: the least of the middle 95 % of these.
-        first: the share of these in which the best run stays best.
-    """
-
-    half_tau: float | None
-    reliability: float | None
-    tau: float | None
-    tau_low: float | None
-    first: float | None
-
-
-def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> BankStability:
-    """Half banks against each other, and the leaderboard against those of new queries × new items.
-
-    In each round the items of every query are cut in two random halves (a query of one item is in one of them). For the
-    other figures queries are drawn with replacement, and of each query its items.
-
-    Args:
-        coverage: which items each run covers.
-        rounds: at least 1.
-        seed: of the draws.
-
-    Source: Spearman (1910) and Brown (1910); the bootstrap over both as in Owen and Eckles, Bootstrapping data arrays
-    of arbitrary order (2012), items nested in queries.
-    """
-    full = mean_scores(coverage.table())
-    of_queries = bootstrap_counts(len(coverage.items), rounds, seed)
-    turned = half_counts(2 * len(coverage.items), rounds, seed)[0] > 0
-    draws = [
-        (half_counts(len(items), rounds, seed + place)[0], bootstrap_counts(len(items), rounds, seed + place))
-        for place, items in enumerate(coverage.items.values(), 1)
-    ]
-    halves, alike, taus, stays = [], [], [], []
-    for number in range(rounds):
-        tables: list[list[FloatArray]] = [[], [], []]
-        for place, (name, (half, drawn)) in enumerate(zip(coverage.items, draws, strict=True)):
-            is_first = (half[number] > 0) ^ turned[number, place]
-            again = np.repeat(np.arange(len(is_first)), drawn[number].astype(np.intp))
-            for table, kept in zip(tables, (is_first, ~is_first, again), strict=True):
-                table.append(coverage.query_scores(name, kept))
-        first, second = (mean_scores(np.array(table)) for table in tables[:2])
-        halves.append(_correlation(first, second, "kendall"))
-        alike.append(_correlation(first, second, "pearson"))
-        new = weighted_means(of_queries[number : number + 1], np.array(tables[2]))[0]
-        taus.append(_correlation(full, new, "kendall"))
-        if not np.isnan(new).all():
-            stays.append(float(np.nanargmax(full) in np.flatnonzero(new == np.nanmax(new))))
-    r = _mean(alike)
-    reliability = None if r is None or r <= -1 else 2.0 * r / (1.0 + r)
-    known = [tau for tau in taus if tau is not None]
-    low = float(np.quantile(known, 0.025)) if known else None
-    return BankStability(_mean(halves), reliability, _mean(taus), low, _mean(stays) if len(full) > 1 else None)
-
-
-def _correlation(x: FloatArray, y: FloatArray, name: str) -> float | None:
-    """The correlation of two columns of scores, over the runs that both have; None where it is undefined."""
-    both = ~np.isnan(x) & ~np.isnan(y)
-    return correlate(x[both], y[both], name, test=False).value
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are defined; None where none is."""
-    defined = [value for value in values if value is not None]
-    return float(np.mean(defined)) if defined else None

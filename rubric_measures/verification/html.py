@@ -36,7 +36,7 @@ from rubric_measures.pages.frame import (
     snippet,
     write_page,
 )
-from rubric_measures.records.models import GradedFile, QueryPassages, cited_answer
+from rubric_measures.records.models import GradedFile, QueryPassages
 from rubric_measures.types.entities import TestBank
 from rubric_measures.verification import ReportName
 from rubric_measures.verification.banks import ItemReport, item_report
@@ -45,7 +45,6 @@ from rubric_measures.verification.sections import (
     LEVELLED,
     ReportSettings,
     Section,
-    bank_sections,
     item_section,
     query_sections,
     sections_report,
@@ -57,10 +56,8 @@ _PACKAGE = "rubric_measures.verification"
 LARGEST_PAGE = 2_000_000
 # How many of each kind the first page lists.
 _LISTED = 20
-# Tables of what is to do, of which the page says how much there is where it has no lists.
-_TO_DO = ("bank-suggestions", "bank-ends")
 # Columns with texts of items, and those with their ids.
-_ITEMS = {"item": "item_id", "with": "with_item_id"}
+_ITEMS = {"item": "item_id"}
 # What a reader looks for first.
 _FIRST = ("what", "item", "item_id", "text")
 _CORRELATIONS = ("r_judgment", "r_leaderboard")
@@ -346,8 +343,6 @@ class _Blocks:
         listed = sorted((one.kind for one in self._lists), key=totals.__contains__, reverse=True)
         counts = {one: f"{len(self._found.get(one, ())):,}" for one in listed}
         numbers = [(count, totals.get(one, ""), self._name(one), f"#{one}") for one, count in counts.items()]
-        others = [self._name(kind) for kind in _TO_DO]
-        numbers += [(f"{one.count:,}", "", one.name, one.href()) for one in tables if one.name in others]
         lists = [self._table(one, one.kind) for one in self._lists]
         note = self._review.note if self._review is not None and self._places else ""
         return self._blocks.start(numbers[:3], lists, note, tables)  # type: ignore[no-any-return]
@@ -505,17 +500,11 @@ class Reports(Reported):
         """The sections of the statistics, then the queries that the analyses are about.
 
         Raises:
-            InputError: the records lack the grades, or are of citations, and `suggest` is asked for.
+            InputError: the records lack the grades.
         """
-        parts = self.settings.parts
-        if "suggest" in parts:
-            first = next(iter(self.source), None)
-            if first is not None and any(cited_answer(first.query_id, one) for one in first.passages):
-                text = "holds what citations support; sentences of answers are no bank to report on"
-                raise InputError(f"{self.source.name}: {text}")
-        if {"item-statistics", "suggest"} & parts:
-            yield from self._statistics()
-        if ANALYSES & parts:
+        if "item-statistics" in self.settings.parts:
+            yield self._statistics()
+        if ANALYSES & self.settings.parts:
             yield from self._analyses()
 
     def _refuse(self, found: object, asked_for: object = None) -> None:
@@ -533,18 +522,15 @@ class Reports(Reported):
             yield query
         self._refuse(selector.found)
 
-    def _statistics(self) -> Iterator[Section]:
-        """Statistics of items, and what the bank holds."""
+    def _statistics(self) -> Section:
+        """Statistics of items."""
         settings, selector = self.settings, GradeSetSelector(self.settings.wanted, self.source.name)
         queries = [select_query(group, selector, self.bank) for group in self.chosen()]
         self._refuse(True, selector.asked_for)
         report = item_report(queries, settings.least)
         self._refuse(selector.found)
         self._note(report, selector)
-        if "item-statistics" in settings.parts:
-            yield item_section(report, settings.least)
-        if "suggest" in settings.parts:
-            yield from bank_sections(report, queries)
+        return item_section(report, settings.least)
 
     def _note(self, report: ItemReport, selector: GradeSetSelector) -> None:
         note_left_out(selector.left_out)

@@ -1,8 +1,6 @@
 """The reports with which assessors check grades and banks: those that are asked for, section by section.
 
 Sections: what each report shows, as tables.
-
-The bank as sections: items, pairs, stability; and what to do about them.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
-from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
+from rubric_measures.base.tables import Cell, Column, Report, Table
 from rubric_measures.measures.checked import (
     CheckedQuery,
     bad_items,
@@ -24,17 +22,9 @@ from rubric_measures.measures.checked import (
 from rubric_measures.measures.grade_sets import (
     Grader,
 )
-from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.types.scales import Scale
 from rubric_measures.verification import REPORTS
-from rubric_measures.verification.banks import (
-    ItemReport,
-    ItemStatistics,
-    RedundantPair,
-    bank_halves,
-    items_against,
-    redundant_pairs,
-)
+from rubric_measures.verification.banks import ItemReport
 
 
 @dataclass(frozen=True)
@@ -135,13 +125,6 @@ def _data(section: Section) -> Table:
     return Table(heads, [[section.kind, section.title, *row] for row in section.rows])
 
 
-_FEW_RUNS = "fewer than two runs, or all of them tied"
-
-
-def _said(value: float | None, reason: str) -> Cell:
-    return Undefined(reason) if value is None else value
-
-
 def item_section(report: ItemReport, min_judgment: int) -> Section:
     """Item statistics."""
     runs = len(report.coverage.runs)
@@ -155,111 +138,9 @@ def item_section(report: ItemReport, min_judgment: int) -> Section:
     )  # fmt: skip
 
 
-def bank_sections(report: ItemReport, queries: Sequence[RecordQuery]) -> Iterator[Section]:
-    """Does the bank hold, and what to split, merge, reword and retire.
-
-    Args:
-        report: the item statistics.
-        queries: the grades that they are of.
-    """
-    runs = len(report.coverage.runs)
-    ends = _at_ends(report)
-    against = items_against(report.statistics, runs)
-    pairs = [pair for query in queries for pair in redundant_pairs(query)]
-    pairs.sort(key=lambda one: (-one.kappa, one.query_id, one.first))
-    yield _overview(report, ends, against, pairs)
-    text = {(row.query_id, row.item_id): row.item for row in report.statistics}
-    yield Section(
-        "bank-ends",
-        "Items that separate no runs: none covers them (floor), or all do (ceiling)",
-        ["query_id", "end", "graded", "covering", "item_id", "item"],
-        [[row.query_id, end, row.graded, row.covering, row.item_id, row.item] for row, end in ends],
-    )
-    yield _suggestions(report, ends, against, pairs, text)
-
-
-def _at_ends(report: ItemReport) -> list[tuple[ItemStatistics, str]]:
-    """Items that no run covers, or all of those of which it is known."""
-    ends = {}
-    for query_id, items in report.coverage.items.items():
-        known, covered = report.coverage.known(query_id), report.coverage.covered[query_id]
-        for column, item_id in enumerate(items):
-            hits = covered[known[:, column], column]
-            if len(hits) and (hits.all() or not hits.any()):
-                ends[query_id, item_id] = "ceiling" if hits.all() else "floor"
-    return [(row, end) for row in report.statistics if (end := ends.get((row.query_id, row.item_id)))]
-
-
-def _overview(
-    report: ItemReport,
-    ends: Sequence[tuple[ItemStatistics, str]],
-    against: Sequence[tuple[ItemStatistics, float]],
-    pairs: Sequence[RedundantPair],
-) -> Section:
-    coverage = report.coverage
-    rows: list[list[Cell]] = [
-        ["queries", len(coverage.items)],
-        ["runs", len(coverage.runs)],
-        ["items of queries that runs rank", sum(map(len, coverage.items.values()))],
-        ["items at the floor", sum(end == "floor" for _, end in ends)],
-        ["items at the ceiling", sum(end == "ceiling" for _, end in ends)],
-        ["items against the rest", len(against)],
-        ["pairs that the same passages cover", len(pairs)],
-    ]
-    if coverage.items:
-        found = bank_halves(coverage)
-        rows += [
-            ["tau of two half banks", _said(found.half_tau, _FEW_RUNS)],
-            ["reliability of the full bank (Spearman and Brown)", _said(found.reliability, _FEW_RUNS)],
-            ["tau under new queries and items (bootstrap over both)", _said(found.tau, _FEW_RUNS)],
-            ["the same, least of the middle 95 %", _said(found.tau_low, _FEW_RUNS)],
-            ["share of these in which the best run stays best", _said(found.first, _FEW_RUNS)],
-        ]
-    return Section("bank", "Does the bank hold", ["what", "value"], rows)
-
-
-def _suggestions(
-    report: ItemReport,
-    ends: Sequence[tuple[ItemStatistics, str]],
-    against: Sequence[tuple[ItemStatistics, float]],
-    pairs: Sequence[RedundantPair],
-    text: Mapping[tuple[str, str], str],
-) -> Section:
-    """What to do, in the order of what is surest."""
-    # What to do, in which query, with which item and which other one, and why.
-    advice: list[tuple[str, str, str, str, str]] = []
-    for one in pairs:
-        why = f"the same passages cover both (kappa {one.kappa:.2f}, {one.both} of {one.passages} cover both)"
-        advice.append(("merge", one.query_id, one.first, one.second, why))
-    for row, p in against:
-        why = f"worse runs cover it, better ones do not (r {row.r_leaderboard:.2f}, p {p:.2g} for all items)"
-        advice.append(("reword or retire", row.query_id, row.item_id, "", why))
-    for row, end in ends:
-        if end == "ceiling":
-            advice.append(("split", row.query_id, row.item_id, "", "all runs cover it: ask for more"))
-        elif row.graded and not row.covering:
-            why = "no passage covers it: retire it, unless a passage could"
-            advice.append(("check", row.query_id, row.item_id, "", why))
-    return Section(
-        "bank-suggestions",
-        "What to split, merge, reword and retire",
-        ["query_id", "action", "why", "item", "with", "item_id", "with_item_id"],
-        [
-            [query_id, action, why, text.get((query_id, one), ""), text.get((query_id, two)) or None, one, two or None]
-            for action, query_id, one, two, why in advice
-        ],
-    )
-
-
 ANALYSES = frozenset(("grading", "grid", "uncovered-passages", "bad-questions"))
-# Reports that are no part of their own name.
-_PARTS = {
-    "all": ANALYSES | {"item-statistics"},
-}
-# Those that ask which grade covers an item.
-LEVELLED = frozenset(("uncovered-passages", "bad-questions", "item-statistics", "suggest"))
-# Those that look at judgments.
-_JUDGED = frozenset(("uncovered-passages", "bad-questions", "item-statistics"))
+# Those that ask which grade covers an item, and look at judgments.
+LEVELLED = frozenset(("uncovered-passages", "bad-questions", "item-statistics"))
 
 
 @dataclass(frozen=True)
@@ -285,15 +166,15 @@ class ReportSettings:
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
             raise UnknownNameError("report", self.report, REPORTS)
-        if self.min_judgment is not None and not _JUDGED & self.parts:
-            using = ", ".join(one for one in REPORTS if _JUDGED & _PARTS.get(one, {one}))
+        if self.min_judgment is not None and not LEVELLED & self.parts:
+            using = ", ".join(one for one in REPORTS if one in {*LEVELLED, "all"})
             text = f"the report {self.report} does not use min_judgment; {using} do"
             raise InputError(text, settings=("min_judgment",))
 
     @property
     def parts(self) -> frozenset[str]:
         """What the report consists of: analyses of queries, and statistics."""
-        return _PARTS.get(self.report, frozenset((self.report,)))
+        return ANALYSES | {"item-statistics"} if self.report == "all" else frozenset((self.report,))
 
     @property
     def least(self) -> int:

@@ -16,7 +16,6 @@ COMMANDS = (
     "leaderboard graded.jsonl {runs} --bank bank.jsonl -m RubricCover(rel=4)@5 --format json",
     "leaderboard graded.jsonl {runs} --bank bank.jsonl -m RubricCover(rel=4)@5 --report page.html -o board.json",
     "verify all graded.jsonl --bank bank.jsonl --format json",
-    "verify suggest graded.jsonl --bank bank.jsonl --format json",
     "convert graded.jsonl --bank bank.jsonl --to csv -o grades.csv",
     "qrels graded.jsonl --bank bank.jsonl --grader kind=question --per item -o items.qrels",
     "convert items.qrels --bank bank.jsonl --to csv -o more-grades.csv",

@@ -303,14 +303,13 @@ def test_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "resources" / "example", "example")
     shown = commands("verification", "sh")
-    assert [command[0] for command in shown] == ["verify"] * 7
+    assert [command[0] for command in shown] == ["verify"] * 6
     outputs = [printed.out for printed in run(shown, capsys)]
-    _, grading, grid, uncovered, bad, _, bank = outputs
+    _, grading, grid, uncovered, bad, _ = outputs
     assert grading.startswith("q01: Which pigment makes leaves green in summer?")
     assert grid.startswith("### q01: why do leaves change colour in autumn")
     assert "passages judged 2 or better, no item graded 4 or better" in uncovered
     assert bad.startswith("report\ttitle\tspurious")
-    assert "What to split, merge, reword and retire" in bank
     rows = [json.loads(line) for line in Path("items.jsonl").read_text(encoding="utf-8").splitlines()]
     assert sum(row["report"] == "items" for row in rows) == 90
     assert "</html>" in Path("report.html").read_text(encoding="utf-8")

@@ -182,7 +182,7 @@ tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries
  --model scripted:{{verdicts.jsonl}} \
  --save out/g {_QUICK}
 verify all {{graded.jsonl}} --bank {{questions.jsonl}}
-verify suggest {{graded.jsonl}}
+verify item-statistics {{graded.jsonl}}
 verify all {{graded.jsonl}} -o out/v.html
 verify grading {{drawn.jsonl}}
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
