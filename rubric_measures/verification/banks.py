@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,102 +12,56 @@ from numpy.typing import NDArray
 from rubric_measures.analysis.correlation import correlate
 from rubric_measures.analysis.resampling import FloatArray, weighted_means
 from rubric_measures.base.tables import Undefined
+from rubric_measures.measures.core import covered
 from rubric_measures.measures.loading import RecordQuery
+from rubric_measures.measures.scoring import HEAD, RankedRows, Shown
 
 BoolArray = NDArray[np.bool_]
-CountArray = NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class RunCoverage:
-    """Which items each run covers among its first passages: enough to score any part of the bank.
+class _Covering(NamedTuple):
+    """What each run covers with its first 20 passages of a query.
 
     Attributes:
-        runs: the runs, sorted.
-        items: query_id -> item ids, sorted; queries that no run ranks, or without items, are left out.
-        covered: query_id -> (runs, items): the run covers the item.
-        counts: query_id -> (3, runs, items): how many of a run's first passages cover the item, how many have a valid
-            grade of it, and of how many it failed; only of queries where a grade of such a passage failed.
+        covered: (runs, items): the run covers the item.
+        known: (runs, items): False where it does not, and a grade of it failed.
+        scores: Rubric-Cover of every run; NaN where nothing is known.
+        without: (items, runs): the same over all other items.
     """
 
-    runs: tuple[str, ...]
-    items: dict[str, tuple[str, ...]]
-    covered: dict[str, BoolArray]
-    counts: dict[str, CountArray]
-
-    def known(self, query_id: str) -> BoolArray:
-        """(runs, items): False where a run does not cover the item, and a grade of it failed."""
-        covered = self.covered[query_id]
-        return covered | (self.counts[query_id][2] == 0) if query_id in self.counts else np.ones_like(covered)
-
-    def query_scores(self, query_id: str, kept: BoolArray | NDArray[np.int_] | None = None) -> FloatArray:
-        """Rubric-Cover of every run for one query over the kept items; NaN where no item is kept, or nothing is known.
-
-        Places of items may repeat, as in a bootstrap.
-
-        Failed grades count as they are expected (README says the formula), read off the kept items alone.
-        """
-        covered = self.covered[query_id]
-        covered = covered if kept is None else covered[:, kept]
-        size = covered.shape[1]
-        if not size:
-            return np.full(len(self.runs), np.nan)
-        earned = covered.sum(axis=1)
-        if query_id not in self.counts:
-            return np.asarray(earned / size)
-        counts = self.counts[query_id]
-        covering, valid, failed = counts if kept is None else counts[:, :, kept]
-        once, misses = (covering == 1).sum(axis=1), np.where(covered, 0, valid).sum(axis=1)
-        is_left = once + misses > 0
-        covers = np.where(is_left, once, covering.sum(axis=1))
-        asked = np.where(is_left, once + misses, valid.sum(axis=1))
-        share = np.where(asked > 0, covers / np.maximum(asked, 1), np.nan)[:, None]
-        gain = np.where(covered | (failed == 0), 0.0, 1 - (1 - share) ** failed)
-        return np.asarray((earned + gain.sum(axis=1)) / size)
-
-    def table(self) -> FloatArray:
-        """(queries, runs): Rubric-Cover over the full bank."""
-        return np.array([self.query_scores(query_id) for query_id in self.items]).reshape(
-            len(self.items), len(self.runs)
-        )
+    covered: BoolArray
+    known: BoolArray
+    scores: FloatArray
+    without: FloatArray
 
 
-def mean_scores(table: FloatArray) -> FloatArray:
+def _covering(query: RecordQuery, runs: Sequence[str]) -> _Covering:
+    """A run that does not rank the query covers none of its items; failed grades count as `core.covered` expects."""
+    grades, level, size = query.grades, query.grades.level(), len(query.grades.items)
+    ranked = [query.rankings.get(run_id, ()) for run_id in runs]
+    rows = [RankedRows([grades.docs.get(one, -1) for one in top], len(top)) for top in ranked]
+    view = Shown.of(grades, rows).view(HEAD)
+    hits = view.best >= level
+    weights = np.vstack([np.ones(size), 1 - np.eye(size)])
+    found = covered(view, level, weights)
+    known = np.ones_like(hits)
+    known[found.open] = False
+    means = []
+    for weight, expected in zip(weights, found.expected, strict=True):
+        covers = hits + 0.0
+        covers[found.open] = expected
+        kept = covers[:, weight > 0]
+        means.append(kept.sum(axis=1) / kept.shape[1] if kept.size else np.full(len(runs), np.nan))
+    return _Covering(hits, known, means[0], np.array(means[1:]))
+
+
+def _means(table: FloatArray) -> FloatArray:
     """The mean of every column over its defined scores; NaN where a run has none. Equal means stay equal."""
     means: FloatArray = weighted_means(np.ones((1, len(table))), table)[0]
     return means
 
 
-def run_coverage(queries: Iterable[RecordQuery], cutoff: int = 20) -> RunCoverage:
-    """What each run covers with its first passages, as Rubric-Cover counts it.
-
-    A run that does not rank a query covers none of its items.
-
-    Args:
-        queries: the selected grades.
-        cutoff: how many passages of a ranking count.
-    """
-    ranked = sorted((one for one in queries if one.rankings and one.grades.items), key=lambda one: one.query_id)
-    runs = tuple(sorted({run_id for query in ranked for run_id in query.rankings}))
-    found = RunCoverage(runs, {}, {}, {})
-    for query in ranked:
-        grades = query.grades
-        order = sorted(range(len(grades.items)), key=lambda place: grades.items[place].item_id)
-        covers = grades.grades >= grades.level()
-        failed = np.zeros_like(covers) if grades.failed is None else grades.failed
-        states = np.stack([covers, grades.valid, failed])[:, :, order]
-        counts = np.zeros((3, len(runs), len(order)), dtype=np.int32)
-        for place, run_id in enumerate(runs):
-            top = query.rankings.get(run_id, ())[:cutoff]
-            counts[:, place] = states[:, [grades.docs[one] for one in top if one in grades.docs]].sum(axis=1)
-        found.items[query.query_id] = tuple(grades.items[place].item_id for place in order)
-        found.covered[query.query_id] = counts[0] > 0
-        if counts[2].any():
-            found.counts[query.query_id] = counts
-    return found
-
-
-_UNRANKED = Undefined("no run ranks the query")
+_UNRANKED, _FEW = Undefined("no run ranks the query"), Undefined("fewer than two runs")
 
 
 class ItemStatistics(NamedTuple):
@@ -162,14 +116,14 @@ class ItemReport:
 
     Attributes:
         statistics: one row an item, in bank order.
-        coverage: what the runs cover.
+        runs: how many runs rank a query that has items.
         queries: the queries that they are about, in their order.
         without_items: those of them that have no items, and so no statistics.
         level: the least grade that covers an item; None where nothing is graded.
     """
 
     statistics: Sequence[ItemStatistics]
-    coverage: RunCoverage
+    runs: int
     queries: Sequence[str]
     without_items: Sequence[str] = ()
     level: int | None = None
@@ -182,15 +136,22 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemRe
         queries: the selected grades.
         min_judgment: the least judgment that is relevant.
     """
-    rows = [row for query in queries for row in _item_statistics_counts(query, min_judgment)]
+    ranked = {query.query_id: query for query in queries if query.rankings and query.grades.items}
+    runs = sorted({run_id for query in ranked.values() for run_id in query.rankings})
+    found = {query_id: _covering(query, runs) for query_id, query in ranked.items()}
+    table = np.array([one.scores for one in found.values()]).reshape(len(found), len(runs))
+    full, rows = _means(table), []
+    for query in queries:
+        for column, row in enumerate(_item_statistics_counts(query, min_judgment)):
+            if query.query_id in found:
+                place = [*found].index(query.query_id)
+                r, flips = _influence(found[query.query_id], column, table, place, full)
+                row = row._replace(r_leaderboard=r, flips=flips)
+            rows.append(row)
     graded = [query for query in queries if query.grades.docs]
-    coverage = run_coverage(queries)
-    table = coverage.table()
-    full = mean_scores(table)
-    influences = [influence_of(row.query_id, row.item_id, coverage, table, full) for row in rows]
     return ItemReport(
-        [row._replace(r_leaderboard=r, flips=flips) for row, (r, flips) in zip(rows, influences, strict=True)],
-        coverage,
+        rows,
+        len(runs),
         [one.query_id for one in queries],
         [one.query_id for one in queries if not one.grades.items],
         graded[-1].grades.level() if graded else None,
@@ -214,7 +175,7 @@ def _item_statistics_counts(query: RecordQuery, min_judgment: int) -> Iterator[I
             query.query_id, item.item_id, item.text, graded, int(failed[:, place].sum()), covering,
             int(relevant.sum()), int(hit[relevant].sum()), int((~relevant).sum()), int(hit[~relevant].sum()),
             point_biserial(hit.tolist(), judgment, "judged passages"),
-            _UNRANKED, "not graded" if not graded else {0: "never", graded: "always"}.get(covering), _UNRANKED,
+            _UNRANKED, "not graded" if not graded else {0: "never", graded: "always"}.get(covering), _FEW,
         )  # fmt: skip
 
 
@@ -239,29 +200,25 @@ def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, w
     return Undefined(f"all {what} have the same value") if value is None else value
 
 
-def influence_of(
-    query_id: str, item_id: str, coverage: RunCoverage, table: FloatArray, full: FloatArray
+def _influence(
+    found: _Covering, column: int, table: FloatArray, place: int, full: FloatArray
 ) -> tuple[float | Undefined, int | Undefined]:
     """Discrimination of one item against the leaderboard without it, and the pairs of runs that it flips.
 
     Args:
-        query_id: the query.
-        item_id: the item.
-        coverage: what the runs cover.
-        table: `coverage.table()`.
-        full: its `mean_scores`.
+        found: what the runs cover of the item's query.
+        column: the item's place there.
+        table: (queries, runs): Rubric-Cover over the full bank.
+        place: the query's row.
+        full: the means of its columns.
     """
-    if item_id not in coverage.items.get(query_id, ()):
-        return _UNRANKED, Undefined("fewer than two runs")
-    column = coverage.items[query_id].index(item_id)
-    kept = np.arange(len(coverage.items[query_id])) != column
     changed = table.copy()
-    changed[list(coverage.items).index(query_id)] = coverage.query_scores(query_id, kept)
-    scores = mean_scores(changed)
+    changed[place] = found.without[column]
+    scores = _means(changed)
     both = ~np.isnan(full) & ~np.isnan(scores)
-    usable = ~np.isnan(scores) & coverage.known(query_id)[:, column]
-    hits = coverage.covered[query_id][usable, column].tolist()
-    flips = _flips(full[both], scores[both]) if both.sum() > 1 else Undefined("fewer than two runs")
+    usable = ~np.isnan(scores) & found.known[:, column]
+    hits = found.covered[usable, column].tolist()
+    flips = _flips(full[both], scores[both]) if both.sum() > 1 else _FEW
     return point_biserial(hits, scores[usable], "runs"), flips
 
 

@@ -127,11 +127,10 @@ def _data(section: Section) -> Table:
 
 def item_section(report: ItemReport, min_judgment: int) -> Section:
     """Item statistics."""
-    runs = len(report.coverage.runs)
     covered = "" if report.level is None else f" from grade {report.level}"
     return _of_fields(
         "items",
-        f"Items: covered{covered}, relevant from judgment {min_judgment}, {counted(runs, 'run')}",
+        f"Items: covered{covered}, relevant from judgment {min_judgment}, {counted(report.runs, 'run')}",
         ["query_id", "graded", "failed", "covering", "by_relevant", "by_not_relevant", "r_judgment", "r_leaderboard",
          "covered", "flips", "item_id", "item"],
         report.statistics,

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from rubric_measures.base.tables import Undefined
-from rubric_measures.cli import main
-from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import RecordQuery, read_records
-from rubric_measures.verification.banks import item_report, mean_scores
+from rubric_measures.verification.banks import item_report
 from tests.example_records import RECORDS, grade_set, passage, write_lines
 
 
@@ -50,9 +46,7 @@ FLIPPING: list[object] = [
 
 def test_an_item_that_flips_two_runs(tmp_path: Path) -> None:
     queries = queries_of(tmp_path, FLIPPING)
-    coverage = item_report(queries).coverage
     # x: (1/2 + 0) / 2 = 0.25, y: (0 + 1/4) / 2 = 0.125; without a x has 0, and y is first.
-    assert coverage.table().tolist() == [[0.5, 0.0], [0.0, 0.25]]
     flips = {row.item_id: row.flips for row in item_report(queries).statistics}
     assert flips == {"q1/a": 1, "q1/b": 0, "q2/c": 0, "q2/d": 0, "q2/e": 0, "q2/f": 0}
 
@@ -73,27 +67,9 @@ def test_failed_grades_count_in_the_scores_of_runs_as_they_are_expected(tmp_path
             ],
         ]
     ]
-    report = item_report(queries_of(tmp_path, lines))
-    scores = dict(zip(report.coverage.runs, report.coverage.table()[0].tolist(), strict=True))
-    # The worked example: a is covered twice, b once; c, d, e have two valid grades each: (2 + 3/7) / 5.
-    assert scores.pop("all") == pytest.approx(17 / 35, abs=1e-15)
-    # One passage: of what is graded. Nothing is known of a passage whose grades all failed.
-    assert (scores["one"], scores["lost"]) == (0.2, 0.25) and math.isnan(scores["void"])
-    assert [row.failed for row in report.statistics] == [1, 1, 1, 1, 1]
-    # Without b, only what is left is read: all (1 + 0) / 4, as a is covered twice and c, d, e never.
-    (kept,) = [np.array([item != "q1/b" for item in items]) for items in report.coverage.items.values()]
-    without = dict(zip(report.coverage.runs, report.coverage.query_scores("q1", kept).tolist(), strict=True))
-    assert (without["all"], without["one"], without["lost"]) == (0.25, 0.25, 0.0)
-
-
-def test_the_full_bank_is_the_leaderboard_that_the_measures_make(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    example = Path(__file__).resolve().parents[2] / "resources" / "example"
-    graded, bank = str(example / "graded.jsonl.gz"), str(example / "questions.jsonl")
-    assert main(["leaderboard", graded, "--bank", bank, "-m", "RubricCover(rel=4)@20", "--no-overall"]) == 0
-    board = tmp_path / "board.tsv"
-    board.write_text(capsys.readouterr().out, encoding="utf-8")
-    coverage = item_report(list(read_records(graded, load_bank(bank)))).coverage
-    scores = mean_scores(coverage.table()).round(4).tolist()
-    assert dict(zip(coverage.runs, scores, strict=True)) == read_leaderboard(str(board)).column("RubricCover(rel=4)@20")
+    rows = {row.item_id: row for row in item_report(queries_of(tmp_path, lines)).statistics}
+    assert [row.failed for row in rows.values()] == [1, 1, 1, 1, 1]
+    # Without a: all has (1 + 3/7) / 4, as b is covered once and c, d, e have six valid grades; one has 0; lost has
+    # (1 + 1/3) / 4. Nothing is known of void, whose grades all failed. r of (1, 1, 0) and (5/14, 0, 1/3) is
+    # (5/42 - 2/9) / √(2/3 · 422/5292).
+    assert rows["q1/a"].r_leaderboard == pytest.approx((5 / 42 - 2 / 9) / math.sqrt(2 / 3 * 422 / 5292))
