@@ -1,16 +1,13 @@
-"""The reports as HTML pages without network: three numbers, what to look at first, tables, and queries with all grades.
+"""The reports as an HTML page without network: three numbers, what to look at, tables, queries with all grades.
 
-Every table of a page is a `Section`. Pages show texts and lead to them where sections have ids.
-
-All of it is one file while that has room; else whole queries stand in files beside the first one.
+Every table of the page is a `Section`. The page shows texts and leads to them where sections have ids.
 """
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,8 +49,8 @@ from rubric_measures.verification.sections import (
 
 _File = str | os.PathLike[str]
 _PACKAGE = "rubric_measures.verification"
-# In characters; browsers open pages of this size at once.
-LARGEST_PAGE = 2_000_000
+# In characters; larger ones take browsers seconds to open.
+_LARGE = 20_000_000
 # How many of each kind the first page lists.
 _LISTED = 20
 # Columns with texts of items, and those with their ids.
@@ -74,35 +71,29 @@ _LISTS = {
 
 @dataclass
 class _Placed:
-    """Where a query or a table stands, and what it calls its parts.
+    """Where a query stands, and what it calls its parts.
 
     Attributes:
-        anchor: on its page.
+        anchor: on the page.
         name: what it is called.
-        count: how many rows it has.
         items: item_id -> its name.
         docs: doc_id -> place among the passages.
         first: item_id -> a passage that was graded for it.
         shown: letters of the parts with an anchor of their own: `p`assages, `i`tems.
-        block: its markup, until it is written.
-        file: the page; empty for the one on which the link stands.
     """
 
     anchor: str = ""
     name: str = ""
-    count: int = 0
     items: Mapping[str, str] = field(default_factory=dict)
     docs: Mapping[str, int] = field(default_factory=dict)
     first: Mapping[str, str] = field(default_factory=dict)
     shown: str = ""
-    block: str = ""
-    file: str = ""
 
     def href(self, part: str = "", place: int | None = None) -> str:
         """A link to the query, or to one of its parts."""
         if not self.anchor or (part and (place is None or part not in self.shown)):
             return ""
-        return f"{self.file}#{self.anchor}{part}{'' if place is None else place}"
+        return f"#{self.anchor}{part}{'' if place is None else place}"
 
     def item_href(self, item_id: str) -> str:
         """A link to the grades of an item, or to the query."""
@@ -112,100 +103,8 @@ class _Placed:
 _NOWHERE = _Placed()
 
 
-def write_html(
-    path: str,
-    parts: Iterable[Section | CheckedQuery],
-    settings: ReportSettings,
-    title: str = "Verification report",
-    review: ReviewAddress | None = None,
-    bank: TestBank | None = None,
-) -> list[str]:
-    """Writes the report; where it takes several files, none of them is left when one cannot be written.
-
-    Args:
-        path: the first page; `-` is standard output.
-        parts: tables, and queries with their grades; consumed once.
-        settings: which of the analyses of queries are shown, and at which levels.
-        title: of the pages.
-        review: where single grades can be reviewed.
-        bank: says what queries are where the parts have ids alone.
-
-    Returns:
-        the files, the first page first.
-
-    Raises:
-        InputError: a file cannot be written, or there is more than standard output can take: one page.
-    """
-    found = _Blocks(settings, review, bank)
-    sections: list[Section] = []
-    pages = _Pages(path, title)
-    try:
-        for part in parts:
-            if isinstance(part, Section):
-                sections.append(part)
-            else:
-                pages.add(found.query(part))
-        found.look_at(sections)
-        tables = found.tables(sections)
-        blocks = [found.start(tables), *(one.block for one in tables), found.queries()]
-        if pages.written or pages.size + sum(map(len, blocks)) > LARGEST_PAGE:
-            pages.flush()
-            # Now it is known on which pages queries stand; tables lead to them.
-            tables = found.tables(sections)
-            for one in tables:
-                pages.add(one)
-            pages.flush()
-            blocks = [found.start(tables), found.queries()]
-        return pages.finish(blocks)
-    except BaseException:
-        for name in pages.written:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-        raise
-
-
-class _Pages:
-    """Pages that are written as soon as they are full."""
-
-    def __init__(self, path: str, title: str) -> None:
-        self._path, self._title = path, title
-        self._places: list[_Placed] = []
-        self.size = 0
-        self.written: list[str] = []
-
-    def add(self, place: _Placed) -> None:
-        """Puts a block on the page that has room for it; a larger one has a page of its own."""
-        if self._places and self.size + len(place.block) > LARGEST_PAGE:
-            self.flush()
-        self._places.append(place)
-        self.size += len(place.block)
-
-    def flush(self) -> None:
-        """Writes the page, and tells what stands on it where that is."""
-        if not self._places:
-            return
-        if self._path == "-":
-            raise InputError("the report takes several pages; name a file for the first one", settings=("output",))
-        path = Path(self._path)
-        name = os.fspath(path.with_name(f"{path.stem}-{len(self.written) + 1}{path.suffix}"))
-        self._put(name, [], path.name)
-        self.written.append(name)
-        for place in self._places:
-            place.file, place.block = Path(name).name, ""
-        self._places, self.size = [], 0
-
-    def finish(self, blocks: Sequence[str]) -> list[str]:
-        """Writes the first page, with what is on no other one."""
-        self._put(self._path, blocks)
-        return [self._path, *self.written]
-
-    def _put(self, name: str, blocks: Sequence[str], home: str = "") -> None:
-        blocks = [*blocks, *(place.block for place in self._places)]
-        write_page(name, page("verification.html", self._title, _PACKAGE, blocks=blocks, home=home))
-
-
 class _Blocks:
-    """Makes the blocks of the pages, and gathers what stands on the first one."""
+    """Makes the blocks of the page, and gathers what stands at its top."""
 
     def __init__(self, settings: ReportSettings, review: ReviewAddress | None, bank: TestBank | None) -> None:
         self._settings, self._review = settings, review
@@ -218,16 +117,14 @@ class _Blocks:
         self._found: dict[str, list[tuple[tuple[float, ...], list[Cell]]]] = {}
         self._totals = dict.fromkeys(("never", "uncovered", "doubtful"), 0)
         self._counts: list[list[Cell]] = []
-        self._lists: list[Section] = []
 
-    def query(self, query: CheckedQuery) -> _Placed:
+    def query(self, query: CheckedQuery) -> str:
         """The block of a query: its passages with all grades, the grades of each item, and what is wrong with items."""
         parts = self._settings.parts
         has_passages = {"grading", "grid", "uncovered-passages"} & parts
         place = self._places[query.query_id] = _Placed(
             f"q{len(self._places)}",
             query.text or query.query_id,
-            len(query.passages),
             item_names(query.items),
             {passage.doc_id: number for number, passage in enumerate(query.passages)},
             {item_id: passage.doc_id for passage in reversed(query.passages) for item_id in passage.grades},
@@ -241,8 +138,7 @@ class _Blocks:
             else:
                 tables.append(self._table(section, f"{place.anchor}s{count}"))
         self._look_at_query(query)
-        place.block = self._blocks.query(place.anchor, query.text, query.query_id, tables)
-        return place
+        return self._blocks.query(place.anchor, query.text, query.query_id, tables)  # type: ignore[no-any-return]
 
     def _passages(self, query: CheckedQuery, place: _Placed) -> Section:
         """A row a passage: its text, judgment, best grade, and its grade of every item."""
@@ -315,17 +211,16 @@ class _Blocks:
         said = {**row, **more}
         self._found.setdefault(kind, []).append((key, [said[name] for name in _LISTS[kind][1]]))
 
-    def look_at(self, sections: Sequence[Section]) -> None:
-        """Makes the lists of the first page, when all parts are known."""
+    def _lists(self, sections: Sequence[Section]) -> Iterator[Section]:
+        """What to look at, when all parts are known."""
         for section in sections:
-            if section.kind == "items":
-                self._look_at_items(section)
+            self._look_at_items(section)
         for kind, (part, columns) in _LISTS.items():
             rows = self._found.get(kind, [])
             if part in self._settings.parts or kind in self._found:
                 worst = heapq.nlargest(_LISTED, enumerate(rows), key=lambda row: (row[1][0], -row[0]))
                 says = f"{len(worst)} of {len(rows):,}, the worst first" if len(worst) < len(rows) else str(len(rows))
-                self._lists.append(Section(kind, says, columns, [cells for _, (_, cells) in worst]))
+                yield Section(kind, says, columns, [cells for _, (_, cells) in worst])
 
     def _look_at_items(self, section: Section) -> None:
         """The items that correlate negatively with the judgments, or with the other items over the runs."""
@@ -337,32 +232,22 @@ class _Blocks:
                 first = self._places.get(said["query_id"], _NOWHERE).first.get(said["item_id"])
                 self._add("against", (-worst,), said, doc_id=first, **dict(zip(_CORRELATIONS, pair, strict=True)))
 
-    def start(self, tables: Sequence[_Placed]) -> str:
-        """Three numbers, what to look at, and where the tables are."""
+    def start(self, sections: Sequence[Section]) -> Iterator[str]:
+        """Three numbers, what to look at, where the tables are; the tables of statistics; the list of all queries."""
+        found = [*self._lists(sections)]
         totals = {one: f"{total:,}" for one, total in self._totals.items() if total}
-        listed = sorted((one.kind for one in self._lists), key=totals.__contains__, reverse=True)
+        listed = sorted((one.kind for one in found), key=totals.__contains__, reverse=True)
         counts = {one: f"{len(self._found.get(one, ())):,}" for one in listed}
         numbers = [(count, totals.get(one, ""), self._name(one), f"#{one}") for one, count in counts.items()]
-        lists = [self._table(one, one.kind) for one in self._lists]
+        lists = [self._table(one, one.kind) for one in found]
         note = self._review.note if self._review is not None and self._places else ""
-        return self._blocks.start(numbers[:3], lists, note, tables)  # type: ignore[no-any-return]
-
-    def tables(self, sections: Sequence[Section]) -> list[_Placed]:
-        """The tables of statistics."""
-        places = []
-        for count, section in enumerate(sections):
-            name = self._name(section.kind)
-            place = _Placed(f"t{count}", name, len(section.rows))
-            place.block = self._blocks.table(self._table(section, place.anchor))
-            places.append(place)
-        return places
-
-    def queries(self) -> str:
-        """The list of all queries."""
+        tables = [self._table(one, f"t{number}") for number, one in enumerate(sections)]
+        yield self._blocks.start(numbers[:3], lists, note, tables)
         missed = ["uncovered"] * ("uncovered-passages" in self._settings.parts)
-        columns = ["query_id", "passages", "items", *missed]
-        listed = Section("queries", "", columns, self._counts, names={"uncovered": self._name("uncovered")})
-        return self._blocks.table(self._table(listed, "queries")) if self._counts else ""
+        names = {"uncovered": self._name("uncovered")}
+        queries = Section("queries", "", ["query_id", "passages", "items", *missed], self._counts, names=names)
+        for table in [*tables, *([self._table(queries, "queries")] if self._counts else [])]:
+            yield self._blocks.table(table)
 
     def _table(self, section: Section, anchor: str, name: str = "") -> dict[str, Any]:
         """A section as the templates show it: texts for ids, links to what is meant, and the link to review."""
@@ -459,19 +344,26 @@ class Reports(Reported):
         return sections_report(self.sections())
 
     def save(self, path: str, review: ReviewAddress | None = None) -> None:
-        """Writes pages for a browser: one, and where that is not enough whole queries in files beside it.
+        """Writes a page for a browser.
 
         Args:
-            path: the first page; `-` is standard output.
+            path: the page; `-` is standard output.
             review: where single grades can be reviewed.
 
         Raises:
-            InputError: a file cannot be written, or there is more than standard output can take.
+            InputError: the file cannot be written.
         """
+        found, sections, queries = _Blocks(self.settings, review, self.bank), list[Section](), list[str]()
+        for part in self.parts():
+            if isinstance(part, Section):
+                sections.append(part)
+            else:
+                queries.append(found.query(part))
+        blocks = [*found.start(sections), *queries]
+        if (size := sum(map(len, blocks))) > _LARGE:
+            tell("the page has %d MB, and browsers open it slowly; choose some queries for smaller ones", size / 1e6)
         title = f"Verification of {Path(self.source.name).name}"
-        files = write_html(path, self.parts(), self.settings, title, review, self.bank)
-        if len(files) > 1:
-            tell("%s and %d pages of details beside it", files[0], len(files) - 1)
+        write_page(path, page("verification.html", title, _PACKAGE, blocks=blocks))
 
     def chosen(self) -> Iterator[QueryPassages]:
         """The queries that are wanted, with all their passages.
