@@ -557,8 +557,7 @@ def load(
             an error lists), scale (0-5:4: 4 covers; 0-5:4:3: 3 is partial), assessors (override:
             their grades stand in the grader's place; of two the lower). In Python also a `Grader`.
         on_failed: a failed grade counts as much as the valid grades of the ranking let expect (`expected`, the default;
-            refused from 20 % failed unless it is written out), as not covered (`zero`), as an `error`, or as this
-            grade.
+            refused from 20 % failed unless it is written out), as not covered (`zero`), or as this grade.
 
     Raises:
         InputError: there is no such file, a choice without grade sets to choose from, or `on_failed` beside `Grades`,

@@ -306,7 +306,7 @@ class JudgeSettings(ModelSettings):
         label: `max` or `count`, see `QueryGrades.labels`.
         rel: the least grade that counts in `count`; by default the one that covers on the scale of the grades.
         on_failed: how failed grades count in the leaderboard: `expected` (where it is left out), `zero`,
-            `error`, or a grade, see `Grades`.
+            or a grade, see `Grades`.
         nugget_grades: write `evaldata.nugget_grades` into the reports (with `augment_report` they are saved).
     """
 

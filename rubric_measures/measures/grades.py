@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from ir_measures.util import Qrel
 from msgspec import Struct
@@ -59,25 +59,17 @@ def refuse_share(share: float, needed: str) -> None:
         )
 
 
-def failure(what: str, query_id: str | None = None) -> MeasureError:
-    """The error where a failed grade is one: what failed, of which query."""
-    where = "" if query_id is None else f"query {query_id!r}: "
-    text = f"{where}{what} failed; grade again, or choose how failures count (expected or zero)"
-    return MeasureError(text, settings=("on_failed",))
-
-
 def note_left_out(left_out: Counter[str]) -> None:
     """Says once how many grades were left out because the bank does not have their items."""
     text = "%d grades left out: their %d items are not in the test bank (such as %s)"
     warn(text, left_out.total(), len(left_out), min(left_out, default=""))
 
 
-OnFailed = Literal["expected", "zero", "error"] | int
-_NAMES = ("expected", "zero", "error")
+OnFailed = Literal["expected", "zero"] | int
 
 
 def check_on_failed(value: object) -> OnFailed:
-    """How failed grades count, when it is one of the ways: `expected`, `zero`, `error`, or a grade.
+    """How failed grades count, when it is one of the ways: `expected`, `zero`, or a grade.
 
     For the upper bound of a score, give the scale's highest grade: 5 for ratings, 2 for nugget assignments, 1 for yes
     and no. Records do not say how high their scale goes.
@@ -85,9 +77,9 @@ def check_on_failed(value: object) -> OnFailed:
     Raises:
         InputError: it is none of them.
     """
-    if value in _NAMES or (type(value) is int and value >= 1):
-        return cast(OnFailed, value)
-    raise InputError(f"on_failed is {value!r}; give expected, zero, error, or a grade of 1 or more")
+    if value in ("expected", "zero") or (type(value) is int and value >= 1):
+        return value
+    raise InputError(f"on_failed is {value!r}; give expected, zero, or a grade of 1 or more")
 
 
 Label = Literal["max", "count"]
@@ -307,10 +299,9 @@ class Grades:
     Attributes:
         queries: query_id -> its grades.
         on_failed_given: how a failed grade counts, as it was given: `expected` (as much as it is expected to cover, by
-            the valid grades of the ranking: leave-one-out expected coverage), `zero` (it counts as not covered),
-            `error` (refuse to score), or the grade that it counts as: with the scale's highest, every score is what it
-            would be had all of them been that. None where nobody chose: then it is `expected`, and boards with many
-            failures are refused.
+            the valid grades of the ranking: leave-one-out expected coverage), `zero` (it counts as not covered), or the
+            grade that it counts as: with the scale's highest, every score is what it would be had all of them been
+            that. None where nobody chose: then it is `expected`, and boards with many failures are refused.
         source: what the grades are, for the signature (grader, prompt, filters, bank).
     """
 
@@ -387,13 +378,10 @@ class Grades:
 
         Raises:
             MissingExtraError: pandas is not installed.
-            MeasureError: on_failed is `error` and a grade failed.
             InputError: grades were asked only as far as some measures need them.
         """
         from rubric_measures.base.plugins import require
 
-        if self.on_failed == "error" and any(query.failed is not None for query in self.queries.values()):
-            raise failure("some grades")
         rows = []
         for query in self.queries.values():
             query.refuse_partial(UNSAID)

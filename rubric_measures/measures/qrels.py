@@ -31,7 +31,6 @@ from rubric_measures.measures.grades import (
     Rows,
     all_rows,
     build_query,
-    failure,
     note_left_out,
     scale_of_item,
     scale_rows,
@@ -310,13 +309,10 @@ def qrels_of(
 
     Raises:
         InputError: no passage has a grade, or some grades were never asked.
-        MeasureError: a grade failed, and that is an error (`Grades.on_failed`).
     """
     queries = grades.queries.values()
     rows = [row for query in queries for row in _rows(query.counting_failed(grades.on_failed), unit, label, rel)]
     failed = sum(int(query.failed.sum()) for query in queries if query.failed is not None)
-    if failed and grades.on_failed == "error":
-        raise failure(f"{failed} grades")
     if all(row.doc_id == BANK_DOC for row in rows):
         raise InputError("no passage has a grade, so there are no qrels to write")
     if failed:

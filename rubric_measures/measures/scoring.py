@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures import core
 from rubric_measures.measures.core import NONE, Array
-from rubric_measures.measures.grades import OnFailed, QueryGrades, failure, texts_digest
+from rubric_measures.measures.grades import OnFailed, QueryGrades, texts_digest
 from rubric_measures.measures.measure import (
     FunctionMeasure,
     ItemMeasure,
@@ -289,9 +289,6 @@ class _OfItems(Computation):
         found = core.items(view, query.everything.view, self._row, self._shares, clip)
         if query.is_expecting or view.failed is None:
             return found
-        if query.on_failed == "error":
-            for _, place in np.argwhere(view.failed.any(axis=1) & ~(view.best >= min(self._shares)))[:1]:
-                raise failure(f"a grade of item {view.item_ids[place]!r} for a ranked passage", view.query_id)
         return found._replace(value=found.certain, spread=np.full(len(found.value), np.nan))
 
     def best(self, query: QueryScorer) -> float:
@@ -323,8 +320,6 @@ class _OfFunction(Computation):
     def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
         """What the function gives; it says itself what failed grades mean, if it asks `View.covered`."""
         certain = self._call(shown.zeros)
-        if query.on_failed == "error":
-            _refuse_failed(shown, self.cutoff)
         value = self._call(shown) if query.is_expecting and shown.grades.failed is not None else certain
         unknown = np.full(len(value), np.nan)
         return core.Scores(value, certain, unknown, unknown, unknown)
@@ -358,15 +353,6 @@ class _OfFunction(Computation):
         return value
 
 
-def _refuse_failed(shown: Shown, cutoff: int | None) -> None:
-    """Refuses ranked passages of which a grade failed, where that is an error."""
-    grades, rows = shown.grades, shown.top(cutoff)[0]
-    if grades.failed is None:
-        return
-    for number, place in np.argwhere(np.append(grades.failed.any(axis=1), False)[rows])[:1]:
-        raise failure(f"a grade of the ranked passage {list(grades.docs)[rows[number, place]]!r}", grades.query_id)
-
-
 class _OfRankings(Computation):
     """A measure that takes failed grades for none; a subclass has `value`, and says what it is normalised by."""
 
@@ -385,11 +371,9 @@ class _OfRankings(Computation):
         if is_void or not query.is_expecting:
             seen = shown.without(grades.void) if query.is_expecting else shown.zeros
         value = self.value(query, seen, grades)
-        cutoff = None if query.is_expecting and self.judged_only else self.cutoff
-        if query.on_failed == "error":
-            _refuse_failed(shown, cutoff)
         certain = self.value(query, shown.zeros, grades) if is_void else value
         if query.is_expecting and is_void:
+            cutoff = None if self.judged_only else self.cutoff
             void, has_grade = np.append(grades.void, False), np.append(grades.best > NONE, False)
             lost = void[shown.top(cutoff)[0]].any(axis=1)
             value = np.where(lost & ~has_grade[seen.top(cutoff)[0]].any(axis=1), np.nan, value)
@@ -405,8 +389,6 @@ class _OfRankings(Computation):
     def best(self, query: QueryScorer) -> float:
         """The value of the best ranking."""
         grades = query.counted
-        if query.on_failed == "error":
-            _refuse_failed(query.everything, None)
         if query.is_expecting and grades.failed is not None and grades.void.any() and not grades.valid.any():
             return math.nan
         found = self.best_rows(query)
@@ -750,8 +732,6 @@ class QueryScorer:
         self.counted = grades.counting_failed(plan.on_failed) if isinstance(plan.on_failed, int) else grades
         self.is_partial = False
         if grades.is_partial:
-            if plan.on_failed == "error" and grades.failed is not None and grades.failed.any():
-                raise failure("some grades", grades.query_id)
             # What was never asked could be any grade, as one that failed: values that hang on it are not known.
             lost = np.zeros(grades.grades.shape, bool) if self.counted.failed is None else self.counted.failed
             is_open = ~self.counted.valid & ~lost if plan.on_failed == "zero" else ~self.counted.valid | lost
@@ -789,11 +769,7 @@ class QueryScorer:
         return RankedRows(rows, len(doc_ids), digest, doc_ids if self._plan.reads_ids else (), doc_ids[:HEAD])
 
     def score(self, rankings: Sequence[RankedRows]) -> QueryScores:
-        """The values of all measures for all rankings, and how much of what they needed is there.
-
-        Raises:
-            MeasureError: on_failed is `error` and a grade that is needed failed.
-        """
+        """The values of all measures for all rankings, and how much of what they needed is there."""
         shown, computations = Shown.of(self.counted, rankings), self._plan.computations
         with np.errstate(invalid="ignore", divide="ignore"):
             found = [one.scores(self, shown) for one in computations]

@@ -81,8 +81,7 @@ class SupportMeasure(RubricMeasure):
         """What gives the value of the answers that a ranking of the query names: 0 where nothing is counted, None where
         all that it lacks is what failed.
 
-        It raises MeasureError where a ranked document is no answer with sentences and citations; or where on_failed is
-        `error`, and a grade failed.
+        It raises MeasureError where a ranked document is no answer with sentences and citations.
         """
         labelled = _labels(grades, on_failed)
 
@@ -117,10 +116,6 @@ def _labels(grades: QueryGrades, on_failed: OnFailed) -> Callable[[CitedSentence
             row = None if place is None else grades.docs.get(doc_id)
             grade = -math.inf if row is None else matrix[row][place]
             if grade == -math.inf and row is not None and lost is not None and lost[row][place]:
-                if on_failed == "error":
-                    from rubric_measures.measures.grades import failure
-
-                    raise failure(f"the grade of sentence {sentence.item_id!r} by document {doc_id!r}", grades.query_id)
                 failed, grade = (failed, 0) if on_failed == "zero" else (True, grade)
             support = 1 if grade >= covers else 0.5 if grade >= partial else -1 if grade == CONTRADICTED else 0
             labels.append(None if grade == -math.inf else support)

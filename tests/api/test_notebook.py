@@ -97,7 +97,7 @@ def test_loaded_grades_come_back_as_they_are_and_keep_how_failures_count() -> No
     for grades in (of_records, of_items):
         assert rubric_measures.load(grades) is grades
         with pytest.raises(InputError, match="how failed grades count is chosen where they are loaded"):
-            rubric_measures.load(grades, on_failed="error")
+            rubric_measures.load(grades, on_failed="zero")
         assert rubric_measures.load(grades, "bank.jsonl").on_failed_given == grades.on_failed_given
         with pytest.raises(InputError, match="no grade sets to choose by"):
             rubric_measures.load(grades, grader="other")

@@ -72,18 +72,12 @@ def test_nugget_scores_are_the_definition(case: Case, cutoff: int, levels: tuple
 
 
 @given(cases(failures=True), st.integers(1, 5), st.integers(1, 9))
-def test_failed_grades_count_as_zero_or_stop(case: Case, rel: int, cutoff: int) -> None:
+def test_failed_grades_count_as_zero(case: Case, rel: int, cutoff: int) -> None:
     top = case.ranking[:cutoff]
     covered = {item.item_id for item in case.items if (best(case, item.item_id, top) or 0) >= rel}
-    unknown = {item_id for doc_id, item_id in case.failed if doc_id in top} - covered
     measures = [RubricCover(rel=rel) @ cutoff]
     [zero] = matrices.values(measures, case.compiled, case.ranking, "zero")
     assert zero == pytest.approx(len(covered) / len(case.items))
-    if unknown:
-        with pytest.raises(MeasureError, match="grade"):
-            matrices.values(measures, case.compiled, case.ranking, "error")
-    else:
-        assert matrices.values(measures, case.compiled, case.ranking, "error") == [zero]
 
 
 def nuggets(importance: str, assignment: str) -> tuple[list[RubricItem], list[tuple[str, str, int]]]:

@@ -137,12 +137,6 @@ def test_failed_grades_are_worth_what_the_function_asks(on_failed: OnFailed, fir
     assert [column["q"] for column in board.values["one"].values()] == [first, share]
 
 
-def test_failed_grades_that_are_an_error() -> None:
-    grades = build_grades([Grade("q", "d", None, "q/1", status="failed")], on_failed="error")
-    with pytest.raises(MeasureError, match=r"query 'q': a grade of the ranked passage 'd' failed"):
-        score_runs(grades, [("one", {"q": ["d"]})], [measure_of(CoveredShare)(rel=1)], overall=False)
-
-
 def test_weights_of_its_own_say_what_a_failed_grade_is_expected_to_earn() -> None:
     # Items weigh 4, 1 and 0. Of the weight that no other passage covers, 4 of 5 valid grades cover.
     rows = [Grade("q", "d", 4, "q/1"), Grade("q", "d", None, "q/2", status="failed"), Grade("q", "e", 0, "q/2")]

@@ -161,8 +161,6 @@ def test_a_failed_grade_is_never_a_zero_unless_that_was_asked_for(tmp_path: Path
     assert cell.failures.bounds == pytest.approx((0.5, 2.5 / 3))
     assert (cell.coverage, cell.failed) == (pytest.approx(2 / 3), 1)
     assert board("zero").cells["one"]["SupportRecall"].mean == pytest.approx(1.5 / 4)
-    with pytest.raises(MeasureError, match=r"sentence 'one/1' by document 'd1\.0' failed"):
-        board("error")
     lost = contradicting(path, dict.fromkeys(("d0.0", "d1.0", "d2.0")))
     unknown = rubric_measures.score(rubric_measures.load(lost, on_failed="expected"), measures="SupportRecall")
     assert unknown.values["one"]["SupportRecall"]["t1"] is None
