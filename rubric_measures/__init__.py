@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.base import __version__
 from rubric_measures.base.plugins import lazy_names as _lazy_names
+from rubric_measures.boards.provider import register_provider as _register_provider
 from rubric_measures.measures import support as _  # noqa: F401 - registers measures of citations
 from rubric_measures.measures.measure import (
     NuggetA,
@@ -23,7 +24,6 @@ from rubric_measures.measures.measure import (
     measure_of,
 )
 from rubric_measures.measures.measure import register_plug_ins as _register_plug_ins
-from rubric_measures.measures.provider import register_provider as _register_provider
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.resampling import Draws, Tests

@@ -35,13 +35,13 @@ from rubric_measures.base.tables import (
     render,
 )
 from rubric_measures.base.words import content_stems, sentence_ends
+from rubric_measures.boards.scoring import score_runs
 from rubric_measures.corpora.loading import Gradable, RecordGrades, Runs, load, rankings_for, read_runs
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import GradeSetSelector
 from rubric_measures.measures.grades import NONE, Grades, QueryGrades
 from rubric_measures.measures.measure import parse_measures
-from rubric_measures.measures.provider import RubricEvaluator
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.records.models import cited_answers
@@ -547,9 +547,9 @@ def _scores(
             grades[:, place] = [NONE if grade is None else grade for grade in pair]
         docs = {"before": 0, "after": 1}
         queries[query_id] = QueryGrades(query_id, query.items, docs, grades, scale=query.scale)
-    evaluator, found = RubricEvaluator([measure], Grades(queries), one_scale=True), {}
-    for side, doc_id in ((before, "before"), (after, "after")):
-        rankings = {query_id: [doc_id] for query_id in side.queries if side.answer(query_id)}
-        scored = evaluator.scored(rankings)
-        found[side.name] = {metric.query_id: metric.value for metric in scored.metrics}
-    return found
+    runs = [
+        (side.name, {query_id: [doc_id] for query_id in side.queries if side.answer(query_id)})
+        for side, doc_id in ((before, "before"), (after, "after"))
+    ]
+    board = score_runs(Grades(queries), runs, [measure], overall=False)
+    return {run_id: board.scored(run_id, board.measures[0]) for run_id in board.cells}

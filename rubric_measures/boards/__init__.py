@@ -1,1 +1,1 @@
-"""Boards: runs scored by measures, what a board holds, boards as other programs make them."""
+"""Boards: runs scored by measures, for ir_measures too; what a board holds; boards as other programs make them."""

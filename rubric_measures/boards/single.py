@@ -11,6 +11,7 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
 from rubric_measures.base.errors import InputError, naming
+from rubric_measures.boards.provider import scored
 from rubric_measures.corpora.loading import (
     JUDGED,
     AnyRun,
@@ -43,7 +44,6 @@ from rubric_measures.measures.measure import (
     real_label,
     rubric_measures_of,
 )
-from rubric_measures.measures.provider import Evaluation, RubricEvaluator
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
@@ -57,21 +57,16 @@ class RunValues:
     Attributes:
         measures: the measures, in the order asked for; standard ones over grades as `RubricQrels`.
         metrics: a value a query and measure, in ir_measures' order.
-        evaluation: what is known beside the values, where they are computed from grades.
+        failed: how many grades failed, of those that the measure needs that needs most.
         notes: what the values do not show, and what may be wrong with grades and run.
         said: those of them that were logged while the run was read.
     """
 
     measures: Sequence[Measure]
     metrics: Sequence[Metric]
-    evaluation: Evaluation | None = None
+    failed: int = 0
     notes: Sequence[Note] = ()
     said: Sequence[Note] = ()
-
-    @property
-    def failed(self) -> int:
-        """Failed grades of ranked passages."""
-        return 0 if self.evaluation is None else self.evaluation.failed
 
     @property
     def means(self) -> Mapping[Measure, float]:
@@ -175,16 +170,10 @@ def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure]) -> RunValu
     lines: list[str] = []
     run = run_of(of_run, lines)
     said = list(map(Note, lines))
-    found = RubricEvaluator(measures, grades, one_scale=True).scored(rankings_for(run, grades))
-    wrapped = () if measures is asked else of_wrapped(asked)
-    notes = [*said, *wrapped, *found.notes, *of_ranked(run, grades.queries.values(), found.measures)]
-    if found.failed:
-        text = (
-            f"{found.failed} grades of ranked passages failed; counted as {found.on_failed}; {100 * found.share:.1f} % "
-            "of what a measure needs (a leaderboard shows what they leave open)"
-        )
-        notes.append(Note(text, settings=("on_failed",)))
-    return RunValues(found.measures, found.metrics, found, notes, said)
+    board, metrics = scored(measures, grades, rankings_for(run, grades), run.run_id)
+    notes = [*said, *(() if measures is asked else of_wrapped(asked)), *board.notes]
+    failed = max(cell.failed for cell in board.cells[run.run_id].values())
+    return RunValues(parse_measures(board.measures), metrics, failed, notes, said)
 
 
 def _scored_as(labels: Mapping[str, Mapping[str, float]], run: Run) -> dict[str, dict[str, float]]:

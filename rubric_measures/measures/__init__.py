@@ -1,1 +1,1 @@
-"""The grades of a query, the measures over them, and the provider that computes them for ir_measures."""
+"""The grades of a query, and the measures over them."""

@@ -21,8 +21,8 @@ from rubric_measures.cli import main
 from rubric_measures.measures.core import Array, View
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.qrels import build_grades
+from tests.boards.test_provider import BANK, ROWS, RUN
 from tests.example_records import board_file, write_all
-from tests.measures.test_provider import BANK, ROWS, RUN
 
 FILE = '''"""Measures of our group."""
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from math import isnan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 from ir_measures import providers
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, RunConverter, ScoredDoc
 
-from rubric_measures.base.errors import InputError, MeasureError, counted
+from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures.measure import PROVIDER, RubricMeasure, is_supported, other_providers, refuse_real
 
 if TYPE_CHECKING:
-    from rubric_measures.measures.findings import Note
-    from rubric_measures.measures.grades import Grades, OnFailed
+    from rubric_measures.boards.board import Leaderboard
+    from rubric_measures.measures.grades import Grades
 
 
 def rankings_of(run: Any) -> dict[str, Sequence[str]]:
@@ -54,109 +54,66 @@ def _run_rows(run: Any) -> Iterable[tuple[Any, Any, float]]:
     return ((row.query_id, row.doc_id, row.score) for row in run)
 
 
-class Evaluation(NamedTuple):
-    """The values of one run.
-
-    Attributes:
-        measures: the measures, in the order asked for; with the levels of the scale, where all queries are on one.
-        metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
-            does not rank, sorted; measures as asked for. A value of which all that is known is that grades failed is
-            left out.
-        failed: failed grades, of those that the measure needs that needs most.
-        on_failed: how they counted.
-        share: the share of failed grades among those that the measure needs of which most failed, in [0, 1].
-        notes: what the values do not show.
-    """
-
-    measures: Sequence[Measure]
-    metrics: Sequence[Metric]
-    failed: int
-    on_failed: OnFailed
-    share: float
-    notes: Sequence[Note]
-
-
-class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
-    """Scores runs against grades.
+def scored(
+    measures: Sequence[Measure],
+    grades: Grades,
+    rankings: Mapping[str, Sequence[str]],
+    run_id: str = "given",
+    shown: Sequence[Measure] | None = None,
+) -> tuple[Leaderboard, list[Metric]]:
+    """The board of one run; and its values in ir_measures' order: the queries as the run has them, then those that it
+    does not rank, sorted. A value of which all that is known is that grades failed is left out.
 
     Args:
         measures: this package's measures, or ir_measures' measures over subtopics; order is kept.
-        grades: the grades. A query without items has no denominator, and so no score.
-        one_scale: whether all queries have to be on one scale.
+        grades: the grades.
+        rankings: query_id -> doc_ids, best first; queries that it lacks score 0.
+        run_id: what the run is called.
+        shown: what the values are of; the measures with the levels of the scale, if None.
 
     Raises:
-        MeasureError: a measure cannot be computed from these grades.
+        MeasureError: a measure cannot be computed from these grades, or has no mean; or too many grades failed and
+            nobody said how they count.
     """
+    from rubric_measures.boards.scoring import score_runs
+    from rubric_measures.measures.measure import parse_measures
 
-    def __init__(self, measures: Sequence[Measure], grades: Grades, one_scale: bool = False) -> None:
-        from rubric_measures.measures.scoring import Plan
+    board = score_runs(grades, [(run_id, rankings)], measures, overall=False)
+    columns = {name: cell.per_query for name, cell in board.cells[run_id].items()}
+    for name, column in columns.items():
+        if column and board.cells[run_id][name].mean is None:
+            raise MeasureError(
+                f"{name}: grades that it needs failed or were never asked, so there is nothing to score; grade again, "
+                "count failures as not covered (zero), or read the bounds of a leaderboard",
+                settings=("on_failed",),
+            )
+    there: Mapping[str, Any] = next(iter(columns.values()), {})
+    pairs = list(zip(shown or parse_measures(board.measures), columns.values(), strict=True))
+    metrics = [
+        Metric(query_id=query_id, measure=measure, value=value)
+        for query_id in dict.fromkeys([*(name for name in rankings if name in there), *there])
+        for measure, column in pairs
+        if (value := column[query_id]) is not None
+    ]
+    return board, metrics
 
-        scored = {query_id: query for query_id, query in sorted(grades.queries.items()) if query.items}
-        super().__init__(measures, list(scored))
-        self._plan = Plan(measures, grades.on_failed, one_scale=one_scale)
-        self._scorers = {query_id: self._plan.for_query(query) for query_id, query in scored.items()}
-        self._on_failed = grades.on_failed_given
-        self._without_items = grades.queries.keys() - scored.keys()
+
+class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
+    """Scores runs against grades; see `scored`. A query without items has no denominator, and so no score."""
+
+    def __init__(self, measures: Sequence[Measure], grades: Grades) -> None:
+        super().__init__(measures, sorted(name for name, query in grades.queries.items() if query.items))
+        self._asked, self._grades = measures, grades
 
     def iter_calc(self, run: Any) -> Iterator[Metric]:
-        """The values of `scored`; what they do not show, and queries without items, are counted in notes."""
-        from rubric_measures.measures.findings import say, without_items
+        """The values; what they do not show is logged."""
+        from msgspec.structs import replace
 
-        found = self.scored(rankings_of(run))
+        board, metrics = scored(self._asked, self._grades, rankings_of(run), shown=self._asked)
         # In the order in which boards sum them.
-        yield from sorted(found.metrics, key=lambda one: str(one.query_id))
-        say([*found.notes, *without_items(self._without_items)])
-
-    def scored(self, rankings: Mapping[str, Sequence[str]]) -> Evaluation:
-        """The values of one run; queries that it lacks score 0.
-
-        Args:
-            rankings: query_id -> doc_ids, best first.
-
-        Raises:
-            MeasureError: a measure has no value for any query, or too many grades failed and nobody said how they
-                count.
-        """
-        from rubric_measures.measures.findings import DROPPED, LOST, Note
-        from rubric_measures.measures.grades import refuse_share
-
-        found = {
-            query_id: scorer.score([scorer.ranked(rankings.get(query_id, ()))])
-            for query_id, scorer in self._scorers.items()
-        }
-        # Which grades are needed -> how many are, how many of these are valid, and how many failed.
-        every = list(found.values())
-        needed = {which: sum(one.needed[which][0] for one in every) for which in (every[0].needed if every else ())}
-        share = float(max((failed / size for size, _, failed in needed.values() if size), default=0.0))
-        if self._on_failed is None:
-            refuse_share(share, "the scores need")
-        measures = self._plan.said.measures
-        columns = [[value for one in every for value in one.values[place].tolist()] for place in range(len(measures))]
-        for measure, column in zip(measures, columns, strict=True):
-            if any(map(isnan, column)) and any(one.is_partial for one in every):
-                raise MeasureError(
-                    f"{measure}: grades that it needs were never asked, or failed; a leaderboard shows bounds"
-                )
-            # It has no mean.
-            if column and all(map(isnan, column)):
-                raise MeasureError(
-                    f"{measure}: of every query the grades of all items failed, so there is nothing to score; grade "
-                    "again, or count failures as not covered (zero)",
-                    settings=("on_failed",),
-                )
-        lost, gone = (sum(int(getattr(one, name).sum()) for one in every) for name in ("lost_penalties", "dropped"))
-        unscored = sum(map(isnan, (value for column in columns for value in column)))
-        none = f"{counted(unscored, 'value')} without a score, because all grades needed for it failed"
-        counts = {LOST % (lost, ""): lost, none: unscored, DROPPED % gone: gone}
-        metrics = [
-            Metric(query_id=query_id, measure=measure, value=value)
-            for query_id in dict.fromkeys([*(name for name in rankings if name in found), *found])
-            for measure, value in zip(measures, found[query_id].values[:, 0].tolist(), strict=True)
-            if not isnan(value)
-        ]
-        notes = [Note(text) for text, count in counts.items() if count]
-        failed = int(max((failed for _, _, failed in needed.values()), default=0))
-        return Evaluation(measures, metrics, failed, self._plan.on_failed, share, notes)
+        yield from sorted(metrics, key=lambda one: str(one.query_id))
+        # Queries of a run or of the judgments alone are as ir_measures takes them.
+        replace(board, missing={}, unknown={}).log_notes()
 
 
 class RubricProvider(providers.Provider):  # type: ignore[misc]
