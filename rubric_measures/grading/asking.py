@@ -21,7 +21,6 @@ import bisect
 import dataclasses
 import functools
 import math
-import random
 import re
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -52,7 +51,7 @@ class Asking:
             asked for once more with four times as many.
         option: further generation options. One that is null is not sent, `temperature` and `max_tokens` too.
         replicates: draws of every reply, the median of whose grades counts (of an even number, the lower one); needs a
-            temperature, or a seed of shuffles.
+            temperature.
         retries: how often a reply that cannot be read is drawn again, past the cache; backends whose replies are
             always the same are not asked again. With 0, none that was cut is asked for with more tokens either.
         explain: ask for a reason before each grade, as JSON (an endpoint is held to it where it can be), and keep it;
@@ -64,7 +63,6 @@ class Asking:
         items_per_call: how many items of a passage one call asks about, or `all`; by default ten where the reply is a
             list, or a reason is asked for by default, else one. By prompts that are about one item the reply is JSON
             then, and an item that it does not grade is asked about by itself.
-        shuffle_seed: with it, the items of a call that shows several are in another order for each replicate.
         document_texts: query_id -> the documents that prompts about answers show beside an answer.
 
     Raises:
@@ -80,7 +78,6 @@ class Asking:
     unparsed: Literal["", "exampp"] = ""
     compat: Literal["", "workbench", "nuggetizer"] = ""
     items_per_call: int | Literal["all"] | None = None
-    shuffle_seed: int | None = None
     document_texts: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
@@ -104,10 +101,10 @@ class Asking:
             if get_origin(kind) is Literal and (value := getattr(self, name)) not in get_args(kind):
                 raise InputError(f"{name} is {value!r}; expected one of {', '.join(filter(None, get_args(kind)))}")
         greedy = self.temperature == 0 and "temperature" not in option
-        if self.replicates > 1 and greedy and self.shuffle_seed is None:
+        if self.replicates > 1 and greedy:
             raise InputError(
-                "replicates at temperature 0 are all the same reply; give a temperature (or a seed of shuffles)",
-                settings=("temperature", "shuffle_seed"),
+                "replicates at temperature 0 are all the same reply; give a temperature",
+                settings=("temperature",),
             )
 
     def shown(self, prompt: Prompt) -> int:
@@ -143,7 +140,7 @@ class Asking:
             "chunk_overlap": _OVERLAP,
             "nuggets_per_call": (self.items_per_call if is_list else None) or _OF_LIST,
             "documents": content_hash(self.document_texts)[:16] if self.document_texts else None,
-            "shuffle_seed": self.shuffle_seed,
+            "shuffle_seed": None,  # as signatures always had it: they are those of the grades that there are
             "explain": self.explain,
             "items_per_call": self.items_per_call if self.are_together(prompt) else None,
         }
@@ -733,14 +730,6 @@ class Showing:
         self._open_fields = [name for name in prompt.fields if name in _ITEM_FIELDS]
         # A passage is shown with each of its items, and its chunks with each replicate.
         self.frame = functools.lru_cache(maxsize=8)(self._make_frame)
-
-    def order(self, unit: Unit, replicate: int) -> tuple[RubricItem, ...]:
-        """The order in which a call shows its items: that of the bank, or a seeded one for each replicate."""
-        if self._settings.shuffle_seed is None or len(unit.items) < 2:
-            return unit.items
-        shuffled = list(unit.items)
-        random.Random(f"{self._settings.shuffle_seed}/{unit.query_id}/{unit.doc_id}/{replicate}").shuffle(shuffled)
-        return tuple(shuffled)
 
     def messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
         """The messages about a passage's text, or a piece of it, with some items."""

@@ -204,12 +204,11 @@ _READERS = {
 
 
 class _Question(NamedTuple):
-    """A question: some items with a piece of the passage, for a replicate, in an order."""
+    """A question: some items with a piece of the passage, for a replicate."""
 
     part: Unit
     piece: str
     replicate: int
-    order: tuple[RubricItem, ...]
 
 
 class Style:
@@ -295,14 +294,11 @@ class Style:
         parts = [(part, self._fitted(part)) for part in self._shown_together(unit)]
         replicates = range(self.settings.replicates)
         asked = [
-            _Question(part, piece, replicate, self.showing.order(part, replicate))
-            for part, fit in parts
-            for replicate in replicates
-            for piece in fit.pieces
+            _Question(part, piece, replicate) for part, fit in parts for replicate in replicates for piece in fit.pieces
         ]
         asks = [
-            Ask(self.showing.messages(part, piece, order), replicate, self._count(part))
-            for part, piece, replicate, order in asked
+            Ask(self.showing.messages(part, piece, part.items), replicate, self._count(part))
+            for part, piece, replicate in asked
         ]
         group = f"{unit.query_id}\t{unit.doc_id}"
         answers = yield from self.asker.ask(asks, group)
@@ -319,9 +315,9 @@ class Style:
 
     def _of_items(self, asked: _Question, answer: ReadReply) -> list[ReadReply | None]:
         """What a reply says of each item of its question; None for one that is to be asked about singly."""
-        items, order, labels = asked.part.items, asked.order, self.prompt.labels
+        items, labels = asked.part.items, self.prompt.labels
         if self.settings.compat == "nuggetizer":
-            return [as_nuggetizer(answer, order.index(item), labels) for item in items]
+            return [as_nuggetizer(answer, place, labels) for place in range(len(items))]
         is_list = self.prompt.parser == "label_list"
         if not self._is_list(asked.part) and self.prompt.parser != "aspects":
             return [answer]
@@ -333,8 +329,8 @@ class Style:
             return [answer._replace(value=answer.value[item.text]) for item in items]
         if is_list:
             low = self.prompt.scale[0] if self.prompt.scale else 0
-            return [answer._replace(value=low + labels.index(answer.value[order.index(item)])) for item in items]
-        said = [answer.value.get(order.index(item)) for item in items]
+            return [answer._replace(value=low + labels.index(said)) for said in answer.value]
+        said = [answer.value.get(place) for place in range(len(items))]
         explain = bool(self.settings.explain)
         return [one and answer._replace(value=one[0], reason=one[1] if explain else "") for one in said]
 
@@ -345,7 +341,7 @@ class Style:
         lost = [(number, place) for number, row in enumerate(read) for place, one in enumerate(row) if one is None]
         asks = [
             Ask(self.showing.messages(part, piece, (part.items[place],)), replicate)
-            for (part, piece, replicate, _), place in ((asked[number], place) for number, place in lost)
+            for (part, piece, replicate), place in ((asked[number], place) for number, place in lost)
         ]
         alone = iter((yield from self.asker.ask(asks, group)) if asks else ())
         return [[next(alone)._replace(alone=True) if one is None else one for one in row] for row in read]

@@ -85,9 +85,8 @@ def test_grading(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked(shown("grading", "--for"), server)) == 0
     assert "never asked" in capsys.readouterr().err
     ask = ["grade", "passages.jsonl.gz", "--bank", "bank.jsonl", "--queries", "q01", "--model", "openai:obedient"]
-    several = "--items-per-call 10", "--shuffle-seed 1 --replicates 5"
-    assert all(part in text_of("grading") for part in several)
-    assert main([*ask, *" ".join(several).split(), "-o", "several.jsonl"]) in (0, 1)
+    assert "--items-per-call 10" in text_of("grading")
+    assert main([*ask, "--items-per-call", "10", "-o", "several.jsonl"]) in (0, 1)
     assert main([*ask, "--model-option", "structured=choice+logprobs", "-o", "sure.jsonl"]) == 0
     board = ["leaderboard", "sure.jsonl", "runs/bm25.run", "-m", "RubricCover(rel=4)@4"]
     assert main(board) == 0

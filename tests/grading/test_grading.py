@@ -223,23 +223,13 @@ def test_nuggets_are_labelled_ten_at_a_time_with_grades_two_one_zero() -> None:
     assert [rating.nugget_id for rating in (entry.self_ratings or ())][:2] == ["q/fact 0", "q/fact 1"]
 
 
-def test_single_nugget_calls_and_seeded_orders() -> None:
+def test_single_nugget_calls() -> None:
     backend = ScriptedBackend([rule(labels("support"), '["fact 1"]'), rule(labels("not_support"))])
     bank = bank_of("fact 0", "fact 1", kind="nugget")
     assert grade_of_items(only_set(grade(backend, bank, "nuggets.assign", items_per_call=1))) == {
         "q/fact 0": 0,
         "q/fact 1": 2,
     }
-    # However the order is drawn, a label belongs to the nugget that it stands for.
-    either = ScriptedBackend(
-        [
-            rule(labels("support", "not_support"), '["fact 0", "fact 1"]'),
-            rule(labels("not_support", "support"), '["fact 1", "fact 0"]'),
-        ]
-    )
-    for seed in range(5):
-        graded = grade(either, bank, "nuggets.assign", shuffle_seed=seed, replicates=5, temperature=1.0)
-        assert grade_of_items(only_set(graded)) == {"q/fact 0": 2, "q/fact 1": 0}
 
 
 def test_label_lists_count_as_in_the_nuggetizer_program() -> None:
