@@ -235,8 +235,7 @@ def grade(
           --ray-address auto -o graded.jsonl.gz
 
     Every reply is kept in the cache (OUT.cache.sqlite unless --cache names a file): run the same command again after an
-    interruption, and finished calls are not made again. OUT.manifest.json says what made the grades; where the records
-    go to standard output, name both files yourself.
+    interruption, and finished calls are not made again. OUT.manifest.json says what made the grades.
     A price table is JSON: {"gpt-4o": {"input": 2.5, "output": 10}}, for a million tokens.
 
     Args:

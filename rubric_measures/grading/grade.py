@@ -34,7 +34,7 @@ from rubric_measures.corpora.loading import (
     read_runs,
     refuse_unused,
 )
-from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
+from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.answers import Answer, answer_doc_id, read_answers
 from rubric_measures.formats.banks import is_bank
@@ -74,7 +74,6 @@ def grade(
     queries: Iterable[str] | None = None,
     limit: int | None = None,
     output: _File | None = None,
-    manifest: _File | None = None,
     give_up_after: int | None = None,
     dry_run: bool = False,
     progress: Progress = False,
@@ -107,8 +106,7 @@ def grade(
         queries: grade only these queries; the others are left out.
         limit: grade only this many passages of each query, the first ones.
         output: a file for the graded records; they are written query by query and not held in memory. The cache and
-            the manifest lie beside it, if nothing else is said.
-        manifest: a file that says what made the grades; by default OUTPUT.manifest.json, none without an output.
+            OUTPUT.manifest.json, which says what made the grades, lie beside it.
         give_up_after: end with an error where none of the first so many replies can be read; by default never.
         dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
         progress: True shows a bar; a function is told the counts (`RunStats`).
@@ -120,7 +118,7 @@ def grade(
         GradingError: the model cannot be used; finished calls are in the cache.
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
-    run = _Grading(model, prompt, asking, calls, queries, limit, output, manifest, give_up_after, dry_run, progress)
+    run = _Grading(model, prompt, asking, calls, queries, limit, output, give_up_after, dry_run, progress)
     run = run.kept(passages, bank, query_texts, documents)
     made = run.test_bank(bank, query_texts)
     run = run.showing(documents, level_shown, label_grader)
@@ -139,7 +137,6 @@ def regrade(
     query_texts: File | Mapping[str, str] | None = None,
     queries: Iterable[str] | None = None,
     output: _File | None = None,
-    manifest: _File | None = None,
     dry_run: bool = False,
     progress: Progress = False,
 ) -> GradedRecords:
@@ -159,7 +156,6 @@ def regrade(
         query_texts: see `grade`.
         queries: see `grade`.
         output: see `grade`.
-        manifest: see `grade`.
         dry_run: see `grade`.
         progress: see `grade`.
 
@@ -167,7 +163,7 @@ def regrade(
         InputError: nothing says what changed in the bank, or as in `grade`.
         GradingError: as in `grade`; so are all others.
     """
-    run = _Grading(model, prompt, asking, calls, queries, None, output, manifest, None, dry_run, progress)
+    run = _Grading(model, prompt, asking, calls, queries, None, output, None, dry_run, progress)
     run = run.kept(graded, bank, old_bank, query_texts)
     made = run.test_bank(bank, query_texts)
     return run.over(graded, made, _files(graded), bank, change=_change(bank, made, old_bank))
@@ -185,7 +181,6 @@ def grade_support(
     calls: Calls = Calls(),
     queries: Iterable[str] | None = None,
     output: _File | None = None,
-    manifest: _File | None = None,
     give_up_after: int | None = None,
     dry_run: bool = False,
     progress: Progress = False,
@@ -204,7 +199,6 @@ def grade_support(
         calls: see `grade`.
         queries: see `grade`.
         output: see `grade`.
-        manifest: see `grade`.
         give_up_after: see `grade`.
         dry_run: see `grade`.
         progress: see `grade`.
@@ -217,7 +211,7 @@ def grade_support(
     if most != "all" and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
         text = f"citations is {citations!r}; expected first, all, or a number from 1"
         raise InputError(text, settings=("citations",))
-    run = _Grading(model, prompt, asking, calls, queries, None, output, manifest, give_up_after, dry_run, progress)
+    run = _Grading(model, prompt, asking, calls, queries, None, output, give_up_after, dry_run, progress)
     several = [answers] if isinstance(answers, Answer) else listed(answers)
     texts_in = collection if isinstance(collection, list | tuple) else [collection]
     # An answer's file is no place for its grades.
@@ -246,7 +240,6 @@ class _Grading:
     queries: Iterable[str] | None
     limit: int | None
     output: _File | None
-    manifest: _File | None
     give_up_after: int | None
     dry_run: bool
     progress: Progress
@@ -255,26 +248,25 @@ class _Grading:
     def prompts(self) -> tuple[str, ...]:
         return (self.prompt,) if isinstance(self.prompt, str) else tuple(self.prompt)
 
+    @property
+    def manifest(self) -> str | None:
+        """The file that says what made the grades; None where no file has them."""
+        return file_beside(self.output, None, ".manifest.json")
+
     def kept(self, passages: Any, *read: Any) -> _Grading:
         """The same with all names of files, after a look that none that is read would be written."""
         wanted = None if self.queries is None else [str(name) for name in self.queries]
         if wanted == [] or (self.limit is not None and self.limit < 1):
             raise InputError("name a query at least, and a limit of at least 1", settings=("queries", "limit"))
-        manifest, model = self.manifest, self.model
-        if manifest and (Path(manifest).is_dir() or not Path(manifest).parent.is_dir()):
-            # It is written when all is done, and then it would be too late.
-            text = f"the manifest {os.fspath(manifest)} cannot be written; name a file in a folder that exists"
-            raise InputError(text, settings=("manifest",))
-        manifest = file_beside(self.output, manifest, ".manifest.json")
+        model = self.model
         calls = dataclasses.replace(self.calls, cache=file_beside(self.output, self.calls.cache, ".cache.sqlite"))
         scripted = [model.removeprefix("scripted:")] if isinstance(model, str) and model.startswith("scripted:") else []
         read = (*read, calls.prices, *scripted, *(name for name in self.prompts if name.endswith(".toml")))
         # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
         keep_inputs(self.output, None if wanted is None and self.limit is None else passages, *read)
-        keep_inputs(manifest, passages, *read)
-        keep_apart(output=self.output, manifest=manifest)
-        keep_cache(calls.cache, self.output, manifest, passages, *read)
-        return dataclasses.replace(self, queries=wanted, manifest=manifest, calls=calls)
+        keep_inputs(self.manifest, passages, *read)
+        keep_cache(calls.cache, self.output, self.manifest, passages, *read)
+        return dataclasses.replace(self, queries=wanted, calls=calls)
 
     def showing(self, source: _File | None, level: int, grader: str | Grader | None) -> _Grading:
         """The same, with the documents that are shown beside answers."""
@@ -343,11 +335,9 @@ class _Grading:
                 if needed is not None:
                     tell("these are the most: what a grade settles is not asked further")
                 return grader.GradedRecords([], report=grader.GradingReport(), plan=plan)
-            unkept = {"manifest": "what made the grades"} if self.manifest is None else {}
-            unkept |= {} if self.calls.is_kept else {"cache": "the replies"}
-            if unkept and self.output is not None and os.fspath(self.output) == "-":
-                what = ", nor ".join(unkept.values())
-                tell("the records go to standard output; nothing keeps %s", what, settings=(*unkept,))
+            if self.output is not None and self.manifest is None:
+                text = "the records go to standard output; nothing keeps what made the grades"
+                tell(text if self.calls.is_kept else f"{text}, nor the replies (name a cache)")
             report = grader.GradingReport()
             total = pairs if change is None and needed is None else None
             with called.asking(self.progress, total, stats=report.run) as runner:

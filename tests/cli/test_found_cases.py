@@ -143,8 +143,6 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
         ["compare", run, "--output", run],
         ["correlate", run, bank, "--output", bank],
         ["tournament", run, "--output", run],
-        ["grade", graded, "--bank", bank, "--model", "lexical", "-o", "-", "--manifest", graded],
-        ["grade", graded, "--bank", bank, "--model", "lexical", "-o", "-", "--manifest", bank],
     ):
         assert main(arguments) == 2, arguments
         assert "is read here, and would be replaced" in capsys.readouterr().err
@@ -168,8 +166,6 @@ def test_a_cache_is_no_other_file_of_the_command(tmp_path: Path, capsys: pytest.
         [*grade, "-o", f"{cache}-wal", "--cache", cache],
         [*grade, "-o", f"{cache}-shm", "--cache", cache],
         [*grade, "-o", out, "--cache", f"{out}.manifest.json"],
-        [*grade, "-o", out, "--manifest", f"{out}.cache.sqlite"],
-        [*grade, "-o", out, "--manifest", f"{cache}-wal", "--cache", cache],
         [*grade, "-o", out, "--cache", graded],
         [*grade, "-o", out, "--cache", bank],
         [*grade, "-o", out, "--cache", run, "--query-texts", run],
@@ -184,10 +180,6 @@ def test_a_cache_is_no_other_file_of_the_command(tmp_path: Path, capsys: pytest.
     ):
         assert main(arguments) == 2, arguments
         assert "is a file of the reply cache, too" in capsys.readouterr().err
-    for manifest in (out, str(folder / "." / "new")):
-        assert main([*grade, "-o", out, "--manifest", manifest]) == 2
-        assert "is the name of the output and of the manifest" in capsys.readouterr().err
-    assert main([*grade, "-o", "-", "--manifest", "-"]) == 2
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

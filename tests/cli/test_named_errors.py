@@ -123,7 +123,6 @@ def test_what_is_wrong_between_files_names_one_of_them(
         "qrels graded.jsonl.gz -o /dev/full",
         "convert graded.jsonl.gz -o /dev/full",
         "grade graded.jsonl.gz --bank bank.jsonl --model lexical -o /dev/full --cache replies.sqlite",
-        "grade graded.jsonl.gz --bank bank.jsonl --model lexical -o out --manifest /dev/full",
     ],
 )
 def test_a_full_disk_is_named(folder: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:

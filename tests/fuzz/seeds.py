@@ -200,7 +200,7 @@ def make_seeds(folder: Path) -> None:
     runs = ["bm25.run", "fusion.run", "tfidf.run"]
     _call("pool", *runs, "-c", "collection", "-k", str(DEPTH), "-o", "passages.jsonl")
     _call("grade", "passages.jsonl", "--bank", "questions.jsonl", "--model", "lexical", "-o", "graded.jsonl",
-          "--cache", "cache.sqlite", "--manifest", "manifest.json")  # fmt: skip
+          "--cache", "cache.sqlite")  # fmt: skip
     _call("grade", "passages.jsonl", "--bank", "nuggetbank.jsonl", "--model", "lexical", "-o", "graded2.jsonl",
           "--cache", "cache2.sqlite")  # fmt: skip
     _call("grade", "graded.jsonl", "--model", "scripted:replies.jsonl", "--prompt", "Thomas", "-o", "direct.jsonl",
