@@ -399,7 +399,8 @@ class Asker:
         self.settings = settings
         self.model = backend.model
         embedded = getattr(backend, "embedded", False)
-        refuse_settings(backend, settings.option or {})
+        if settings.option:
+            refuse_settings(backend, settings.option)
         self.options: Mapping[str, object] = (
             dict(backend.options)
             if embedded
@@ -413,7 +414,7 @@ class Asker:
                 self.options = {**self.options, "explain": True, "structured": "json_schema" if held == "off" else held}
         self._embedded = embedded
         self.room = Room(backend)
-        self._labels = prompt.reply_labels
+        self._labels = tuple(prompt.replies)
         # Another draw of a reply that is always the same would only cost.
         fixed = embedded or (getattr(backend, "deterministic", False) and not self.options.get("temperature"))
         self._retries = 0 if fixed else settings.retries

@@ -41,6 +41,7 @@ from rubric_measures.formats.banks import is_bank
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.measure import parse_measures
+from rubric_measures.models.running import LocalRunner
 from rubric_measures.models.settings import Calls
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answer, cited_answers, load_graded
@@ -325,7 +326,7 @@ class _Grading:
         with fewer_collections():
             groups = _part(source, bank, self.queries, self.limit)
             engine = grader.GradingEngine(
-                called.runner_over(), self.prompts, self.asking, change,
+                LocalRunner(called.backend), self.prompts, self.asking, change,
                 needed=needed, citations=citations, give_up_after=self.give_up_after,
             )  # fmt: skip
             pairs = engine.check(groups, bank)

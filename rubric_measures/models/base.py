@@ -209,9 +209,8 @@ def check_options(model: str, maker: type, given: Iterable[str]) -> None:
     Raises:
         UnknownNameError: one of them is no setting.
     """
-    known = _settings_of(maker)
     for name in given:
-        if name not in known:
+        if name not in (known := _settings_of(maker)):
             option = "base_url" if name == "base_url" else "model_option"
             raise UnknownNameError("setting", name, known, hint=f"(of the model {model!r})", settings=(option,))
 

@@ -19,7 +19,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,20 +84,18 @@ class Taken(NamedTuple):
     answered: dict[str, Reply]
 
 
-@cache
-def _host() -> str:
-    return platform.node().replace(":", "_")
+_HOST = platform.node().replace(":", "_")
 
 
 def new_owner() -> str:
     """A name for a run that makes calls: its machine, its process, and a number of its own."""
-    return f"{_host()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    return f"{_HOST}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
 def _is_alive(owner: str, until: float, now: float) -> bool:
     """Whether a run still makes the calls that it took: its time is not over, its process not known to be gone."""
     host, pid, _ = owner.split(":")
-    return until >= now and (host != _host() or os.name != "posix" or not is_gone(int(pid)))
+    return until >= now and (host != _HOST or os.name != "posix" or not is_gone(int(pid)))
 
 
 class ModelCount(NamedTuple):
@@ -225,8 +223,17 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
     def _open(self, read_only: bool) -> None:
         execute = self._connection.execute
         if execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-            with _transaction(self._connection):
-                self._create_or_refuse(self._connection)
+            with self._connection:
+                # A second process that opens the new file at the same moment waits here.
+                execute("BEGIN IMMEDIATE")
+                if execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+                    if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                        what = "is an SQLite file of something else, not a reply cache"
+                        raise InputError(f"{self.path}: {what}; name another file")
+                    execute(_SQL["schema"])
+                    execute(_SQL["index"])
+                    execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                    execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         version = execute("PRAGMA user_version").fetchone()[0]
         if version != _SCHEMA_VERSION:
             raise InputError(
@@ -237,18 +244,6 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         else:
             execute("PRAGMA journal_mode = WAL")
             execute("PRAGMA synchronous = NORMAL")
-
-    def _create_or_refuse(self, connection: sqlite3.Connection) -> None:
-        # Inside a write transaction: a second process that opens the new file at the same moment waits here.
-        execute = connection.execute
-        if execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID:
-            return
-        if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise InputError(f"{self.path}: is an SQLite file of something else, not a reply cache; name another file")
-        execute(_SQL["schema"])
-        execute(_SQL["index"])
-        execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
     def close(self) -> None:
         """Closes the file; what was put is in it."""
@@ -295,7 +290,8 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             # While the call is the owner's, nobody else makes it.
             if self._connection.execute(_SQL["fill"], (*values, key, owner)).rowcount or text is None:
                 return reply
-            with _transaction(self._connection):
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
                 if (stored := self.get(request.key)) is not None:
                     return stored
                 self._connection.execute(_SQL["overtake"], (key,))
@@ -368,7 +364,8 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         """
         found = Taken(set(), set(), {})
         until, day = time.time() + self._lease_seconds, datetime.now(UTC).date().isoformat()
-        with self._using, _transaction(self._connection):
+        with self._using, self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
             self._note_others(owner, wanted, found)
             new = [
                 (bytes.fromhex(key), one.model, owner, until, day, one.replicate)
@@ -408,7 +405,8 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
 
     def _change(self, statement: str, owner: str, keys: Iterable[str], *values: object) -> None:
         if found := [(*values, bytes.fromhex(key), owner) for key in keys]:
-            with self._using, _transaction(self._connection):
+            with self._using, self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
                 self._connection.executemany(statement, found)
 
     def counts(self) -> list[ModelCount]:
@@ -439,25 +437,11 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         """
         added = 0
         for other in others:
-            with (
-                ReplyCache(other, read_only=True) as source,
-                self._using,
-                _transaction(self._connection),
-            ):
+            with ReplyCache(other, read_only=True) as source, self._using, self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
                 for entry in source.entries():
                     if self.get(entry.key) is None:
                         self._add(entry)
                         added += 1
         tell(f"{counted(added, 'reply')} added, {len(self)} in {self.path}")
         return added
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")

@@ -84,9 +84,9 @@ class RunStats:
     limit: str = ""
     returned: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def see(self, reply: Reply) -> None:
+    def _see(self, raw: Mapping[str, Any]) -> None:
         """Counts what a reply says about the model that wrote it."""
-        model, fingerprint = reply.raw.get("model"), reply.raw.get("system_fingerprint")
+        model, fingerprint = raw.get("model"), raw.get("system_fingerprint")
         if model or fingerprint:
             self.returned[str(model or ""), str(fingerprint or "")] += 1
 
@@ -104,9 +104,9 @@ class RunStats:
             self.prefix_tokens += tokens_in(raw, "cached_tokens")
             left_out = raw.get("left_out")
             self.left_out.update(map(str, left_out) if isinstance(left_out, list) else ())
+            self._see(raw)
         self.cost += cost
         self.unpriced += is_answer and not cost + reply.prompt_tokens
-        self.see(reply)
 
     def count_cached(self, replies: Iterable[Reply | None]) -> None:
         """Counts replies from the cache, with the tokens that they once took; None is a reply that is not there."""
@@ -116,7 +116,7 @@ class RunStats:
                 self.cached_prompt_tokens += reply.prompt_tokens
                 self.cached_completion_tokens += reply.completion_tokens
                 if reply.raw:
-                    self.see(reply)
+                    self._see(reply.raw)
 
     @property
     def answered(self) -> int:
@@ -154,7 +154,7 @@ class Account:
     def __init__(self, runner: LocalRunner, stats: RunStats) -> None:
         self._runner, self._stats = runner, stats
         self._limits_cost = runner.max_cost is not None
-        self.is_limited = (self._limits_cost or runner.max_calls is not None) and not runner.is_closed
+        self.is_limited = (self._limits_cost or runner.max_calls is not None) and runner.max_calls != 0
         self._owner = new_owner()
         self._store = runner.cache
         self._open: set[str] = set()  # calls that are ours to make
@@ -162,15 +162,14 @@ class Account:
         self._ended = threading.Event()
         self._mark, self._final = 0, Spent()  # the last row of the cache that is in this sum
         self._paid = Spent()
-        self._refresh()
+        if self.is_limited:
+            self._refresh()
         if self._limits_cost and self._paid.foreign:
             text = "%s has %d calls of other models without a price, which the limit on the cost counts as 0"
             warn(text, self._store.path, self._paid.foreign)
 
     def _refresh(self) -> None:
         """Reads what was paid."""
-        if not self.is_limited:
-            return
         runner, price = self._runner, self._runner.price or Price(0.0, 0.0)
         self._mark, final, rest = self._store.paid(self._mark, runner.backend.model, (price.input, price.output))
         self._final = self._final.plus(final)
@@ -215,8 +214,7 @@ class Account:
 
         Thoughts come on top of the longest reply, so there is no bound.
         """
-        known = self._stats.calls > self._stats.failed or self._mean
-        return self._limits_cost and not known and bool(self._open)
+        return self._limits_cost and bool(self._open) and self._stats.calls == self._stats.failed and not self._mean
 
     def put(self, request: Request, reply: Reply, cost: float) -> Reply:
         """Notes what came back, and returns the reply that counts; see `ReplyCache.put`."""
@@ -375,7 +373,10 @@ class RunState(Generic[K, T]):
 
     def _answer(self, key: str, reply: Reply) -> None:
         for job, place in self.waiting.pop(key):
-            self._deliver(job, place, reply)
+            job.replies[place] = reply
+            job.open -= 1
+            if not job.open:
+                self._advance(job, cast(list[Reply], job.replies))
 
     def _take(self) -> None:
         """Takes the next requests as calls of ours; those that another process is making are waited for."""
@@ -447,20 +448,15 @@ class RunState(Generic[K, T]):
         if request.key in self.waiting:
             self.stats.shared += 1
             self.waiting[request.key].append((job, place))
-        elif self.runner.is_closed:
+        elif self.runner.max_calls == 0:
             if self.runner.tally is not None:
                 self.runner.tally.add(request, self.runner.backend)
             self.stats.missing += 1
-            self._deliver(job, place, Reply(None, "failed", "not in the cache, and no call is allowed"))
+            self.waiting[request.key] = [(job, place)]
+            self._answer(request.key, Reply(None, "failed", "not in the cache, and no call is allowed"))
         else:
             self.waiting[request.key] = [(job, place)]
             self.misses.append(request)
-
-    def _deliver(self, job: _Started[K, T], place: int, reply: Reply) -> None:
-        job.replies[place] = reply
-        job.open -= 1
-        if not job.open:
-            self._advance(job, cast(list[Reply], job.replies))
 
     def _advance(self, job: _Started[K, T], replies: Sequence[Reply] | None) -> None:
         """Lets a job take its next step; its new requests stand before those of jobs that have not begun."""
@@ -563,11 +559,6 @@ class LocalRunner:
     progress: Callable[[RunStats], None] | None = None
     stop: threading.Event | None = None
     tally: Tally | None = None
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether no call is made."""
-        return self.max_calls == 0
 
     def run(
         self,

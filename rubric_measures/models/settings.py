@@ -150,11 +150,6 @@ class Calls:
         """Whether the replies outlive the run."""
         return self.cache is not None and os.fspath(self.cache) != IN_MEMORY
 
-    @property
-    def of_backend(self) -> dict[str, Any]:
-        """The settings of the model's backend."""
-        return {**(self.model_option or {}), **({"base_url": self.base_url} if self.base_url else {})}
-
     def to(self, model: str | Backend) -> CalledModel:
         """A model that is called so, with its backend and its price.
 
@@ -168,29 +163,27 @@ class Calls:
             BackendError: the model cannot be used.
             MissingExtraError: Ray, or what the model needs, is not installed.
         """
-        backend, made = self._made(model)
-        price = price_of(backend.model, load_prices(self.prices)) if self.prices else None
-        if self.max_cost is not None and price is None:
-            text = f"a limit on the cost needs a price for {backend.model}; give a price table with an entry for it"
-            raise InputError(text, settings=("max_cost", "prices"))
-        return CalledModel(backend, price, self, made)
-
-    def _made(self, model: str | Backend) -> tuple[Backend, Callable[..., LocalRunner]]:
+        options = {**(self.model_option or {}), **({"base_url": self.base_url} if self.base_url else {})}
         # A run that makes no call needs no actors.
-        if self.runner == "ray" and self.max_calls != 0:
+        if is_ray := self.runner == "ray" and self.max_calls != 0:
             if not isinstance(model, str):
                 raise InputError("actors make their model themselves: name it, as a plug-in if it is your own")
             from rubric_measures.models.ray_runner import ray_runner
 
             sizes = self.actors, self.gpus_per_actor, self.batch_size, self.ray_address or ""
-            return ray_runner(model, self.of_backend, *sizes)
-        if isinstance(model, str):
-            backend = make_backend(model, **self.of_backend)
-        elif options := ", ".join(self.of_backend):
-            raise InputError(f"{options}: a backend has its settings already; give them to {model.model}")
+            backend, made = ray_runner(model, options, *sizes)
+        elif isinstance(model, str):
+            backend = make_backend(model, **options)
+        elif options:
+            named = ", ".join(options)
+            raise InputError(f"{named}: a backend has its settings already; give them to {model.model}")
         else:
             backend = model
-        return backend, partial(LocalRunner, backend)
+        price = price_of(backend.model, load_prices(self.prices)) if self.prices else None
+        if self.max_cost is not None and price is None:
+            text = f"a limit on the cost needs a price for {backend.model}; give a price table with an entry for it"
+            raise InputError(text, settings=("max_cost", "prices"))
+        return CalledModel(backend, price, self, made if is_ray else partial(LocalRunner, backend))
 
 
 @dataclass(frozen=True)
@@ -208,11 +201,6 @@ class CalledModel:
     price: Price | None
     calls: Calls
     made: Callable[..., LocalRunner]
-
-    def runner_over(self, cache: ReplyCache | None = None, **more: Any) -> LocalRunner:
-        """A runner over an open cache, or one in memory; `more` are `progress` and `stop` (see `LocalRunner`)."""
-        limits = {"max_calls": self.calls.max_calls, "max_cost": self.calls.max_cost}
-        return self.made(ReplyCache(IN_MEMORY) if cache is None else cache, price=self.price, **limits, **more)
 
     @contextlib.contextmanager
     def asking(
@@ -250,7 +238,8 @@ class CalledModel:
             told = stack.enter_context(request_bar(progress, total, unit, name))
             stop = stop or stack.enter_context(interrupts())
             try:
-                yield self.runner_over(opened, progress=told, stop=stop)
+                limits = {"max_calls": self.calls.max_calls, "max_cost": self.calls.max_cost}
+                yield self.made(opened, **limits, price=self.price, progress=told, stop=stop)
             except (KeyboardInterrupt, RubricMeasuresError) as error:
                 self._say_kept(stats or RunStats(), isinstance(error, KeyboardInterrupt))
                 raise

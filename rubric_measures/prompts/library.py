@@ -205,6 +205,7 @@ _WHOLE_LINE = re.compile(
 )
 
 
+@lru_cache(maxsize=64)
 def delimiters_of(template: str) -> Delimiters:
     """The delimiters of a template: labels and tags around its fields, and short lines beside them.
 
@@ -423,36 +424,24 @@ class Prompt:
         return tuple(dict.fromkeys(FIELD.findall(self.system + "\n" + self.text)))
 
     @cached_property
-    def required(self) -> tuple[str, ...]:
-        """The fields that have no default value."""
-        return tuple(name for name in self.fields if name not in self.defaults)
+    def replies(self) -> Mapping[str, int]:
+        """The complete replies that the prompt allows, lowest grade first, with their grades; empty for free text.
 
-    @cached_property
-    def delimiters(self) -> Delimiters:
-        """What separates the parts of the template; see `delimiters_of`."""
-        # Programs that send one system message alone have their fields there.
-        return delimiters_of(self.text or self.system)
-
-    @property
-    def reply_labels(self) -> tuple[str, ...]:
-        """The complete replies that the prompt allows, lowest grade first; empty where the reply is free text.
-
-        They are what goes into `Request.labels`: `("0", …, "5")` for a rating, `("No", "Yes")` for yes/no. Of more than
-        101 grades there is no such list: it would be longer than the question, and longer than endpoints take.
+        They are what goes into `Request.labels`: `0` to `5` for a rating, `No` and `Yes` for yes/no. Of more than 101
+        grades there is no such list: it would be longer than the question, and longer than endpoints take.
         """
+        low, high = self.scale or (0, 1)
         if self.parser == "rating" and self.scale is not None:
-            low, high = self.scale
-            return tuple(map(str, range(low, high + 1))) if high - low <= 100 else ()
-        if self.parser == "phrase":
-            return tuple(filter(None, self.labels))
-        return self.labels if self.parser == "yes_no" else ()
+            return {str(grade): grade for grade in range(low, high + 1)} if high - low <= 100 else {}
+        named = self.labels if self.parser in ("phrase", "yes_no") else ()
+        return {label: grade for grade, label in enumerate(named, low) if label}
 
     @property
     def reply_words(self) -> str:
         """The replies that the prompt allows, as a sentence lists them; of many numbers the first and the last."""
         if self.parser == "rating" and self.scale is not None and self.scale[1] - self.scale[0] > 20:
             return f"the whole numbers from {self.scale[0]} to {self.scale[1]}"
-        return ", ".join(self.reply_labels or tuple(filter(None, self.labels)))
+        return ", ".join(self.replies or filter(None, self.labels))
 
     @cached_property
     def grade_scale(self) -> Scale | None:
@@ -501,16 +490,17 @@ class Prompt:
             InputError: fields are missing or unknown; the message names all of them.
         """
         given = {*values, *later}
-        if not given.issuperset(self.required) or not given.issubset(self.fields):
+        if not set(self.fields) - self.defaults.keys() <= given <= set(self.fields):
             has, names = (", ".join(some) or "none" for some in (self.fields, sorted(given)))
             raise InputError(f"prompt {self.prompt_class}: its fields are {has}; given were {names}")
         filled = {name: str(value) for name, value in {**self.defaults, **values}.items() if name not in later}
-        return Frame(self._templates, self.delimiters, filled)
+        return Frame(self._templates, delimiters_of(self.text or self.system), filled)
 
     def shown(self, name: str, value: str) -> str:
         """A field's value as the messages show it, see `render`; the longer form where they show it twice."""
         slots = [piece for _, pieces in self._templates for piece in pieces if isinstance(piece, Slot)]
-        ways = {piece: as_shown(value, piece, self.delimiters) for piece in slots if piece.name == name}
+        delimiters = delimiters_of(self.text or self.system)
+        ways = {piece: as_shown(value, piece, delimiters) for piece in slots if piece.name == name}
         return max(ways.values(), key=len, default=value)
 
     @cached_property
@@ -531,8 +521,11 @@ class Prompt:
             count: how many labels a list must have (label lists only).
         """
         # Reading grades asks for the scales of prompts, and reads no reply.
-        from rubric_measures.prompts.parsers import parse_reply
+        from rubric_measures.prompts.parsers import Parsed, parse_reply
 
+        if (grade := self.replies.get(reply.strip())) is not None:
+            # A night of grading consists of such replies.
+            return Parsed(grade)
         return parse_reply(reply, self.parser, self.scale, self.labels, unparsed=unparsed, compat=compat, count=count)
 
     def as_json(self) -> dict[str, object]:
@@ -585,18 +578,12 @@ def load_prompt(name: str) -> Prompt:
         UnknownNameError: there is no prompt of this name.
         FormatError: the file is no TOML, or something in it is missing, unknown, of a wrong type, or not to be read.
     """
-    return _made(*read_entry(name, prompt_names())) if name.endswith(".toml") else _named(name)
-
-
-@cache
-def _named(name: str) -> Prompt:
-    if name not in _tables():
+    if name.endswith(".toml"):
+        name, entry = read_entry(name, prompt_names())
+    elif name in _tables():
+        entry = _own(name)
+    else:
         raise UnknownNameError("prompt", name, prompt_names(), hint="(or give a .toml file)")
-    return _made(name, _own(name))
-
-
-def _made(name: str, entry: Mapping[str, Any]) -> Prompt:
-    """The prompt of what a file says."""
     given: dict[str, Any] = {key: tuple(said) if isinstance(said, list) else said for key, said in entry.items()}
     if "fields" in given:
         given["json_fields"] = given.pop("fields")

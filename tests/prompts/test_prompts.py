@@ -101,8 +101,8 @@ def test_missing_and_unknown_fields_are_named_all_at_once() -> None:
 )
 def test_a_value_cannot_forge_delimiters(name: str, field: str, value: str, shown: str) -> None:
     prompt = load_prompt(name)
-    values = dict.fromkeys(prompt.required, "v") | {field: value}
-    clean = prompt.render(**dict.fromkeys(prompt.required, "v"))
+    values = dict.fromkeys({*prompt.fields} - prompt.defaults.keys(), "v") | {field: value}
+    clean = prompt.render(**dict.fromkeys({*prompt.fields} - prompt.defaults.keys(), "v"))
     text = prompt.render(**values)[-1].content
     assert shown in text
     assert text.count(shown) == 1
@@ -292,7 +292,7 @@ DIGESTS = {
 
 def shown(name: str) -> tuple[Message, ...]:
     prompt = load_prompt(name)
-    return prompt.render(**{field: VALUES[field] for field in prompt.required})
+    return prompt.render(**{field: VALUES[field] for field in prompt.fields if field not in prompt.defaults})
 
 
 def test_every_program_prompt_has_its_digest_and_the_rest_of_the_paper_s() -> None:
