@@ -458,8 +458,7 @@ def _of_rankings_inside(
     grades: Grades, measures: Sequence[Measure], asked: AskedBoard, watch: Watch | None
 ) -> Leaderboard:
     if isinstance(grades, AnswerGrades):
-        rankings = sorted(grades.answers.rankings.items())
-        return score_runs(grades, rankings, measures, overall=asked.overall)
+        return score_runs(grades, grades.rankings, measures, overall=asked.overall)
     assert isinstance(grades, RecordGrades)
     settings: dict[str, object] = {"bank": None if grades.bank is None else bank_hash(grades.bank)}
     if asked.compat is not None:
@@ -490,7 +489,7 @@ def _lengths(grades: Grades) -> Any:
     from rubric_measures.measures.loading import lengths_of_records
 
     if isinstance(grades, AnswerGrades):
-        return grades.answers.lengths
+        return grades.lengths
     if isinstance(grades, RecordGrades):
         return lengths_of_records(grades.groups, grades.name)
     raise InputError("lengths are measured in files of graded records or assignments", settings=("length",))

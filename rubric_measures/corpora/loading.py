@@ -23,9 +23,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
 
-from rubric_measures.base.errors import FormatError, InputError, counted, naming, refuse_ignored
-from rubric_measures.base.files import begins_records
-from rubric_measures.formats import detect_format, head_of
+from rubric_measures.base.errors import FormatError, InputError, counted, naming, refuse_ignored, tell
+from rubric_measures.base.files import begins_records, paused_collector
+from rubric_measures.formats import detect_format, head_of, judged
 from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.judged import (
     GRADES,
@@ -37,15 +37,14 @@ from rubric_measures.formats.judged import (
 )
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
-from rubric_measures.measures.grades import BANK_DOC, Grades, OnFailed, all_rows, check_on_failed
+from rubric_measures.measures.grades import BANK_DOC, NONE, Grades, OnFailed, QueryGrades, all_rows, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
-from rubric_measures.types.entities import Run, TestBank, describe, make_run
+from rubric_measures.types.entities import RubricItem, Run, TestBank, describe, make_run
 
 if TYPE_CHECKING:
     import pandas
     from typing_extensions import TypeIs
 
-    from rubric_measures.corpora.assigned import AssignedAnswers
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.loading import RecordQuery
     from rubric_measures.records.models import QueryPassages
@@ -132,11 +131,14 @@ class PassageRecords(Sequence["QueryPassages"]):
         return f"{type(self).__name__}({counted(len(self), 'query')}, {counted(len(passages), 'passage')}{graded})"
 
 
-# Answers with labels of the items of their queries, and what errors call what they hold.
-JUDGED: Mapping[str, str] = {
-    "assignments": "assigned nuggets",
-    "graded answers": "graded criteria",
-    "assessments": "assessed short answers",
+# Answers with labels of the items of their queries: what errors call what they hold, the toolkit, and lines by number.
+JUDGED: Mapping[str, tuple[str, judged.Toolkit, Callable[[str], Iterable[tuple[int, judged.JudgedAnswer]]]]] = {
+    "assignments": ("assigned nuggets", judged.NUGGETIZER, judged.ASSIGNMENTS.each),
+    "graded answers": ("graded criteria", judged.RAGDOLL, lambda path: ((0, one) for one in judged.GRADED.read(path))),
+    "assessments": (
+        *("assessed short answers", judged.DRAGUN),
+        lambda path: ((0, one) for one in judged.ASSESSMENTS.read(path)),
+    ),
 }
 
 File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
@@ -469,23 +471,127 @@ class RecordGrades(LazyGrades):
         return iter(self._read)
 
 
-class AnswerGrades(LazyGrades):
-    """The grades of judged answers, with the runs that they are about; read when they are looked at."""
+class _Codes(dict[str, int]):
+    """What is said of an item, as a number: 0 nobody asked, 1 it failed, or a grade from 2 on."""
 
-    found = cached_property(attrgetter("answers.grades"))
+    known: Callable[[str], str]
+
+    def __missing__(self, label: str) -> int:
+        return self[self.known(label)]
+
+
+class AnswerGrades(LazyGrades):
+    """The grades of judged answers, with the runs that they are about; read when they are looked at.
+
+    The items of a query are all that any answer to it has, unless a bank is given: then its items count, and items are
+    found in it by their id or text. Of an item that comes twice for one answer the first label counts, and labels that
+    nobody defined are failed grades: one note counts them. A document is the answer of a run and is called after it.
+
+    Looking at them raises an InputError where the file cannot be opened, an item has two importances or weights, or the
+    bank lacks a query or an item; and a FormatError, naming file and line, also where a run answers a query twice.
+
+    Attributes:
+        name: the file; several runs may be in it, and its lines may have any order.
+        bank: the complete bank, with importance or weights.
+        kind: one of `JUDGED`.
+    """
 
     def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed | None, kind: str) -> None:
-        self.name = path
+        self.name, self.bank, self.kind = path, bank, kind
         self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
-        self.kind, self.bank = kind, bank
 
     @cached_property
-    def answers(self) -> AssignedAnswers:
-        """Grades, rankings and lengths."""
-        from rubric_measures.corpora.assigned import load_assignments
+    def answers(self) -> tuple[Grades, dict[str, dict[str, str | int]]]:
+        """The grades; and run -> query -> the answer, or its length in whitespace words as the file says it."""
+        _, toolkit, read = JUDGED[self.kind]
+        notes = judged.Oddities(toolkit)
+        codes = _Codes({label: code for code, label in enumerate(("", judged.FAILED, *toolkit.grades))})
+        codes.known = notes.known
+        items = {one: {item.item_id: item for item in of} for one, of in (self.bank.items if self.bank else {}).items()}
+        columns: dict[judged.ItemSet, Any] = {}
+        said: dict[str, dict[str, tuple[Any, bytes]]] = {query_id: {} for query_id in items}
+        texts: dict[str, dict[str, str | int]] = {}
+        # The lines make no cyclic garbage; looking for it would take as long as reading.
+        with paused_collector():
+            for row in judged.judged(read(self.name), notes, self.name):
+                if row.query_id in texts.setdefault(row.run_id, {}):
+                    problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
+                    raise FormatError(problem, path=self.name, line=row.line)
+                texts[row.run_id][row.query_id] = row.text
+                if row.items not in columns:
+                    columns[row.items] = self._columns(items, row)
+                of_answer = bytes(map(codes.__getitem__, row.labels))
+                said.setdefault(row.query_id, {})[row.run_id] = columns[row.items][: len(of_answer)], of_answer
+            notes.say(self.name)
+            _note_alike(self.name, texts)
+            grades = {one: _of_answers(one, items[one], of_query, toolkit) for one, of_query in said.items()}
+        return Grades(grades, self.on_failed_given, {**describe((), self.bank), "grades": [self.kind]}), texts
 
-        source = {**describe((), self.bank), "grades": [self.kind]}
-        return load_assignments(self.name, self.bank, on_failed=self.on_failed_given, source=source, kind=self.kind)
+    found = property(lambda self: self.answers[0])
+
+    def _columns(self, items: dict[str, dict[str, RubricItem]], row: judged.Judged) -> Any:
+        """The column of each item; without a bank new ones join the query's items."""
+        import numpy as np
+
+        where = f"{self.name}:{row.line}" if row.line else self.name
+        if self.bank is not None:
+            self.bank.for_query(row.query_id, where)
+        known = items.setdefault(row.query_id, {})
+        # Of items with one text the first.
+        by_text = {item.text.strip(): item.item_id for item in reversed(known.values()) if self.bank is not None}
+        named: list[Any] = []
+        with naming(where):
+            for item in row.items.items:
+                if self.bank is None:
+                    judged.same_item(known.setdefault(item.item_id, item), item)
+                named.append(item.item_id if item.item_id in known else by_text.get(item.text))
+                if named[-1] is None:
+                    raise InputError(f"the test bank has no {item.text[:60]!r} for query {row.query_id!r}")
+            if len(set(named)) < len(named):
+                raise InputError(f"the test bank has one item for two {self.kind} of query {row.query_id!r}")
+        return np.array([*map(list(known).index, named)], int)
+
+    @property
+    def rankings(self) -> list[tuple[str, dict[str, list[str]]]]:
+        """The runs, sorted, with their answer to each query as a ranking of one document."""
+        return [
+            (run_id, {query_id: [run_id] for query_id in of_run}) for run_id, of_run in sorted(self.answers[1].items())
+        ]
+
+    @property
+    def lengths(self) -> dict[str, dict[str, int]]:
+        """run -> query -> L, the length in whitespace words (of the text, else what the file says)."""
+        return {
+            run_id: {query_id: one if isinstance(one, int) else len(one.split()) for query_id, one in of_run.items()}
+            for run_id, of_run in self.answers[1].items()
+        }
+
+
+def _of_answers(
+    query_id: str,
+    items: Mapping[str, RubricItem],
+    said: Mapping[str, tuple[Any, bytes]],
+    toolkit: judged.Toolkit,
+) -> QueryGrades:
+    """The grades of all answers of a query."""
+    import numpy as np
+
+    codes = np.full((len(said), len(items)), int(toolkit.is_whole), np.uint8)
+    for row, (columns, of_answer) in enumerate(said.values()):
+        codes[row][columns] = np.frombuffer(of_answer, np.uint8)
+    grades, lost = np.array([NONE, NONE, *toolkit.grades.values()])[codes], codes == 1
+    docs = {run_id: row for row, run_id in enumerate(said)}
+    return QueryGrades(query_id, tuple(items.values()), docs, grades, lost if lost.any() else None, toolkit.scale)
+
+
+def _note_alike(name: str, texts: Mapping[str, Mapping[str, str | int]]) -> None:
+    """Says which runs give the same answers to all of four queries and more."""
+    known: dict[frozenset[tuple[str, str | int]], str] = {}
+    for run_id, of_run in texts.items():
+        if len(of_run) >= 4 and any(isinstance(one, str) and one for one in of_run.values()):
+            other = known.setdefault(frozenset(of_run.items()), run_id)
+            if other != run_id:
+                tell(f"{name}: runs {other} and {run_id} give the same answers to all queries: is one another run?")
 
 
 class TableGrades(Grades):
@@ -610,7 +716,7 @@ def load(
             labelled = records_of_support_labels(read_support_labels(path))
         return RecordGrades(labelled, known_bank, wanted, on_failed, path)
     if content in JUDGED:
-        refuse_choice(path, wanted, (), JUDGED[content])
+        refuse_choice(path, wanted, (), JUDGED[content][0])
         return AnswerGrades(path, known_bank, on_failed, content)
     if content == "grades":
         return _of_table(path, path, known_bank, wanted, counted)

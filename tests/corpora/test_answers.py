@@ -8,17 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import ir_measures
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
-from rubric_measures.boards.scoring import score_runs
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer, AnswerSegment, answer_segments, check_answers, split_answer
-from rubric_measures.corpora.assigned import load_assignments
 from rubric_measures.corpora.pooling import pooled
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.answers import read_answers
@@ -175,9 +172,7 @@ def _random_rows(seed: int, runs: int = 4, queries: int = 6) -> list[dict[str, A
 
 
 def _scores(path: Path, **options: Any) -> dict[str, dict[str, dict[str, float | None]]]:
-    assigned = load_assignments(path, **options)
-    measures = [ir_measures.parse_measure(name) for name in SIX]
-    board = score_runs(assigned.grades, sorted(assigned.rankings.items()), measures, overall=False)
+    board = rubric_measures.score(rubric_measures.load(path, **options), measures=SIX, overall=False)
     return {run: dict(columns) for run, columns in board.values.items()}  # type: ignore[arg-type]
 
 
@@ -238,7 +233,8 @@ ODD = [
 
 def test_what_models_wrote_is_read_in_one_note(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = _write(tmp_path, ODD)
-    grades = load_assignments(path).grades
+    grades = rubric_measures.load(path)
+    assert len(grades.queries) == 2
     assert caplog.messages == [
         f"{path}: 3 labels that nobody defined ('established' 1, 'no' 1, 'supporter' 1) count as failed; 3 "
         "importances other than vital and okay ('failed' 2, 'active learning' 1) are none; 1 nugget comes twice for "
@@ -285,18 +281,18 @@ def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
     # V: y 0.5 of 2 vital nuggets; A: (0.5 + 1) of 3; W: (0.5 + 0.5 · 1) / (2 + 0.5 · 1).
     found = _scores(path, bank=bank)["a"]
     assert tuple(found[f"Nugget{which}(rel=2,partial_rel=1)"]["q"] for which in "VAW") == (0.25, 0.5, 0.4)
-    with pytest.raises(FormatError, match=r"assigned.jsonl:1: the test bank has no 'x'"):
-        load_assignments(path, TestBank({"q": tuple(items[:1])}))
+    with pytest.raises(InputError, match=r"assigned.jsonl:1: the test bank has no 'x'"):
+        rubric_measures.score(rubric_measures.load(path, TestBank({"q": tuple(items[:1])})))
     with pytest.raises(UnknownNameError, match="unknown query 'q'"):
-        load_assignments(path, TestBank({}))
+        rubric_measures.score(rubric_measures.load(path, TestBank({})))
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         ([], "is empty"),
-        ([_line("q", "a", []), _line("q", "a", [])], ":2: run 'a' has answered query 'q' before"),
-        ([_line("q", "", [])], ":1: run_id: names no run"),
+        ([_line("q", "a", [("x", None, "support")])] * 2, ":2: run 'a' has answered query 'q' before"),
+        ([_line("q", "", [("x", None, "support")])], ":1: run_id: names no run"),
         ([_line("q", "a", [(" ", None, "support")])], ":1: nuggets[0].text: "),
         (
             [_line("q", "a", [("x", "vital", "support")]), _line("q", "b", [("x", "okay", "support")])],
@@ -312,8 +308,8 @@ def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
 )
 def test_bad_files_are_refused_with_file_and_line(tmp_path: Path, rows: list[Any], message: str) -> None:
     path = _write(tmp_path, rows)
-    with pytest.raises(FormatError) as error:
-        load_assignments(path)
+    with pytest.raises(InputError) as error:
+        rubric_measures.score(path)
     assert message in str(error.value) and str(error.value).startswith(str(path))
 
 
