@@ -30,7 +30,7 @@ _PIECE = 1 << 20
 # for and given back, the C library of Linux keeps what is smaller.
 np.empty(31 << 20, np.uint8)
 # Longer tokens are left to who reads line by line.
-_LONGEST = 1024
+_LONGEST = 4096
 # The end of a line, and the point of a number.
 _END, _POINT = ord("\n"), ord(".")
 # Words are eight bytes of a token, the last one the highest; of a short token only so many bytes count.

@@ -130,110 +130,96 @@ class IdCleaner(dict[str, str]):
 # Of the comments that ir_metadata puts at the top of a run (Breuer, Keller and Schaer, SIGIR 2022).
 START, END = "# ir_metadata.start", "# ir_metadata.end"
 _CHECKED_SPACE = re.compile("[ \t\v\f\r]+")
+# What no program writes; and the longest id, in letters.
+_DAMAGED, _LONGEST = re.compile("[\0-\x08\x0e-\x1f]"), 1024
 _DIGITS = 18
 _RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input", ".csv", ".jsonl", ".parquet"}
 
 
-def checked_rankings(
-    text: str, name: str, indexes: Sequence[DocRows] = ()
-) -> tuple[set[str], dict[str, tuple[Ranked, int]]]:
-    """The tags and the rankings of any run file, each with the number of places where its rank column disagrees.
-
-    Args:
-        text: the file.
-        name: its name.
-        indexes: see `columns.rankings`.
+def checked_run(text: str, name: str) -> tuple[bytes, int]:
+    """The lines of any run file as `regular_rankings` reads them, and how many columns they have.
 
     Raises:
         FormatError: names the line where something is wrong.
     """
-    rows: dict[str, list[tuple[bytes, int, float]]] = {}
     seen: dict[tuple[str, str], int] = {}
-    tags: set[str] = set()
-    for number, row in _checked_lines(text, name, "query_id Q0 doc_id rank score tag", 5):
+
+    def counts(number: int, row: list[str]) -> bool:
         query_id, _, doc_id, rank, score = row[:5]
-        tags.update(row[5:])
         if not is_number(score) or not math.isfinite(float(score)):
-            raise FormatError(f"{score[:40]!r} is not a finite number", path=name, line=number, field="score")
+            raise FormatError(f"{score[:40]!r} is not a finite number", field="score")
         if not is_rank(rank):
-            problem = f"{rank[:40]!r} is not an integer from 0 of at most {_DIGITS} digits"
-            raise FormatError(problem, path=name, line=number, field="rank")
+            raise FormatError(f"{rank[:40]!r} is not an integer from 0 of at most {_DIGITS} digits", field="rank")
         before = seen.setdefault((query_id, doc_id), number)
         if before != number:
-            problem = f"document {doc_id!r} of query {query_id!r} is already in line {before}"
-            raise FormatError(problem, path=name, line=number)
-        rows.setdefault(query_id, []).append((doc_id.encode(), int(rank), float(score)))
-    return tags, _ranked(rows, indexes)
+            raise FormatError(f"document {doc_id!r} of query {query_id!r} is already in line {before}")
+        return True
+
+    return _checked(text, name, "query_id Q0 doc_id rank score tag", 5, counts)
 
 
-def _checked_lines(text: str, name: str, expected: str, least: int) -> Iterator[tuple[int, list[str]]]:
-    """The columns of each line with its number, of which all lines have as many: all that are expected, or the least.
+def _checked(
+    text: str, name: str, expected: str, least: int, counts: Callable[[int, list[str]], bool]
+) -> tuple[bytes, int]:
+    """The lines that count, those of a query together, and how many columns they have: all, or the least.
 
     Raises:
-        FormatError: they have not, or there are none.
+        FormatError: they have not as many, `counts` refuses one, or there are none; names the line.
     """
     columns = 0
     # ir_metadata at the top are comments.
     header = text.startswith(START)
+    groups: dict[str, list[str]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         row = columns_of(line)
-        if "\0" in line:
-            raise FormatError("holds a NUL character; the file is damaged", path=name, line=number)
         if not row or (header and line.startswith("#")):
             header = header and not line.startswith(END)
             continue
-        if len(row) not in ({columns} if columns else {least, len(expected.split())}):
-            wanted = " ".join(expected.split()[: columns or None])
-            raise FormatError(_wrong_columns(len(row), wanted, line), path=name, line=number)
-        columns = len(row)
-        yield number, row
+        try:
+            if _DAMAGED.search(line):
+                raise FormatError("holds a NUL or another control character; the file is damaged")
+            if len(row) not in ({columns} if columns else {least, len(expected.split())}):
+                raise FormatError(_wrong_columns(len(row), " ".join(expected.split()[: columns or None]), line))
+            columns = len(row)
+            is_new = counts(number, row)
+            if len(max(row, key=len)) > _LONGEST:
+                raise FormatError(f"holds an id of more than {_LONGEST} letters; the file is damaged")
+            if is_new:
+                groups.setdefault(row[0], []).append(" ".join(row))
+        except FormatError as error:
+            raise FormatError(error.problem, path=name, line=number, field=error.field) from None
     if not columns:
         raise FormatError(f"is empty; expected lines '{expected}'", path=name)
+    return ("\n".join(chain.from_iterable(groups.values())) + "\n" * text.endswith("\n")).encode(), columns
 
 
-def _ranked(
-    rows: Mapping[str, Sequence[tuple[bytes, int, float]]], indexes: Sequence[DocRows]
-) -> dict[str, tuple[Ranked, int]]:
-    """The ranking of each query, of documents with their ranks and scores in file order; see `columns.rankings`."""
-    import numpy as np
-
-    from rubric_measures.formats.columns import Tokens, rankings
-
-    doc_ids, ranks, scores = zip(*chain.from_iterable(rows.values()), strict=True)
-    edges, numbers = np.cumsum([0, *map(len, rows.values())]), np.array(ranks, np.int64)
-    ranked = rankings(list(rows), Tokens.of(doc_ids), numbers, np.array(scores, np.float64), edges, indexes)
-    return dict(zip(rows, ranked, strict=True))
-
-
-def checked_qrels(text: str, name: str) -> list[Qrel]:
-    """The judgments of any qrels file; a line that repeats an earlier one is left out and counted.
+def checked_qrels(text: str, name: str) -> tuple[bytes, int]:
+    """The lines of any qrels file as `regular_qrels` reads them; one that repeats an earlier one is left out, counted.
 
     Raises:
         FormatError: names the line where something is wrong.
     """
-    qrels: dict[tuple[str, str, str], Qrel] = {}
+    known: dict[tuple[str, ...], float] = {}
     repeated = 0
-    for number, (query_id, iteration, doc_id, relevance) in _checked_lines(
-        text, name, "query_id iteration doc_id relevance", 4
-    ):
+
+    def counts(_: int, row: list[str]) -> bool:
+        nonlocal repeated
+        query_id, doc_id, said = row[0], *row[2:]
         try:
-            qrel = Qrel(query_id, doc_id, relevance_of(relevance), iteration)
+            relevance = relevance_of(said)
         except (ValueError, OverflowError):
-            raise FormatError(f"relevance {relevance[:40]!r} is not a number", path=name, line=number) from None
-        if abs(qrel.relevance) > MOST_RELEVANT:
-            problem = f"relevance {relevance[:40]} is beyond reason; expected a number between ±{MOST_RELEVANT}"
-            raise FormatError(problem, path=name, line=number)
-        earlier = qrels.setdefault((query_id, doc_id, iteration), qrel)
-        if earlier is not qrel:
-            if earlier.relevance != qrel.relevance:
-                problem = (
-                    f"document {doc_id!r} of query {query_id!r} was judged {earlier.relevance} before, now {relevance}"
-                )
-                raise FormatError(problem, path=name, line=number)
-            repeated += 1
-    note_unfinished(text, name)
+            raise FormatError(f"relevance {said[:40]!r} is not a number") from None
+        if abs(relevance) > MOST_RELEVANT:
+            raise FormatError(f"relevance {said[:40]} is beyond reason; expected a number between ±{MOST_RELEVANT}")
+        count, earlier = len(known), known.setdefault(tuple(row[:3]), relevance)
+        if earlier != relevance:
+            raise FormatError(f"document {doc_id!r} of query {query_id!r} was judged {earlier} before, now {said}")
+        repeated += len(known) == count
+        return len(known) > count
+
+    found = _checked(text, name, "query_id iteration doc_id relevance", 4, counts)
     warn("%s: %d lines repeat an earlier judgment and were left out", name, repeated)
-    return list(qrels.values())
+    return found
 
 
 def columns_of(line: str) -> list[str]:
@@ -296,15 +282,16 @@ class QueryQrels(NamedTuple):
 
 
 def regular_rankings(
-    stream: BinaryIO, take: Callable[[str, Ranked], T], indexes: Sequence[DocRows] = ()
+    stream: BinaryIO, take: Callable[[str, Ranked], T], indexes: Sequence[DocRows] = (), columns: int = 6
 ) -> tuple[set[str], dict[str, tuple[T, int]], bytes] | None:
-    """The tag of a run, and what `take` makes of each ranking, with the places where its rank column disagrees.
+    """The tags of a run, and what `take` makes of each ranking, with the places where its rank column disagrees.
 
     Args:
         stream: the file.
         take: called with (query_id, ranking) as soon as a query is read; what it did counts for nothing when the file
             turns out not to be regular, so it must have no effect but its result.
         indexes: see `columns.rankings`.
+        columns: how many columns it has: the sixth is the tag.
 
     Returns:
         the last byte, too; None where anything is in doubt.
@@ -315,12 +302,12 @@ def regular_rankings(
     tags: set[bytes] = set()
     end = b""
     try:
-        for piece in pieces(stream, 6, 2):
-            _, _, docs, ranks, scores, tag = piece.columns
+        for piece in pieces(stream, columns, 2):
+            _, _, docs, ranks, scores, *tag = piece.columns
             placed, sure = ranks.digits()
-            tags.add(tag.at(slice(1)).texts()[0])
-            if len(tags) > 1 or not tag.same().all() or not sure.all():
+            if not sure.all():
                 return None
+            tags.update(*(one.at(slice(1) if one.same().all() else slice(None)).texts() for one in tag))
             found = rankings(piece.query_ids, docs, placed, scores.numbers(), piece.edges, indexes)
             for query_id, (ranked, disagreements) in zip(piece.query_ids, found, strict=True):
                 taken[query_id] = take(query_id, ranked), disagreements
@@ -330,16 +317,18 @@ def regular_rankings(
     return ({tag.decode() for tag in tags}, taken, end) if taken else None
 
 
-def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T], name: str = "") -> dict[str, T] | None:
+def regular_qrels(
+    stream: BinaryIO, take: Callable[[QueryQrels], T], name: str = "", columns: int = 4
+) -> dict[str, T] | None:
     """What `take` makes of each query's judgments, as `regular_rankings` does it; None where anything is in doubt."""
     from rubric_measures.formats.columns import DoubtError, pieces
 
     taken: dict[str, T] = {}
     end = b""
     try:
-        for piece in pieces(stream, 4, 1, 2):
-            for query_id, columns in zip(piece.query_ids, piece.judgments(relevance_of), strict=True):
-                taken[query_id] = take(QueryQrels(query_id, *columns))
+        for piece in pieces(stream, columns, 1, 2):
+            for query_id, of_query in zip(piece.query_ids, piece.judgments(relevance_of), strict=True):
+                taken[query_id] = take(QueryQrels(query_id, *of_query))
             end = piece.end
     except DoubtError:
         return None
@@ -425,12 +414,7 @@ def _read_rankings(
 ) -> tuple[str, dict[str, T], int, Say]:
     name = path_name(path)
 
-    def careful(text: str) -> tuple[set[str], dict[str, tuple[T, int]], bytes]:
-        tags, rankings = checked_rankings(text, name, indexes)
-        taken = {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
-        return tags, taken, text[-1].encode()
-
-    tags, taken, end = _read(path, lambda stream: regular_rankings(stream, take, indexes), careful)
+    tags, taken, end = _read(path, partial(regular_rankings, take=take, indexes=indexes), checked_run)
     run_id, notes = next(iter(tags)) if len(tags) == 1 else run_name_of(name), []
     if len(tags) != 1:
         why = f"has {len(tags)} different tags" if tags else "has no tag column"
@@ -450,20 +434,25 @@ def _read_rankings(
 
 
 def _read(
-    path: str | os.PathLike[str], regular: Callable[[BinaryIO], Found | None], careful: Callable[[str], Found]
+    path: str | os.PathLike[str],
+    regular: Callable[..., Found | None],
+    checked: Callable[[str, str], tuple[bytes, int]],
 ) -> Found:
-    """What `regular` finds in a file; where that is None, what `careful` finds in its text, which is read again."""
+    """What `regular` finds in a file; where that is None, what it finds in the lines that `checked` makes of it."""
     # What can be read once only is kept in memory.
-    kept = None
-    if path_name(path) == "-" or not Path(path).is_file():
+    kept, name = None, path_name(path)
+    if name == "-" or not Path(path).is_file():
         with open_binary(path) as stream:
             kept = stream.read()
     with open_binary(path) if kept is None else io.BytesIO(kept) as stream:
         found = regular(stream)
-    if found is not None:
-        return found
-    with open_binary(path) if kept is None else io.BytesIO(kept) as stream:
-        return careful(decode_text(stream.read(), path_name(path)))
+    if found is None:
+        with open_binary(path) if kept is None else io.BytesIO(kept) as stream:
+            lines, columns = checked(decode_text(stream.read(), name), name)
+        found = regular(io.BytesIO(lines), columns=columns)
+    if found is None:
+        raise FormatError("cannot be read", path=name)
+    return found
 
 
 def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:
@@ -476,14 +465,8 @@ def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:
         FormatError: the file is empty; a line does not have four columns or its relevance is not a number; two lines
             judge the same query, iteration and document differently.
     """
-    name = path_name(path)
-
-    def regular(stream: BinaryIO) -> list[Qrel] | None:
-        found = regular_qrels(stream, _rows, name)
-        return None if found is None else list(chain.from_iterable(found.values()))
-
     with paused_collector():
-        return _read(path, regular, lambda text: checked_qrels(text, name))
+        return list(chain.from_iterable(map_qrels(path, _rows).values()))
 
 
 def map_qrels(path: str | os.PathLike[str], take: Callable[[QueryQrels], T]) -> dict[str, T]:
@@ -499,15 +482,7 @@ def map_qrels(path: str | os.PathLike[str], take: Callable[[QueryQrels], T]) -> 
     Raises:
         FormatError: as `read_qrels`.
     """
-    name = path_name(path)
-
-    def careful(text: str) -> dict[str, T]:
-        rows: dict[str, list[Qrel]] = {}
-        for qrel in checked_qrels(text, name):
-            rows.setdefault(qrel.query_id, []).append(qrel)
-        return {one: take(QueryQrels(one, *map(list, [*zip(*of, strict=True)][1:]))) for one, of in rows.items()}
-
-    return _read(path, lambda stream: regular_qrels(stream, take, name), careful)
+    return _read(path, partial(regular_qrels, take=take, name=path_name(path)), checked_qrels)
 
 
 def _rows(of_query: QueryQrels) -> list[Qrel]:

@@ -17,12 +17,12 @@ from rubric_measures.formats import columns
 from rubric_measures.formats.columns import DoubtError, Tokens
 from rubric_measures.formats.trec import (
     checked_qrels,
-    checked_rankings,
+    checked_run,
     read_run,
     regular_qrels,
     regular_rankings,
 )
-from rubric_measures.types.entities import Qrel, Ranking
+from rubric_measures.types.entities import Ranking
 
 _FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 _DIGITS = st.text("0123456789", max_size=26)
@@ -99,16 +99,16 @@ Found = tuple[set[str], dict[str, tuple[Ranking, int]]] | None
 
 
 def _both(text: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Found, Found]:
+    """What is read of a file as it is, and of the lines that were looked at one by one."""
     monkeypatch.setattr(columns, "_PIECE", piece)
     fast = regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: ranked.ranking())
     try:
-        tags, found = checked_rankings(text.replace("\r\n", "\n"), "x")
+        lines, count = checked_run(text.replace("\r\n", "\n"), "x")
     except FormatError:
         return fast and fast[:2], None
-    return fast and fast[:2], (
-        tags,
-        {query_id: (ranked.ranking(), count) for query_id, (ranked, count) in found.items()},
-    )
+    careful = regular_rankings(io.BytesIO(lines), lambda _, ranked: ranked.ranking(), columns=count)
+    assert careful is not None
+    return fast and fast[:2], careful[:2]
 
 
 @pytest.mark.parametrize("piece", [1 << 5, 1 << 8, 1 << 11, 1 << 20])
@@ -163,7 +163,7 @@ def test_qrels_of_any_shape_are_read_as_the_careful_reader_reads_them(
         text = _qrels_text(rng)
         fast = regular_qrels(io.BytesIO(text.encode()), lambda rows: rows)
         if fast is not None:
-            rows = [Qrel(q, d, r, i) for q, *rest in fast.values() for d, r, i in zip(*rest, strict=True)]
-            assert list(map(repr, rows)) == list(map(repr, checked_qrels(text, "x")))
+            lines, _ = checked_qrels(text, "x")
+            assert repr(fast) == repr(regular_qrels(io.BytesIO(lines), lambda rows: rows))
             read += 1
     assert read > 50
