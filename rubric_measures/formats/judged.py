@@ -28,7 +28,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import begins_records, path_name, peek_head, run_of_file
 from rubric_measures.formats.banks import items_of, known_label, shown_counts, written_rows
 from rubric_measures.formats.base import Format, Head, PathName, given, head_of
-from rubric_measures.formats.specs import NAMES, RUN_IDS, RecordLines, Row, Spec, spec, table
+from rubric_measures.formats.specs import NAMES, RUN_IDS, RecordLines, Row, Spec, columns_in, spec, table
 from rubric_measures.records.models import (
     DirectGrade,
     GradedFile,
@@ -110,7 +110,12 @@ def is_grade_table(path: str | os.PathLike[str]) -> bool:
         InputError: the file cannot be opened.
     """
     # A line of graded records may be as long as a file.
-    return not begins_records(path) and bool(peek_head(path).strip()) and GRADES.recognise(head_of(path))
+    if begins_records(path) or not peek_head(path).strip():
+        return False
+    columns = columns_in(head_of(path))
+    lacking = [one.to for one in GRADES.lacking(columns)]
+    # One without grades is read, so that it is said what the header lacks.
+    return not lacking or (lacking == ["grade"] and "doc_id" in columns)
 
 
 def grader_of(row: GradeRow) -> str:

@@ -11,7 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -26,7 +26,7 @@ from rubric_measures.base.files import atomic_writer, path_name, paused_collecto
 from rubric_measures.base.json_text import check_utf8, decoded, json_texts, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import Format, Head, Kind, PathName, cells_of, given, is_number, say_left_out
-from rubric_measures.formats.tables import PARQUET, Cells, Rows, parquet_columns, plain_name, rows_of, unwrapped
+from rubric_measures.formats.tables import PARQUET, Cells, parquet_columns, plain_name, rows_of, unwrapped
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.scales import LARGEST_SCORE
 
@@ -362,8 +362,6 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         by_hand: see `rows_of`.
         is_guarded: whether a text that a spreadsheet would compute, but for ids, gets a `'`, which is taken off again
             where it is read; else quotes.
-        wide: two fields. Where no column is the second, each column of numbers that no field is called is one of it,
-            and its name the first: a row is then several. Empty cells are none.
     """
 
     kind: Kind
@@ -385,7 +383,6 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     is_guarded: bool = False
     is_sparse: bool = False
     is_compact: bool = False
-    wide: tuple[str, ...] = ()
 
     @property
     def format(self) -> Format:
@@ -397,9 +394,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if callable(self.told):
             return self.told(head)
         if self.told == ():
-            columns = columns_in(head)
-            first = head.object or dict(zip(columns, cells_of(head.rest.lstrip().partition("\n")[0]), strict=False))
-            return not self.lacking(columns) or bool(self._spread(first))
+            return not self.lacking(columns_in(head))
         told = self.told
         if told is None:
             told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Need))
@@ -443,38 +438,11 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             source, self.what, is_header=self.is_header, bare=[list(map(self._named, names)) for names in self.bare],
             is_quoted=self.is_quoted, by_hand=self.by_hand, unwrap=self._unwrapped,
         )  # fmt: skip
-        found = self._long(found) if self.wide else found
         if found.columns is not None and (lacking := self.lacking(found.columns)):
             raise FormatError(self._lacks(lacking, found.columns), path=found.name, line=1)
         rows = self._parsed(found.rows, found.name, found.is_text, only)
         keyed = ((row.line, tuple(row.said[to] for to in self.key), row) for row in rows)
         return _unique(keyed, self, found.name, lambda one, other: one[1:3] == other[1:3]) if self.key else rows
-
-    def _spread(self, cells: Cells) -> list[str]:
-        """The columns of a row that are a field each; see `wide`."""
-        if {one.to for one in self.lacking(cells)} != {*self.wide[1:]}:
-            return []
-        known = KNOWN_NAMES.union(*(field.names for field in self.fields))
-        said = {one: "" if cell is None else str(cell) for one, cell in cells.items() if plain_name(one) not in known}
-        found = [one for one, cell in said.items() if not cell or is_number(cell)]
-        return found if any(said[one] for one in found) else []
-
-    def _long(self, found: Rows) -> Rows:
-        """A table with a row for each field that a column is; see `wide`."""
-        first = list(islice(found.rows, 1))
-        rows = chain(first, found.rows)
-        if not (spread := self._spread(first[0][1]) if first else []):
-            return found._replace(rows=rows)
-        name, value = map(self._named, self.wide)
-
-        def long() -> Iterator[tuple[int, Cells]]:
-            for line, cells in rows:
-                others = {column: cell for column, cell in cells.items() if column not in spread}
-                for one in spread:
-                    if str(cells.get(one)) not in ("", "None", "nan"):
-                        yield line, {**others, name: one, value: cells[one]}
-
-        return found._replace(columns=None, rows=long())
 
     def _named(self, to: str) -> str:
         return next((field.names[0] for field in self.fields if field.to == to), to)
@@ -488,9 +456,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
     def is_header(self, columns: Sequence[str]) -> bool:
         """Whether a line names columns: all that are needed, or that of the id where a line may be a row as well."""
-        return not {one.to for one in self.lacking(columns)} - {*self.wide[1:]} or any(
-            {*columns[:1]} & {*self._names_of(names[0])} for names in self.bare
-        )
+        return not self.lacking(columns) or any({*columns[:1]} & {*self._names_of(names[0])} for names in self.bare)
 
     def _unwrapped(self, line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
         """The rows of one object: each by its key, unless it names the field that the keys stand for.

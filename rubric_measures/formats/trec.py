@@ -448,7 +448,10 @@ def _read(
         found = regular(stream)
     if found is None:
         with open_binary(path) if kept is None else io.BytesIO(kept) as stream:
-            lines, columns = checked(decode_text(stream.read(), name), name)
+            data = stream.read()
+        if data.startswith(b"PAR1"):
+            raise FormatError("is parquet; expected lines of text, as trec_eval reads them", path=name)
+        lines, columns = checked(decode_text(data, name), name)
         found = regular(io.BytesIO(lines), columns=columns)
     if found is None:
         raise FormatError("cannot be read", path=name)

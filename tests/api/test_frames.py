@@ -21,8 +21,6 @@ ROWS = [
     for query in ("q1", "q2", "q3")
     for doc, grade in (("d1", 2), ("d2", 0), ("d3", 1), ("d4", 0))
 ]
-WIDE = [{**row, "ada": row["grade"], "gpt": other["grade"]} for row, other in zip(ROWS[:12], ROWS[12:], strict=True)]
-WIDE = [{name: cell for name, cell in row.items() if name not in ("judge", "grade")} for row in WIDE]
 ALONE = [{name: cell for name, cell in row.items() if name != "judge"} for row in ROWS if row["judge"] == "ada"]
 BOARD = [{"run": run, "score": score} for run, score in (("a", 0.9), ("b", 0.5), ("c", 0.1))]
 RANKED = [
@@ -160,8 +158,6 @@ def test_what_takes_a_file_takes_what_it_holds(name: str) -> None:
     kinds = [Path(path), *(form(TABLES[path]) for form in (*FORMS, as_tuple))]
     if path in ("one.csv", "gpt.csv"):
         kinds.append(rubric_measures.load(TABLES[path]))
-    if path == "two.csv":
-        kinds += [write("wide.csv", WIDE), *(form(WIDE) for form in FORMS)]
     with open(path, "rb") as binary, open(path, encoding="utf-8") as text:
         for kind in (*kinds, binary, text):
             assert call(kind) == expected, kind
@@ -272,14 +268,11 @@ def test_a_spreadsheet_is_saved_as_csv(command: list[str], capsys: pytest.Captur
     assert "save it as CSV" in captured.err + captured.out
 
 
-def test_an_empty_cell_of_a_judge_is_no_grade(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_with_a_column_a_judge_is_told_what_it_lacks(capsys: pytest.CaptureFixture[str]) -> None:
     Path("gaps.csv").write_text("query_id,doc_id,gpt,ada\nq1,d1,2,\nq1,d2,0,1\n", encoding="utf-8")
-    assert main(["convert", "gaps.csv", "--to", "csv", "-o", "long.csv"]) == 0
-    rows = [
-        (row["doc_id"], row["grader"], row["grade"])
-        for row in csv.DictReader(Path("long.csv").read_text().splitlines())
-    ]
-    assert rows == [("d1", "gpt", "2"), ("d2", "gpt", "0"), ("d2", "ada", "1")]
+    assert main(["agreement", "gaps.csv", "gaps.csv"]) == 2
+    said = capsys.readouterr().err
+    assert "lacks grade or label" in said and "gpt, ada" in said
 
 
 def test_labels_say_nothing_of_grades(capsys: pytest.CaptureFixture[str]) -> None:
