@@ -353,9 +353,9 @@ def write_qrels(
     said: list[Note] = []
     trec.write_qrels(path, qrels_of(known, per, label, rel, said))
     failed, looked = 0, Looked()
-    for name, query in known.queries.items():
+    for query in known.queries.values():
         failed += 0 if query.failed is None else int(query.failed.sum())
-        looked.add(name, query, {})
+        looked.add(query, {})
     least = known.scale.covers if rel is None and label == "count" and known.scale is not None else rel
     say(looked.notes((), least), said)
     return QrelsWritten(failed, said)

@@ -242,7 +242,7 @@ class Scoring:
         """Scores all rankings of a query: run_id -> ranking."""
         name = scorer.grades.query_id
         ranked = {run_id: one for run_id, one in rankings.items() if one.length}
-        self._looked.add(name, scorer.grades, ranked)
+        self._looked.add(scorer.grades, ranked)
         scores = scorer.score([*ranked.values(), RankedRows([], 0)])
         self._found[name] = scores, {run_id: place for place, run_id in enumerate(ranked)}
         for run_id, one in ranked.items():

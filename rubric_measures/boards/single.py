@@ -32,7 +32,7 @@ from rubric_measures.corpora.loading import (
     run_of,
 )
 from rubric_measures.formats.trec import as_known, spaced_ids
-from rubric_measures.measures.findings import Note, of_labels, of_wrapped, say
+from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.findings import of_run as of_ranked
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, LABEL_ITEMS, Grades, OnFailed
 from rubric_measures.measures.measure import (
@@ -154,7 +154,7 @@ def evaluate(
         places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}
         metrics.sort(key=lambda one: (places[one.query_id], asked.index(one.measure)))
     said = list(map(Note, lines))
-    notes = [*said, *of_ranked(ranked, map(of_labels, best, best.values()), asked)]
+    notes = [*said, *of_ranked(ranked, best, asked)]
     return RunValues(asked, metrics, notes=notes, said=said)
 
 

@@ -186,8 +186,9 @@ class Looked(Struct):
     _strange: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _alike: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, name: str, grades: QueryGrades, rankings: Mapping[str, RankedRows]) -> None:
+    def add(self, grades: QueryGrades, rankings: Mapping[str, RankedRows]) -> None:
         """Takes a query, with the rankings of runs."""
+        name = grades.query_id
         found = grades.grades[grades.valid]
         parts = found[found != np.rint(found)]
         ungraded = ~(grades.valid if grades.failed is None else grades.valid | grades.failed).any(axis=0)
@@ -328,35 +329,27 @@ def same_rankings(digests: Mapping[str, str], queries: int) -> Iterator[Note]:
             yield Note(text, (twin, run_id), False)
 
 
-def of_labels(query_id: str, labels: Mapping[str, float]) -> QueryGrades:
-    """Labels of passages, as grades of one item."""
-    docs = dict(zip(labels, range(len(labels)), strict=True))
-    column = np.fromiter(labels.values(), float, len(docs))[:, None]
-    return QueryGrades(query_id, (RubricItem(DIRECT_ITEM, query_id, ""),), docs, column)
-
-
-def of_run(run: Run, queries: Iterable[QueryGrades], measures: Iterable[Measure]) -> list[Note]:
-    """What may be wrong with grades and one run, and what of either the other lacks."""
-    looked, ranked, graded, bare, scored = Looked(), 0, 0, set[str](), set[str]()
-    for query in queries:
-        (scored if query.items else bare).add(query.query_id)
-        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
+def of_run(run: Run, labels: Mapping[str, Mapping[str, float]], measures: Iterable[Measure]) -> list[Note]:
+    """What may be wrong with judgments of documents and one run, and what of either the other lacks."""
+    looked, ranked, graded = Looked(), 0, 0
+    for query_id, of_query in labels.items():
+        docs = dict(zip(of_query, range(len(of_query)), strict=True))
+        column = np.fromiter(of_query.values(), float, len(docs))[:, None]
+        ranking = run.rankings.get(query_id) or run.rankings.get(written_id(query_id))
         rankings: dict[str, RankedRows] = {}
-        if ranking and query.items:
-            doc_ids = as_known(ranking.doc_ids, query.docs)
+        if ranking:
+            doc_ids = as_known(ranking.doc_ids, docs)
             # So far down a document is looked for that is ranked under another id, too.
-            rows = [query.docs.get(doc_id, -1) for doc_id in doc_ids[: 5 * HEAD]]
+            rows = [docs.get(doc_id, -1) for doc_id in doc_ids[: 5 * HEAD]]
             one = RankedRows(rows, len(rows), heads=doc_ids[:HEAD], is_tied=tied(np.array(ranking.scores)))
             rankings[run.run_id] = one
             ranked += len(doc_ids)
-            # Of answers the documents are graded that they cite.
-            graded += sum(map(({*query.docs, *query.answers} if query.answers else query.docs).__contains__, doc_ids))
-        looked.add(query.query_id, query, rankings)
-    asked = set(as_known(list(run.rankings), scored | bare))
+            graded += sum(map(docs.__contains__, doc_ids))
+        looked.add(QueryGrades(query_id, (RubricItem(DIRECT_ITEM, query_id, ""),), docs, column), rankings)
+    asked = set(as_known(list(run.rankings), labels))
     covered = f"{graded} of {ranked} ranked passages are graded"
     return [
         *looked.notes(measures),
-        *of_queries([run.run_id], {run.run_id: asked - scored - bare}, {run.run_id: scored - asked}),
-        *without_items(bare),
+        *of_queries([run.run_id], {run.run_id: asked - labels.keys()}, {run.run_id: labels.keys() - asked}),
         *([Note(covered, is_warning=False)] if graded < ranked else []),
     ]
