@@ -20,7 +20,6 @@ from rubric_measures.formats.answers import (
     CitedReport,
     answer_of_report,
     grades_of_reports,
-    report_of_answer,
     say_contradictions,
 )
 from rubric_measures.formats.base import PathName
@@ -241,14 +240,6 @@ def _check_assignable(scale: Scale | None) -> None:
         warn("the grades' scale was %s; as assignments it is %s (support, partial support)", scale, ASSIGNED)
 
 
-def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options) -> list[support.SupportAnswer]:
-    groups = list(groups)
-    grades = _grades(groups, options)
-    rows = (row for query in grades.queries.values() for row in query.rows())
-    found = {(row.query_id, row.doc_id, row.iteration): row.relevance for row in rows}
-    return support.labels_of_support_records(groups, found, grades.scale)
-
-
 def _judgments_to_labels(tasks: Sequence[Row], options: Options) -> list[support.SupportAnswer]:
     if not options.answers:
         raise InputError(
@@ -291,13 +282,11 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
     ("records", "assignments"): _records_to_assignments,
-    ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,
     ("requests", "runs"): _requests_to_runs,
     ("requests", "records"): _requests_to_records,
     ("support labels", "records"): lambda answers, _: support.records_of_support_labels(answers),
-    ("records", "support labels"): _records_to_support_labels,
     ("support judgments", "support labels"): _judgments_to_labels,
     ("records", "bank"): _records_to_bank,
     ("records", "grades"): _records_to_grades,

@@ -357,15 +357,6 @@ def answer_of_report(report: CitedReport, keep_lost: bool = False) -> Answer:
     return Answer(report.query_id, report.run_name, report.text, sentences, citations, report.document_texts)
 
 
-def report_of_answer(answer: Answer) -> CitedReport:
-    """A report (in the form of Auto-Judge) of an answer; text without sentences becomes one sentence."""
-    sentences = answer.sentences or ((answer.text,) if answer.text else ())
-    citations = answer.citations or ((),) * len(sentences)
-    metadata = ReportMetadata(team_id="", run_id=answer.run_id, topic_id=answer.query_id)
-    responses = [Sentence(text=text, citations=list(ids)) for text, ids in zip(sentences, citations, strict=True)]
-    return CitedReport(metadata=metadata, responses=responses)
-
-
 def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:
     """The grades of `evaldata.nugget_grades`: one row a (topic, run, item); the document is called after the run.
 

@@ -31,10 +31,9 @@ from rubric_measures.records.models import (
     PromptInfo,
     QueryPassages,
     answer_passage,
-    cited_answers,
 )
 from rubric_measures.types.entities import CitedAnswer
-from rubric_measures.types.scales import CONTRADICTED, Scale
+from rubric_measures.types.scales import Scale
 
 # The grades of the labels.
 SUPPORT = Scale(0, 2, 2, 1, ("No Support", "Partial Support", "Full Support"))
@@ -217,54 +216,11 @@ def _grade(label: str | None) -> int | None:
     return None if label is None or label == _UNLABELLED else int(label)
 
 
-def labels_of_support_records(
-    groups: Iterable[QueryPassages], grades: Mapping[tuple[str, str, str], float], scale: Scale | None
-) -> list[SupportAnswer]:
-    """Labelled answers of graded records; a citation without a grade is labelled -1.
-
-    A grade that covers is full support, one that is partial is partial support, any other none. Contradictions become
-    none, as these files cannot hold them; they are counted.
-
-    Args:
-        groups: the records.
-        grades: (query, document, item) -> grade.
-        scale: the scale of the grades; None where there are none.
-
-    Raises:
-        InputError: the records hold no answers with sentences and citations.
-    """
-    made: list[SupportAnswer] = []
-    contradicted = 0
-    for group in groups:
-        for answer in cited_answers(group):
-            rows: Any = []
-            has_joined = any(one.joined is not None for one in answer.sentences)
-            for place, sentence in enumerate(answer.sentences):
-                of = [grades.get((group.query_id, doc_id, sentence.item_id)) for doc_id in sentence.citations]
-                contradicted += of.count(CONTRADICTED)
-                joined = _UNLABELLED if sentence.joined is None else str(sentence.joined)
-                fields = {"sentenceID": place, "citationsCombibed": joined if has_joined else None}
-                labels = [_label(grade, scale) for grade in of]
-                rows.append({**given(fields), **_written(sentence.text, sentence.citations, labels)})
-            made.append(SupportAnswer(topic_id=group.query_id, run_id=answer.run_id, sentences=rows))
-    if not made:
-        raise InputError("the records hold no answers with sentences and citations; support labels are of these")
-    warn("%d contradictions are written as no support: these files have no label for them", contradicted)
-    return made
-
-
 def _written(text: str, cited: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
     """A sentence as files write it, but for its number."""
     pairs = enumerate(zip(cited, labels, strict=True))
     citations = [{"citationID": rank, "reference": doc_id, "support": label} for rank, (doc_id, label) in pairs]
     return {"text": text, "citations": citations}
-
-
-def _label(grade: float | None, scale: Scale | None) -> str:
-    if grade is None or scale is None:
-        return _UNLABELLED
-    partial = scale.covers if scale.partial is None else scale.partial
-    return "2" if grade >= scale.covers else "1" if grade >= partial else "0"
 
 
 # A row is a citation of a sentence. The program appends what it does again.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 import rubric_measures
 from rubric_measures.cli import main
 from rubric_measures.corpora.converting import convert
-from rubric_measures.formats.support import read_support_labels
 from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import open_review
 from rubric_measures.review.queues import words_of
@@ -157,15 +155,6 @@ def test_a_judge_that_knows_contradiction(tmp_path: Path, docs: str, caplog: pyt
     board = rubric_measures.score(grades, measures="ContradictionRate SupportPrecision", overall=False, notes=False)
     assert board.cells["one"]["ContradictionRate"].mean == pytest.approx(1 / 2)
     assert board.cells["one"]["SupportPrecision"].mean == pytest.approx(1 / 2)
-    with caplog.at_level(logging.WARNING):
-        convert([out], tmp_path / "labels.jsonl", to="support-labels")
-    assert "1 contradiction is written as no support" in caplog.text
-    [answer] = read_support_labels(tmp_path / "labels.jsonl")
-    assert [[one.support for one in sentence.citations] for sentence in answer.sentences] == [
-        ["2", "-1"],
-        ["0"],
-        ["-1"],
-    ]
 
 
 def test_assessors_correct_pairs_of_several_queries(tmp_path: Path, docs: str) -> None:

@@ -406,9 +406,9 @@ def test_judgments_and_answers_are_labels_that_score(files: Path, capsys: pytest
     # First citations: ½, 0 and one that is out; one sentence cites nothing: P = ½/2, R = ½/3. All: (¾ + 0) / 2.
     found = [board.column(name)["x"] for name in board.measures]
     assert found == pytest.approx([0.25, 1 / 6, 0.375], abs=5e-5)
-    assert main([*convert, "--to", "records", "-o", "records.jsonl.gz"]) == 0
-    assert main(["convert", "records.jsonl.gz", "--to", "support-labels", "-o", "again.jsonl"]) == 0
-    assert Path("again.jsonl").read_bytes() == Path("labels.jsonl").read_bytes()
+    assert main([*convert, "--to", "records", "-o", "records.jsonl"]) == 0
+    assert main(["convert", "labels.jsonl", "--to", "records", "-o", "again.jsonl"]) == 0
+    assert Path("again.jsonl").read_bytes() == Path("records.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,8 @@ def make_seeds(folder: Path) -> None:
           "--query-texts", "queries.tsv", "--cache", "cache3.sqlite")  # fmt: skip
     _call("grade", "--support", "reports.jsonl", "--collection", "collection", "--model", "lexical",
           "-o", "support.jsonl")  # fmt: skip
-    _call("convert", "support.jsonl", "--to", "support-labels", "-o", "labels.jsonl")
+    _call("convert", "ragdoll-support.jsonl", "--answers", "ragdoll-answers.jsonl", "--to", "support-labels",
+          "-o", "labels.jsonl")  # fmt: skip
     _call("grade", "passages.jsonl", "--bank", "questions.jsonl", "--model", "scripted:replies.jsonl",
           "-o", "drawn.jsonl", "--prompt", "prompt.toml", "--replicates", "2", "--temperature", "1",
           "--passages-per-query", "2")  # fmt: skip
