@@ -115,7 +115,7 @@ class _Visitor:
         self.client.get(url)
         token = re.search(r'name="form_token" value="(\w+)"', self.client.get("/person").text)
         assert token is not None
-        self.form = {"form_token": token.group(1), "order": "disagreement"}
+        self.form = {"form_token": token.group(1), "order": "query"}
 
     def stop(self) -> None:
         self.client.close()
@@ -151,7 +151,7 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
     """What is measured: name -> (the n-th request, the status of its answer)."""
     get, post, cell = visitor.get, visitor.post, visitor.cell
     found: dict[str, tuple[Callable[[int], httpx.Response], int]] = {}
-    for order in ("disagreement", "audit", "query"):
+    for order in ("audit", "query"):
         found[f"queue, {order}"] = lambda _, order=order: get("/", order=order), 303
         found[f"check, {order}"] = lambda _, order=order: get("/check", order=order, **cell()), 200
     found["bank"] = lambda n: get("/bank", query=f"q{n:02}"), 200
@@ -164,7 +164,7 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
     found["edit"] = lambda n: post("/bank", **edit, key=f"q01/{n}", text=f"new {n}?"), 303
     # Queues are made anew when an item leaves the bank, another one each time.
     gone = {"edit": "item_retire", "version": "0"}
-    for place, order in enumerate(("disagreement", "audit", "query"), 2):
+    for place, order in enumerate(("audit", "query"), 2):
         found[f"retire, then queue, {order}"] = (
             lambda n, order=order, query=f"q0{place}": (
                 post("/bank", **gone, query=query, key=f"{query}/{n}"),

@@ -2,16 +2,16 @@
 
 What there is to review: the passages, the items, and what every grader said, read once from graded records.
 
-In what order assessors check grades: disagreement, an audit, a query.
+In what order assessors check grades: what they have to decide, an audit, a query.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -31,7 +31,6 @@ from rubric_measures.measures.grade_sets import (
     grades_by_assessors,
     is_blind_set,
     prompt_cells,
-    scale_of_set,
 )
 from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records import models
@@ -109,8 +108,6 @@ class RecordedGrades:
     """What the records say of grades beside the main grader's.
 
     Attributes:
-        others: cell -> grader -> grade, of all graders on the main one's scale, that one too, and of assessors
-            (`human:NAME`).
         assessors: cell -> assessor -> grade, of earlier reviews.
         shown: cell -> assessors who were shown the grader's grade; also where theirs count no more, because they graded
             other words or gold answers of the item.
@@ -118,7 +115,6 @@ class RecordedGrades:
         blind: assessor -> cell -> the first, blind grade.
     """
 
-    others: dict[CellKey, dict[str, float]] = field(default_factory=dict)
     assessors: dict[CellKey, dict[str, float]] = field(default_factory=dict)
     shown: dict[CellKey, set[str]] = field(default_factory=dict)
     settled: set[CellKey] = field(default_factory=set)
@@ -192,12 +188,6 @@ class Material:
         return ranges
 
     @cached_property
-    def spreads(self) -> NDArray[np.float32]:
-        """How far the graders lie apart, max − min, for each grade in `cells`; 0 where one grader graded it."""
-        found = (self.said.others.get(cell, {}).values() for cell in self.cells)
-        return np.array([max(grades) - min(grades) if grades else 0 for grades in found], dtype=np.float32)
-
-    @cached_property
     def graded_by(self) -> dict[str, frozenset[CellKey]]:
         """assessor -> the grades in `cells` that have one by the assessor in the records."""
         cells = self.said.assessors.keys() & self.numbers.keys()
@@ -246,8 +236,6 @@ def load_material(
     # What a review looks at: grades by assessors are what it makes.
     machine = list(by_machines(groups))
     wanted = wanted or Grader()
-    keys = grade_sets(machine)
-    prompts = prompt_cells(keys)
     # Of each item the grade that was given is shown, and assessors' beside it. Labels of whole passages are none.
     chosen = replace(wanted, assessors=None)
     selector = GradeSetSelector(chosen, name)
@@ -271,38 +259,20 @@ def load_material(
     overriding.note_assessors()
     if found is None:
         return Material(the_bank, queries, groups, "", name)
-    grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grade_set}]"))
+    prompts = prompt_cells(grade_sets(machine))
+    grader = f"{found.llm} {prompts.get(found, f'{found.prompt_class} [{found.grade_set}]')}".strip()
     waiting, stale = stale_items(machine, the_bank, lambda entry: models.grade_set_key(entry) == found)
     material = Material(the_bank, queries, groups, grader, name, waiting, stale, scale)
     for group in groups:
         for passage in group.passages:
-            _hear_graders(material, group.query_id, passage, prompts, wanted.scale)
             # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
             if queries[group.query_id].passages[passage.doc_id].grades:
                 _hear_assessors(material, group.query_id, passage, found.kind)
     return material
 
 
-def _hear_graders(
-    material: Material, query_id: str, passage: models.GradedPassage, prompts: Mapping[Any, str], scale: Scale | None
-) -> None:
-    """Notes what graders and, blindly, assessors said of a passage; a set that names no scale has the one given."""
-    for entry in passage.exam_grades or ():
-        its_scale = scale_of_set(entry) or scale
-        grades = {CellKey(query_id, passage.doc_id, one): grade for one, grade in models.grade_of_items(entry).items()}
-        if is_blind_set(entry):
-            name = entry.llm.removeprefix(HUMAN)
-            for cell in grades.keys() & material.numbers.keys():
-                material.said.blind.setdefault(name, {}).setdefault(cell, grades[cell])
-                material.said.shown.setdefault(cell, set()).add(name)
-        elif not entry.llm.startswith(HUMAN) and its_scale is not None and its_scale[:2] == material.scale[:2]:
-            grader = grader_name(entry.llm, prompts[models.grade_set_key(entry)])
-            for cell, grade in grades.items():
-                material.said.others.setdefault(cell, {})[grader] = grade
-
-
 def _hear_assessors(material: Material, query_id: str, passage: models.GradedPassage, kind: str) -> None:
-    """Notes what assessors said of a passage in earlier reviews, where it is not stale."""
+    """Notes what assessors said of a passage in earlier reviews, where it is not stale; and blindly."""
     said, items = material.said, {item.item_id: item for item in material.bank.items.get(query_id, ())}
     found = grades_by_assessors(passage, kind, items)
     everything = grades_by_assessors(passage, kind, None) if found.stale else found
@@ -310,16 +280,17 @@ def _hear_assessors(material: Material, query_id: str, passage: models.GradedPas
         for item_id, grade in grades.items():
             cell = CellKey(query_id, passage.doc_id, item_id)
             said.assessors.setdefault(cell, {})[name.removeprefix(HUMAN)] = grade
-            said.others.setdefault(cell, {})[name] = grade
-    for name, grades in everything.by_assessor.items():
-        for item_id in grades:
-            said.shown.setdefault(CellKey(query_id, passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
+    shown = [(name, item_id) for name, grades in everything.by_assessor.items() for item_id in grades]
+    for entry in filter(is_blind_set, passage.exam_grades or ()):
+        name = entry.llm.removeprefix(HUMAN)
+        for item_id, grade in models.grade_of_items(entry).items():
+            cell = CellKey(query_id, passage.doc_id, item_id)
+            if cell in material.numbers:
+                said.blind.setdefault(name, {}).setdefault(cell, grade)
+                shown.append((name, item_id))
+    for name, item_id in shown:
+        said.shown.setdefault(CellKey(query_id, passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
     said.settled.update(CellKey(query_id, passage.doc_id, item_id) for item_id in found.settled)
-
-
-def grader_name(llm: str, prompt_class: str) -> str:
-    """How the page calls a grader: the model and the prompt."""
-    return f"{llm} {prompt_class}".strip()
 
 
 # What each queue is called and what it is for, in the order of the first screen.
@@ -330,22 +301,12 @@ ORDERS: dict[str, tuple[str, str]] = {
         "Passages drawn by chance, some items of each: how often the grader is right, and whether runs really differ "
         "in the mean share of items that their passages cover.",
     ),
-    "disagreement": ("Graders disagree", "Where graders or assessors say different things, so that one is wrong."),
     "differ": (
         "Assessors differ",
         "To settle: change your grade, or let the median stand. What the adjudicator decides here counts for all.",
     ),
     "query": ("All grades, query by query", "To check whole queries, passage by passage."),
 }
-
-
-def _far(material: Material) -> int:
-    """From which difference on graders lie far apart: 3 of the scale 0 to 5, 2 of 0 to 3 and 0 to 2, 1 of yes and no.
-
-    The queue tells no more than that: a place among cells that are 5 apart would say that the graders gave 0 and 5, to
-    somebody who knows the grades of its neighbours and has still to give this one.
-    """
-    return -(-3 * (material.scale.highest - material.scale.lowest) // 5)
 
 
 @dataclass(frozen=True)
@@ -359,7 +320,7 @@ class QueueChoice:
         judges: of the order `differ`: the assessor is the adjudicator, who decides what others differ on.
     """
 
-    order: str = "disagreement"
+    order: str = "query"
     assessor: str = ""
     queries: tuple[str, ...] = ()
     judges: bool = False
@@ -391,13 +352,12 @@ class CellQueue:
 
 
 def make_queue(material: Material, choice: QueueChoice, snapshot: Snapshot, audit: Sequence[CellKey] = ()) -> CellQueue:
-    """The queue of a choice: grades by a score, the highest first, without those of score 0 and of items that count no
-    more. Ties stand in file order.
+    """The queue of a choice, without items that count no more; but for the audit in file order.
 
     Args:
         material: what is reviewed.
         choice: which queue.
-        snapshot: how things stand; only the orders of disagreement and of decisions hang on what assessors say.
+        snapshot: how things stand; only the orders of decisions hang on what assessors say.
         audit: what an audit asks, in its order.
     """
     cells = material.cells
@@ -411,33 +371,15 @@ def make_queue(material: Material, choice: QueueChoice, snapshot: Snapshot, audi
     if choice.order == "audit":
         drawn = np.array([material.numbers[cell] for cell in audit], dtype=np.int64)
         return CellQueue(material, drawn[asked[drawn]])
-    scores = np.where(asked, _scores(material, choice, snapshot.grades), 0)
-    found = np.flatnonzero(scores)
-    return CellQueue(material, found[np.argsort(-scores[found], kind="stable")])
-
-
-def _scores(
-    material: Material, choice: QueueChoice, assessors: Mapping[CellKey, Mapping[str, AssessorGrade]]
-) -> NDArray[Any]:
-    """The score of each grade in `cells` in an order.
-
-    By disagreement it is 2 where graders on one scale and assessors lie far apart (max − min ≥ `_far`), and 1 where
-    they differ.
-    """
-    if choice.order == "query":
-        return np.ones(len(material.cells), dtype=np.int8)
-    by_graders = choice.order == "disagreement"
-    scores = material.spreads.copy() if by_graders else np.zeros(len(material.cells), dtype=np.int8)
-    for cell, said in assessors.items():
-        if by_graders:
-            grades = _all_grades(material, cell, said)
-            score = max(grades) - min(grades) if grades else 0.0
-        elif choice.order == "decide":
-            score = waits_for(said, choice.assessor)
-        else:
-            score = _is_split(material, cell, said, choice)
-        scores[material.numbers[cell]] = score
-    return (scores > 0).astype(np.int8) + (scores >= _far(material)) if by_graders else scores
+    if choice.order != "query":
+        chosen = np.zeros(len(cells), dtype=np.bool_)
+        for cell, said in snapshot.grades.items():
+            is_open = choice.order == "decide" and waits_for(said, choice.assessor)
+            chosen[material.numbers[cell]] = is_open or (
+                choice.order == "differ" and _is_split(material, cell, said, choice)
+            )
+        asked &= chosen
+    return CellQueue(material, np.flatnonzero(asked))
 
 
 def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
@@ -455,11 +397,3 @@ def _is_split(material: Material, cell: CellKey, said: Mapping[str, AssessorGrad
         if one.stands is not None:
             grades[name] = one.stands
     return len(set(grades.values())) > 1 and (choice.assessor in grades or choice.judges)
-
-
-def _all_grades(material: Material, cell: CellKey, said: Mapping[str, AssessorGrade]) -> Collection[float]:
-    # Who graded it in an earlier review, too, has one grade: the later.
-    grades = material.said.others.get(cell, {}) | {
-        f"{HUMAN}{name}": one.final for name, one in said.items() if one.final is not None
-    }
-    return grades.values()

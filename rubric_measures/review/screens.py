@@ -427,7 +427,6 @@ def _row(seat: Seat, cell: CellKey) -> dict[str, Any]:
     # Who decides for all has to see what all say.
     judges = seat.choice.judges and is_in
     shown = done or judges or not seat.review.blind
-    others = material.said.others.get(cell, {}) if shown else {}
     assessors = snapshot.grades.get(cell, {}) if shown else {}
     return {
         "cell": cell,
@@ -444,7 +443,8 @@ def _row(seat: Seat, cell: CellKey) -> dict[str, Any]:
         "waits": not judges and seat.waits(cell),
         "row": row if shown else None,
         "answer": row.answer if shown else "",
-        "others": {name: grade for name, grade in others.items() if name != material.grader},
+        # Who graded it in an earlier review, too, has one grade: the later.
+        "earlier": {name: grade for name, grade in material.earlier(cell).items() if shown and name not in assessors},
         "assessors": {name: one for name, one in assessors.items() if name != seat.assessor},
         "takes_keys": False,
     }

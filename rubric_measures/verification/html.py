@@ -47,7 +47,6 @@ from rubric_measures.verification.sections import (
     sections_report,
 )
 
-_File = str | os.PathLike[str]
 _PACKAGE = "rubric_measures.verification"
 # In characters; larger ones take browsers seconds to open.
 _LARGE = 20_000_000

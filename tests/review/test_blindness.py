@@ -13,15 +13,15 @@ pytest.importorskip("jinja2")
 
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.review import screens
-from rubric_measures.review.queues import QueueChoice, load_material
+from rubric_measures.review.queues import load_material
 from rubric_measures.review.screens import Asked
-from rubric_measures.review.session import Review, export_review, queue_of
+from rubric_measures.review.session import Review, export_review
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import BANK, grade_set, passage, write_lines
 
 Grades = dict[str, int]
 A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d2", "q1/b")
-# What two graders say of two passages; every pair differs, so that all of them are in the queue of disagreement.
+# What two graders say of two passages.
 ONE: list[tuple[Grades, Grades]] = [
     ({"q1/a": 5, "q1/b": 3}, {"q1/a": 0, "q1/b": 1}),
     ({"q1/a": 1, "q1/b": 5}, {"q1/a": 4, "q1/b": 0}),
@@ -83,7 +83,7 @@ def shown(review: Review, assessor: str, path: str, **fields: str) -> str:
 
 def every_screen(review: Review, assessor: str) -> dict[str, str]:
     pages = {path: shown(review, assessor, path) for path in ("bank", "progress", "export")}
-    for order in ("disagreement", "audit", "query"):
+    for order in ("audit", "query"):
         pages[f" {order}"] = shown(review, assessor, "", order=order)
         for cell in review.material.cells:
             place = dict(zip("qdi", cell, strict=True))
@@ -100,24 +100,10 @@ def test_screens_are_the_same_whatever_the_grades_are(tmp_path: Path) -> None:
         review.store.grade("bob", A, None, review.material.grade(A).grade)
     one, two = (every_screen(review, "bob") for review in reviews)
     assert one == two
-    assert one[" disagreement"].startswith("/check?order=disagreement")
     assert "Rating:" not in "".join(one.values()) and "Worth" not in "".join(one.values())
     # With one's own grade they are there, as text.
     page = shown(reviews[0], "ada", "check", **dict(zip("qdi", A, strict=True)))
     assert 'class="text quote reason">&lt;b&gt;Worth 5&lt;/b&gt;</p>' in page
-
-
-def test_graded_cells_do_not_tell_how_far_graders_lie_apart_in_those_between(tmp_path: Path) -> None:
-    # Spreads of q1/a and q1/b in d1, then in d2. Ada has graded the first and the last, where the graders are 5 apart;
-    # whether they are 3 or 5 apart in one between, its place does not say.
-    queues = []
-    for name, between in (("five", 5), ("three", 3)):
-        grades = [({"q1/a": 5, "q1/b": between}, {"q1/a": 0, "q1/b": 0}), ONE[1]]
-        review = open_review(tmp_path / name, grades)
-        for cell in (A, B):
-            review.store.grade("ada", cell, 2, 5)
-        queues.append(list(queue_of(review, QueueChoice("disagreement"), review.store.snapshot())))
-    assert queues[0] == queues[1] and len(queues[0]) == 4
 
 
 def test_an_extracted_answer_that_made_the_grade_is_shown_with_it(tmp_path: Path) -> None:

@@ -269,9 +269,6 @@ def shown(review: Review, path: str, **fields: str) -> str:
 def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) -> None:
     store, first = review.store, listed(review, order)
     assert set(first) == {"q1/a", "q1/b", "q1/c", "q1/d"}
-    # Assessors' grades move entries of the queue of disagreement; those of items that left stay out as well.
-    store.grade("bob", CellKey("q1", "d1", "q1/a"), 2, 5)
-    store.decide("bob", CellKey("q1", "d1", "q1/a"), "override", 2, "half")
     store.edit_all("ada", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
     assert set(listed(review, order)) == {"q1/b", "q1/c", "q1/d"}
     store.edit_all("ada", [("item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})])

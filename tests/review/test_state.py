@@ -43,7 +43,6 @@ from rubric_measures.review.store import (
     edited_entries,
 )
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
-from rubric_measures.types.scales import Scale
 from tests.example_records import BANK, grade_set, passage, write_lines
 
 A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d1", "q1/b")
@@ -290,29 +289,9 @@ def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> Non
         store.close()
 
 
-def test_queues(material: Material, store: ReviewStore) -> None:
-    assert list(make_queue(material, QueueChoice(), store.snapshot())) == [A]
-    # An assessor who says 5 for b of d1, where both graders say 1, makes it a disagreement as far as the other (4 and 3
-    # apart, both 3 or more); one who says 3 makes it a smaller one.
-    cell = CellKey("q1", "d1", "q1/c")
-    for about, grade in ((B, 5), (cell, 2)):
-        store.grade("ada", about, grade, material.grade(about).grade)
-        store.decide("ada", about, "override", grade, "clear")
-    assert list(make_queue(material, QueueChoice(), store.snapshot())) == [A, B, cell]
-    assert {
-        cell.query_id for cell in make_queue(material, QueueChoice("query", queries=("q2",)), store.snapshot())
-    } == {"q2"}
-
-
-def test_graders_whose_scale_is_said_are_compared(folder: Path) -> None:
-    """Records of another program name no scale: the one that is said is that of all its graders."""
-    sets = [
-        {**grade_set({"q1/a": grade}, llm=llm), "prompt_info": {"prompt_class": "Theirs"}}
-        for llm, grade in (("one", 5), ("two", 0))
-    ]
-    write_lines(folder / "theirs.jsonl", [["q1", [passage("q1", "d1", sets)]]])
-    found = load_material(folder / "theirs.jsonl", folder / "bank.jsonl", Grader("one", scale=Scale(0, 5, 4)))
-    assert list(make_queue(found, QueueChoice("disagreement"), Snapshot())) == [A]
+def test_a_queue_of_some_queries(material: Material, store: ReviewStore) -> None:
+    found = make_queue(material, QueueChoice("query", queries=("q2",)), store.snapshot())
+    assert {cell.query_id for cell in found} == {"q2"}
 
 
 def test_a_changed_grade_leaves_the_first_blind_one_to_agreement(material: Material, store: ReviewStore) -> None:
