@@ -11,7 +11,6 @@ from ir_measures import Qrel, ScoredDoc, nDCG
 from rubric_measures import Grade, NuggetV, RubricCover, RubricItem, RubricQrels, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.boards.single import evaluate
-from rubric_measures.measures.findings import of_run
 from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import make_run
@@ -210,10 +209,11 @@ def test_counts_of_what_is_graded(tmp_path: Path) -> None:
     evaluation = evaluate(grades, run, "RubricCover(rel=4)@20")
     # Of the two documents ranked for q1, d1 is graded; one of its two grades failed, and counts as the other one.
     assert evaluation.failed == 1
-    said = [note.text for note in of_run(run, grades.queries.values(), evaluation.measures)]
-    assert said == [
+    assert [note.text for note in evaluation.notes] == [
         "1 query of run run is not graded and was left out (such as q2)",
-        "1 of 2 ranked passages is graded",
+        "up to 1 grade that a score needed failed (25.0 % of what RubricCover(rel=4)@20 needs of run run): many; read "
+        "the bounds of the scores",
+        "grades exist for 25.0 % of what the least covered run (run) needs",
     ]
     assert [metric.value for metric in evaluation.metrics] == [1.0]
     zero = evaluate(load_records(path, on_failed="zero"), run, "RubricCover(rel=4)@20")
