@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ir_measures.measures.base import Measure
 from msgspec.structs import asdict, replace
 
-from rubric_measures.base.errors import InputError, MeasureError, counted, tell
+from rubric_measures.base.errors import InputError, MeasureError, counted, naming, tell
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.scoring import check_leaderboard, is_summed, score_records, score_run_files, score_runs
@@ -25,7 +25,9 @@ from rubric_measures.corpora.loading import (
     Runs,
     TableGrades,
     are_labels,
+    bank_of,
     file_path,
+    is_file,
     load,
     rankings_for,
     read_runs,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.comparing import Comparisons, Reusability
     from rubric_measures.analysis.plots import DotPanel
     from rubric_measures.analysis.resampling import Interval, Tests
+    from rubric_measures.formats.support import ArgueReport
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import Grades
 
@@ -493,3 +496,49 @@ def _lengths(grades: Grades) -> Any:
     if isinstance(grades, RecordGrades):
         return lengths_of_records(grades.groups, grades.name)
     raise InputError("lengths are measured in files of graded records or assignments", settings=("length",))
+
+
+def argue(
+    judgments: str | os.PathLike[str] | Iterable[ArgueReport],
+    bank: Bank,
+    *,
+    weights: Mapping[str, float] | None = None,
+    scores: str | os.PathLike[str] | None = None,
+) -> Board:
+    """Scores reports that were judged sentence by sentence, as Auto-ARGUE does.
+
+    The board has `sentence_support`, `citation_support`, `citation_relevance`, `nugget_coverage`,
+    `nugget_coverage_weighted`, `f1` and `f1_weighted` as means over topics (macro), and with `_micro` those of all
+    topics together. A report whose judging failed is named and has no value.
+
+    Args:
+        judgments: Auto-ARGUE's file of judgments, or what it holds.
+        bank: the nuggets; of nugget banks the documents of answers and how answers are joined (AND, OR) count.
+        weights: importance -> weight; vital 2 and okay 1 if None.
+        scores: a file to write scores and counts to, in Auto-ARGUE's form.
+
+    Raises:
+        InputError: there is no report, or the nuggets cannot be weighed.
+        FormatError: a file cannot be read; names file and line.
+        UnknownNameError: the bank does not have a topic.
+    """
+    from rubric_measures.boards.programs import argue_scores
+    from rubric_measures.corpora.overwriting import keep_inputs
+    from rubric_measures.formats.support import ARGUE, write_argue_scores
+
+    keep_inputs(scores, judgments, bank)
+    known = bank_of(bank)
+    if known is None:
+        raise InputError("coverage is of the nuggets of a bank; name it", settings=("bank",))
+    if is_file(judgments):
+        with file_path(judgments) as path:
+            reports = ARGUE.read(path)
+    else:
+        reports = list(judgments)
+    for report in reports:
+        known.for_query(report.query_id, os.fspath(judgments) if isinstance(judgments, str | os.PathLike) else "")
+    with naming(bank, judgments):
+        found = argue_scores(reports, known, weights)
+    if scores is not None:
+        write_argue_scores(scores, found.rows)
+    return Board(**asdict(found.board))

@@ -11,6 +11,7 @@ from rubric_measures.base.plugins import lazy_names
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.boards import *
+    from rubric_measures.analysis.boards import argue as argue
     from rubric_measures.analysis.boards import default_measures as default_measures
     from rubric_measures.analysis.calibration import Calibration as Calibration
     from rubric_measures.analysis.comparing import *
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.graders import *
     from rubric_measures.api.answers import *
     from rubric_measures.api.files import *
-    from rubric_measures.api.files import argue as argue
     from rubric_measures.api.judging import *
     from rubric_measures.boards.single import evaluate as evaluate
     from rubric_measures.corpora.converting import convert as convert
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from rubric_measures.verification.html import verify as verify
 else:
     _NAMES = {
-        "analysis.boards": "Board default_measures load_board reusability score",
+        "analysis.boards": "Board argue default_measures load_board reusability score",
         "analysis.calibration": "Calibration",
         "analysis.comparing": "Comparisons Designs compare power",
         "analysis.correlating": "Correlations correlate",
         "analysis.graders": "Combined agreement agreement_tables combine",
         "api.answers": "EvaluatedAnswers evaluate_answers",
-        "api.files": "argue check_board check_bundle check_conclusions write_qrels",
+        "api.files": "check_board check_bundle check_conclusions write_qrels",
         "api.judging": "check_tournament tournament",
         "boards.single": "evaluate",
         "corpora.converting": "convert",

@@ -38,11 +38,8 @@ from rubric_measures.corpora.loading import (
     Gradable,
     Runs,
     are_labels,
-    bank_of,
     content_of,
-    file_path,
     grader_of,
-    is_file,
     load,
     read_runs,
     run_list,
@@ -54,7 +51,6 @@ from rubric_measures.measures.measure import is_supported, parse_measures, rubri
 if TYPE_CHECKING:
     from rubric_measures.analysis.comparing import Comparisons
     from rubric_measures.analysis.correlating import Correlations
-    from rubric_measures.formats.support import ArgueReport
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.grades import Label
     from rubric_measures.measures.qrels import Unit
@@ -359,49 +355,3 @@ def write_qrels(
     least = known.scale.covers if rel is None and label == "count" and known.scale is not None else rel
     say(looked.notes((), least), said)
     return QrelsWritten(failed, said)
-
-
-def argue(
-    judgments: str | os.PathLike[str] | Iterable[ArgueReport],
-    bank: Bank,
-    *,
-    weights: Mapping[str, float] | None = None,
-    scores: str | os.PathLike[str] | None = None,
-) -> Board:
-    """Scores reports that were judged sentence by sentence, as Auto-ARGUE does.
-
-    The board has `sentence_support`, `citation_support`, `citation_relevance`, `nugget_coverage`,
-    `nugget_coverage_weighted`, `f1` and `f1_weighted` as means over topics (macro), and with `_micro` those of all
-    topics together. A report whose judging failed is named and has no value.
-
-    Args:
-        judgments: Auto-ARGUE's file of judgments, or what it holds.
-        bank: the nuggets; of nugget banks the documents of answers and how answers are joined (AND, OR) count.
-        weights: importance -> weight; vital 2 and okay 1 if None.
-        scores: a file to write scores and counts to, in Auto-ARGUE's form.
-
-    Raises:
-        InputError: there is no report, or the nuggets cannot be weighed.
-        FormatError: a file cannot be read; names file and line.
-        UnknownNameError: the bank does not have a topic.
-    """
-    from rubric_measures.boards.programs import argue_scores
-    from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.formats.support import ARGUE, write_argue_scores
-
-    keep_inputs(scores, judgments, bank)
-    known = bank_of(bank)
-    if known is None:
-        raise InputError("coverage is of the nuggets of a bank; name it", settings=("bank",))
-    if is_file(judgments):
-        with file_path(judgments) as path:
-            reports = ARGUE.read(path)
-    else:
-        reports = list(judgments)
-    for report in reports:
-        known.for_query(report.query_id, os.fspath(judgments) if isinstance(judgments, str | os.PathLike) else "")
-    with naming(bank, judgments):
-        found = argue_scores(reports, known, weights)
-    if scores is not None:
-        write_argue_scores(scores, found.rows)
-    return Board(**asdict(found.board))

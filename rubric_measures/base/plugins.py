@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
@@ -142,6 +143,7 @@ def usable(found: Mapping[str, PlugIn], check: Callable[[PlugIn, Any], T]) -> It
             say_once(str(error))
 
 
+@dataclass(frozen=True)
 class Registry(Generic[T]):
     """Things of one sort by name: the built-in ones, and those of plug-ins.
 
@@ -152,8 +154,10 @@ class Registry(Generic[T]):
         check: gives back what a plug-in has, or raises the error of `PlugIn.refused`.
     """
 
-    def __init__(self, group: str, what: str, built_in: Mapping[str, str], check: Callable[[PlugIn, Any], T]) -> None:
-        self.group, self.what, self.built_in, self.check = group, what, built_in, check
+    group: str
+    what: str
+    built_in: Mapping[str, str]
+    check: Callable[[PlugIn, Any], T]
 
     def __contains__(self, name: str) -> bool:
         return name in self.built_in or name in self.added()

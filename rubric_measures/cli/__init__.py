@@ -28,6 +28,7 @@ from rubric_measures.base.errors import (
     origin_of,
     shortened,
 )
+from rubric_measures.base.files import atomic_writer
 from rubric_measures.cli.declared import Command, summary
 
 __all__ = ["COMMANDS", "guarded", "main", "run_command"]
@@ -44,14 +45,14 @@ _MODULES = {
     "making": "example answers pool generate grade combine",
     "scoring": "leaderboard evaluate qrels convert",
     "concluding": "check compare correlate agreement calibrate power tournament",
-    "looking": "verify review cache list",
+    "looking": "verify review cache list_",
 }
-COMMANDS = {name: f"rubric_measures.cli.{module}" for module, names in _MODULES.items() for name in names.split()}
-
-
-def _function(name: str) -> str:
-    """The function of a command; one may not be called as what Python has."""
-    return "list_" if name == "list" else name
+# A function may not be called as what Python has: `list_`.
+COMMANDS = {
+    name.rstrip("_"): f"rubric_measures.cli.{module}:{name}"
+    for module, names in _MODULES.items()
+    for name in names.split()
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,9 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _overview() -> argparse.ArgumentParser:
     width = max((len(name) for name in COMMANDS), default=0)
-    listing = "\n".join(
-        f"  {name:<{width}}  {summary(f'{module}:{_function(name)}')}" for name, module in COMMANDS.items()
-    )
+    listing = "\n".join(f"  {name:<{width}}  {summary(target)}" for name, target in COMMANDS.items())
     parser = _Parser(
         prog="rubric_measures",
         description="Grade passages and answers against a test bank, score runs, compare leaderboards.",
@@ -85,14 +84,15 @@ def _overview() -> argparse.ArgumentParser:
     return parser
 
 
-def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argparse.Namespace], int]]:
+def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Command]:
     parser = _Parser(prog=f"rubric_measures {name}", formatter_class=argparse.RawDescriptionHelpFormatter)
-    declared: Command = getattr(importlib.import_module(COMMANDS[name]), _function(name)).command
-    declared.add_to(parser)
+    module, _, function = COMMANDS[name].partition(":")
+    command: Command = getattr(importlib.import_module(module), function)
+    command.add_to(parser)
     said = parser.add_mutually_exclusive_group()
     said.add_argument("--quiet", action="store_true", help="print warnings and errors alone: no notes, no progress")
     said.add_argument("--verbose", action="store_true", help="print all notes, each with the seconds until then")
-    return parser, lambda options: declared.run(vars(options), run_command)
+    return parser, command
 
 
 # Parameter of the library -> the option of the command that runs.
@@ -194,7 +194,7 @@ def run_command(arguments: Sequence[str]) -> int:
     name = arguments[0]
     if name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS)
-    parser, run = _command_parser(name)
+    parser, command = _command_parser(name)
     _OPTIONS.clear()
     _OPTIONS.update({action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings})
     if "grader" in _OPTIONS:
@@ -212,8 +212,7 @@ def run_command(arguments: Sequence[str]) -> int:
         if is_quiet or is_verbose:
             # `_answer` sets it back.
             logging.getLogger("rubric_measures").setLevel(logging.WARNING if is_quiet else logging.DEBUG)
-        status: int = run(options)
-    return status
+        return command.run(vars(options))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -342,8 +341,8 @@ def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
             # Help, or wrong arguments.
             sys.stdout.flush()
             raise
-        _flush()
-        return status
+        with atomic_writer("-"):
+            return status
     except BrokenPipeError:
         _drop_output()
         return 0
@@ -379,14 +378,6 @@ def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
 def _is_refusal_of_database(error: Exception) -> bool:
     """Whether SQLite could not write or read; not by its class, which would load sqlite3 for every command."""
     return str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY"))
-
-
-def _flush() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        error.filename = error.filename or "standard output"
-        raise
 
 
 def _drop_output() -> None:

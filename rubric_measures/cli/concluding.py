@@ -27,12 +27,12 @@ from typing import Any, Literal
 
 from rubric_measures.base.errors import InputError, refuse_ignored
 from rubric_measures.base.files import peek_head
-from rubric_measures.cli.declared import Call, command
+from rubric_measures.cli.declared import Call, Command
 from rubric_measures.cli.inputs import CALLS, REPLIES, Printed, PrintedRatings
 
 
-@command(
-    compare="rubric_measures.analysis.comparing:compare", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
+@Command(
+    ["rubric_measures.analysis.comparing:compare"], files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
     fields={"tests": ("rounds", "level", "correction", "smallest")},
 )  # fmt: skip
 def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
@@ -52,8 +52,8 @@ def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printe
     return printed.show(compare(), plot)
 
 
-@command(
-    correlate="rubric_measures.analysis.correlating:correlate",
+@Command(
+    ["rubric_measures.analysis.correlating:correlate"],
     files={"official": "OFFICIAL", "others": "[LEADERBOARD…]"}, spelled={"form": "--board-form"},
     fields={"draws": ("rounds",)},
 )  # fmt: skip
@@ -73,8 +73,8 @@ def correlate(correlate: Call, *, plot: str | None = None, printed: Printed = Pr
     return printed.show(correlate(notes=False), plot)
 
 
-@command(
-    agreement="rubric_measures.analysis.graders:agreement", tables="rubric_measures.analysis.graders:agreement_tables",
+@Command(
+    ["rubric_measures.analysis.graders:agreement", "rubric_measures.analysis.graders:agreement_tables"],
     files={"sources": "SOURCE…"}, spelled={"min_judgment": "--tables", "measure": "-m --measures"}, without=("source",),
     fields={"draws": ("rounds",)},
 )  # fmt: skip
@@ -105,7 +105,7 @@ def agreement(
             program, or from 2 on, as in its paper.
     """
     if min_judgment is None:
-        return printed.show(agreement(*sources, cutoff=cutoff, notes=False))
+        return printed.show(agreement(*sources, cutoff=[*map(tuple, cutoff)], notes=False))
     if len(sources) != 1:
         raise InputError("--tables takes one graded-records file")
     given = {**agreement.keywords, "cutoff": cutoff}
@@ -117,8 +117,8 @@ def agreement(
     return 0
 
 
-@command(
-    calibrate="rubric_measures.verification.graders:calibrate",
+@Command(
+    ["rubric_measures.verification.graders:calibrate"],
     files={"graded": "GRADED"}, fields={"draws": ("rounds",)},
 )  # fmt: skip
 def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
@@ -131,13 +131,15 @@ def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
     return printed.show(calibrate())
 
 
-@command(
-    check_board="rubric_measures.api.files:check_board",
-    check_bundle="rubric_measures.api.files:check_bundle",
-    check_conclusions="rubric_measures.api.files:check_conclusions",
-    check_run="rubric_measures.corpora.run_checks:check_run",
-    check_tournament="rubric_measures.api.judging:check_tournament",
-    reusability="rubric_measures.analysis.boards:reusability",
+@Command(
+    [
+        "rubric_measures.api.files:check_board",
+        "rubric_measures.api.files:check_bundle",
+        "rubric_measures.api.files:check_conclusions",
+        "rubric_measures.corpora.run_checks:check_run",
+        "rubric_measures.api.judging:check_tournament",
+        "rubric_measures.analysis.boards:reusability",
+    ],
     files={"files": "FILE…"},
     without=("board", "grades", "runs", "folder", "path", "scores", "others", "games"),
 )
@@ -208,8 +210,8 @@ def check(
     return 0 if found.holds else 1
 
 
-@command(
-    power="rubric_measures.analysis.comparing:power", files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
+@Command(
+    ["rubric_measures.analysis.comparing:power"], files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
     fields={"tests": ("level", "correction", "smallest")},
 )  # fmt: skip
 def power(power: Call, *, printed: Printed = Printed()) -> int:
@@ -221,8 +223,8 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
     return printed.show(power())
 
 
-@command(
-    tournament="rubric_measures.api.judging:tournament",
+@Command(
+    ["rubric_measures.api.judging:tournament"],
     files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"}, without=("level_shown",),
     fields={"draws": ("rounds", "seed"), "asking": REPLIES, "calls": CALLS},
 )  # fmt: skip

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 from rubric_measures.base.errors import InputError, escaped, tell
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.tables import Report
-from rubric_measures.cli.declared import Call, command
+from rubric_measures.cli.declared import Call, Command
 from rubric_measures.cli.inputs import REVIEW, Printed, PrintedPage, review_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rubric_measures.review.session import Review
 
 
-@command(files={"action": "ACTION", "cache": "CACHE", "others": "[OTHER…]"})
+@Command(files={"action": "ACTION", "cache": "CACHE", "others": "[OTHER…]"})
 def cache(*, action: Literal["size", "merge"], cache: str | os.PathLike[str], others: Sequence[str] = ()) -> int:
     """look into a reply cache: size, merge
 
@@ -55,7 +55,7 @@ def cache(*, action: Literal["size", "merge"], cache: str | os.PathLike[str], ot
     return 0
 
 
-@command(files={"kind": "KIND", "name": "[NAME]"}, fields={"printed": ("format",)})
+@Command(files={"kind": "KIND", "name": "[NAME]"}, fields={"printed": ("format",)})
 def list_(
     *, kind: Literal["prompts", "measures", "formats", "models"], name: str | None = None, printed: Printed = Printed()
 ) -> int:
@@ -93,8 +93,8 @@ def list_(
     return 0
 
 
-@command(
-    opened="rubric_measures.review.app:open_review", serve="rubric_measures.review.app:serve",
+@Command(
+    ["rubric_measures.review.app:open_review", "rubric_measures.review.app:serve"],
     files={"graded": "GRADED"}, without=("blind", "review"),
 )  # fmt: skip
 def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str | None = None) -> int:
@@ -159,8 +159,8 @@ def _export(review: Review, folder: str) -> None:
         tell("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
 
 
-@command(
-    verify="rubric_measures.verification.html:verify", files={"report": "REPORT", "graded": "GRADED"}
+@Command(
+    ["rubric_measures.verification.html:verify"], files={"report": "REPORT", "graded": "GRADED"}
 )  # fmt: skip
 def verify(
     verify: Call,

@@ -19,7 +19,7 @@ import logging
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -27,15 +27,15 @@ from typing import TYPE_CHECKING, Literal
 
 from rubric_measures.base.errors import InputError, refuse_ignored
 from rubric_measures.base.tables import Report, Table, columns, render
-from rubric_measures.cli.declared import Call, command
+from rubric_measures.cli.declared import Call, Command
 from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, review_over
 
 if TYPE_CHECKING:
     from rubric_measures.grading.grader import GradedRecords
 
 
-@command(
-    evaluate="rubric_measures.api.answers:evaluate_answers",
+@Command(
+    ["rubric_measures.api.answers:evaluate_answers"],
     files={"answers": "ANSWERS…"}, spelled={"output": "--folder"}, without=("title", "gates", "review"),
     fields={"asking": ("explain", "items_per_call"), "calls": CALLS},
 )  # fmt: skip
@@ -105,7 +105,7 @@ def answers(
     return 3 if worse else status
 
 
-@command(combine="rubric_measures.analysis.graders:combine", files={"passages": "GRADED"}, without=("name",))
+@Command(["rubric_measures.analysis.graders:combine"], files={"passages": "GRADED"}, without=("name",))
 def combine(combine: Call, *, output: str) -> int:
     """grades of several graders as those of one
 
@@ -131,8 +131,8 @@ def _copied(source: Path, target: Path) -> Path:
     return Path(shutil.copytree(source, target, dirs_exist_ok=True))
 
 
-@command()
-def example(*, run_command: Callable[..., int], folder: str = "example-output", copy: str | None = None) -> int:
+@Command()
+def example(*, folder: str = "example-output", copy: str | None = None) -> int:
     """run the main job on the example collection
 
     examples:
@@ -144,10 +144,10 @@ def example(*, run_command: Callable[..., int], folder: str = "example-output", 
     network; a second run makes no call.
 
     Args:
-        run_command: what runs a command.
         folder: where the files go.
         copy: only put the collection into this folder, and print the commands.
     """
+    from rubric_measures.cli import run_command
     from rubric_measures.corpora.collections import example_folder
 
     target = Path(folder)
@@ -172,8 +172,8 @@ def example(*, run_command: Callable[..., int], folder: str = "example-output", 
     return status
 
 
-@command(
-    generate="rubric_measures.grading.generation:generate",
+@Command(
+    ["rubric_measures.grading.generation:generate"],
     files={"queries": "[QUERIES]"}, fields={"asking": REPLIES, "calls": CALLS},
 )  # fmt: skip
 def generate(generate: Call, *, output: str = "-") -> int:
@@ -200,10 +200,12 @@ def generate(generate: Call, *, output: str = "-") -> int:
     return 0 if made.is_complete else 1
 
 
-@command(
-    grade="rubric_measures.grading.grade:grade",
-    regrade="rubric_measures.grading.grade:regrade",
-    grade_support="rubric_measures.grading.grade:grade_support",
+@Command(
+    [
+        "rubric_measures.grading.grade:grade",
+        "rubric_measures.grading.grade:regrade",
+        "rubric_measures.grading.grade:grade_support",
+    ],
     files={"passages": "PASSAGES…"},
     spelled={"measures": "--for", "limit": "--passages-per-query"},
     without=("answers", "graded", "level_shown", "give_up_after", "document_texts"),
@@ -264,8 +266,8 @@ def grade(
     return 0 if graded.report.is_complete else 1
 
 
-@command(
-    pool="rubric_measures.corpora.pooling:pool",
+@Command(
+    ["rubric_measures.corpora.pooling:pool"],
     files={"runs": "[RUN…]"}, spelled={"queries": "--query-file"},
 )  # fmt: skip
 def pool(pool: Call, *, output: str, whole: bool = False) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.base.errors import InputError, escaped, naming, refuse_ignored
 from rubric_measures.base.files import atomic_writer, check_readable_twice
-from rubric_measures.cli.declared import Call, command
+from rubric_measures.cli.declared import Call, Command
 from rubric_measures.cli.inputs import (
     PrintedBoard,
     check_places,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from rubric_measures.corpora.loading import Bank, File
 
 
-@command(
-    convert="rubric_measures.corpora.converting:convert", files={"inputs": "FILE…"}, spelled={"source": "--from"}
+@Command(
+    ["rubric_measures.corpora.converting:convert"], files={"inputs": "FILE…"}, spelled={"source": "--from"}
 )  # fmt: skip
 def convert(convert: Call) -> int:
     """any format to any other; merges files
@@ -54,8 +54,8 @@ def convert(convert: Call) -> int:
     return 0
 
 
-@command(
-    evaluate="rubric_measures.boards.single:evaluate",
+@Command(
+    ["rubric_measures.boards.single:evaluate"],
     files={"source": "QRELS", "run": "RUN", "measures": "MEASURE…"},
     spelled={
         "by_query": "-q --by_query --by-query", "no_summary": "-n --no_summary --no-summary",
@@ -103,10 +103,12 @@ def evaluate(
     return 1 if values.failed else 0
 
 
-@command(
-    load="rubric_measures.corpora.loading:load",
-    score="rubric_measures.analysis.boards:score",
-    argue="rubric_measures.api.files:argue",
+@Command(
+    [
+        "rubric_measures.corpora.loading:load",
+        "rubric_measures.analysis.boards:score",
+        "rubric_measures.analysis.boards:argue",
+    ],
     files={"source": "GRADED", "runs": "[RUN…]"},
     without=("grades", "judgments"),
 )
@@ -201,8 +203,8 @@ def _page_of(source: File, bank: object, given: Mapping[str, Any]) -> dict[str, 
     return {} if review is None else {"notes": [review.note], "review": review.address}
 
 
-@command(
-    load="rubric_measures.corpora.loading:load", write="rubric_measures.api.files:write_qrels",
+@Command(
+    ["rubric_measures.corpora.loading:load", "rubric_measures.api.files:write_qrels"],
     files={"source": "GRADED"}, without=("grades", "path"),
 )  # fmt: skip
 def qrels(load: Call, write: Call, *, output: str = "-") -> int:
