@@ -37,7 +37,8 @@ from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.tables import Cell, Column, Ranged, Report, Reported, Table, columns, declared, plain
 from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.findings import Note, say
-from rubric_measures.types.scales import Scale, refuse_unreachable
+from rubric_measures.measures.grades import refuse_unreachable
+from rubric_measures.types.scales import Scale
 
 Level = Literal["nominal", "ordinal"]
 # Name -> a value of every sample.
@@ -739,8 +740,7 @@ def _comparable(sources: Sequence[LabelSource], cutoffs: Sequence[tuple[int, int
         raise InputError("agreement needs two sources")
     for pair in cutoffs:
         for level, source in zip(pair, sources, strict=False):
-            if source.scale is not None:
-                refuse_unreachable(source.scale, level, source.name)
+            refuse_unreachable(source.scale, level, source.name)
     sources = list(map(_as_written, map(_whole, sources)))
     first, second = sources[0].labels, sources[1].labels
     for source in sources:

@@ -51,12 +51,13 @@ from rubric_measures.measures.grade_sets import (
     prompt_cells,
     scale_of_set,
 )
+from rubric_measures.measures.grades import refuse_unreachable
 from rubric_measures.measures.loading import select_queries
 from rubric_measures.measures.measure import column_named, columns_named
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
 from rubric_measures.types.entities import TestBank
-from rubric_measures.types.scales import Scale, refuse_unreachable
+from rubric_measures.types.scales import Scale
 
 if TYPE_CHECKING:
     from rubric_measures.formats.base import Form

@@ -26,7 +26,6 @@ from msgspec import Meta, Struct
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import begins_records, path_name, peek_head, run_of_file
-from rubric_measures.formats.banks import items_of, known_label, shown_counts, written_rows
 from rubric_measures.formats.base import Format, Head, PathName, given, head_of
 from rubric_measures.formats.specs import NAMES, RUN_IDS, RecordLines, Row, Spec, columns_in, spec, table
 from rubric_measures.records.models import (
@@ -476,6 +475,8 @@ class Oddities:
 
     def known(self, label: str) -> str:
         """A label as it is written today, or `failed`, which is counted where nobody defined it."""
+        from rubric_measures.formats.banks import known_label
+
         known: str = known_label(label)
         if known in self.toolkit.grades or known == FAILED:
             return known
@@ -488,6 +489,8 @@ class Oddities:
         Args:
             name: the file.
         """
+        from rubric_measures.formats.banks import shown_counts
+
         counts = (
             (self.labels, "labels that nobody defined (%s) count as failed"),
             (self.importances, "importances other than vital and okay (%s) are none"),
@@ -538,6 +541,9 @@ def judged(lines: Iterable[tuple[int, JudgedAnswer]], notes: Oddities, name: str
 
 
 def _item_set(query_id: str, said: Sequence[Sequence[Any]], toolkit: Toolkit, name: str, line: int) -> ItemSet:
+    # Banks take time to import, and most grades bring none.
+    from rubric_measures.formats.banks import items_of
+
     rows = [(dict(zip(toolkit.fields, one, strict=True)), dict[str, Any]()) for one in said]
     for place, (one, _) in enumerate(rows):
         if not one["text"].strip():
@@ -634,6 +640,8 @@ def lines_of_grades(
     Raises:
         InputError: a grade is not 0, 1 or 2, or such lines cannot hold the bank.
     """
+    from rubric_measures.formats.banks import written_rows
+
     label_of: dict[float | None, str] = {None: FAILED, **{one: label for label, one in NUGGETIZER.grades.items()}}
     rows = {row["qid"]: row for row in written_rows(bank, "nuggets")}
     asked = {query_id for query_id, _ in grades}

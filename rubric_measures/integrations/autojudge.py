@@ -27,13 +27,13 @@ from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows,
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.findings import say
-from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed
+from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed, refuse_unreachable
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.models.settings import Calls
 from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of, write_graded
 from rubric_measures.types.entities import Gap, ItemKind, TestBank
-from rubric_measures.types.scales import Scale, refuse_unreachable
+from rubric_measures.types.scales import Scale
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -535,8 +535,7 @@ def _judge(
     groups = pooled(answers=answers, queries=list(bank.items), max_words=chosen.max_words or None)
     model = chosen.model_name(llm_config)
     scale = load_prompt(chosen.prompt or default_prompts(model, bank)[0]).grade_scale
-    if scale is not None and chosen.rel is not None:
-        refuse_unreachable(scale, chosen.rel, "setting rel")
+    refuse_unreachable(scale, chosen.rel, "setting rel")
     measures = parse_measures(chosen.measures or chosen.default_measures(bank, scale)) if scores else ()
     Plan(rubric_measures_of(measures)).refuse_lacking(bank.items, scale)
     how: Any = {"asking": chosen.asked, "calls": chosen.called(llm_config, settings)}

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.types.entities import CitedSentence, Grade, RubricItem
-from rubric_measures.types.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale, refuse_unreachable
+from rubric_measures.types.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale
 
 if TYPE_CHECKING:
     import pandas
@@ -103,6 +103,25 @@ _SCALE_ITEM = "scale="
 
 Rows: TypeAlias = tuple[Sequence[str], Sequence[str], Sequence[Any]]
 """Grades by column: doc_ids, item_ids, grades."""
+
+
+def refuse_unreachable(scale: Scale | None, level: int | None, of: str = "the level that covers") -> None:
+    """Refuses a level that no grade of the scale reaches: every score and count would be 0, which nobody means.
+
+    Args:
+        scale: the scale; None where it is not known.
+        level: the level that somebody said; None where nobody did.
+        of: what it is the level of, for the error.
+
+    Raises:
+        MeasureError: naming level and scale.
+    """
+    if scale is not None and level is not None and level > scale.highest:
+        raise MeasureError(
+            f"{of}: no grade of the scale {scale.lowest} to {scale.highest} is {level} or more; give a level of up to "
+            f"{scale.highest}",
+            settings=("measures", "rel"),
+        )
 
 
 class QueryGrades(Struct, frozen=True, eq=False, dict=True):
@@ -197,8 +216,9 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         """The least grade that covers an item: what somebody said, else what the scale says.
 
         Raises:
-            InputError: neither is known.
+            InputError: neither is known, or no grade of the scale reaches what was said.
         """
+        refuse_unreachable(self.scale, said)
         # Where nothing is graded, nothing is covered at any level.
         return covering_level(self.scale if self.docs or self.scale else ANY_LEVEL, said)
 
@@ -243,8 +263,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
                     settings=("rel",),
                 )
             return np.where(known, (self.grades >= self.level(rel)).sum(axis=1), NONE)
-        if rel is not None and self.scale is not None:
-            refuse_unreachable(self.scale, rel, "labels")
+        refuse_unreachable(self.scale, rel, "labels")
         # Negative labels (junk pages) stay what they are.
         return self.best if rel is None else np.where((self.best >= rel) | (self.best < 0), self.best, 0.0)
 

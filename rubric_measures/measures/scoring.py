@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures import core
 from rubric_measures.measures.core import NONE, Array
-from rubric_measures.measures.grades import OnFailed, QueryGrades, texts_digest
+from rubric_measures.measures.grades import OnFailed, QueryGrades, refuse_unreachable, texts_digest
 from rubric_measures.measures.measure import (
     FunctionMeasure,
     ItemMeasure,
@@ -34,7 +34,7 @@ from rubric_measures.measures.measure import (
 )
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.types.entities import RubricItem, ScoredIds
-from rubric_measures.types.scales import ANY_LEVEL, Scale, refuse_unreachable
+from rubric_measures.types.scales import ANY_LEVEL, Scale
 
 # So many first documents of a ranking are its head.
 HEAD = 20
@@ -641,8 +641,7 @@ class Plan:
         lowest, said = 0 if scale is None else scale.lowest, list[Measure]()
         for one in self.computations:
             for level in one.levels:
-                if scale is not None:
-                    refuse_unreachable(scale, level, str(one.measure))
+                refuse_unreachable(scale, level, str(one.measure))
             measure, level = one.measure, min(one.levels, default=lowest + 1)
             if one.over_items and level <= lowest:
                 of = "" if scale is None else f" of the scale {lowest} to {scale.highest}"

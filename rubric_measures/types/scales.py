@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.errors import InputError
 
 # No measure gives more. Squares of larger numbers, summed over queries, are no numbers any more.
 LARGEST_SCORE = 1e100
@@ -148,11 +148,9 @@ def covering_level(scale: Scale | None, said: int | None = None) -> int:
     """The least grade that covers an item: what somebody said, else what the scale says.
 
     Raises:
-        InputError: neither is known, or no grade of the scale reaches what was said.
+        InputError: neither is known.
     """
     if said is not None:
-        if scale is not None:
-            refuse_unreachable(scale, said)
         return said
     return known_scale(scale).covers
 
@@ -168,25 +166,6 @@ def known_scale(scale: Scale | None) -> Scale:
             "the scale of the grades is not known; say it, as in 0-5:4 (4 covers an item)", settings=("scale",)
         )
     return scale
-
-
-def refuse_unreachable(scale: Scale, level: int, of: str = "the level that covers") -> None:
-    """Refuses a level that no grade of the scale reaches: every score and count would be 0, which nobody means.
-
-    Args:
-        scale: the scale.
-        level: the level that somebody said.
-        of: what it is the level of, for the error.
-
-    Raises:
-        MeasureError: naming level and scale.
-    """
-    if level > scale.highest:
-        raise MeasureError(
-            f"{of}: no grade of the scale {scale.lowest} to {scale.highest} is {level} or more; give a level of up to "
-            f"{scale.highest}",
-            settings=("measures", "rel"),
-        )
 
 
 def refuse_off_scale(scale: Scale | None, grades: Mapping[str, float], where: str) -> None:
