@@ -537,25 +537,20 @@ class AnswerTable:
     @property
     def stem(self) -> str:
         """The file's name without folder and endings."""
-        name = PurePath(self.name).name.removeprefix("the ")
-        for ending in (".gz", ".csv", ".tsv", ".jsonl", ".json", ".parquet"):
-            name = name.removesuffix(ending)
-        return name or "answers"
+        name = PurePath(self.name.removesuffix(".gz").removeprefix("the "))
+        return name.stem if name.suffix in (".csv", ".tsv", ".jsonl", ".json", ".parquet") else name.name or "answers"
 
 
 def parsed_columns(text: str) -> dict[str, str]:
     """The columns of `query=question,answer=response,id=`; nothing behind a role says that the table has none.
 
     Raises:
-        InputError: it is of another form, or names no role.
+        InputError: it is of another form.
     """
-    found: dict[str, str] = {}
-    for part in text.split(","):
-        role, equals, column = (one.strip() for one in part.partition("="))
-        if not equals or role not in ROLES or role in found:
-            said = f"expected {'=COLUMN, '.join(ROLES)}=COLUMN, with commas between them"
-            raise InputError(f"columns {text!r:.80}: {said}", settings=("columns",))
-        found[role] = column
+    pairs = [part.partition("=")[::2] for part in text.split(",") if "=" in part]
+    if len(pairs) <= text.count(",") or len(found := {role.strip(): one.strip() for role, one in pairs}) < len(pairs):
+        said = f"expected {'=COLUMN, '.join(ROLES)}=COLUMN, with commas between them"
+        raise InputError(f"columns {text!r:.80}: {said}", settings=("columns",))
     return found
 
 
@@ -639,21 +634,18 @@ def _chosen(present: Sequence[str], said: Mapping[str, str], name: str) -> dict[
             problem = f"has no column {column!r}; it has {listed}"
             raise FormatError(problem, path=name, settings=("columns",))
     known = {plain_name(column): column for column in reversed(present)}
-    taken = set(said.values())
     chosen: dict[Role, str] = {role: said[role] for role in ROLES if said.get(role)}
     for role, names in _NAMES.items():
-        found = [known[one] for one in names if one in known and known[one] not in taken and role not in said]
+        free = {name: column for name, column in known.items() if column not in {*said.values(), *chosen.values()}}
+        found = [] if role in said else [free[one] for one in names if one in free]
         if role in _ALONE and len(found) > 1:
             both = " and ".join(found[:3])
             problem = f"columns {both} could each be the {role}; say which ({role}={found[0]})"
             raise FormatError(problem, path=name, settings=("columns",))
+        if not found and role in _COULD_BE_EITHER and role not in said:
+            found = [free[_EITHER]] if _EITHER in free else []
         if found:
             chosen[role] = found[0]
-    either = known.get(_EITHER)
-    if either is not None and either not in taken | set(chosen.values()):
-        free: list[Role] = [role for role in _COULD_BE_EITHER if role not in chosen and role not in said]
-        if free:
-            chosen[free[0]] = either
     usual = {"query": _NAMES["query"], "answer": (_EITHER, *_NAMES["answer"])}
     lacking = [role for role in usual if role not in chosen]
     if lacking:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple, TypeAlias
+from itertools import chain
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,14 +14,8 @@ from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import begins_records, iter_lines, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import PathName, cells_of
-from rubric_measures.formats.specs import DOC_IDS, NAMES, Row, Spec, ident, spec
+from rubric_measures.formats.specs import DOC_IDS, NAMES, Row, Spec, spec
 from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, plain_name, row_of, unwrapped
-
-# Bytes of lines that are passed over at once, unless a wanted one is among them.
-_PIECE = 1 << 16
-# What ids are of that stand in a line as they are: no blanks, quotes, escapes, or letters of other scripts.
-_PLAIN = bytes(set(range(33, 127)) - set(b'"\\'))
-_NO_LINE = b"\n\n"
 
 
 class Document(NamedTuple):
@@ -90,7 +84,7 @@ def iter_documents(path: PathName, wanted: AbstractSet[str] | None = None) -> It
 def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
     """Of a file of lines the rows whose id is wanted, nothing of others being read; other files as they are.
 
-    Which field of objects is the id, and how lines begin, is told by the first one.
+    Which field of objects is the id, and whether lines have tabs and no header, is told by the first one.
     """
     name = path_name(path)
     line, first = next(iter_lines(path), (0, b"")) if name != "-" else (0, b"")
@@ -100,56 +94,34 @@ def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
             field = next((one for one in DOC_IDS if said.get(one) not in (None, "")), None)
             # An object that holds rows is no line of a document.
             if field is not None and unwrapped(line, said) == [(line, said)]:
-                lines = _wanted_lines(name, wanted, *_in_objects(field, first))
+                id_alone: Any = msgspec.defstruct("_Id", [("doc_id", str | int | None, None)], rename={"doc_id": field})
+                decode = msgspec.json.Decoder(id_alone).decode
+                lines = _wanted_lines(path, wanted, lambda line: decode(line).doc_id or None)
                 return Rows(
-                    name, None, ((at, as_object(parse_json(data, path=name, line=at), name, at)) for at, data in lines)
+                    name, None, ((at, as_object(parse_json(one, path=name, line=at), name, at)) for at, one in lines)
                 )
     elif b"\t" in first and not first.lstrip().startswith((b"[", PARQUET)):
         cells = first.decode("utf-8", "replace").split("\t")
         columns = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), ())
         if columns and not DOCUMENTS.is_header([cell.strip() for cell in cells]):
-            lines = _wanted_lines(name, wanted, *_BARE)
+            lines = _wanted_lines(path, wanted, lambda line: line.partition(b"\t")[0].decode())
             return Rows(name, columns, ((at, _cells(data, columns, name, at)) for at, data in lines), True)
     return path
 
 
-# How lines begin before their id, and go on behind it; and what says the id of those of which that is not so.
-_Layout: TypeAlias = tuple[bytes, bytes, Callable[[bytes], str]]
-# Lines with tabs and without a header begin with their id.
-_BARE: _Layout = (b"", b"\t", lambda line: line.partition(b"\t")[0].decode().strip())
-
-
-def _in_objects(field: str, first: bytes) -> _Layout:
-    id_alone: Any = msgspec.defstruct("_Id", [("doc_id", str | int | float | None, None)], rename={"doc_id": field})
-    decode = msgspec.json.Decoder(id_alone).decode
-    begin = re.match(rb'\s*\{\s*"%b"\s*:\s*"' % re.escape(field.encode("utf-8")), first)
-    return begin[0] if begin else _NO_LINE, b'",', lambda line: ident(decode(line).doc_id)
-
-
 def _wanted_lines(
-    name: str, wanted: AbstractSet[str], begin: bytes, end: bytes, id_of: Callable[[bytes], str]
+    path: PathName, wanted: AbstractSet[str], id_of: Callable[[bytes], Any]
 ) -> Iterator[tuple[int, bytes]]:
     """The lines of wanted documents, and those without an id, about which the reader of rows has something to say."""
-    ids = {before + one.encode("utf-8", "surrogatepass") for one in wanted for before in (b"", begin)}
-    number, rest = 1, begin.translate(None, _PLAIN)
-    with open_binary(name) as stream:
-        while lines := stream.readlines(_PIECE):
-            if number == 1:
-                lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
-            cut = [line.partition(end)[0] for line in lines if line.startswith(begin)]
-            is_plain = len(cut) == len(lines) and b"".join(cut).translate(None, _PLAIN) == rest * len(lines)
-            found = cut if is_plain and begin not in cut else [_id_in(line, id_of) for line in lines]
-            if not ids.isdisjoint(found) or None in found:
-                pairs = enumerate(zip(found, lines, strict=True), number)
-                yield from ((at, line.rstrip(b"\r\n")) for at, (one, line) in pairs if one is None or one in ids)
-            number += len(lines)
-
-
-def _id_in(line: bytes, id_of: Callable[[bytes], str]) -> bytes | None:
-    try:
-        return (id_of(line).encode("utf-8") or None) if line.strip() else b""
-    except (ValueError, IndexError, RecursionError):
-        return None
+    asked = {*wanted, "None", ""}
+    with open_binary(path) as stream:
+        for number, line in enumerate(chain([stream.readline().removeprefix(b"\xef\xbb\xbf")], stream), 1):
+            try:
+                is_wanted = str(id_of(line)).strip() in asked
+            except (ValueError, RecursionError):
+                is_wanted = True
+            if is_wanted and not line.isspace():
+                yield number, line.rstrip(b"\r\n")
 
 
 def _cells(data: bytes, columns: Sequence[str], name: str, line: int) -> Cells:

@@ -179,7 +179,9 @@ def test_other_names_are_said(tmp_path: Path) -> None:
     )
     with pytest.raises(FormatError, match="has no column 'asks'; it has ask, said, id"):
         read_answer_table(path, {"query": "asks"})
-    for wrong in ("query", "ask=query", "query=a,query=b"):
+    with pytest.raises(InputError, match="'ask' is none of query, answer"):
+        read_answer_table(path, {"ask": "query"})
+    for wrong in ("query", "query=a,query=b"):
         with pytest.raises(InputError, match="expected query=COLUMN"):
             parsed_columns(wrong)
 
