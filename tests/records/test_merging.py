@@ -162,7 +162,7 @@ def direct(label: int | None = None, **fields: Any) -> dict[str, Any]:
         # The label may stand in either of two fields.
         (direct(2), direct(1), "the label by m is 2 in one file and 1 in another"),
         (direct(2), direct(self_ratings=1), "the label by m is 2 in one file and 1 in another"),
-        (direct(2, self_ratings=1), direct(1, self_ratings=1), "the relevance label by m is 2 in one file and 1"),
+        (direct(2, self_ratings=1), direct(1, self_ratings=1), "relevance_label is 2 in one file and 1"),
         (direct(2, seen=1), direct(2, seen=2), "seen is 1 in one file and 2 in another"),
         # Two labels of truncated texts contradict each other, too.
         (direct(2, status="truncated"), direct(1, status="truncated"), "the label by m is 2"),
@@ -226,10 +226,10 @@ def by(assessor: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("one", "other", "what"),
     [
-        ({"text": "a"}, {"text": "b"}, "the text is 'a' in one file and 'b' in another"),
+        ({"text": "a"}, {"text": "b"}, "text is 'a' in one file and 'b' in another"),
         ({"paragraph": "a"}, {"paragraph": "b"}, "paragraph is 'a'"),
         ({"mine": 1}, {"mine": 2}, "mine is 1"),
-        ({"mine": {"a": 1}}, {"mine": {"a": 2}}, r"mine \(a\) is 1 in one file and 2"),
+        ({"mine": {"a": 1}}, {"mine": {"a": 2}}, r"mine.a is 1 in one file and 2"),
         # Nobody knows whether these are one.
         ({"paragraph_data": by("ann")}, {"paragraph_data": by("bob")}, r"the judgment is \[{'assessor': 'ann', 'rel"),
         (
