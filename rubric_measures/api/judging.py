@@ -16,7 +16,6 @@ from rubric_measures.corpora.loading import (
     File,
     file_beside,
     file_path,
-    grader_of,
     is_given,
     listed,
     query_texts_of,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from rubric_measures.boards.kept import Proof
     from rubric_measures.formats.answers import Answer
     from rubric_measures.games.tournaments import Tournament
-    from rubric_measures.grading.pairwise import Reference
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
@@ -53,7 +51,6 @@ def tournament(
     model: str | Backend | None = None,
     save: _File | None = None,
     documents: _File | None = None,
-    level_shown: int = 2,
     label_grader: str | Grader | None = None,
     prompt: str = "",
     games_per: str = "",
@@ -81,7 +78,6 @@ def tournament(
             your own.
         save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.
-        level_shown: the lowest label of documents shown.
         label_grader: whose direct labels count, where records have those of several.
         prompt: the name of a prompt or a .toml file; by default the one for the model.
         games_per: `query=5` plays five random pairs a query, balanced; nothing plays all pairs. As of RAGDoll also
@@ -120,7 +116,6 @@ def tournament(
     drawn_per = _games_per(games_per, is_ragdoll)
     played = _all_of(games, Preference, _read)
     if model is not None:
-        from rubric_measures.corpora.loading import refuse_unused
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.formats.answers import Answer, read_answers
         from rubric_measures.formats.plain import GAMES
@@ -145,12 +140,7 @@ def tournament(
         found = _all_of(answers, Answer, read_answers)
         with naming(*answers):
             of_queries = answers_by_query(found)
-        references: Mapping[str, Sequence[Reference]] = {}
-        if documents is None:
-            about = {"level_shown": level_shown, "label_grader": label_grader}
-            refuse_unused(tournament, about, about, "documents")
-        else:
-            references = load_references(os.fspath(documents), level_shown, grader_of(label_grader))
+        references = load_references(documents, label_grader)
         saved = _saved(save)
         asked = calls.to(model)
         mine: list[Preference] = []

@@ -225,7 +225,7 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
 
 @Command(
     ["rubric_measures.api.judging:tournament"],
-    files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"}, without=("level_shown",),
+    files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"},
     fields={"draws": ("rounds", "seed"), "asking": REPLIES, "calls": CALLS},
 )  # fmt: skip
 def tournament(tournament: Call, *, printed: PrintedRatings = PrintedRatings()) -> int:

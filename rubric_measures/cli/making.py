@@ -208,7 +208,7 @@ def generate(generate: Call, *, output: str = "-") -> int:
     ],
     files={"passages": "PASSAGES…"},
     spelled={"measures": "--for", "limit": "--passages-per-query"},
-    without=("answers", "graded", "level_shown", "give_up_after", "document_texts"),
+    without=("answers", "graded", "give_up_after", "document_texts"),
 )
 def grade(
     grade: partial[GradedRecords],

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.base.files import atomic_writer, fewer_collections
-from rubric_measures.corpora.collections import load_collection, texts_of
 from rubric_measures.corpora.loading import (
     Bank,
     File,
@@ -27,12 +26,10 @@ from rubric_measures.corpora.loading import (
     content_of,
     file_beside,
     file_path,
-    grader_of,
     listed,
     passages_of,
     query_texts_of,
     read_runs,
-    refuse_unused,
 )
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats import detect_format
@@ -70,7 +67,6 @@ def grade(
     runs: Runs | None = None,
     query_texts: File | Mapping[str, str] | None = None,
     documents: _File | None = None,
-    level_shown: int = 2,
     label_grader: str | Grader | None = None,
     queries: Iterable[str] | None = None,
     limit: int | None = None,
@@ -102,7 +98,6 @@ def grade(
         runs: of measures, the runs that are scored, as `score` takes them; by default the rankings in the records.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
         documents: for prompts about answers, what to show: graded records, or a collection.
-        level_shown: the lowest label of documents shown.
         label_grader: whose direct labels count, where `documents` has those of several.
         queries: grade only these queries; the others are left out.
         limit: grade only this many passages of each query, the first ones.
@@ -122,8 +117,10 @@ def grade(
     run = _Grading(model, prompt, asking, calls, queries, limit, output, give_up_after, dry_run, progress)
     run = run.kept(passages, bank, query_texts, documents)
     made = run.test_bank(bank, query_texts)
-    run = run.showing(documents, level_shown, label_grader)
-    return run.over(passages, made, _files(passages), bank, needed=_needed(measures, runs))
+    if documents is not None or label_grader is not None:
+        run = run.showing(documents, label_grader)
+    needed = _needed(measures, runs) if measures or runs is not None else None
+    return run.over(passages, made, _files(passages), bank, needed=needed)
 
 
 def regrade(
@@ -269,15 +266,11 @@ class _Grading:
         keep_cache(calls.cache, self.output, self.manifest, passages, *read)
         return dataclasses.replace(self, queries=wanted, calls=calls)
 
-    def showing(self, source: _File | None, level: int, grader: str | Grader | None) -> _Grading:
+    def showing(self, source: _File | None, grader: str | Grader | None) -> _Grading:
         """The same, with the documents that are shown beside answers."""
-        if source is None:
-            about = {"level_shown": level, "label_grader": grader}
-            refuse_unused(grade, about, about, "documents")
-            return self
         from rubric_measures.grading.pairwise import documents_text, load_references
 
-        found = load_references(os.fspath(source), level, grader_of(grader))
+        found = load_references(source, grader)
         shown = {query_id: documents_text(those) for query_id, those in found.items() if those}
         return dataclasses.replace(self, asking=dataclasses.replace(self.asking, document_texts=shown or None))
 
@@ -357,16 +350,14 @@ class _Grading:
                 return records
 
 
-def _needed(measures: Measures, runs: Runs | None) -> NeededFor | None:
+def _needed(measures: Measures, runs: Runs | None) -> NeededFor:
     """The measures and runs that grades are asked for.
 
     Raises:
         InputError: runs are named without measures.
     """
     if not measures:
-        if runs is not None:
-            raise InputError("runs say which grades measures need; name the measures", settings=("measures", "runs"))
-        return None
+        raise InputError("runs say which grades measures need; name the measures", settings=("measures", "runs"))
     from rubric_measures.grading.lazy import NeededFor
 
     read = None if runs is None else tuple(read_runs(runs))
@@ -553,6 +544,8 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
             pairs = [pair for request in REQUESTS.read(name) for pair in request.documents if pair[0]]
             # Of several texts of a document the first one counts.
             return dict(reversed(pairs))
+    from rubric_measures.corpora.collections import load_collection, texts_of
+
     known = load_collection(collection)
     if not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))

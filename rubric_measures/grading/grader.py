@@ -224,14 +224,6 @@ class _OpenGroup:
     asked_for: dict[int, dict[str, list[str]]] = field(default_factory=dict)
 
 
-def _refuse_without_text(maker: GradeSetMaker, query_id: str, query_text: str) -> None:
-    if not query_text.strip() and maker.style.showing.shows_query:
-        raise InputError(
-            f"prompt {maker.style.prompt.prompt_class} shows the query; {query_id!r} has no text",
-            settings=("bank", "query_texts"),
-        )
-
-
 def _nothing() -> Job[_Made]:
     """The job of a query that has all its grades, so that it takes its turn like the others."""
     yield from ()
@@ -334,7 +326,11 @@ class GradingEngine:
             text = bank.query_texts.get(group.query_id, "")
             of = Unit(group.query_id, text, "", "", bank.for_query(group.query_id))
             for maker in makers:
-                _refuse_without_text(maker, group.query_id, text)
+                if not text.strip() and maker.style.showing.shows_query:
+                    problem = (
+                        f"prompt {maker.style.prompt.prompt_class} shows the query; {group.query_id!r} has no text"
+                    )
+                    raise InputError(problem, settings=("bank", "query_texts"))
                 pairs += sum(map(len, self.wanted(group, maker, of)))
                 if not maker.style.direct:
                     of_kind = sum(item.kind in maker.style.item_kinds for item in of.items)
@@ -367,12 +363,12 @@ class GradingEngine:
 
         Args:
             groups: passages by query; pulled as the backend takes work.
-            bank: the test bank. Direct prompts need its query texts.
+            bank: the test bank.
             report: is filled with counts.
 
         Raises:
             UnknownNameError: the bank does not have a query.
-            InputError: see `makers`; also a query without text for a direct prompt.
+            InputError: see `makers`.
             GradingError: the model cannot be used; finished calls are in the cache.
         """
         report = report if report is not None else GradingReport()
@@ -445,7 +441,6 @@ class _Ongoing:
         wanted = [self.engine.wanted(group, maker, of) for maker in self.makers]
         for number, passage in enumerate(group.passages):
             for which, maker in enumerate(self.makers):
-                _refuse_without_text(maker, group.query_id, of.query_text)
                 asked = wanted[which][number]
                 missing = maker.missing(passage, asked, of)
                 self.report.kept += len(asked) - len(missing)

@@ -13,6 +13,7 @@ draw is about. So a draw does not depend on any other one.
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -23,8 +24,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, refuse_ignored, warn
 from rubric_measures.base.files import peek_head
+from rubric_measures.corpora.loading import grader_of
 from rubric_measures.formats.answers import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
 from rubric_measures.grading.generation import Caller
@@ -136,8 +138,11 @@ class Reference(NamedTuple):
     annotation: str = ""
 
 
+_LEAST = 2  # the lowest label of documents that are shown, as the paper has it (of 0 to 2)
+
+
 def references_of_records(
-    groups: Iterable[QueryPassages], level: int = 2, wanted: Grader | None = None
+    groups: Iterable[QueryPassages], wanted: Grader | None = None
 ) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query with their annotations, best label first, then by id.
 
@@ -146,7 +151,6 @@ def references_of_records(
 
     Args:
         groups: graded records.
-        level: the lowest label that is shown; the paper has 2 (of 0 to 2).
         wanted: whose direct labels count; needed where there are those of several.
 
     Raises:
@@ -162,7 +166,7 @@ def references_of_records(
             annotation = direct.answer if direct is not None and label is not None else ""
             if label is None:
                 label = passage.judged(group.query_id)
-            if label is not None and label >= level:
+            if label is not None and label >= _LEAST:
                 references.append(Reference(passage.doc_id, passage.text, label, annotation))
         found[group.query_id] = tuple(sorted(references, key=lambda one: (-one.label, one.doc_id)))
     labels.note_counts()
@@ -170,18 +174,22 @@ def references_of_records(
 
 
 def load_references(
-    source: str | Path, level: int = 2, wanted: Grader | None = None
+    source: str | os.PathLike[str] | None, label_grader: str | Grader | None = None
 ) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query: of graded records with their annotations, or of a collection.
 
     Args:
-        source: a file of graded records, or a collection with judgments: a folder, a file, or an ir_datasets id.
-        level: the lowest label that is shown.
-        wanted: whose direct labels of records count; needed where there are those of several.
+        source: a file of graded records, or a collection with judgments: a folder, a file, or an ir_datasets id; None
+            shows nothing.
+        label_grader: whose direct labels of records count; needed where there are those of several.
 
     Raises:
-        InputError: the source cannot be read, or no document has such a label.
+        InputError: the source cannot be read, or no document has a label that is shown.
     """
+    if source is None:
+        refuse_ignored(["label_grader"] if label_grader is not None else [], "here", "documents")
+        return {}
+    source = os.fspath(source)
     if Path(source).is_file() and peek_head(source).lstrip().startswith(b"["):
         groups: Iterable[QueryPassages] = load_graded(source)
     else:
@@ -191,11 +199,11 @@ def load_references(
         known = load_collection(source)
         if not known.has_docs() or not known.judgments:
             raise InputError(f"{source}: has no documents with judgments")
-        relevant = [row for row in known.judgments if row.relevance >= level]
+        relevant = [row for row in known.judgments if row.relevance >= _LEAST]
         groups = pooled(docs=known.docs_store(), judgments=relevant, judged=True, missing="skip") if relevant else ()
-    found = references_of_records(groups, level, wanted)
+    found = references_of_records(groups, grader_of(label_grader))
     if not any(found.values()):
-        raise InputError(f"{source}: no document has a label of {level} or more")
+        raise InputError(f"{source}: no document has a label of {_LEAST} or more")
     return found
 
 

@@ -161,27 +161,6 @@ _LOOKUP_BLOCK = 400
 _BUSY_SECONDS = 60.0
 
 
-class _Using:
-    """Holds the lock of a cache; what SQLite cannot do is one error that names the file. As a class it is entered fast.
-
-    The lock may be taken twice: what may still be paid is found in the transaction in which a call is taken.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self._lock.release()
-        if isinstance(error, UnicodeDecodeError | sqlite3.DatabaseError | OSError):
-            text = " ".join(str(error).split())
-            text = f"the reply cache cannot be used ({text}); move it away or name another file"
-            raise InputError(f"{self._path}: {text}") from None
-
-
 class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
     """Replies by request key, and the calls that are made for them. Only what is kept is stored (`Reply.is_kept`), raw.
 
@@ -203,10 +182,10 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         self.path = path_name(path)
         self.is_shared = self.path != ":memory:" and not read_only  # whether other processes may write to it
         self._lease_seconds = lease_seconds
-        self._using = _Using(self.path)
+        self._lock = threading.RLock()
         if read_only and not Path(self.path).is_file():
             raise InputError(f"{self.path}: there is no such cache")
-        with self._using, contextlib.ExitStack() as stack:
+        with self._using(), contextlib.ExitStack() as stack:
             place = Path(self.path).resolve()
             if self.is_shared:
                 place.parent.mkdir(parents=True, exist_ok=True)
@@ -219,6 +198,19 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             stack.callback(self._connection.close)
             self._open(read_only)
             stack.pop_all()
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        """Holds the lock of the cache; what SQLite cannot do is one error that names the file.
+
+        The lock may be taken twice: what may still be paid is found in the transaction in which a call is taken.
+        """
+        with self._lock:
+            try:
+                yield
+            except (UnicodeDecodeError, sqlite3.DatabaseError, OSError) as error:
+                text = f"the reply cache cannot be used ({' '.join(str(error).split())})"
+                raise InputError(f"{self.path}: {text}; move it away or name another file") from None
 
     def _open(self, read_only: bool) -> None:
         execute = self._connection.execute
@@ -247,7 +239,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
 
     def close(self) -> None:
         """Closes the file; what was put is in it."""
-        with self._using:
+        with self._using():
             self._connection.close()
 
     def __exit__(self, *_: object) -> None:
@@ -260,11 +252,11 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
         """The stored replies of those keys (hex) that have one."""
-        with self._using:
+        with self._using():
             return {key.hex(): self._decode(key, reply) for key, reply in self._of_keys(_SQL["replies"], keys)}
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._using:
+        with self._using():
             return self._connection.execute(statement, values).fetchall()
 
     def get(self, key: str) -> Reply | None:
@@ -286,7 +278,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         """
         key, text = bytes.fromhex(request.key), encoded(reply) if reply.is_kept else None
         values = not reply.is_answer, reply.prompt_tokens, reply.completion_tokens, cost, text
-        with self._using:
+        with self._using():
             # While the call is the owner's, nobody else makes it.
             if self._connection.execute(_SQL["fill"], (*values, key, owner)).rowcount or text is None:
                 return reply
@@ -348,7 +340,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             the number of the last row before all that are under way; what the rows up to it took, which is final; what
             those after it took, as far as that is known.
         """
-        with self._using:
+        with self._using():
             last = self._connection.execute(_SQL["last_final"], {"after": after, "now": time.time()}).fetchone()[0]
             named = {"after": after, "last": last, "model": model, "shown": prices[0], "written": prices[1]}
             found = {row[0]: Spent(*row[1:]) for row in self._connection.execute(_SQL["paid"], named)}
@@ -364,7 +356,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         """
         found = Taken(set(), set(), {})
         until, day = time.time() + self._lease_seconds, datetime.now(UTC).date().isoformat()
-        with self._using, self._connection:
+        with self._using(), self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             self._note_others(owner, wanted, found)
             new = [
@@ -405,7 +397,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
 
     def _change(self, statement: str, owner: str, keys: Iterable[str], *values: object) -> None:
         if found := [(*values, bytes.fromhex(key), owner) for key in keys]:
-            with self._using, self._connection:
+            with self._using(), self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 self._connection.executemany(statement, found)
 
@@ -437,7 +429,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         """
         added = 0
         for other in others:
-            with ReplyCache(other, read_only=True) as source, self._using, self._connection:
+            with ReplyCache(other, read_only=True) as source, self._using(), self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 for entry in source.entries():
                     if self.get(entry.key) is None:

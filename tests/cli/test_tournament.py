@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.api import tournament
-from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.plain import GAMES, RAGELO_GAMES
 from rubric_measures.types.entities import Preference
@@ -170,12 +168,3 @@ def test_bad_input_is_one_line(name: str, games: Path, tmp_path: Path, capsys: p
     status, out, err = run(capsys, *(one.format(games=games, itself=itself) for one in arguments))
     assert (status, out) == (2, "")
     assert message in err and len(err.splitlines()) == 1
-
-
-def test_documents_without_labels_are_refused(tmp_path: Path) -> None:
-    answers = [EXAMPLE / "answers" / f"{name}.jsonl" for name in ("concise", "thorough")]
-    with pytest.raises(InputError, match="no document has a label of 7 or more"):
-        tournament(
-            answers=answers, queries=EXAMPLE / "queries.tsv", model="lexical", documents=EXAMPLE, level_shown=7,
-            save=tmp_path / "games.jsonl",
-        )  # fmt: skip

@@ -170,7 +170,7 @@ def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFi
     assert [row for row in rows if row.query_id == "q1"] == collection.judgments
     (group,) = load_graded(files / "twice.jsonl")
     assert [one.judged("q1") for one in group.passages] == [3, 2]
-    references = references_of_records([group], 2)["q1"]
+    references = references_of_records([group])["q1"]
     assert [(one.doc_id, one.label) for one in references] == [("d1", 3), ("d2", 2)]
     assert [one.doc_id for one in related_segments([group], level=3)["q1"]] == ["d1"]
     assert main(["pool", "-c", str(files / "twice.jsonl"), "-o", str(files / "pooled.jsonl")]) == 0

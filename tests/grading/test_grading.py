@@ -384,7 +384,7 @@ def test_queries_without_bank_or_text_are_named() -> None:
         list(grader.grade_records([QueryPassages("other", [passage()])], bank_of("one?")))
     bank = TestBank(bank_of("one?").items)
     with pytest.raises(InputError, match="'q' has no text"):
-        grade(ScriptedBackend([rule("1")]), bank, "Thomas")
+        GradingEngine(LocalRunner(ScriptedBackend([])), ("Thomas",)).check([QueryPassages("q", [passage()])], bank)
 
 
 @pytest.mark.parametrize(
