@@ -22,7 +22,6 @@ import secrets
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
@@ -182,12 +181,10 @@ def open_review(
     except BaseException:
         store.close(unused=True)
         raise
-    project = Path(graded).resolve().parent
     return Review(
         material,
         store,
         os.fspath(bank),
-        project,
         name,
         blind,
         plan,

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import snowballstemmer
-from msgspec.structs import asdict
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.measures.checked import CheckedGrade
@@ -33,7 +32,6 @@ from rubric_measures.review.session import (
     agreement_rows,
     export_review,
     found_table,
-    inside,
     note_of,
     progress_rows,
     queue_of,
@@ -51,7 +49,6 @@ from rubric_measures.review.store import (
     cell_of,
     state_of,
 )
-from rubric_measures.types.entities import RubricItem
 
 
 def render(template: str, **values: Any) -> str:
@@ -546,30 +543,14 @@ def work_as(review: Review, asked: Asked) -> ScreenAnswer:
     return ScreenAnswer(redirect="/", assessor=name)
 
 
-def export(
-    review: Review, asked: Asked, folder: str = "review-export", made: Exported | None = None, problem: str = ""
-) -> ScreenAnswer:
-    """The form that writes files."""
-    return page(
-        "export.html",
-        review,
-        asked,
-        status=400 if problem else 200,
-        title="Export",
-        folder=folder,
-        made=made,
-        problem=problem,
-    )
+def export(review: Review, asked: Asked, made: Exported | None = None) -> ScreenAnswer:
+    """The button that writes files, and where it does."""
+    return page("export.html", review, asked, title="Export", made=made)
 
 
 def post_export(review: Review, asked: Asked) -> ScreenAnswer:
-    """Writes the records with corrections, the bank and the audit trail into a folder of the project."""
-    name = asked.get("folder").strip()
-    try:
-        made = export_review(review, inside(review.project, name))
-    except InputError as error:
-        return export(review, asked, name, problem=str(error))
-    return export(review, asked, name, made)
+    """Writes the records with corrections, the bank and the audit trail into a folder beside the records."""
+    return export(review, asked, export_review(review, f"{review.material.path}.review-export"))
 
 
 def assessor(review: Review, asked: Asked) -> ScreenAnswer:
@@ -596,12 +577,11 @@ def bank(
     asked: Asked,
     *,
     status: int = 200,
-    conflict: Mapping[str, Any] | None = None,
     problem: Mapping[str, str] | None = None,
 ) -> ScreenAnswer:
     """The items of one query as a table; with an item, that one with its passages and versions.
 
-    A conflict with another editor, or what is wrong with a field, is shown with what was typed.
+    What is wrong with a field, or what another editor did, is shown with what was typed.
     """
     snapshot = review.store.snapshot()
     key = asked.get("item") or (asked.get("key") if problem else "")
@@ -619,7 +599,7 @@ def bank(
         "typed": {name: asked.get(name) for name in ("text", "importance", "weight")}
         | {"gold_answers": asked.get("gold_answers").splitlines()},
     }
-    if key and conflict is None:
+    if key:
         return _item_page(review, asked, state_of(snapshot, key), shared)
     states = [state for state in snapshot.items.values() if state.item.query_id == query_id]
     live = [state for state in states if not state.retired]
@@ -632,7 +612,6 @@ def bank(
         retired=[state for state in states if state.retired],
         facets=sorted({state.item.facet_id for state in live if state.item.facet_id}),
         waiting=sum(state.waits for state in snapshot.items.values()),
-        conflict=conflict,
         chosen=dict.fromkeys(value.rpartition("@")[0] for value in asked.form.get("merge", ())) if problem else {},
         saved=action(review, asked, "saved"),
         **shared,
@@ -655,32 +634,17 @@ def _item_page(review: Review, asked: Asked, state: ItemState, shared: dict[str,
 
 
 def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
-    """One edit, or the same of several items; where somebody was faster, both versions are shown, nothing is changed.
+    """One edit, or the same of several items.
 
-    What is wrong with a field is said at the field, and what was typed stays.
+    What is wrong with a field, and that somebody was faster, is said at the field, and what was typed stays.
     """
-    edits: list[Edit] = []
     try:
-        edits = _edits_of(review, asked, asked.get("edit"))
-        made = review.store.edit_all(asked.assessor, edits)
+        made = review.store.edit_all(asked.assessor, _edits_of(review, asked, asked.get("edit")))
     except StateError:
         raise
-    except ConflictError as error:
-        states = review.store.snapshot().items
-        kind, payload, expected = next(one for one in edits if set(one[2]) & set(error.keys))
-        # An item is gone whose adding was undone.
-        seen = [states[key] for key in expected if key in states]
-        # What the assessor typed is shown with what the other one did, and can be sent again; fields that the form
-        # lacks stay as they are.
-        conflict = {
-            "theirs": [states[key] for key in error.keys if key in states],
-            "live": [one for one in seen if not one.retired],
-            "mine": asdict(seen[0].item if seen else RubricItem("", "", "")) | dict(payload),
-            "kind": kind,
-        }
-        return bank(review, asked, status=409, conflict=conflict)
     except InputError as error:
-        return bank(review, asked, status=400, problem={next(iter(error.settings), "text"): str(error)})
+        status = 409 if isinstance(error, ConflictError) else 400
+        return bank(review, asked, status=status, problem={next(iter(error.settings), "text"): str(error)})
     fields = {"query": asked.get("query"), "saved": str(made[-1].event_id)}
     return ScreenAnswer(redirect="/bank?" + urlencode(fields) + "#items")
 

@@ -328,7 +328,6 @@ class Review:
         material: what is reviewed.
         store: what assessors did.
         bank_path: the bank's file.
-        project: the folder that the page may write to.
         default_assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
         plan: of the audit.
@@ -341,7 +340,6 @@ class Review:
     material: Material
     store: ReviewStore
     bank_path: str
-    project: Path
     default_assessor: str = ""
     blind: bool = True
     plan: calibration.AuditPlan = field(default_factory=lambda: calibration.AuditPlan((), 50))
@@ -405,19 +403,6 @@ def queue_of(review: Review, choice: QueueChoice, snapshot: Snapshot) -> CellQue
 
 
 _AUDIT_FIELDS = ("event", "time", "person", "kind", "uid", "undone", "payload")
-
-
-def inside(project: Path, name: str) -> Path:
-    """The path that `name` means inside the project folder.
-
-    Raises:
-        InputError: it lies elsewhere (an absolute path, `..`, a link that leads out).
-    """
-    root = project.resolve()
-    path = (root / name).resolve()
-    if path != root and root not in path.parents:
-        raise InputError(f"{name!r} lies outside of the project folder; name a folder inside it")
-    return path
 
 
 class Exported(NamedTuple):

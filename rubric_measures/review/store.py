@@ -542,15 +542,7 @@ Edit = tuple[str, Mapping[str, Any], Mapping[str, int]]
 
 
 class ConflictError(InputError):
-    """Somebody changed an item after the editor opened it; nothing was changed.
-
-    Attributes:
-        keys: the items that changed.
-    """
-
-    def __init__(self, keys: Sequence[str]) -> None:
-        self.keys = tuple(keys)
-        super().__init__(f"{len(keys)} items were changed by somebody else meanwhile: {', '.join(keys)}")
+    """Somebody changed an item after the editor opened it; nothing was changed."""
 
 
 class StateError(InputError):
@@ -869,7 +861,7 @@ class ReviewStore:
             snapshot, events = replace(self.snapshot()), list[Event]()
             snapshot.items = dict(snapshot.items)
             for kind, payload, expected in edits:
-                _check_versions(snapshot, kind, expected)
+                _check_versions(snapshot, expected, "texts" if "texts" in payload else "text")
                 event = self._log(assessor, kind, payload)
                 for key, made in apply_edit(snapshot, event):
                     item = json.dumps(structs.asdict(structs.replace(made.item, info=None)))
@@ -906,14 +898,15 @@ class ReviewStore:
         return grade
 
 
-def _check_versions(snapshot: Snapshot, kind: str, expected: Mapping[str, int]) -> None:
+def _check_versions(snapshot: Snapshot, expected: Mapping[str, int], field: str) -> None:
     """Refuses an edit of an item that somebody changed after the editor saw it."""
-    stale = [
-        key
-        for key, version in expected.items()
-        if key not in snapshot.items
-        or snapshot.items[key].version != version
-        or (snapshot.items[key].retired and kind != "item_add")
-    ]
-    if stale:
-        raise ConflictError(stale)
+    for key, version in expected.items():
+        state = state_of(snapshot, key)
+        if state.version != version or state.retired:
+            last = state.history[-1]
+            left = "it is no longer in the bank" if state.retired else "send yours again to put it over that"
+            raise ConflictError(
+                f"nothing of yours was saved: {last.assessor or 'somebody'} was faster "
+                f"({last.what}: {state.item.text}); {left}",
+                settings=(field,),
+            )

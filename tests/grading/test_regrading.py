@@ -71,7 +71,7 @@ def edited(graded: Path, *edits: tuple[str, dict[str, Any]], grade: tuple[CellKe
             states = store.snapshot().items
             keys = [*payload.get("keys", ()), *([payload["key"]] if "key" in payload else ())]
             store.edit_all("ada", [(kind, payload, {key: states[key].version for key in keys})])
-        export_review(Review(material, store, str(bank), Path()), folder)
+        export_review(Review(material, store, str(bank)), folder)
     finally:
         store.close()
     return folder

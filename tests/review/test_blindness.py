@@ -71,7 +71,7 @@ def open_review(folder: Path, grades: list[tuple[Grades, Grades]], prompt: str =
     material = load_material(folder / "graded.jsonl", folder / "bank.jsonl", wanted)
     store = ReviewStore(folder / "state.sqlite", material.bank)
     _OPEN.append(store)
-    return Review(material, store, str(folder / "bank.jsonl"), folder)
+    return Review(material, store, str(folder / "bank.jsonl"))
 
 
 def shown(review: Review, assessor: str, path: str, **fields: str) -> str:
@@ -127,7 +127,7 @@ def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_
     _OPEN.append(store)
     # Ada's grade is stale and counts no longer, and she knows what the grader said then.
     assert (material.earlier(A), material.earlier(B)) == ({}, {"bob": 2})
-    second = Review(material, store, bank, tmp_path)
+    second = Review(material, store, bank)
     for assessor in ("ada", "bob"):
         for cell in (A, B):
             fields = {name: [value] for name, value in zip("qdi", cell, strict=True)}

@@ -52,7 +52,7 @@ def reviewed(graded: Path, bank: Path, name: str, *edits: tuple[str, dict[str, A
         for kind, payload in edits:
             states = store.snapshot().items
             store.edit_all("ada", [(kind, payload, {payload["key"]: states[payload["key"]].version})])
-        made = export_review(Review(material, store, str(bank), Path()), graded.parent / name).paths
+        made = export_review(Review(material, store, str(bank)), graded.parent / name).paths
     return Path(made[0]), Path(made[1])
 
 
@@ -126,7 +126,7 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
     material = load_material(*first)
     assert material.waiting == material.stale == {("q1", "q1/alpha")}
     with closing(store_of(material, graded.parent / "second.sqlite")) as store:
-        review = Review(material, store, str(first[1]), first[0].parent)
+        review = Review(material, store, str(first[1]))
         states = store.snapshot().items
         assert {key: state.regrade for key, state in states.items()} == {"q1/alpha": True, "q1/beta": False}
         assert store.snapshot().left == {("q1", "q1/alpha"): CHANGED}
@@ -151,7 +151,7 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
         assert store.snapshot().left == {("q1", "q1/alpha"): "was retired since"}
         store.undo("ada")
         assert store.snapshot().items["q1/alpha"].regrade
-        made = export_review(Review(material, store, str(first[1]), Path()), graded.parent / "again")
+        made = export_review(Review(material, store, str(first[1])), graded.parent / "again")
         assert made.waiting == 1 and marks(Path(made.paths[1])) == {"q1/alpha": True}
 
 
@@ -176,7 +176,7 @@ def test_another_grader_keeps_the_mark_and_makes_nobody_wait(graded: Path, capsy
     material = load_material(new, first[1], Grader("lexical:1"))
     with closing(store_of(material, graded.parent / "second.sqlite")) as store:
         store.edit_all("ada", [("item_edit", comma, {"q1/alpha": 0})])
-        paths = export_review(Review(material, store, str(first[1]), Path()), graded.parent / "second").paths
+        paths = export_review(Review(material, store, str(first[1])), graded.parent / "second").paths
     # The mark stays for the other one, and says that the words which the first one graded mean the same.
     second = Path(paths[0]), Path(paths[1])
     assert marks(second[1]) == {"q1/alpha": True}
@@ -251,7 +251,7 @@ def review(tmp_path: Path) -> Iterator[Review]:
     write_lines(tmp_path / "bank.jsonl", BANK)
     material = load_material(tmp_path / "graded.jsonl", tmp_path / "bank.jsonl", Grader("model"))
     store = ReviewStore(tmp_path / "graded.jsonl.review.sqlite", material.bank)
-    yield Review(material, store, str(tmp_path / "bank.jsonl"), tmp_path)
+    yield Review(material, store, str(tmp_path / "bank.jsonl"))
     store.close()
 
 

@@ -54,7 +54,7 @@ def make_files(folder: Path, highest: int = 5) -> tuple[Path, Path]:
 def open_review(graded: Path, bank: Path, state: Path) -> Review:
     material = load_material(graded, bank)
     store = ReviewStore(state, material.bank, waiting=material.waiting, scale=material.scale)
-    return Review(material, store, str(bank), graded.parent)
+    return Review(material, store, str(bank))
 
 
 def asked(assessor: str, cell: CellKey, order: str = "query", **form: str) -> Asked:

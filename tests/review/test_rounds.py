@@ -129,7 +129,7 @@ def test_items_wait_for_grades_review_after_review(seed: int) -> None:
                         act(store, material, chance)
                 states = store.snapshot().items.values()
                 folder = Path(name) / str(number)
-                paths = export_review(Review(material, store, str(bank), Path()), folder).paths
+                paths = export_review(Review(material, store, str(bank)), folder).paths
             graded, bank, pending = Path(paths[0]), Path(paths[1]), {one.item.item_id for one in states if one.waits}
             assert pending <= marks(bank)
             if {item.item_id for item in load_bank(bank)} <= pending:

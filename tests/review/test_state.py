@@ -325,7 +325,7 @@ def test_export_appends_and_a_second_export_repeats_nothing(
 ) -> None:
     store.grade("ada", A, 4, 4)
     store.grade("bob", B, None, 1)
-    paths = export_review(Review(material, store, str(folder / "bank.jsonl"), Path()), folder / "out").paths
+    paths = export_review(Review(material, store, str(folder / "bank.jsonl")), folder / "out").paths
     after = load_graded(paths[0])
     sets = after[0].passages[0].exam_grades or []
     assert [one.llm for one in sets] == ["model", "other", "human:ada", "human:ada"]
@@ -335,9 +335,9 @@ def test_export_appends_and_a_second_export_repeats_nothing(
     assert load_bank(paths[1]) == material.bank
     assert read_bank(paths[1])[0].items == read_bank(folder / "bank.jsonl")[0].items
     with pytest.raises(InputError, match="another folder"):
-        export_review(Review(material, store, str(folder / "out" / "bank.jsonl"), Path()), folder / "out")
+        export_review(Review(material, store, str(folder / "out" / "bank.jsonl")), folder / "out")
     with pytest.raises(InputError, match=r"out\.md: an export is a folder of files"):
-        export_review(Review(material, store, str(folder / "bank.jsonl"), Path()), folder / "out.md")
+        export_review(Review(material, store, str(folder / "bank.jsonl")), folder / "out.md")
 
 
 def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
@@ -442,11 +442,11 @@ def test_an_export_replaces_an_export_and_nothing_else(folder: Path, material: M
     target.mkdir()
     (target / "bank.jsonl").write_text("somebody's")
     with pytest.raises(InputError, match=r"holds bank\.jsonl already"):
-        export_review(Review(material, store, str(folder / "bank.jsonl"), Path()), target)
+        export_review(Review(material, store, str(folder / "bank.jsonl")), target)
     assert [path.name for path in target.iterdir()] == ["bank.jsonl"]
     (target / "bank.jsonl").unlink()
     for _ in range(2):
-        paths = export_review(Review(material, store, str(folder / "bank.jsonl"), Path()), target).paths
+        paths = export_review(Review(material, store, str(folder / "bank.jsonl")), target).paths
     assert load_bank(target / "bank.jsonl") == material.bank
     # Also one that was killed: the first file that it writes is what it is known by.
     assert min(map(Path, paths), key=lambda path: path.stat().st_mtime_ns).name == "audit.jsonl"

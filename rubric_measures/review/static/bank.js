@@ -79,6 +79,9 @@
     for (const old of all("#items .error")) old.remove();
     const said = made.querySelector("[data-error]") || made.querySelector("main [role=alert]");
     const error = Object.assign(document.adoptNode(said), { className: "error", id: "error-row" });
+    // What was said is of the newest version: sent again, it goes over that.
+    const version = made.querySelector("#edit [name=version]");
+    if (version) open.form.elements.version.value = version.value;
     const field = open.form.elements[error.dataset.error] || open.form.elements.text;
     field.after(error);
     field.setAttribute("aria-invalid", "true");
