@@ -459,4 +459,4 @@ def test_files_of_some_and_of_all_grades_are_merged(tmp_path: Path, capsys: pyte
     write_graded(tmp_path / "other.jsonl", anew)
     capsys.readouterr()
     assert main(["convert", str(tmp_path / "one.jsonl"), str(tmp_path / "other.jsonl"), "-o", str(tmp_path / "x")]) == 2
-    assert re.search(r"passage 'q0d\d+': provenance \(bank\) is '\w{16}' in one file and", capsys.readouterr().err)
+    assert re.search(r"passage 'q0d\d+': provenance\.\w+ is '\w+' in one file and", capsys.readouterr().err)
