@@ -49,17 +49,14 @@ from msgspec.structs import replace
 from rubric_measures.base.errors import InputError, MeasureError, tell, warn
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import Leaderboard
-from rubric_measures.boards.scoring import best_of, cell_of, digest_of, inputs_settings
+from rubric_measures.boards.scoring import cell_of, digest_of, inputs_settings, score_records
 from rubric_measures.formats.banks import answer_documents, needs_all_answers
 from rubric_measures.formats.judged import ASSIGNMENTS, FAILED, GRADED, NUGGETIZER, RAGDOLL
 from rubric_measures.formats.support import ArgueReport
-from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.measures.measure import measure_names
-from rubric_measures.measures.scoring import Plan, ranking_digest
-from rubric_measures.types.entities import BoardInputs, Cell, Signature, TestBank, content_hash, describe, made_by
+from rubric_measures.types.entities import BoardInputs, Cell, Signature, TestBank, content_hash, describe
 
 Line = TypeVar("Line")
 ALL = "all"
@@ -273,8 +270,6 @@ def _board_of_lines(
     scorers: _Scorers[Line],
     lines: Mapping[str, Mapping[str, Sequence[Line]]],
     digested: Callable[[Sequence[Line]], str],
-    graded: Mapping[str, str] = MappingProxyType({}),
-    said: Mapping[str, object] = MappingProxyType({}),
 ) -> Leaderboard:
     """Means over the lines that are there, of run -> query -> lines; the value of a query is that of its lines.
 
@@ -283,8 +278,6 @@ def _board_of_lines(
         scorers: the measures.
         lines: the lines.
         digested: of the lines of a run for a query, what the digest of the run is made of.
-        graded: query -> digest of its grades, where these do not stand in the lines.
-        said: what else belongs into the signature.
     """
     cells: dict[str, dict[str, Cell]] = {}
     for run, queries in sorted(lines.items()):
@@ -299,8 +292,8 @@ def _board_of_lines(
         run: digest_of({query_id: digested(of) for query_id, of in of_run.items()})
         for run, of_run in sorted(lines.items())
     }
-    inputs = BoardInputs(dict(sorted(graded.items())), runs)
-    signature = Signature({"measures": list(scorers), "compat": program, **said, **inputs_settings(inputs)})
+    inputs = BoardInputs({}, runs)
+    signature = Signature({"measures": list(scorers), "compat": program, **inputs_settings(inputs)})
     return Leaderboard(list(scorers), cells, signature, inputs=inputs)
 
 
@@ -478,18 +471,6 @@ def _say_types(criteria: Sequence[tuple[str, str]]) -> None:
     tell("criteria that are not satisfied in full, by type: %s", shares)
 
 
-def _cover(measure: Measure, best: Array, every: Array) -> float:
-    """Cover of one query by the program's rules.
-
-    Args:
-        measure: the measure.
-        best: the best grade of each item among the passages of a run.
-        every: among all graded passages.
-    """
-    size = int((every >= measure["rel"] if measure.NAME == "nRubricCover" else every > NONE).sum())
-    return int((best >= measure["rel"]).sum()) / size if size else 0.0
-
-
 def score_workbench(
     queries: Iterable[RecordQuery], measures: Sequence[Measure], settings: Mapping[str, object] | None = None
 ) -> Leaderboard:
@@ -515,38 +496,29 @@ def score_workbench(
             raise MeasureError(f"{program} knows RubricCover and nRubricCover, not {measure}")
     if None in cutoffs or len(cutoffs) > 1:
         raise MeasureError(f"{program} cuts rankings by rank; write one cutoff, as in RubricCover@20")
-    plan, deepest = Plan(measures, one_scale=True), max(cutoffs)
-    reachable: list[dict[str, float | None]] = [{} for _ in measures]
-    # Of a run for a query the scores by the measures, and the digest of what it ranks.
-    lines: dict[str, dict[str, list[tuple[list[float], str]]]] = {}
-    grade_sets, made, graded = set[str](), set[str](), dict[str, str]()
-    for query in queries:
-        grade_sets.update(map(str, query.grade_sets))
-        made |= query.made
+    (cutoff,) = cutoffs
+
+    def cut(query: RecordQuery) -> RecordQuery:
         if query.grades.is_partial:
             text = "grades were asked only as far as some measures need them, and that program counts by all of them"
             raise InputError(text, settings=("compat",))
-        graded[query.query_id] = query.grades.digest
-        asked, grades, docs = plan.for_query(query.grades).measures, query.grades.grades, query.grades.docs
-        every = grades.max(axis=0, initial=NONE)
-        for column, measure in zip(reachable, asked, strict=True):
-            column[query.query_id] = _cover(measure, every, every)
-        for run_id, ranks in query.ranks.items():
-            if kept := sorted(one for one in ranks if one.rank <= deepest):
-                best = grades[[docs[one.doc_id] for one in kept if one.doc_id in docs]].max(axis=0, initial=NONE)
-                digest = ranking_digest([f"{one.rank} {one.doc_id}" for one in kept])
-                scores = [_cover(measure, best, every) for measure in asked]
-                lines.setdefault(run_id, {})[query.query_id] = [(scores, digest)]
-    if not lines:
-        raise InputError(f"the records hold no ranking; {program} scores the rankings inside the records")
-    names = measure_names(plan.said.measures, measures)
-    scorers: _Scorers[tuple[list[float], str]] = {
-        name: partial(lambda line, place: line[0][place], place=place) for place, name in enumerate(names)
-    }
-    said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {})}
-    board = _board_of_lines("workbench", scorers, lines, lambda of: of[0][1], graded, said)
-    found = zip(names, map(best_of, reachable), strict=True)
-    return replace(board, best={name: best for name, best in found if best})
+        tops = {run: [one.doc_id for one in sorted(of) if one.rank <= cutoff] for run, of in query.ranks.items()}
+        return replace(query, rankings={run: doc_ids for run, doc_ids in tops.items() if doc_ids})
+
+    # What is left of a ranking counts whatever its rank.
+    plain = [measure(cutoff=None) for measure in measures]
+    board = score_records(map(cut, queries), plain, on_failed="zero", settings=settings)
+    names = {name: f"{name}@{cutoff}" for name in board.measures}
+    rows = with_present(board).cells
+    own = {name: one for name, one in board.signature.settings.items() if name not in ("on_failed", "missing", "sort")}
+    return replace(
+        board,
+        measures=list(names.values()),
+        cells={run: {named: row[PRESENT + name] for name, named in names.items()} for run, row in rows.items()},
+        best={names[name]: best for name, best in board.best.items()},
+        signature=Signature({**own, "measures": list(names.values()), "compat": "workbench"}),
+        missing={},
+    )
 
 
 # The measure of length, as the TREC RAG track calls it.
