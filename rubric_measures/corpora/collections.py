@@ -30,8 +30,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, paused_collector
 from rubric_measures.formats.answers import Answer, read_answers
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.documents import is_documents, read_documents
-from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.queries import is_documents, read_documents, read_queries
 from rubric_measures.formats.specs import table
 from rubric_measures.formats.trec import runs_of_files, runs_of_records, spaced_form
 from rubric_measures.measures.grade_sets import read_judgments
@@ -322,7 +321,7 @@ def load_collection(source: Any, *, of_items: bool = False) -> Any:
 
     Args:
         source: a folder (see the module), a file of graded records, a file of documents, or an id; or several files of
-            documents, in any of the forms of `formats.documents`; or a collection, or None, which is given back.
+            documents, in any of the forms of `formats.queries`; or a collection, or None, which is given back.
         of_items: whether qrels_iter gives one row a rubric item, for item measures, and not labels of passages.
 
     Raises:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import load_collection
-from rubric_measures.formats.documents import read_documents
+from rubric_measures.formats.queries import read_documents
 from rubric_measures.formats.specs import ident
 
 SKY, GRASS = "The sky is blue.", "Grass is green."
