@@ -536,21 +536,6 @@ def _joined(document: str, members: Sequence[SourceSegment]) -> LongPassage:
     return LongPassage(document, ids, "\n".join(map(str.strip, texts)))
 
 
-def sample_passages(passages: Iterable[LongPassage], count: int, *, seed: int = 0) -> list[LongPassage]:
-    """A seeded sample without replacement of a stream, in its order; memory is that of the sample.
-
-    Source: reservoir sampling, algorithm R (Vitter 1985, section 2).
-    """
-    chooser = random.Random(f"passages/{seed}")
-    kept: list[tuple[int, LongPassage]] = []
-    for place, passage in enumerate(passages):
-        if len(kept) < count:
-            kept.append((place, passage))
-        elif (slot := chooser.randrange(place + 1)) < count:
-            kept[slot] = (place, passage)
-    return [passage for _, passage in sorted(kept, key=lambda pair: pair[0])]
-
-
 def generate_queries(
     passages: Sequence[LongPassage], callers: Sequence[Caller], *, examples: Sequence[str]
 ) -> tuple[tuple[SyntheticQuery, ...], tuple[Failure, ...]]:
@@ -627,14 +612,13 @@ def sample_by_model(
     return tuple(query for query in queries if query.query_id in chosen), missing
 
 
-def read_bank_queries(source: Any, limit: int | None = None) -> list[BankQuery]:
+def read_bank_queries(source: Any) -> list[BankQuery]:
     """The queries of a file or table (see `read_query_file`), or of an ir_datasets id where there is no such file.
 
     A query with facets comes once a facet.
 
     Args:
         source: what holds them; also query -> text.
-        limit: only so many queries, the first ones.
 
     Raises:
         InputError: no such file and no such id, an id without queries, or a query without text.
@@ -650,7 +634,7 @@ def read_bank_queries(source: Any, limit: int | None = None) -> list[BankQuery]:
         raise InputError(f"query {blank[0]!r} has no text; there is nothing to ask about")
     return [
         BankQuery(query_id, texts[query_id], *facet)
-        for query_id in itertools.islice(texts, limit)
+        for query_id in texts
         for facet in facets.get(query_id, {}).items() or [()]
     ]
 
@@ -750,7 +734,6 @@ def generate(
     model: str | Backend | Sequence[str | Backend],
     target: Literal["questions", "nuggets", "queries"] = "questions",
     output: _File | None = None,
-    limit: int | None = None,
     program: Literal["", "workbench", "nuggetizer"] = "",
     from_documents: File | Sequence[QueryPassages] | None = None,
     by: Literal["judgments", "direct", "all"] = "judgments",
@@ -776,7 +759,6 @@ def generate(
             synthetic queries.
         target: what to make.
         output: the file to write; the cache lies beside it, if nothing else is said.
-        limit: only this many queries, the first ones; of passages this many texts, drawn at random.
         program: put the prompts in the words that this program sends (`workbench` without documents, `nuggetizer` with
             them), not in those of the papers. `nuggetizer` keeps all 30 nuggets, where its paper keeps 20.
         from_documents: nuggets from these passages: records, or nuggetizer's requests.
@@ -821,16 +803,15 @@ def generate(
         first = callers[0]
         if made_of == "queries":
             shown = long_passages(read_passages(str(passages)), first.runner.backend.count_tokens)
-            drawn = list(shown) if limit is None else sample_passages(shown, limit)
             # A quota names a model as it was named; its queries bear the canonical name.
             names = {spec: caller.model for spec, caller in zip(specs, callers, strict=True)}
             if unknown := [spec for spec in quota or {} if spec not in names]:
                 raise InputError(f"a quota of {unknown[0]}: expected one of {', '.join(names)}", settings=("quota",))
             quotas = {names[spec]: count for spec, count in (quota or {}).items()}
-            written, failed = generate_queries(drawn, callers, examples=_examples(examples))
+            written, failed = generate_queries(list(shown), callers, examples=_examples(examples))
         else:
             with naming(queries):
-                listed = read_bank_queries(queries, limit)
+                listed = read_bank_queries(queries)
             if made_of == "a bank":
                 kind: Literal["nugget", "question"] = "nugget" if target == "nuggets" else "question"
                 found = generate_bank(listed, first, kind=kind, program=program)
@@ -868,8 +849,6 @@ def _check(made_of: str, specs: Sequence[str], given: Mapping[str, Any]) -> None
     refuse_unused(generate, given, others)
     if wrong := [count for count in (given["quota"] or {}).values() if type(count) is not int or count < 0]:
         raise InputError(f"a quota is a number of queries, not {wrong[0]!r}", settings=("quota",))
-    if given["limit"] is not None and given["limit"] < 1:
-        raise InputError("limit must be at least 1", settings=("limit",))
     if "lexical" in specs:
         text = "the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)"
         raise InputError(text, settings=("model",))

@@ -120,7 +120,7 @@ FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
 }
 # Grades of user's prompts begin at 0; of support and of items there is also a contradiction.
 _LOWEST = dict.fromkeys(("support", "nugget", "question"), CONTRADICTED)
-PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "list", "items", "aspects", "verdict", "text")
+PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "aspects", "verdict", "text")
 # Parsers whose labels are grades, one after the other.
 _OF_LABELS = ("yes_no", "label", "phrase", "label_list")
 
@@ -380,7 +380,7 @@ class Prompt:
             them), `query` (makes queries), `any` (an item of either kind).
         task: what the reply is for: `grade`, `extract` (a text for assessors to verify), `verify` (extract, then check
             against gold answers), `generate`, `label`, `compare`, or `part` (it fills a field of another prompt).
-        parser: how a reply is read; one of `PARSERS`.
+        parser: how a reply is read; one of `PARSERS`, or `list` or `items` of what makes test banks.
         scale: lowest and highest grade; None where the reply is no grade.
         covers: the least grade that counts as covering, as support or as relevant; None of two grades takes the higher.
         partial: the least grade that earns half the credit; None where no grade is partial.

@@ -63,7 +63,9 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(
     assert row.split("\t")[4:] == ["4096", "-"]
     assert not output.exists()
     assert not cache.exists()
-    assert main(["generate", queries, "--limit", "1", *command[2:-1]]) == 0
+    first = tmp_path / "first.tsv"
+    first.write_text(Path(queries).read_text().splitlines(True)[0])
+    assert main(["generate", str(first), *command[2:-1]]) == 0
     capsys.readouterr()
     assert main(command) == 0
     assert capsys.readouterr().out.splitlines()[1].split("\t")[1:3] == ["1", "1"]
@@ -127,8 +129,8 @@ def test_an_interrupted_command_continues(tmp_path: Path, queries: str, capsys: 
 def test_queries_of_an_ir_datasets_id(tmp_path: Path) -> None:
     model = script(tmp_path, {"reply": '["What is it?"]'})
     output = str(tmp_path / "bank.jsonl")
-    assert main(["generate", "rubric-measures/example", "--limit", "3", "--model", model, "-o", output]) == 0
-    assert len(load_bank(output).items) == 3
+    assert main(["generate", "rubric-measures/example", "--model", model, "-o", output]) == 0
+    assert len(load_bank(output).items) == 9
 
 
 def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +160,7 @@ def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.Cap
     (entry,) = read_bank(output)
     assert [item.info for item in entry.items] == [{"segments": ["d1"]}] * 2
     assert list(entry.further["info"]["prompts"]) == ["nuggets.create", "nuggets.importance"]
-    assert main([*command, "-o", output, "--over-generate", "--limit", "1"]) == 0
+    assert main([*command, "-o", output, "--over-generate"]) == 1
     assert [(item.text, item.importance) for item in load_bank(output)] == [
         ("pour on leaves", None),
         ("boil water", None),
@@ -205,9 +207,6 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert read_queries(output) == first
     assert main([*command, "--quota", f"{one}=9"]) == 1
     assert "6 queries fewer than its quota" in capsys.readouterr().err
-    # One of the two long passages is drawn.
-    assert main([*command, "--limit", "1"]) == 0
-    assert len({json.loads(line)["document_id"] for line in Path(output).read_text(encoding="utf-8").splitlines()}) == 1
     # A model that fails throughout takes nothing from the others.
     mute = script(tmp_path, {"reply": "I cannot."}, name="mute.jsonl")
     assert main([*command, "--model", mute, "--quota", f"{one}=2", "--quota", f"{mute}=3"]) == 1
@@ -229,7 +228,6 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--model", "scripted:x", "--target", "queries"], "need passages and examples"),
         (["--model", "a:x", "--model", "b:y", "QUERIES"], "several models"),
         (["--model", "scripted:x", "QUERIES", "--max-calls", "0"], "needs a cache, or an output file"),
-        (["--model", "scripted:x", "QUERIES", "--limit", "0"], "limit must be at least 1 (--limit)"),
         (["--model", "MODEL", "QUERIES", "--program", "nuggetizer"], "there are the words of workbench for these"),
         (["--model", "scripted:x", "QUERIES", "--by", "all"], "by would have no effect here; leave it out (--by)"),
         (["--model", "scripted:x", "QUERIES", "--min-judgment", "2", "--grader", "m"], "grader, min_judgment would"),
