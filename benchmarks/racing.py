@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
+from rubric_measures.analysis.boards import load_board
 from rubric_measures.analysis.resampling import paired_family
-from rubric_measures.api import load_board
 
 Array: TypeAlias = NDArray[np.float64]
 ALPHA, LOOKS, FEWEST = 0.05, 5, 5

@@ -1,4 +1,4 @@
-"""What is imported when it is asked for: plug-ins, optional libraries, names of a package.
+"""What is imported when it is asked for: plug-ins, optional libraries.
 
 A package that is installed beside this one adds a measure, a kind of model, or a file format by an entry point
 (`docs/plugins.md`). Built-in names win over added ones. A plug-in that cannot be imported stops only what needs it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -47,26 +47,6 @@ def require(module: str, extra: str) -> Any:
     except ImportError as error:
         # As pyarrow of 2026 says over numpy 1.26.
         raise InputError(f"{module} cannot be imported ({error}); install versions that go together") from error
-
-
-def lazy_names(
-    package: str, homes: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The functions `__getattr__` and `__dir__` of a package some of whose names are imported later."""
-    home_of = {name: module for module, names in homes.items() for name in names}
-
-    def getattr_(name: str) -> object:
-        if name not in home_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(home_of[name]), name)
-        # From now on the package has it.
-        setattr(sys.modules[package], name, found)
-        return found
-
-    def dir_() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *home_of})
-
-    return getattr_, dir_
 
 
 T = TypeVar("T")

@@ -95,8 +95,7 @@ def evaluate(
     """Scores one run. Judgments of documents go to ir_measures as they are.
 
     >>> from ir_measures import Qrel
-    >>> import rubric_measures
-    >>> found = rubric_measures.api.evaluate([Qrel("q1", "d1", 1)], {"q1": {"d2": 2.0, "d1": 1.0}}, "RR")
+    >>> found = evaluate([Qrel("q1", "d1", 1)], {"q1": {"d2": 2.0, "d1": 1.0}}, "RR")
     >>> [(str(measure), mean) for measure, mean in found.means.items()]
     [('RR', 0.5)]
 

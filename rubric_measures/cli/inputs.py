@@ -19,7 +19,7 @@ from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import BOARD_FORMS, TABLE_FORMS, BoardForm, PageForm, Report, TableForm, render
 
 if TYPE_CHECKING:
-    from rubric_measures.api import Board
+    from rubric_measures.analysis.boards import Board
     from rubric_measures.boards.kept import Gates
     from rubric_measures.pages.frame import ReviewAddress
 

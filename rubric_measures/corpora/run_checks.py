@@ -335,10 +335,9 @@ def check_run(files: File | Iterable[File], track: str, *, topics: File | Mappin
     """What a track would refuse in runs of generated answers, or score otherwise; nothing is changed.
 
     >>> from io import StringIO
-    >>> import rubric_measures
     >>> run = StringIO('{"metadata": {"team_id": "t", "run_id": "r", "topic_id": "181"}, "responses": '
     ...                '[{"text": "Yes.", "citations": [11, 12, 13, 14]}]}')
-    >>> print(*rubric_measures.api.check_run(run, "biogen", topics={"181": "Does it?"}))
+    >>> print(*check_run(run, "biogen", topics={"181": "Does it?"}))
     open file:1: warning: topic 181: responses[0].citations has 4; the most is 3
 
     Args:

@@ -261,7 +261,8 @@ class SupportJudge(_LeaderboardJudge):
             InputError: a setting is wrong, or there is no report.
             MeasureError: a measure is wrong, or too many grades failed.
         """
-        from rubric_measures.api import grade_support, score
+        from rubric_measures.analysis.boards import score
+        from rubric_measures.grading.grade import grade_support
 
         chosen = SupportSettings.of(settings)
         # A wrong measure is found before a call is made.
@@ -450,7 +451,7 @@ class RubricJudge(_LeaderboardJudge):
             InputError: a setting is wrong, or a topic has no nuggets.
             MeasureError: a measure is wrong.
         """
-        from rubric_measures.api import score
+        from rubric_measures.analysis.boards import score
 
         chosen = JudgeSettings.of(settings)
         reports = list(rag_responses)
@@ -523,8 +524,9 @@ def _judge(
 
     Where scores are wanted, what the measures lack is found before a call is made.
     """
-    from rubric_measures.api import grade, load
+    from rubric_measures.corpora.loading import load
     from rubric_measures.corpora.pooling import pooled
+    from rubric_measures.grading.grade import grade
     from rubric_measures.grading.grader import default_prompts
     from rubric_measures.prompts.library import load_prompt
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from rubric_measures.api import EvaluatedAnswers
+    from rubric_measures.api.answers import EvaluatedAnswers
 
 
 _MODEL = "rubric_model"
@@ -34,7 +34,7 @@ def evaluate_answers(request: pytest.FixtureRequest) -> Callable[..., EvaluatedA
     """
 
     def evaluate(answers: Any, **options: Any) -> EvaluatedAnswers:
-        from rubric_measures.api import evaluate_answers as evaluated
+        from rubric_measures.api.answers import evaluate_answers as evaluated
         from rubric_measures.base.errors import InputError
         from rubric_measures.models.settings import Calls
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import rubric_measures
-from rubric_measures import api
+from rubric_measures.analysis.boards import load_board
+from rubric_measures.api.files import check_board
 from rubric_measures.base.errors import FormatError, RubricMeasuresError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
@@ -186,14 +187,14 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
     assert main(["leaderboard", *given, *BOARD, *more]) == 0
     honest = json.loads(path.read_text(encoding="utf-8"))
     grades = rubric_measures.load(folder / "graded.jsonl", bank=folder / "bank.jsonl")
-    proof = api.check_board(path, grades, runs)
+    proof = check_board(path, grades, runs)
     assert not proof.differences and set(proof.values.values()) == {"proved", "claimed"}
     # Whole numbers say too little, and one of 400 digits is no version.
     whole = json.loads(path.read_text(encoding="utf-8"), parse_float=lambda text: float(round(float(text))))
     huge = {**honest, "settings": {**honest["settings"], "version": 10**400}}
     for forged in (whole, huge):
         (folder / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
-        assert api.check_board(folder / "forged.json", grades, runs).differences
+        assert check_board(folder / "forged.json", grades, runs).differences
     # The names of these stand for any other of their kind.
     named = {"measures", "per_query", "grades", "runs", "means", "best", "comparisons"}
     found: dict[tuple[object, ...], tuple[Any, ...]] = {}
@@ -215,7 +216,7 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
         )  # fmt: skip
         (folder / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
         try:
-            differences = api.check_board(folder / "forged.json", grades, runs).differences
+            differences = check_board(folder / "forged.json", grades, runs).differences
         except RubricMeasuresError:
             continue
         # What was asked for shows in the numbers alone.
@@ -224,11 +225,11 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
     forged = json.loads(path.read_text(encoding="utf-8"))
     forged["runs"][0]["measures"][honest["measures"][0]]["per_query"]["path"] = 1.0
     (folder / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
-    assert "per_query, path: 1.0 in the file" in api.check_board(folder / "forged.json", grades, runs).differences[0]
+    assert "per_query, path: 1.0 in the file" in check_board(folder / "forged.json", grades, runs).differences[0]
     honest["checks"]["runs"].append({"more": 1})
     (folder / "forged.json").write_text(json.dumps(honest), encoding="utf-8")
     with pytest.raises(FormatError, match=r"checks\.runs\[2\]"):
-        api.load_board(folder / "forged.json")
+        load_board(folder / "forged.json")
 
 
 def test_a_number_that_stands_twice_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,9 @@ import pytest
 
 import rubric_measures
 from rubric_measures import Draws
+from rubric_measures.api.files import write_qrels
 from rubric_measures.base.errors import RubricMeasuresError
+from rubric_measures.boards.single import evaluate
 from rubric_measures.cli import main
 
 # Ada's labels, and those of a judge that is off by one on d2.
@@ -121,8 +123,8 @@ TAKE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "load_bank": ("bank.csv", lambda one: list(rubric_measures.load_bank(one))),
     "load grader": ("two.csv", lambda one: digests(rubric_measures.load(one, grader="gpt"))),
     "score": ("one.csv", lambda one: rubric_measures.score(one, "a.run").values),
-    "evaluate": ("one.csv", lambda one: rubric_measures.api.evaluate(one, "a.run", "nDCG@10 RR").means),
-    "evaluate run": ("b.run", lambda one: rubric_measures.api.evaluate("one.csv", one, "nDCG@10 RR").means),
+    "evaluate": ("one.csv", lambda one: evaluate(one, "a.run", "nDCG@10 RR").means),
+    "evaluate run": ("b.run", lambda one: evaluate("one.csv", one, "nDCG@10 RR").means),
     "score runs": ("b.run", lambda one: [*rubric_measures.score("one.csv", one).values.values()]),
     "pool": ("b.run", lambda one: texts_of(rubric_measures.pool(one, "docs.csv"))),
     "pool answers": ("answers.csv", lambda one: texts_of(rubric_measures.pool(one))),
@@ -165,7 +167,7 @@ def test_what_takes_a_file_takes_what_it_holds(name: str) -> None:
 
 def test_a_column_with_gaps_keeps_its_whole_numbers() -> None:
     frame = as_frame([*ALONE, {"query_id": "q1", "doc_id": "d9", "grade": None}])
-    rubric_measures.api.write_qrels(frame, "gaps.qrels")
+    write_qrels(frame, "gaps.qrels")
     assert Path("gaps.qrels").read_text(encoding="utf-8").startswith("q1 0 d1 2\n")
 
 
@@ -175,7 +177,7 @@ def test_what_a_table_does_not_hold_is_one_line(form: Callable[[Any], Any]) -> N
     calls: list[Callable[[], object]] = [
         lambda: rubric_measures.load(board).queries,
         lambda: rubric_measures.load_bank(board),
-        lambda: rubric_measures.api.write_qrels(two, "out.qrels"),
+        lambda: write_qrels(two, "out.qrels"),
         lambda: rubric_measures.pool(["a.run"], "docs.csv", judgments=two),
         lambda: rubric_measures.calibrate(two, draws=Draws(0)),
         lambda: rubric_measures.calibrate(board),

@@ -13,8 +13,9 @@ import pytest
 from ir_measures import Qrel, read_trec_run
 
 import rubric_measures
-from rubric_measures import api
+from rubric_measures.api.files import check_board, write_qrels
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, RubricMeasuresError, UnknownNameError
+from rubric_measures.boards.single import evaluate
 from rubric_measures.cli import main
 from rubric_measures.corpora.loading import PassageRecords
 from rubric_measures.records.models import load_graded
@@ -67,7 +68,7 @@ def test_grades_of_every_form_score_alike() -> None:
         opened = rubric_measures.load(stream, rubric_measures.load_bank("bank.jsonl"))
     for same in (opened, rubric_measures.load(load_graded("graded.jsonl.gz"), "bank.jsonl"), grades.to_dataframe()):
         assert rubric_measures.score(same, "alpha.run", COVER).values == board.values
-    rubric_measures.api.write_qrels(grades, "items.qrels", per="item")
+    write_qrels(grades, "items.qrels", per="item")
     assert rubric_measures.score("items.qrels", "alpha.run", COVER).values == board.values
 
 
@@ -81,12 +82,12 @@ def test_one_run_of_every_form_is_evaluated_alike(measures: str) -> None:
     Path("items.qrels").write_text("".join(lines), encoding="utf-8")
     run = list(read_trec_run("alpha.run"))
     how: dict[str, Any] = {"grader": "scale=0-5:4"} if "Cover" in measures else {}
-    expected = api.evaluate("items.qrels", "alpha.run", measures, **how).means
+    expected = evaluate("items.qrels", "alpha.run", measures, **how).means
     with open("items.qrels", "rb") as qrels, open("alpha.run", "rb") as opened:
         for grades in (rows, iter(rows), pandas.DataFrame(rows), qrels):
-            assert api.evaluate(grades, run, measures, **how).means == expected
+            assert evaluate(grades, run, measures, **how).means == expected
         for one in (run, pandas.DataFrame(run), opened, {"a": run}):
-            assert api.evaluate(rows, one, measures, **how).means == expected
+            assert evaluate(rows, one, measures, **how).means == expected
 
 
 @pytest.mark.usefixtures("folder")
@@ -188,7 +189,7 @@ def test_a_kept_board_is_the_board() -> None:
     assert str(kept.compare(baseline="beta")) == str(board.compare(baseline="beta"))
     assert str(rubric_measures.correlate(kept, board)) == str(rubric_measures.correlate(board, board))
     for one in (kept, board):
-        assert api.check_board(one, grades, runs).holds
+        assert check_board(one, grades, runs).holds
     if importlib.util.find_spec("matplotlib"):
         assert type(kept.plot()).__name__ == "Figure"
 
@@ -260,7 +261,7 @@ def test_what_a_function_does_not_take_is_one_line() -> None:
         lambda: rubric_measures.convert(wrong, "out"),
         lambda: rubric_measures.compare(wrong),
         lambda: rubric_measures.correlate(wrong, board),
-        lambda: rubric_measures.api.evaluate(grades, wrong, COVER),
+        lambda: evaluate(grades, wrong, COVER),
     ):
         with pytest.raises(InputError, match=r"^(cannot (read|score) |42 is no )"):
             call()

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
-from rubric_measures import api
 from rubric_measures.base.errors import (
     FormatError,
     InputError,
@@ -20,17 +19,15 @@ from rubric_measures.base.errors import (
 from rubric_measures.base.plugins import require
 
 
-@pytest.mark.parametrize("package", [rubric_measures, api])
-def test_a_package_has_all_that_it_exports(package: object) -> None:
-    for name in package.__all__:  # type: ignore[attr-defined]
-        assert getattr(package, name) is not None
-        assert name in dir(package)
+def test_the_package_has_all_that_it_exports() -> None:
+    for name in rubric_measures.__all__:
+        assert getattr(rubric_measures, name) is not None
+        assert name in dir(rubric_measures)
 
 
 def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'rubric_measures' has no attribute 'scores'"):
         rubric_measures.scores  # noqa: B018
-    assert not hasattr(api, "scores")
 
 
 @pytest.mark.parametrize(

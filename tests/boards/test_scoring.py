@@ -14,11 +14,12 @@ from ir_measures import Qrel
 
 import rubric_measures
 from rubric_measures import RubricCover, RubricQrels, WeightedCover
-from rubric_measures.api import check_board, evaluate
+from rubric_measures.api.files import check_board
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.kept import Gates
 from rubric_measures.boards.scoring import cell_of, score_records, score_run_files, score_runs
+from rubric_measures.boards.single import evaluate
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import load_records, read_records

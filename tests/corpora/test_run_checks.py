@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.api import check_run
 from rubric_measures.cli import main
+from rubric_measures.corpora.run_checks import check_run
 from rubric_measures.formats.answers import track_rules
 
 MARCO = "msmarco_v2.1_doc_24_1#2_3"

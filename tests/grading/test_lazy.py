@@ -21,7 +21,7 @@ from msgspec.structs import replace
 import rubric_measures
 from rubric_measures.analysis.comparing import mean_intervals
 from rubric_measures.analysis.resampling import Draws
-from rubric_measures.api import check_board, check_bundle, write_qrels
+from rubric_measures.api.files import check_board, check_bundle, write_qrels
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.cli import main

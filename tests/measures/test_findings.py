@@ -11,7 +11,9 @@ from ir_measures import Qrel
 
 import rubric_measures
 from rubric_measures import Draws
-from rubric_measures.api import Board
+from rubric_measures.analysis.boards import Board
+from rubric_measures.api.files import write_qrels
+from rubric_measures.boards.single import evaluate
 from rubric_measures.measures.findings import Near
 from rubric_measures.measures.grades import Grades
 from rubric_measures.types.entities import RubricItem, TestBank
@@ -195,9 +197,7 @@ def test_evaluate_says_of_judgments_what_a_board_says(tmp_path: Path) -> None:
     )
     lines = [f"{q} Q0 {d.upper()} {n} {9 - n} one\n" for q in QUERIES[1:] for n, d in enumerate(DOCS)]
     (tmp_path / "one.run").write_text("".join(lines) + "x Q0 d00 1 1 one\n")
-    notes = rubric_measures.api.evaluate(
-        str(tmp_path / "qrels.txt"), str(tmp_path / "one.run"), "nDCG@10 RR(rel=3)"
-    ).notes
+    notes = evaluate(str(tmp_path / "qrels.txt"), str(tmp_path / "one.run"), "nDCG@10 RR(rel=3)").notes
     begins = (
         "no grade reaches 3, the level of RR(rel=3); the highest is 2",
         "ids of documents of run one are written in another way than those of the grades ('D00' and 'd00')",
@@ -227,7 +227,7 @@ def test_a_bank_that_leaves_nothing_to_score_by_is_named(measure: str) -> None:
 
 def test_qrels_agreement_and_correlations_have_notes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows = graded(WRONG["all in 0 to 1"][0])
-    written = rubric_measures.api.write_qrels(rows, tmp_path / "out.qrels", rel=4)
+    written = write_qrels(rows, tmp_path / "out.qrels", rel=4)
     assert [note.text for note in written.notes] == caplog.messages
     assert written.notes[0].text.startswith("no grade reaches 4, the level of labels") and written.failed == 0
     caplog.clear()
@@ -284,7 +284,7 @@ def test_what_is_said_of_run_files_while_they_are_read_belongs_to_the_board(
 def test_qrels_note_failures_fractions_and_levels(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     query = query_of([("d1", "a", 2.5), ("d2", "b", 1)], failed=[("d1", "b"), ("d2", "a"), ("d3", "a")])
-    written = rubric_measures.api.write_qrels(Grades({"q": query}), tmp_path / "out.qrels")
+    written = write_qrels(Grades({"q": query}), tmp_path / "out.qrels")
     texts = [note.text for note in written.notes]
     assert texts == [
         "3 grades failed and are not in the qrels",
@@ -293,7 +293,7 @@ def test_qrels_note_failures_fractions_and_levels(tmp_path: Path, caplog: pytest
     assert logged(caplog) == [(note.text, note.is_warning) for note in written.notes]
     caplog.clear()
     known = rubric_measures.load(graded(), grader="scale=0-5:4:3")
-    written = rubric_measures.api.write_qrels(known, tmp_path / "out.qrels", label="count")
+    written = write_qrels(known, tmp_path / "out.qrels", label="count")
     assert written.notes[0].text == "labels count the items graded 4 or better (the scale is 0 to 5)"
     assert logged(caplog) == [(note.text, note.is_warning) for note in written.notes]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.api import verify
 from rubric_measures.cli import main
 from rubric_measures.measures.checked import CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.records.models import load_graded
+from rubric_measures.verification.html import verify
 from tests.example_records import grade_set, passage, write_all, write_lines
 from tests.shared_data import shared_data
 
