@@ -455,10 +455,6 @@ def _written(made: EvaluatedAnswers, kind: str, shown: Mapping[str, Any]) -> Eva
         return made
     made.board.save(made.folder / f"{kind or 'board'}.json")
     page = made.folder / f"{kind or 'index'}.html"
-    # Queries on which the others lose most come first, where they are on this board.
-    before = {run.before for run in (made.diff.runs if made.diff is not None else ())}
-    if len(before) == 1 and before <= made.board.cells.keys():
-        shown = {**shown, "baseline": before.pop()}
     write_report(page, made.board, made.grades, **shown, against=made.diff, retrieved=made.retrieved)
     return dataclasses.replace(made, page=page)
 

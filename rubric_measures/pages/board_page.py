@@ -15,8 +15,8 @@ from typing import Any
 from rubric_measures.analysis.boards import Board
 from rubric_measures.analysis.comparing import mean_intervals
 from rubric_measures.analysis.facts import STATES, Evidence, FactDiff, QueryEvidence, evidence
-from rubric_measures.analysis.resampling import Draws, Interval, without_width
-from rubric_measures.base.errors import InputError, UnknownNameError, counted
+from rubric_measures.analysis.resampling import Interval, without_width
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.corpora.loading import Gradable, Runs
 from rubric_measures.pages.frame import PageCell, ReviewAddress, colour, in_words, page, plain_number, ticks, write_page
@@ -45,7 +45,6 @@ class _BoardReport:
     board: Leaderboard
     queries: Sequence[QueryEvidence]
     runs: Sequence[str]
-    baseline: str | None
     measure: str
     review: str | None
 
@@ -60,15 +59,12 @@ class _BoardReport:
     def value(self, run: str, query_id: str) -> float | None:
         return self.board.cells[run][self.measure].per_query.get(query_id)
 
-    def difference(self, query_id: str) -> float:
-        """How far the worst run is from the baseline; without one the mean of all runs."""
-        values = {run: value for run in self.runs if (value := self.value(run, query_id)) is not None}
-        if self.baseline is None:
-            return sum(values.values()) / len(values) if values else 0.0
-        base = values.pop(self.baseline, None)
-        return 0.0 if base is None else min((value - base for value in values.values()), default=0.0)
+    def mean(self, query_id: str) -> float:
+        """The mean of all runs."""
+        values = [value for run in self.runs if (value := self.value(run, query_id)) is not None]
+        return sum(values) / len(values) if values else 0.0
 
-    def dots(self, measure: str, intervals: _Intervals, level: float) -> dict[str, Any]:
+    def dots(self, measure: str, intervals: _Intervals) -> dict[str, Any]:
         """One measure in raw scores: a row a run, best first, with its mean, its interval, and a dot a query.
 
         Places are shares of the width, so that names and numbers keep their size on a phone.
@@ -97,11 +93,11 @@ class _BoardReport:
                     dots.append((at, f"{50 + (number // 2) * (9 if number % 2 else -9)}%"))
             said = f"{run}: no score by {measure}" if mean is None else f"{run}: {mean:.3f}"
             if ends[run] and mean is not None:
-                said += ", {:.0%} interval {:.3f} to {:.3f}".format(level, *ends[run])
+                said += ", 95% interval {:.3f} to {:.3f}".format(*ends[run])
             rows.append((run, said, dots, [*map(place, ends[run])], mean if mean is None else (place(mean), mean)))
         queries = max(map(len, values.values()))
         caption = f"{measure}: mean over {counted(queries, 'query')}"
-        caption += f", with its {level:.0%} interval" if any(ends.values()) else ""
+        caption += ", with its 95% interval" if any(ends.values()) else ""
         caption = "; ".join([caption, *without_width((run, intervals[measure][run]) for run in self.runs)])
         numbers = [(place(tick), plain_number(tick)) for tick in axis]
         return {"measure": measure, "rows": rows, "ticks": numbers, "caption": f"{caption}; grey: single queries."}
@@ -110,7 +106,7 @@ class _BoardReport:
         """All scores, as rows of a table."""
         rows = []
         for run in self.runs:
-            cells = [PageCell(f"{run}{' (baseline)' if run == self.baseline else ''}")]
+            cells = [PageCell(run)]
             for name in self.board.measures:
                 mean, ends = self.board.cells[run][name].mean, _ends(intervals[name][run])
                 between = " ({:.3f}–{:.3f})".format(*ends) if ends else ""
@@ -201,22 +197,8 @@ class _BoardReport:
         scores = []
         for run in self.runs:
             value = self.value(run, query.query_id)
-            said = "–" if value is None else f"{value:.2f}"
-            base = None if self.baseline in (None, run) else self.value(str(self.baseline), query.query_id)
-            if value is not None and base is not None:
-                said += f" ({value - base:+.2f})"
-            scores.append(f"{run} {said}")
+            scores.append(f"{run} {'–' if value is None else f'{value:.2f}'}")
         return " · ".join(scores if len(scores) <= 4 else [scores[0], "…", scores[-1]])
-
-    def numbered(self, query: QueryEvidence) -> list[tuple[int, RubricItem]]:
-        """The items with their numbers; what the baseline has and others lack comes first."""
-
-        def is_kept(one: tuple[int, RubricItem]) -> bool:
-            item_id, base = one[1].item_id, self.baseline
-            covers = [query.is_covered(item_id, run) for run in self.runs]
-            return base is None or not query.is_covered(item_id, base) or all(covers)
-
-        return sorted(enumerate(query.items), key=is_kept)
 
     def cells(self, query: QueryEvidence, item: RubricItem) -> Iterator[tuple[str, str, str]]:
         """Of each run: its grade, its colour, what it means."""
@@ -299,8 +281,6 @@ def write_report(
     runs: Runs | None = None,
     *,
     title: str = "Leaderboard",
-    baseline: str | None = None,
-    level: float = 0.95,
     notes: Sequence[str] = (),
     review: str | None = None,
     against: FactDiff | None = None,
@@ -317,9 +297,6 @@ def write_report(
         grades: the grades that it was scored from: graded records, which have the texts.
         runs: the runs that were scored; None for the rankings inside the records.
         title: the heading.
-        baseline: the run that others are compared with: queries on which one loses most come first.
-            Without one the queries come first that all runs do worst on.
-        level: the nominal coverage of intervals (BCa, over queries), in (0, 1).
         notes: further lines below the heading.
         review: the address of the review page of these grades, as `http://127.0.0.1:8642`: each grade leads to its
             place there. None for no links.
@@ -329,30 +306,24 @@ def write_report(
     Raises:
         InputError: the grades have no texts beside them, scores are not of whole queries, there is no run or no query,
             or the file cannot be written.
-        UnknownNameError: there is no such baseline.
     """
     ranked = board.ranking()
-    if baseline is not None and baseline not in ranked:
-        raise UnknownNameError("run", baseline, ranked, settings=("baseline",))
     listed = [query.with_retrieved(retrieved or {}) for query in evidence(board, grades, runs)]
     if not listed or not ranked:
         raise InputError("there is nothing to report: no run, or no query")
-    report = _BoardReport(board, listed, ranked, baseline, board.measures[0], review)
-    intervals = mean_intervals(
-        {name: {run: board.scored(run, name) for run in ranked} for name in board.measures}, Draws(level=level)
-    )
+    report = _BoardReport(board, listed, ranked, board.measures[0], review)
+    intervals = mean_intervals({name: {run: board.scored(run, name) for run in ranked} for name in board.measures})
     parts = page(
         "board.html",
         title,
         notes=notes,
         report=report,
-        level=f"{level:.0%}",
-        plots=[report.dots(name, intervals, level) for name in board.measures],
+        plots=[report.dots(name, intervals) for name in board.measures],
         versions=[] if against is None else [*report.versions(against)],
         left_out=() if against is None else against.left_out,
         findings=[one for one in report.findings() if one[1]],
         scores=report.scores(intervals),
-        order=sorted(range(len(listed)), key=lambda place: (report.difference(listed[place].query_id), place)),
+        order=sorted(range(len(listed)), key=lambda place: (report.mean(listed[place].query_id), place)),
         signature=board.signature,
         importance=importance,
     )

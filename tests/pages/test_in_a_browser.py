@@ -16,7 +16,7 @@ pytestmark = needs_browser
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("report")
-    (folder / "index.html").write_text(page_of(evaluated(), baseline="new"), encoding="utf-8")
+    (folder / "index.html").write_text(page_of(evaluated()), encoding="utf-8")
     one = Browser(folder / "profile", (folder / "index.html").as_uri())
     one.driver.execute_cdp_cmd("Network.enable", {})
     one.driver.execute_cdp_cmd(
