@@ -614,7 +614,7 @@ def left_out(
     """
     known = [(grades, rankings) for grades, rankings in queries if grades.items]
     runs = sorted({run for _, rankings in known for run in rankings})
-    plan = Plan(measures, on_failed, one_scale=True)
+    plan = Plan(measures, on_failed)
     # Of the queries that have a value: the run that is left out (last none) × measures × runs.
     sums, counts = np.zeros((2, len(runs) + 1, len(measures), len(runs)))
     own_and_all = np.zeros((len(runs), 2))

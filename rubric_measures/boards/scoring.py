@@ -28,7 +28,6 @@ from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_id
 from rubric_measures.measures.core import Array, Scores
 from rubric_measures.measures.findings import (
     DROPPED,
-    LOST,
     SAMPLED,
     Looked,
     Note,
@@ -193,7 +192,7 @@ class Scoring:
         queries: Mapping[str, QueryGrades] = MappingProxyType({}),
     ) -> None:
         measure_names(measures)
-        self.plan = Plan(measures, given or "expected", one_scale=True)
+        self.plan = Plan(measures, given or "expected")
         self.order: dict[str, list[str]] = {}
         self._unknown: dict[str, list[str]] = {}
         self._given, self._looked = given, Looked()
@@ -263,7 +262,7 @@ class Scoring:
         names = list(map(str, measures))
         # Measures × runs × queries; NaN where a value is not known.
         known = np.zeros((len(measures), len(runs), len(found)))
-        needed, lost, dropped = np.zeros((*known.shape[:2], 3), int), np.zeros(len(runs), int), 0
+        needed, dropped = np.zeros((*known.shape[:2], 3), int), 0
         picked = [(scores, np.array([at.get(run_id, -1) for run_id in runs])) for scores, at in found.values()]
         # Measures × runs: whether the value of a query hangs on grades that were never asked, or failed.
         is_open, is_partial = np.zeros(known.shape[:2], bool), False
@@ -272,7 +271,6 @@ class Scoring:
                 is_partial, is_open = True, is_open | np.isnan(scores.values[:, rows])
             known[:, :, place] = scores.values[:, rows]
             needed += np.stack([scores.needed[one.needed][rows] for one in self.plan.computations])
-            lost += scores.lost_penalties[rows]
             dropped += int(scores.dropped[rows].sum())
         # Failed grades that count as a grade leave nothing open, but are said.
         inexact = [name for name, of in zip(names, is_open, strict=True) if of.any()] if is_partial else None
@@ -301,7 +299,6 @@ class Scoring:
         notes = [*self._looked.notes(measures), *(map(Note, ranks.texts()) if ranks and any(ranks) else ())]
         notes += without_items(self._without_items) if self._without_items else ()
         notes += [Note(DROPPED % dropped)] if dropped else []
-        notes += [Note(LOST % (lost.sum(), f" (most in run {runs[lost.argmax()]})"))] if lost.any() else []
         if hidden:
             text = (
                 f"the best possible score is not known by {' '.join(hidden)}: the measure says none, or a "

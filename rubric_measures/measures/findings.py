@@ -28,8 +28,7 @@ from rubric_measures.measures.measure import RubricMeasure, RubricQrels, is_supp
 from rubric_measures.measures.scoring import HEAD, RankedRows
 from rubric_measures.types.entities import RubricItem, Run
 
-# What is said of failed grades: penalties that cost nothing, and passages without any other grade.
-LOST = "items of negative weight with a failed grade (%d) count as no penalty%s: scores may be too high"
+# What is said of passages of which every grade failed.
 DROPPED = (
     "passages whose grades all failed (%d) left the rankings of measures over labels and subtopics; programs that read "
     "exported qrels keep them, as not judged"

@@ -7,13 +7,13 @@ Grades as the measures read them: per query all items, and for each passage whic
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from math import inf, isfinite
+from math import inf
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from ir_measures.util import Qrel
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.types.entities import CitedSentence, Grade, RubricItem
-from rubric_measures.types.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale
+from rubric_measures.types.scales import ANY_LEVEL, LARGEST_SCORE, Scale, as_number, covering_level, parse_scale
 
 if TYPE_CHECKING:
     import pandas
@@ -509,11 +509,9 @@ def _check_numbers(query_id: str, doc_ids: Sequence[str], item_ids: Sequence[str
     """Refuses grades that are no finite numbers."""
     # All at once, since it is right but for slips.
     for place, grade in enumerate(given if not {int}.issuperset(map(type, given)) else ()):
-        with contextlib.suppress(TypeError, OverflowError):
-            if isfinite(grade):
-                continue
-        where = f"query {query_id!r}, document {doc_ids[place]!r}, item {item_ids[place]!r}"
-        raise InputError(f"{where}: grade {grade!r} is not a number")
+        if not (isinstance(grade, Real) and abs(float(grade)) <= LARGEST_SCORE):
+            where = f"query {query_id!r}, document {doc_ids[place]!r}, item {item_ids[place]!r}"
+            raise InputError(f"{where}: grade {grade!r} is not a number")
 
 
 def scale_rows(query: QueryGrades) -> Iterator[Qrel]:

@@ -13,7 +13,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import ir_measures
@@ -353,9 +353,9 @@ def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
 
     Args:
         function: takes a `core.View` of the top k of some rankings, and by name the parameters that it has; gives one
-            number a ranking. Its parameters have defaults, or a type (`int`, `float`, `str`, `bool`) and have to be
-            given. `rel` without a default is the level that covers on the scale. `cutoff` and `judged_only` come with
-            every measure. Its first docstring line describes it.
+            number a ranking. Its parameters have defaults: a number, a text, `True` or `False`. `rel` without one is
+            the level that covers on the scale. `cutoff` and `judged_only` come with every measure. Its first docstring
+            line describes it.
 
     Raises:
         MeasureError: it is no such function, or another measure has its name.
@@ -369,22 +369,16 @@ def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
     if not takes:
         raise MeasureNameError(f"{origin} is no measure; give a function over the view of a query, with a name")
     name = function.__name__
-    kinds = {"int": int, "float": float, "str": str, "bool": bool}
     params: dict[str, ParamInfo] = {}
     for one in takes[1:]:
         if one.name in ("cutoff", "judged_only"):
             raise MeasureNameError(f"{name}: {one.name} comes with every measure; leave it out of the function")
-        default = None if one.default is inspect.Parameter.empty else one.default
-        said = getattr(one.annotation, "__name__", one.annotation)
-        kind = type(default) if default is not None else kinds.get(said, int if one.name == "rel" else None)
-        if kind not in kinds.values():
-            raise MeasureNameError(
-                f"{name}: the parameter {one.name} has neither a default nor one of the types int, float, str and bool"
-            )
-        usual = _NOT_PROVIDED if default is None else default
-        params[one.name] = ParamInfo(dtype=kind, required=default is None, default=usual, desc=f"see {name}")
-        if one.name == "rel" and default is None:
+        if one.name == "rel" and one.default is inspect.Parameter.empty:
             params["rel"] = min_grade("covering an item")
+        elif type(one.default) not in (int, float, str, bool):
+            raise MeasureNameError(f"{name}: give the parameter {one.name} a default: a number, a text, True or False")
+        else:
+            params[one.name] = ParamInfo(dtype=type(one.default), default=one.default, desc=f"see {name}")
     fields = {
         "NAME": name,
         "SUPPORTED_PARAMS": {**params, "cutoff": CUTOFF, "judged_only": JUDGED_ONLY},
@@ -573,11 +567,6 @@ class _RubricQrels(RubricMeasure):
             raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
         if label == "count" or "rel" not in inner.SUPPORTED_PARAMS:
             rel = None
-        if rel is not None and inner.NAME == "NumRet" and "rel" not in inner.params:
-            # Without a level it counts all documents, and a name does not tell the usual level from none.
-            raise MeasureError(
-                f'RubricQrels: {name} counts all documents; for those of a level say "{name}(rel={rel})"'
-            )
         for param, value, what in (("cutoff", cutoff, "cutoffs"), ("rel", rel, "levels")):
             if value is not None and inner.params.get(param, value) != value:
                 raise MeasureError(f"RubricQrels: {name} and {param}={value} are two {what}; give one")
@@ -691,28 +680,22 @@ def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
 
 def columns_named(name: str, columns: Sequence[str]) -> list[str]:
     """The columns that a name may mean, see `column_named`: one, several that differ in their levels, or none."""
-    if name in columns:
-        return [name]
     asked = _measure_named(name)
-    if asked is None:
-        return []
-    found = [(column, _measure_named(column)) for column in columns]
-    for meant in dict.fromkeys((asked, *rubric_measures_of([asked]), _standard_measure(asked))):
-        same = [column for column, measure in found if str(meant) in (column, str(measure))]
-        more = [column for column, measure in found if _is_but_for_levels(measure, meant)]
-        if same or more:
-            return same[:1] or more
-    return []
+    if name in columns or asked is None:
+        return [name] if name in columns else []
+    found = {column: measure for column in columns if (measure := _measure_named(column)) is not None}
+    unsaid = {"rel", "partial_rel"} - _said(asked)[1].keys()
+    return (
+        [column for column, one in found.items() if str(one) == str(asked)]
+        or [column for column, one in found.items() if _said(one) == _said(asked)]
+        or [column for column, one in found.items() if _said(one, unsaid) == _said(asked)]
+    )
 
 
-def _is_but_for_levels(measure: Measure | None, asked: Measure) -> bool:
-    """Whether a measure is another one but for the levels that the other one does not say."""
-    # Of standard measures a level that is left out is level 1, and not the scale's.
-    if not isinstance(measure, RubricMeasure) or measure.NAME != asked.NAME:
-        return False
-    levels = {"rel", "partial_rel"} - asked.params.keys()
-    said = {name: value for name, value in measure.params.items() if name not in levels}
-    return bool(said == asked.params)
+def _said(measure: Measure, but: Collection[str] = ()) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of a measure; of standard ones as they are over grades, their levels in their names."""
+    (of,) = rubric_measures_of([measure])
+    return of.NAME, {key: value for key, value in of.params.items() if key not in but}
 
 
 def _measure_named(name: str) -> Measure | None:
@@ -744,14 +727,6 @@ def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
     """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `of_wrapped`."""
     wrapped = (one if is_supported(one) else RubricQrels(measure=str(one)) for one in measures)
     return list(dict.fromkeys(wrapped))
-
-
-def _standard_measure(measure: Measure) -> Measure:
-    """The measure of ir_measures that a `RubricQrels` is over labels which stand for themselves; else the measure."""
-    if not isinstance(measure, type(RubricQrels)) or measure.value("label") != "max":
-        return measure
-    inner: Measure = measure.inner
-    return inner if measure.value("rel") is None or "rel" in inner.params else measure
 
 
 def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None = None) -> list[str]:

@@ -84,7 +84,6 @@ class QueryScores(NamedTuple):
         values: measures × R; NaN where nothing can be said, because all grades that a value needs failed.
         left_open: measures × what failed grades leave open (see `core.Scores`) × R; None where none failed.
         needed: which grades measures need -> R × 3: how many (passages in the cutoff × items), of these valid, failed.
-        lost_penalties: R: items of negative weight that cost nothing because their grade failed for a ranked passage.
         dropped: R: passages without any valid grade that left the rankings of measures over labels and subtopics.
         is_partial: whether grades were asked only as far as some measures need them; then NaN is what others could be.
     """
@@ -92,7 +91,6 @@ class QueryScores(NamedTuple):
     values: Array
     left_open: Array | None
     needed: Mapping[Needed, Array]
-    lost_penalties: Array
     dropped: Array
     is_partial: bool = False
 
@@ -300,15 +298,6 @@ class _OfItems(Computation):
         found = self.scores(query, query.everything)
         is_known = not query.is_partial or self.known(found, query, query.everything)[0]
         return float(found.value[0]) if is_known else math.nan
-
-    def lost_penalties(self, shown: Shown) -> Array:
-        """Rankings × items: penalties that failed grades of ranked passages may have hidden, where these count as
-        nothing, so that the score may be too high. Of a measure of the items' own weights.
-        """
-        view = shown.view(self.cutoff, self.judged_only)
-        assert view.failed is not None
-        lost: Array = view.failed.any(axis=1) & (view.weights < 0) & ~(view.best >= min(self._shares))
-        return lost
 
 
 class _OfFunction(Computation):
@@ -593,12 +582,11 @@ class Plan:
     Args:
         measures: measures of this package, or of ir_measures; order is kept.
         on_failed: how failed grades count, see `Grades`.
-        one_scale: whether all queries have to be on one scale.
 
     Attributes:
         measures: as given.
         on_failed: as given.
-        said: the plan with the levels of the scale that all queries so far are on, where that has to be one.
+        said: the plan with the levels of the scale that all queries so far are on.
         computations: how each measure is computed.
         depth: how many documents of a ranking they look at together; None when all.
         reads_ids: whether one has to know the ids of the documents that are ranked.
@@ -608,9 +596,7 @@ class Plan:
         MeasureError: a measure is not supported here.
     """
 
-    def __init__(
-        self, measures: Sequence[Measure], on_failed: OnFailed = "expected", *, one_scale: bool = False
-    ) -> None:
+    def __init__(self, measures: Sequence[Measure], on_failed: OnFailed = "expected") -> None:
         self.measures, self.on_failed, self.said = list(measures), on_failed, self
         self.computations: list[Computation] = []
         for measure in self.measures:
@@ -624,7 +610,6 @@ class Plan:
         self.depth = max(depths, default=0) if len(depths) == len(self.computations) else None
         self.reads_ids = any(one.reads_ids for one in self.computations)
         self.condenses = on_failed == "expected" and any(one.condenses for one in self.computations)
-        self._one_scale = one_scale
         # The scale, which may be unknown; None before the first query that has grades.
         self._scale: tuple[Scale | None] | None = None
         self._on: dict[Scale | None, Plan] = {}
@@ -678,7 +663,7 @@ class Plan:
         """Prepares the scoring of any number of rankings of one query.
 
         Raises:
-            InputError: the query is on another scale than those before it, and all have to be on one.
+            InputError: the query is on another scale than those before it.
             MeasureError: the grades lack what a measure needs.
         """
         for one in self.computations if grades.is_of_labels else ():
@@ -690,7 +675,7 @@ class Plan:
                 )
         plan = self.on(grades.scale if grades.docs or grades.scale else ANY_LEVEL)
         scorer = QueryScorer(plan, grades)
-        if self._one_scale and grades.docs:
+        if grades.docs:
             if self._scale is not None and grades.scale != self._scale[0]:
                 raise InputError(
                     f"query {grades.query_id!r}: its grades are on the scale {grades.scale or 'unknown'}, those of "
@@ -775,11 +760,7 @@ class QueryScorer:
             scores: Array = np.array(found).reshape(len(found), 5, len(rankings))
             for values, one, part in zip(scores, computations, found, strict=True) if self.is_partial else ():
                 values[0] = np.where(one.known(part, self, shown), part.certain, np.nan)
-        lost, dropped = np.zeros(len(rankings), int), np.zeros(len(rankings), int)
-        if self.counted.failed is not None and not self.is_expecting:
-            own = [one for one in computations if isinstance(one, _OfItems) and one.asks == "weight"]
-            hidden = [one.lost_penalties(shown) for one in own]
-            lost = np.any(hidden, axis=0).sum(axis=1) if hidden else lost
+        dropped = np.zeros(len(rankings), int)
         if self.void is not None:
             gone = np.append(self.void, False)
             tops = [np.array(one.rows[: self.looked_at(one.rows)], int) for one in rankings]
@@ -798,7 +779,7 @@ class QueryScorer:
                 if cells is not None:
                     counts[:, place] = np.append(cells @ columns, 0)[rows].sum(axis=1)
         left_open = None if self.counted.failed is None else scores
-        return QueryScores(scores[:, 0], left_open, needed, lost, dropped, self.grades.is_partial)
+        return QueryScores(scores[:, 0], left_open, needed, dropped, self.grades.is_partial)
 
     def best_possible(self) -> list[float | None]:
         """The best value that any ranking of the graded passages could reach; None where it is not known."""

@@ -396,11 +396,8 @@ def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
     items = [RubricItem("q/a", "q", "", weight=2.0), RubricItem("q/b", "q", "", weight=-1.0)]
     query = query_of([("d1", "q/a", 5)], items, [("d1", "q/b")])
     measures = [ir_measures.parse_measure("WeightedCover(rel=5,partial_rel=1)")]
-    # 2 / 2; then (2 - 1) / 2, and nothing is left to be said of it.
-    ways: list[tuple[OnFailed, float, int]] = [("zero", 1.0, 1), (5, 0.5, 0)]
-    for way, value, hidden in ways:
-        scores = matrices.scored(measures, query, ["d1"], way)
-        assert (scores.values.tolist(), scores.lost_penalties.tolist()) == ([[value]], [hidden])
+    # 2 / 2; then (2 - 1) / 2.
+    assert [matrices.values(measures, query, ["d1"], way) for way in ("zero", 5)] == [[1.0], [0.5]]
 
 
 def test_a_query_without_a_positive_weight_scores_zero_also_where_a_grade_failed() -> None:

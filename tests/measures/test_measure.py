@@ -168,8 +168,7 @@ WRONG = [
     (_lines("return view.best"), "Wrong", "Wrong(rel=4): gives (2, 3) values for 2 rankings", "a ranking"),
     (_lines("return view.lengths * float('nan')"), "Wrong", "Wrong(rel=4): query 'q1'", "is no finite number"),
     (_lines("return view.lengths"), "Wrong(depth=3)", "Wrong has no parameter 'depth'", "rel, cutoff, judged_only"),
-    (_lines("return view.lengths", head="def Wrong(view, p: float):"), "Wrong", "Wrong needs the parameter p", ""),
-    (_lines("return 1", head="def Wrong(view, depth):"), "Wrong", "Wrong: the parameter depth has neither", "bool"),
+    (_lines("return 1", head="def Wrong(view, depth):"), "Wrong", "Wrong: give the parameter depth a default", "False"),
     (_lines("return 1", head="def Wrong(view, cutoff=5):"), "Wrong", "Wrong: cutoff comes with every measure", ""),
     (
         _lines("return 1", head="def Wrong():"),
