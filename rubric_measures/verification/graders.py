@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rubric_measures.analysis.calibration import (
@@ -20,19 +20,16 @@ from rubric_measures.analysis.calibration import (
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, tell, warn
 from rubric_measures.corpora.loading import Bank, File, Rows, bank_of, file_path
-from rubric_measures.formats.judged import GRADES, OF_TABLES, GradeRow, is_grade_table, runs_of_rows
+from rubric_measures.formats.judged import GRADES, is_grade_table, read_as_records
 from rubric_measures.measures.grade_sets import (
     HUMAN,
     Grader,
-    chosen_grades,
     grade_of_assessors,
     grades_by_assessors,
     note_anchors,
-    refuse_useless,
 )
 from rubric_measures.measures.grades import PARTIAL
-from rubric_measures.measures.loading import RecordQuery, read_records, select_queries
-from rubric_measures.measures.qrels import grades_of_table
+from rubric_measures.measures.loading import RecordQuery, select_queries
 from rubric_measures.records.models import (
     QueryPassages,
     load_graded,
@@ -100,27 +97,14 @@ def read_anchored(
     Raises:
         InputError: there is no grade that both gave, or the truth's grades are not on the grader's scale.
     """
-    grader, found = wanted.model, Anchored()
-    if is_table := is_grade_table(path):
-        table, is_same = GRADES.read(path), os.fspath(path) == os.fspath(anchors)
-        judges = sorted({row.grader for row in table})
-        if is_same and len(judges) > 1 and (grader is None or (against == ASSESSORS and len(judges) > 2)):
-            problem = f"{os.fspath(path)}: grades by {', '.join(judges)}; name the grader, and who is the truth"
-            raise InputError(problem, settings=("grader", "against"))
-        refuse_useless(os.fspath(path), wanted, (*OF_TABLES, "scale"), "a table of grades")
-        rows = chosen_grades(table, os.fspath(path), wanted, bank)
-        grader = rows[0].grader if is_same else None
-    if is_grade_table(anchors):
-        truth = _by_table(anchors, against, grader if is_table else None)
-    elif against == ASSESSORS:
-        truth = _by_assessors(anchors, bank, found)
-    else:
+    found, groups = Anchored(), read_as_records(path)
+    if against != ASSESSORS:
         truth = _by_model(anchors, bank, against)
-    if is_table:
-        queries = _queries_of(rows, os.fspath(path), bank, wanted)
+    elif is_grade_table(anchors):
+        truth = _by_table(anchors, wanted.model, os.fspath(path) == os.fspath(anchors))
     else:
-        groups = load_graded(path)
-        queries = select_queries(by_machines(groups), groups.name, bank, wanted)
+        truth = _by_assessors(anchors, bank, found)
+    queries = select_queries(by_machines(groups), groups.name, bank, wanted)
     matched = 0
     for query in queries:
         if query.grades.is_partial:
@@ -183,31 +167,29 @@ def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None, held: Anc
     return found
 
 
-def _queries_of(rows: Sequence[GradeRow], name: str, bank: TestBank | None, wanted: Grader) -> Iterator[RecordQuery]:
-    """The queries of one grader of a table, with the answers that it says who gave."""
-    runs = runs_of_rows(rows, name)
-    for query_id, grades in grades_of_table(rows, bank, scale=wanted.scale).queries.items():
-        ranked = {run.run_id: run.rankings[query_id].doc_ids for run in runs if query_id in run.rankings}
-        yield RecordQuery(grades, ranked, {}, {})
-
-
-def _by_table(path: str | os.PathLike[str], against: str, grader: str | None) -> dict[_Key, float]:
-    """The grades of a table: of all who grade there but for the grader itself, or of one."""
-    rows = [row for row in GRADES.read(path) if grader is None or row.grader != grader]
-    if not rows:
-        raise InputError(f"{os.fspath(path)}: nobody else grades there; name the truth's grades", settings=("anchors",))
-    chosen = rows if against == ASSESSORS else chosen_grades(rows, os.fspath(path), Grader.parse(against))
+def _by_table(path: str | os.PathLike[str], grader: str | None, is_same: bool) -> dict[_Key, float]:
+    """The grades of all who grade in a table; where it is the grader's own, those of people, or of the one other."""
+    rows = GRADES.read(path)
+    if is_same:
+        people = [row for row in rows if row.grader.startswith(HUMAN)]
+        others = people or [row for row in rows if row.grader != grader]
+        if not people and (grader is None or len({row.grader for row in others}) != 1):
+            judges = ", ".join(sorted({row.grader for row in rows}))
+            problem = f"{os.fspath(path)}: grades by {judges}; name the grader, and who is the truth"
+            raise InputError(problem, settings=("grader", "against"))
+        rows = others
     found: dict[_Key, dict[str, float]] = {}
-    for row in chosen:
+    for row in rows:
         if row.grade is not None:
             found.setdefault((row.query_id, row.doc_id, row.item_id), {})[row.grader] = row.grade
     return {key: grade_of_assessors(given.values()) for key, given in found.items()}
 
 
 def _by_model(path: str | os.PathLike[str], bank: TestBank | None, grader: str) -> dict[_Key, float]:
+    records = read_as_records(path)
     return {
         (row.query_id, row.doc_id, row.iteration): row.relevance
-        for query in read_records(path, bank, Grader.parse(grader))
+        for query in select_queries(records, records.name, bank, Grader.parse(grader))
         for row in query.grades.rows()
     }
 
