@@ -1,4 +1,4 @@
-"""Tables in every output form: text, TSV, Markdown, LaTeX, JSON, JSON lines, trec_eval lines.
+"""Tables in every output form: text, TSV, Markdown, LaTeX, JSON, JSON lines.
 
 A command says what it found as a `Report`. A form is one function from a report to pieces of text; entered in `FORMS`,
 it works for every command.
@@ -16,12 +16,12 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from string import ascii_letters
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from rubric_measures.base.errors import CONTROL, InputError, UnknownNameError, escaped, in_number
+from rubric_measures.base.errors import CONTROL, UnknownNameError, escaped, in_number
 
 if TYPE_CHECKING:
     import pandas
@@ -119,13 +119,11 @@ class Report(NamedTuple):
         tables: for reading; consumed once.
         data: the same for programs, one value a cell; empty: the tables. Consumed once.
         content: the JSON object, of plain values; None: `rows`, with an object a row of the data.
-        scores: rows of run, measure, query, value; None where there is more to say, or something else.
     """
 
     tables: Iterable[Table]
     data: Iterable[Table] = ()
     content: Callable[[], Mapping[str, object]] | None = None
-    scores: Callable[[], Table] | None = None
 
 
 class Reported(ABC):
@@ -266,11 +264,10 @@ def render(report: Report, form: str) -> Iterator[str]:
     Args:
         report: what to show; consumed.
         form: `text` (aligned), `tsv` (tables of the same columns have one header), `markdown`, `latex` (booktabs),
-            `json`, `jsonl` (an object a row, with all digits), or `trec_eval` (lines `run measure query value`).
+            `json`, or `jsonl` (an object a row, with all digits).
 
     Raises:
         UnknownNameError: there is no such form.
-        InputError: the form has no place for what the report holds (when the pieces are asked for).
     """
     if form not in FORMS:
         raise UnknownNameError("output format", form, FORMS, settings=("output_format",))
@@ -523,15 +520,6 @@ def _json_lines(report: Report) -> Iterator[str]:
         yield from map(_dumped, _objects(table))
 
 
-def _trec_eval(report: Report) -> Iterator[str]:
-    if report.scores is None:
-        raise InputError(
-            "trec_eval lines hold nothing but scores by run and query: choose another form, or leave the rest out",
-            settings=("output_format",),
-        )
-    yield from ("\t".join(row) + "\n" for row in _grid(report.scores())[1:])
-
-
 FORMS: Mapping[str, Callable[[Report], Iterator[str]]] = MappingProxyType(
     {
         "text": partial(_for_people, rows=_text, title="{}\n", note="{}\n"),
@@ -540,12 +528,6 @@ FORMS: Mapping[str, Callable[[Report], Iterator[str]]] = MappingProxyType(
         "jsonl": _json_lines,
         "latex": partial(_for_people, rows=_latex, title="% {}\n", note="% {}\n"),
         "markdown": partial(_for_people, rows=_markdown, title="### {}\n\n", note="\n{}\n", said=markdown_text),
-        "trec_eval": _trec_eval,
     }
 )
-# The forms of reports without scores by run and query.
-TableForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown"]
-PageForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown", "html"]
-TABLE_FORMS: tuple[TableForm, ...] = get_args(TableForm)
-BoardForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown", "trec_eval"]
-BOARD_FORMS: tuple[BoardForm, ...] = get_args(BoardForm)
+Form = Literal["text", "tsv", "json", "jsonl", "latex", "markdown"]

@@ -13,8 +13,7 @@ from msgspec import Struct, to_builtins
 from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError, counted
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import BoardForm, Column, Ranged, Report, Table, columns, in_notebook, number
-from rubric_measures.formats.trec import IdCleaner
+from rubric_measures.base.tables import Column, Form, Ranged, Report, Table, columns, in_notebook, number
 from rubric_measures.measures.findings import Note, of_queries, say
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.types.entities import (
@@ -142,7 +141,7 @@ class Leaderboard(Struct, frozen=True):
         bars = {run: Ranged(mean, mean - error, mean + error) for run, (mean, error) in means.items()}
         return in_notebook(board_tables(self), said, bars)
 
-    def render(self, form: BoardForm = "text", places: int = 4) -> str:
+    def render(self, form: Form = "text", places: int = 4) -> str:
         """The board as text.
 
         Args:
@@ -354,26 +353,10 @@ def _failures_tables(board: Leaderboard, places: int) -> list[Table]:
     return [Table(columns(heads, left=2), rows, title)] if rows else []
 
 
-def _scores(board: Leaderboard, places: int) -> Table:
-    """Every value that exists, and the means as those of the query `all`; spaces of names are percent-encoded."""
-    rows: list[list[tables.Cell]] = []
-    clean = IdCleaner()
-    for run_id in board.ranking():
-        for name in board.measures:
-            start = [clean(run_id), clean(name)]
-            values = board.cells[run_id][name].per_query
-            rows += [[*start, clean(query_id), float(one)] for query_id, one in values.items() if one is not None]
-            mean = board.cells[run_id][name].mean
-            rows += [] if mean is None else [[*start, "all", mean]]
-    clean.say("trec_eval lines")
-    return Table(columns(["run", "measure", "query", "value"], places), rows)
-
-
 def board_report(board: Leaderboard, places: int = 4) -> Report:
     """The leaderboard in all forms."""
     return Report(
         board_tables(board, places),
         [_board_data(board, places)],
         lambda: board_content(board),
-        lambda: _scores(board, places),
     )

@@ -28,7 +28,7 @@ from typing import Any, Literal
 from rubric_measures.base.errors import InputError, refuse_ignored
 from rubric_measures.base.files import peek_head
 from rubric_measures.cli.declared import Call, Command
-from rubric_measures.cli.inputs import CALLS, REPLIES, Printed, PrintedRatings
+from rubric_measures.cli.inputs import CALLS, REPLIES, Printed
 
 
 @Command(
@@ -206,7 +206,7 @@ def check(
     except TypeError:
         raise InputError(f"{first}: {usage}") from None
     found = called(*given)
-    printed.write(found.report(printed.digits))
+    printed.write(found.report())
     return 0 if found.holds else 1
 
 
@@ -228,7 +228,7 @@ def power(power: Call, *, printed: Printed = Printed()) -> int:
     files={"games": "[GAMES…]"}, spelled={"queries": "--query-file"},
     fields={"draws": ("rounds", "seed"), "asking": REPLIES, "calls": CALLS},
 )  # fmt: skip
-def tournament(tournament: Call, *, printed: PrintedRatings = PrintedRatings()) -> int:
+def tournament(tournament: Call, *, printed: Printed = Printed()) -> int:
     """pairwise games to ratings; a model may play them
 
     examples:

@@ -44,7 +44,7 @@ _WITH_COMMAS = frozenset({"queries"})
 # Where the last of two values would be used in silence.
 _ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
 # Classes of objects whose fields are a group of options.
-_SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard", "PrintedPage", "PrintedRatings"})
+_SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard", "PrintedPage"})
 _OUTPUTS = ("output", "plot", "report", "save", "scores")
 _NUMBERS = {"int": int, "float": float}
 # What a value is called where the name of its option does not say it.

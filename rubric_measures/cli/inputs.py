@@ -7,7 +7,7 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.base.tables import BOARD_FORMS, TABLE_FORMS, BoardForm, PageForm, Report, TableForm, render
+from rubric_measures.base.tables import Form, Report, render
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.boards import Board
@@ -58,21 +58,13 @@ class Printed:
     """
 
     output: str = "-"
-    format: TableForm | None = None
+    format: Form | None = None
 
-    forms: ClassVar[Sequence[str]] = TABLE_FORMS
+    forms: ClassVar[Sequence[str]] = get_args(Form)
     usual: ClassVar[str] = "text"
-    # Form -> decimal places where nobody says them, and those of the other forms; -1 is all digits.
-    places_of: ClassVar[Mapping[str, int]] = {}
-    usual_places: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
-        _ = self.digits
-
-    @property
-    def digits(self) -> int:
-        """The decimal places."""
-        return self.places_of.get(self.form, self.usual_places)
+        _ = self.form
 
     @cached_property
     def form(self) -> str:
@@ -94,61 +86,25 @@ class Printed:
         """Writes what was found, draws it, and says what it leaves out; the exit status."""
         if plot is not None:
             found.plot(plot)
-        self.write(found.report(self.digits))
+        self.write(found.report())
         found.log_notes()
         return 0 if found.is_complete else 1
 
 
-@dataclass(frozen=True)
 class PrintedBoard(Printed):
     """Output.
 
     Attributes:
         format: default: as the ending of the output says, else tsv.
-        places: decimal places, -1 for all digits (default 4); JSON has all.
     """
 
-    format: BoardForm | None = None  # type: ignore[assignment]
-    places: int | None = None
-
-    forms: ClassVar[Sequence[str]] = BOARD_FORMS
-    usual: ClassVar[str] = "tsv"
-    places_of: ClassVar[Mapping[str, int]] = {"json": -1, "jsonl": -1}
-
-    @property
-    def digits(self) -> int:
-        """The decimal places."""
-        if self.places is not None:
-            check_places(self.places)
-        return super().digits if self.places is None else self.places
+    usual = "tsv"
 
 
-@dataclass(frozen=True)
-class PrintedRatings(Printed):
-    """Output.
-
-    Attributes:
-        format: default: as the ending of the output says, else text; json has everything.
-    """
-
-    format: BoardForm | None = None  # type: ignore[assignment]
-
-    forms: ClassVar[Sequence[str]] = BOARD_FORMS
-    places_of: ClassVar[Mapping[str, int]] = {"text": 1, "latex": 1, "markdown": 1}
-    usual_places: ClassVar[int] = -1
-
-
-@dataclass(frozen=True)
 class PrintedPage(Printed):
-    """Output.
+    """Output."""
 
-    Attributes:
-        format: default: as the ending of the output says, else text.
-    """
-
-    format: PageForm | None = None  # type: ignore[assignment]
-
-    forms: ClassVar[Sequence[str]] = get_args(PageForm)
+    forms = (*get_args(Form), "html")
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

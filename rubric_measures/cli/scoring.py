@@ -124,6 +124,7 @@ def leaderboard(
     report: str | None = None,
     fail_under: Sequence[str] = (),
     run: str | None = None,
+    places: int = 4,
     printed: PrintedBoard = PrintedBoard(),
 ) -> int:
     """score many runs by many measures
@@ -147,12 +148,14 @@ def leaderboard(
         report: write a page (HTML): scores, what to look at, and why each item is covered or not.
         fail_under: the least mean, as MEASURE=N, of each run.
         run: the run that has to pass --fail-under (default: each).
+        places: decimal places, -1 for all digits (default 4); JSON has all.
         weights: of nuggets by importance, where GRADED is Auto-ARGUE's (default: vital=2 okay=1).
         scores: write scores and counts there, in Auto-ARGUE's form, where GRADED is its file.
     """
     # Imported here, as help needs none of them.
     from rubric_measures.corpora.loading import content_of
 
+    check_places(places)
     given = {**load.keywords, **score.keywords}
     if content_of(str(source)) == "argue judgments":
         given |= {"runs": runs, "report": report, "fail_under": fail_under, "run": run}
@@ -161,7 +164,7 @@ def leaderboard(
         board = argue(source, bank)
         if plot is not None:
             board.plot(plot)
-        return _written(board, printed)
+        return _written(board, printed, places)
     if argue.keywords:
         refuse_ignored(argue.keywords, f"on {source}, which holds no judgments of Auto-ARGUE")
     gates = gates_of(fail_under, run) if fail_under or run else None
@@ -179,15 +182,15 @@ def leaderboard(
         write_report(str(report), board, grades, ranked, **page)
     if plot is not None:
         board.plot(plot)
-    status = _written(board, printed, board.log_notes)
+    status = _written(board, printed, places, board.log_notes)
     return status if gates is None else gated(gates, board, status)
 
 
-def _written(board: Board, printed: PrintedBoard, note: Callable[[], None] = lambda: None) -> int:
+def _written(board: Board, printed: PrintedBoard, places: int, note: Callable[[], None] = lambda: None) -> int:
     """Writes a board, and says what made it."""
     from rubric_measures.boards.board import board_report
 
-    printed.write(board_report(board, printed.digits))
+    printed.write(board_report(board, places))
     note()
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1

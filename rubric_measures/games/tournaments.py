@@ -562,12 +562,12 @@ class Tournament(Reported):
         leaderboard, and JSON has everything else about the tournament under the key `tournament`.
 
         Args:
-            places: decimal places of ratings; rates have two more. -1 prints all digits.
+            places: decimal places of ratings, to read; rates have two more. -1 prints all digits.
         """
         board = self.leaderboard()
         said = {name: value for name, value in vars(self).items() if name not in ("win_rates", "signature")}
         content = lambda: {**board_content(board), "tournament": plain(said)}  # noqa: E731
-        return board_report(board, places)._replace(tables=_tables(self, places), content=content)
+        return board_report(board, -1)._replace(tables=_tables(self, places), content=content)
 
     def log_notes(self) -> None:
         """Logs what must be known beside the numbers."""

@@ -183,7 +183,7 @@ def test_a_kept_board_is_the_board() -> None:
     assert rubric_measures.load_board(kept) is kept
     kept.save("again.json")
     assert Path("again.json").read_bytes() == Path("saved.json").read_bytes()
-    for form in ("text", "tsv", "json", "jsonl", "latex", "markdown", "trec_eval"):
+    for form in ("text", "tsv", "json", "jsonl", "latex", "markdown"):
         assert kept.render(form) == board.render(form)
     assert kept._repr_html_() == board._repr_html_()
     assert str(kept.compare(baseline="beta")) == str(board.compare(baseline="beta"))

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from rubric_measures.base.errors import InputError, escaped
+from rubric_measures.base.errors import escaped
 from rubric_measures.base.tables import (
-    FORMS,
-    TABLE_FORMS,
     Cell,
     Column,
     Marked,
@@ -96,17 +92,6 @@ def test_json_and_json_lines_have_all_digits_and_the_names_themselves() -> None:
     assert whole == {"rows": [{"run": "a\tb", "score": 1 / 3}, {"run": "c", "score": None}]}
     content = Report([], content=lambda: plain({"format": "f 1", "pair": (1, None), "of": {2: Marked(0.5)}}))
     assert json.loads(shown(content, "json")) == {"format": "f 1", "pair": [1, None], "of": {"2": 0.5}}
-
-
-def test_trec_eval_lines() -> None:
-    scores = Table(
-        columns(["run", "measure", "query", "value"], 3), [["a\x1b", "P", "q1", 0.5], ["a\x1b", "P", "all", 1]]
-    )
-    assert shown(Report([], scores=lambda: scores), "trec_eval") == "a\\x1b\tP\tq1\t0.500\na\\x1b\tP\tall\t1\n"
-    with pytest.raises(InputError, match="hold nothing but scores") as caught:
-        shown(NASTY, "trec_eval")
-    assert caught.value.settings == ("output_format",)
-    assert set(FORMS) - set(TABLE_FORMS) == {"trec_eval"}
 
 
 def test_what_is_undefined_is_a_dash_in_text_and_null_in_json() -> None:

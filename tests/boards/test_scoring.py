@@ -147,7 +147,6 @@ def test_a_query_whose_grades_all_failed_is_left_out_and_makes_the_board_incompl
     failures = Failures(0.5, 1, 0.5, None, (0.5, 1.0))
     assert board.cells["s"][str(COVER)] == Cell(1.0, None, 1, 0.5, 1, failures, per_query={"q1": None, "q2": 1.0})
     assert not board.is_complete
-    assert "q1" not in board.render("trec_eval")
     zero = score_records(read_records(path), [COVER], on_failed="zero")
     assert zero.values["s"] == {str(COVER): {"q1": 0.0, "q2": 1.0}}
     assert str(zero.signature) != str(board.signature)
@@ -215,19 +214,6 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(tmp_path: P
 def test_a_run_without_a_score_stands_after_those_of_zero() -> None:
     cells = {run: {"V": cell_of({"q1": value})} for run, value in {"a": None, "b": 0.0, "c": 0.5}.items()}
     assert Leaderboard(["V"], cells, Signature({})).ranking() == ["c", "b", "a"]
-
-
-def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    measure = RubricQrels(measure="P(rel=4) @1")
-    cells = {"my run": {str(measure): cell_of({"q 1": 0.5, "q2": 1.0})}}
-    board = Leaderboard([str(measure)], cells, Signature({}))
-    name = "RubricQrels(measure='P(rel=4)%20@1')"
-    assert board.render("trec_eval", 1) == (
-        f"my%20run\t{name}\tq%201\t0.5\nmy%20run\t{name}\tq2\t1.0\nmy%20run\t{name}\tall\t0.8\n"
-    )
-    assert [record.getMessage() for record in caplog.records] == [
-        "trec_eval lines: 3 ids hold spaces or control characters and were percent-encoded ('my run' became my%20run)"
-    ]
 
 
 def test_counts_are_sums_without_a_standard_error(folder: Path) -> None:

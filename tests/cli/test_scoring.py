@@ -279,7 +279,7 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return {
         "evaluate": [alpha, "RubricCover(rel=4)@20", "nDCG@10", "-q", "--bank", bank],
         "leaderboard": ["--format", "json", "--bank", bank],
-        "leaderboard ": [alpha, beta, "--format", "trec_eval"],
+        "leaderboard ": [alpha, beta, "--format", "json"],
         "qrels": ["--rel", "2"],
         "qrels ": ["--per", "item", "--bank", bank],
         "verify item-statistics": ["--format", "jsonl", "--bank", bank],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.tables import FORMS, TABLE_FORMS
+from rubric_measures.base.tables import FORMS
 from rubric_measures.cli import main
 from tests.example_records import grade_set, passage, write_lines
 
@@ -57,11 +57,11 @@ FEWER = ["leaderboard", "graded.jsonl", "-m", "RubricCover(rel=4)@1"]
 def test_every_form_works_beside_every_report(form: str, report: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = call(capsys, *BOARD, *report, "--format", form)
     assert status == 0, err
-    # Tabs part the cells of two forms, and there is no other control anywhere.
-    assert not CONTROLS.search(out.replace("\t", "") if form in ("tsv", "trec_eval") else out)
-    if form in ("tsv", "trec_eval"):
+    # Tabs part the cells of one form, and there is no other control anywhere.
+    assert not CONTROLS.search(out.replace("\t", "") if form == "tsv" else out)
+    if form == "tsv":
         cells = [line.split("\t") for line in out.splitlines()]
-        assert {len(row) for row in cells} == {4 if form == "trec_eval" else len(cells[0])}
+        assert {len(row) for row in cells} == {len(cells[0])}
         assert "" not in {cell for row in cells for cell in row}
     elif form == "json":
         assert RUNS[0] in {run["run_id"] for run in json.loads(out)["runs"]}
@@ -88,7 +88,7 @@ def test_names_never_make_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
         ["verify", "grid", "graded.jsonl"],
         ["verify", "all", "graded.jsonl", "--grader", "scale=0-5:1"],
     ):
-        for form in TABLE_FORMS:
+        for form in FORMS:
             status, out, err = call(capsys, *arguments, "--format", form)
             assert status in (0, 1) and out, (arguments, form, err)
             if form == "tsv":

@@ -74,12 +74,11 @@ def test_from_answers_to_scores(
     # "Boil water. Pour it over the leaves." has seven words.
     assert "run a has 7 of 6 words for query tea" in said
     assert main(grade) == 0
-    assert main([*leaderboard[:-2], "--format", "trec_eval", "--no-overall"]) == 0
-    Path("board.txt").write_text(capsys.readouterr().out, encoding="utf-8")
-    table = read_leaderboard("board.txt")
+    assert main([*leaderboard[:-2], "-o", "board.json", "--no-overall"]) == 0
+    table = read_leaderboard("board.json")
     # a: tea: vital 1, okay 0.5; frost: vital 1. V = 1; W = ((1 + 0.25) / 1.5 + 1) / 2; A = (1.5 / 2 + 1) / 2.
     assert table.column("NuggetV(rel=2,strict=True)") == {"a": 1.0, "b": 0.0}
-    assert table.column("NuggetW(rel=2,partial_rel=1)")["a"] == 0.9167
+    assert table.column("NuggetW(rel=2,partial_rel=1)")["a"] == pytest.approx(2.75 / 3)
     assert table.column("NuggetA(rel=2,partial_rel=1)")["a"] == 0.875
     # L: a has 7 and 3 words, b 2 and none.
     assert table.column("L") == {"a": 5.0, "b": 1.0}
@@ -113,12 +112,11 @@ def test_assignments_need_no_grading(
     _lines(Path("assignments.jsonl"), [{"qid": "q", "run_id": "a", "answer_text": "w w", "nuggets": nuggets}])
     (command,) = _commands(2)
     # The only vital grade failed: nobody gets scores of it who did not ask for it.
-    assert main([*command, "--format", "trec_eval", "--no-overall"]) == 2
+    assert main([*command, "--format", "jsonl", "--no-overall"]) == 2
     assert "100 % of the grades that NuggetV" in capsys.readouterr().err
     # V: its only nugget failed, so it cannot be scored; the command says so.
-    assert main([*command, "--format", "trec_eval", "--no-overall", "--on-failed", "expected"]) == 1
-    assert "NuggetV(rel=2,partial_rel=1)\t" not in capsys.readouterr().out
-    assert main([*command, "--format", "trec_eval", "--no-overall", "--on-failed", "zero"]) in (0, 1)
-    Path("board.txt").write_text(capsys.readouterr().out, encoding="utf-8")
-    assert read_leaderboard("board.txt").column("NuggetV(rel=2,partial_rel=1)") == {"a": 0.0}
-    assert read_leaderboard("board.txt").column("NuggetA(rel=2,partial_rel=1)") == {"a": 0.5}
+    assert main([*command, "--format", "jsonl", "--no-overall", "--on-failed", "expected"]) == 1
+    assert '"NuggetV(rel=2,partial_rel=1)": null' in capsys.readouterr().out
+    assert main([*command, "-o", "board.json", "--no-overall", "--on-failed", "zero"]) in (0, 1)
+    assert read_leaderboard("board.json").column("NuggetV(rel=2,partial_rel=1)") == {"a": 0.0}
+    assert read_leaderboard("board.json").column("NuggetA(rel=2,partial_rel=1)") == {"a": 0.5}

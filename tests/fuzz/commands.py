@@ -177,7 +177,7 @@ cache merge {{+cache.sqlite}} {{+cache2.sqlite}} {{+cache3.sqlite}}
 tournament {{games.jsonl}} {_QUICK}
 tournament {{ragdoll-battles.jsonl}} {_QUICK} --format json
 tournament {{games.jsonl}} {{assessor-games.jsonl}} {_QUICK} --format json
-tournament {{ragelo-games.csv}} --compat ragelo --format trec_eval {_QUICK}
+tournament {{ragelo-games.csv}} --compat ragelo --format jsonl {_QUICK}
 tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries.tsv}} \
  --model scripted:{{verdicts.jsonl}} \
  --save out/g {_QUICK}
