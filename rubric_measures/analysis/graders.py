@@ -33,7 +33,7 @@ from rubric_measures.analysis.leaderboards import (
     scores_of_board,
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
-from rubric_measures.base.errors import InputError, counted, naming, tell, warn
+from rubric_measures.base.errors import InputError, naming, tell, warn
 from rubric_measures.base.tables import Cell, Marked, Report, Table, columns, plain
 from rubric_measures.corpora.loading import (
     Bank,
@@ -59,7 +59,7 @@ from rubric_measures.corpora.loading import (
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.judged import GRADES, OF_TABLES
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.measures.combining import gather, outcomes_of, panel_rule, with_grades
+from rubric_measures.measures.combining import Panel
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import (
     ADJUDICATION,
@@ -367,19 +367,13 @@ def combine(
     if len(members) < 2:
         text = "a panel has two members or more; name each"
         raise InputError(text, settings=("grader",))
-    rule = panel_rule(by)
     name = name or f"panel:{by}"
     if name in [one.model for one in members]:
         raise InputError(f"{name} is a member; give the panel another name", settings=("name",))
     keep_inputs(output, bank)
     source = passages_of(passages)
-    gathered = gather(source, source.name, members, bank_of(bank))
-    outcomes = outcomes_of(gathered, rule)
-    lost = Counter(one.grade is None for found in outcomes.values() for one in found.values())
-    why = "no member has one" if by == "prefer" else "too few members have a grade"
-    tell(f"{name}: {counted(lost[False], 'grade')}, {lost[True]} without one ({why})")
-    made = with_grades(source, gathered, outcomes, name, {"by": by})
-    return Combined.kept(made, output, as_table=True, grader=name)
+    panel = Panel(source, source.name, members, by, bank_of(bank))
+    return Combined.kept(panel.records(name), output, as_table=True, grader=name)
 
 
 def labels_of(grades: Grades, name: str, items: bool = False) -> LabelSource:
