@@ -102,8 +102,7 @@ def drive(folder: str, options: dict[str, Any], arguments: list[str]) -> int:
     make = partial(make_diary, folder, **options)
 
     def made(model: str, _: object, actors: int, gpus: None, size: int, address: str) -> Any:
-        runner = partial(ray_runner.RayRunner, make(), make=make, actors=actors, batch_size=size, address=address)
-        return make(), runner
+        return ray_runner.RayRunner(make(), make=make, actors=actors, batch_size=size, address=address)
 
     ray_runner.ray_runner = made
     return main(arguments)

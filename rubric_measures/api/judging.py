@@ -159,7 +159,7 @@ def tournament(
         if not wanted:
             raise InputError("there is nothing to play: no query has answers of two agents")
         stats = RunStats()
-        with asked.asking(progress, len(wanted), "games", stats=stats) as runner:
+        with calls.asking(asked, progress, len(wanted), "games", stats=stats) as runner:
             texts = query_texts_of(queries)
             caller = Caller(runner, asking, stats, Trial(None))
             found_of = play(caller, wanted, texts, of_queries, references, prompt)

@@ -864,7 +864,7 @@ def _callers(
         found = []
         for spec, one in models.items():
             stats = RunStats()
-            asking = calls.to(one).asking(progress, None, "calls", spec, stop, stats, dry_run)
+            asking = calls.asking(calls.to(one), progress, None, "calls", spec, stop, stats, dry_run)
             found.append(Caller(stack.enter_context(asking), how, stats))
         yield found
 

@@ -38,7 +38,6 @@ from rubric_measures.formats.banks import is_bank
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.measure import parse_measures
-from rubric_measures.models.running import LocalRunner
 from rubric_measures.models.settings import Calls
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answer, cited_answers, load_graded
@@ -314,17 +313,17 @@ class _Grading:
         """
         from rubric_measures.grading import grader
 
-        called = self.calls.to(self.model)
+        runner = self.calls.to(self.model)
         source = passages_of(passages, "grading")
         with fewer_collections():
             groups = _part(source, bank, self.queries, self.limit)
             engine = grader.GradingEngine(
-                LocalRunner(called.backend), self.prompts, self.asking, change,
+                runner, self.prompts, self.asking, change,
                 needed=needed, citations=citations, give_up_after=self.give_up_after,
             )  # fmt: skip
             pairs = engine.check(groups, bank)
             if self.dry_run:
-                with called.asking(dry_run=True) as planned:
+                with self.calls.asking(runner, dry_run=True) as planned:
                     plan = grader.estimate(dataclasses.replace(engine, runner=planned), groups, bank)
                 if needed is not None:
                     tell("these are the most: what a grade settles is not asked further")
@@ -334,8 +333,8 @@ class _Grading:
                 tell(text if self.calls.is_kept else f"{text}, nor the replies (name a cache)")
             report = grader.GradingReport()
             total = pairs if change is None and needed is None else None
-            with called.asking(self.progress, total, stats=report.run) as runner:
-                engine = dataclasses.replace(engine, runner=runner)
+            with self.calls.asking(runner, self.progress, total, stats=report.run) as opened:
+                engine = dataclasses.replace(engine, runner=opened)
                 # Closed before the cache is, also where the output cannot be written.
                 with contextlib.closing(engine.grade_records(groups, bank, report)) as graded:
                     records = grader.GradedRecords.kept(graded, self.output, report=report)
@@ -345,7 +344,7 @@ class _Grading:
                     with atomic_writer(self.manifest) as stream:
                         stream.write(canonical_json(grader.make_manifest(engine, bank, report, names)) + "\n")
                 greedy = self.asking.temperature == 0 or "temperature" in (self.asking.option or {})
-                deterministic = greedy and getattr(called.backend, "deterministic", False)
+                deterministic = greedy and getattr(runner.backend, "deterministic", False)
                 grader.note_report(report, deterministic=deterministic, is_kept=self.calls.is_kept)
                 return records
 

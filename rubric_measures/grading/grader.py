@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from rubric_measures.measures.scoring import Plan
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_MOST_REASONS = 200
 
 
 @dataclass
@@ -117,20 +116,15 @@ class GradingReport:
         self.by_rule += outcome.status == "graded" and outcome.note.endswith(BY_RULE)
         if outcome.status != "graded":
             self.ungraded[outcome.status] += outcome.grade is None
-            self._count_reason(outcome)
+            masked = outcome.status, _NUMBER.sub("#", outcome.note)
+            count, first = self.reasons.get(masked, (0, outcome.note))
+            self.reasons[masked] = count + 1, first
         details: Mapping[str, Any] = outcome.details or {}
         self.singly += "asked_singly" in details
         drawn: Any = details.get("replicates")
         if drawn and outcome.grade is not None:
             self.replicated += 1
             self.flips += sum(grade != outcome.grade for grade, _ in drawn) / len(drawn)
-
-    def _count_reason(self, outcome: Outcome) -> None:
-        masked = outcome.status, _NUMBER.sub("#", outcome.note)
-        if len(self.reasons) >= _MOST_REASONS and masked not in self.reasons:
-            masked = outcome.status, "other reasons"
-        count, first = self.reasons.get(masked, (0, outcome.note if masked[1] != "other reasons" else masked[1]))
-        self.reasons[masked] = count + 1, first
 
     def common_reasons(self, status: str, most: int = 3) -> list[tuple[int, str]]:
         """The most frequent reasons of a status: how often, and one such reason."""

@@ -471,7 +471,8 @@ def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, se
 
     kind: ItemKind = "nugget" if chosen.target == "nuggets" else "question"
     asked = [BankQuery(topic.request_id, topic_text(topic)) for topic in topics]
-    with chosen.called(llm_config, settings).to(chosen.model_name(llm_config)).asking() as runner:
+    calls = chosen.called(llm_config, settings)
+    with calls.asking(calls.to(chosen.model_name(llm_config))) as runner:
         caller = Caller(runner, Asking(max_tokens=2048))
         made = generate_bank(asked, caller, kind=kind)
         if made.failures:

@@ -325,8 +325,8 @@ class _Pool:
 
 def ray_runner(
     model: str, options: dict[str, Any], actors: int | None, gpus: float | None, size: int | None, address: str
-) -> tuple[Backend, Callable[..., RayRunner]]:
-    """The backend of a model for this process, and what makes a runner over its actors.
+) -> RayRunner:
+    """A runner over actors with a model, which has its backend in this process, too.
 
     Device and dtype of a Hugging Face model are settled here, for all actors alike: they are part of the key of every
     reply. On a cluster whose actors have GPUs the dtype is bfloat16 where none is named.
@@ -371,6 +371,4 @@ def ray_runner(
         options["dtype"] = backend.options["dtype"]
     make = partial(make_backend, model, **options)
     size = size or (_BLOCK_OF_MODEL if is_local else _BLOCK)
-    return backend, partial(
-        RayRunner, backend, make=make, actors=actors, gpus_per_actor=gpus or 0.0, batch_size=size, address=address
-    )
+    return RayRunner(backend, make=make, actors=actors, gpus_per_actor=gpus or 0.0, batch_size=size, address=address)

@@ -14,8 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from functools import partial
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -24,7 +23,7 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Tally
 from rubric_measures.models.replies import ReplyCache
-from rubric_measures.models.running import LocalRunner, Price, RunStats, load_prices, price_of
+from rubric_measures.models.running import LocalRunner, RunStats, load_prices, price_of
 
 # True shows a bar; a function gets the counts now and then.
 Progress = bool | Callable[[RunStats], None]
@@ -57,13 +56,8 @@ def interrupts() -> Iterator[threading.Event]:
 
 
 @contextlib.contextmanager
-def request_bar(
-    progress: Progress, total: int | None = None, unit: str = "requests", name: str | None = None
-) -> Iterator[Callable[[RunStats], None] | None]:
-    """What a runner tells its counts to: a bar on standard error, a given function, or nothing."""
-    if callable(progress) or not progress:
-        yield progress if callable(progress) else None
-        return
+def request_bar(total: int | None, unit: str, name: str | None) -> Iterator[Callable[[RunStats], None]]:
+    """What a runner tells its counts to: a bar on standard error."""
     from tqdm import tqdm
 
     with tqdm(total=total, desc=name, unit=f" {unit}", smoothing=0.1, file=sys.stderr) as bar:
@@ -150,8 +144,8 @@ class Calls:
         """Whether the replies outlive the run."""
         return self.cache is not None and os.fspath(self.cache) != IN_MEMORY
 
-    def to(self, model: str | Backend) -> CalledModel:
-        """A model that is called so, with its backend and its price.
+    def to(self, model: str | Backend) -> LocalRunner:
+        """What runs calls of a model, with its backend, price and limits; `asking` opens its cache.
 
         Args:
             model: its name (`lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`), or a
@@ -165,46 +159,31 @@ class Calls:
         """
         options = {**(self.model_option or {}), **({"base_url": self.base_url} if self.base_url else {})}
         # A run that makes no call needs no actors.
-        if is_ray := self.runner == "ray" and self.max_calls != 0:
+        if self.runner == "ray" and self.max_calls != 0:
             if not isinstance(model, str):
                 raise InputError("actors make their model themselves: name it, as a plug-in if it is your own")
             from rubric_measures.models.ray_runner import ray_runner
 
             sizes = self.actors, self.gpus_per_actor, self.batch_size, self.ray_address or ""
-            backend, made = ray_runner(model, options, *sizes)
+            runner: LocalRunner = ray_runner(model, options, *sizes)
         elif isinstance(model, str):
-            backend = make_backend(model, **options)
+            runner = LocalRunner(make_backend(model, **options))
         elif options:
             named = ", ".join(options)
             raise InputError(f"{named}: a backend has its settings already; give them to {model.model}")
         else:
-            backend = model
-        price = price_of(backend.model, load_prices(self.prices)) if self.prices else None
+            runner = LocalRunner(model)
+        name = runner.backend.model
+        price = price_of(name, load_prices(self.prices)) if self.prices else None
         if self.max_cost is not None and price is None:
-            text = f"a limit on the cost needs a price for {backend.model}; give a price table with an entry for it"
+            text = f"a limit on the cost needs a price for {name}; give a price table with an entry for it"
             raise InputError(text, settings=("max_cost", "prices"))
-        return CalledModel(backend, price, self, made if is_ray else partial(LocalRunner, backend))
-
-
-@dataclass(frozen=True)
-class CalledModel:
-    """A model and how it is called: see `Calls.to`.
-
-    Attributes:
-        backend: the model.
-        price: what its calls cost; None where that is unknown.
-        calls: how it is called.
-        made: makes a runner over a cache.
-    """
-
-    backend: Backend
-    price: Price | None
-    calls: Calls
-    made: Callable[..., LocalRunner]
+        return replace(runner, price=price, max_calls=self.max_calls, max_cost=self.max_cost)
 
     @contextlib.contextmanager
     def asking(
         self,
+        runner: LocalRunner,
         progress: Progress = False,
         total: int | None = None,
         unit: str = "requests",
@@ -213,11 +192,12 @@ class CalledModel:
         stats: RunStats | None = None,
         dry_run: bool = False,
     ) -> Iterator[LocalRunner]:
-        """A runner over the cache, with progress; the first Ctrl-C lets calls in flight finish and be kept.
+        """The runner over its cache, with progress; the first Ctrl-C lets calls in flight finish and be kept.
 
         What became of the calls is said where an interrupt or an error ends the run.
 
         Args:
+            runner: what `to` gave.
             progress: what it tells its counts to; see `Progress`.
             total: the requests to come, for a bar.
             unit: what a bar calls them.
@@ -227,26 +207,25 @@ class CalledModel:
             dry_run: count the calls and make none; no file is changed, and none is made.
         """
         with contextlib.ExitStack() as stack:
-            path = self.calls.cache or IN_MEMORY
+            path = self.cache or IN_MEMORY
             # Without calls nothing is added, and no file made.
-            is_there, is_read = Path(path).is_file(), dry_run or self.calls.max_calls == 0
+            is_there, is_read = Path(path).is_file(), dry_run or self.max_calls == 0
             cache = ReplyCache(path if is_there or not is_read else IN_MEMORY, read_only=is_there and is_read)
             opened = stack.enter_context(cache)
             if dry_run:
-                yield LocalRunner(self.backend, opened, max_calls=0, price=self.price, tally=Tally())
+                yield LocalRunner(runner.backend, opened, max_calls=0, price=runner.price, tally=Tally())
                 return
-            told = stack.enter_context(request_bar(progress, total, unit, name))
+            told = stack.enter_context(request_bar(total, unit, name)) if progress is True else progress or None
             stop = stop or stack.enter_context(interrupts())
             try:
-                limits = {"max_calls": self.calls.max_calls, "max_cost": self.calls.max_cost}
-                yield self.made(opened, **limits, price=self.price, progress=told, stop=stop)
+                yield replace(runner, cache=opened, progress=told, stop=stop)
             except (KeyboardInterrupt, RubricMeasuresError) as error:
                 self._say_kept(stats or RunStats(), isinstance(error, KeyboardInterrupt))
                 raise
 
     def _say_kept(self, stats: RunStats, is_stopped: bool) -> None:
         answered = stats.calls - stats.failed
-        if self.calls.is_kept and (answered or is_stopped):
+        if self.is_kept and (answered or is_stopped):
             then = "run again to continue" if is_stopped else "what is wrong:"
             warn(f"{answered} calls of this run are in the cache: {then}")
         elif answered:

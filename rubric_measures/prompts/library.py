@@ -319,14 +319,6 @@ def cut(template: str, trusted: Iterable[str]) -> tuple[str | Slot, ...]:
     return (*pieces, template[end:])
 
 
-def cut_json(fields: Iterable[str]) -> tuple[str | Slot, ...]:
-    """The canonical JSON of an object with those fields, all of them texts, cut at the values."""
-    pieces: list[str | Slot] = ["{"]
-    for number, name in enumerate(sorted(fields)):
-        pieces += [f"{',' * bool(number)}{_quoted(name)}:", Slot(name, "json")]
-    return (*pieces, "}")
-
-
 class Frame:
     """The messages of a prompt with some fields filled in; the others are filled in as often as one likes.
 
@@ -506,7 +498,9 @@ class Prompt:
     @cached_property
     def _templates(self) -> tuple[Template, ...]:
         if self.format == "json":
-            return (("user", cut_json(self.fields)),)
+            # Canonical JSON, cut at the values, all of which are texts.
+            pieces = [one for name in sorted(self.fields) for one in (f",{_quoted(name)}:", Slot(name, "json"))]
+            return (("user", ("{", str(pieces[0])[1:], *pieces[1:], "}")),)
         texts = (("system", self.system), ("user", self.text))
         return tuple((role, cut(text, self.defaults)) for role, text in texts if text)
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -130,11 +131,11 @@ def test_retries_replicates_and_failures_are_those_of_the_local_runner(cluster: 
         '{"contains": "leap", "reply": "4"}\n{"contains": "sun", "reply": "4"}\n{"reply": "2", "raw": {"model": "m"}}\n'
     )
     groups, bank = make_groups(2, 5), make_bank(2, 3)
-    backend, made = ray_runner(f"scripted:{table}", {}, 2, None, 2, "")
+    runner = ray_runner(f"scripted:{table}", {}, 2, None, 2, "")
     with ReplyCache(":memory:") as one, ReplyCache(":memory:") as two:
         drawn = {"replicates": 3, "temperature": 1.0, "retries": 2}
-        local, expected = graded(LocalRunner(backend, one), groups, bank, **drawn)
-        mine, report = graded(made(two), groups, bank, **drawn)
+        local, expected = graded(LocalRunner(runner.backend, one), groups, bank, **drawn)
+        mine, report = graded(replace(runner, cache=two), groups, bank, **drawn)
         assert mine == local
         assert report == expected
         assert report.run.redrawn > 0
