@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Union, cast
 
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, refuse_ignored, tell
-from rubric_measures.base.json_text import typed
 from rubric_measures.corpora.loading import (
     File,
     file_beside,
@@ -23,10 +22,9 @@ from rubric_measures.corpora.loading import (
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.grading.asking import Asking
 from rubric_measures.models.settings import Calls, given_of, note_limit
-from rubric_measures.types.entities import BOARD_FORMAT, Preference
+from rubric_measures.types.entities import Preference
 
 if TYPE_CHECKING:
-    from rubric_measures.boards.kept import Proof
     from rubric_measures.formats.answers import Answer
     from rubric_measures.games.tournaments import Tournament
     from rubric_measures.measures.grade_sets import Grader
@@ -173,29 +171,6 @@ def tournament(
     # What is wrong with all games together is a matter of who played them, or of the first file.
     with naming(*([getattr(model, "model", model)] if model else games)):
         return rate_games(played, settings)
-
-
-def check_tournament(path: _File, games: Games) -> Proof:
-    """Rates the games of a tournament again, and compares every value of its file.
-
-    Args:
-        path: what `tournament` wrote as JSON.
-        games: as for `tournament`.
-
-    Raises:
-        FormatError: it is no such file.
-        InputError: as of `tournament`.
-    """
-    from rubric_measures.boards.kept import held, read_kept
-    from rubric_measures.games.tournaments import COMPATS, TournamentSettings
-
-    name, content = read_kept(path, (BOARD_FORMAT,), "is no tournament as JSON")
-    said = typed(TournamentSettings, content.get("settings"), name)
-    elos = {name: dataclasses.replace(one, seed=said.draws.seed) for name, one in COMPATS.items()}
-    compat: Any = next((name for name, elo in elos.items() if elo == said.elo), None if said.prior else "ragdoll")
-    made = tournament(games, draws=said.draws, compat=compat)
-    now: Any = made.report(-1).content
-    return held(content, now(), made.signature, ("version",))
 
 
 def _check(model: object, games: Sequence[object], playing: Mapping[str, object]) -> None:

@@ -137,7 +137,6 @@ def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
         "rubric_measures.api.files:check_bundle",
         "rubric_measures.api.files:check_conclusions",
         "rubric_measures.corpora.run_checks:check_run",
-        "rubric_measures.api.judging:check_tournament",
         "rubric_measures.analysis.boards:reusability",
     ],
     files={"files": "FILE…"},
@@ -148,12 +147,10 @@ def check(
     check_bundle: partial[Any],
     check_conclusions: partial[Any],
     check_run: partial[Any],
-    check_tournament: partial[Any],
     reusability: partial[Any],
     *,
     files: list[str],
     track: str | None = None,
-    pool_depth: int | None = None,
     printed: Printed = Printed(),
 ) -> int:
     """boards and bundles made again, and packed; runs by a track's rules
@@ -165,8 +162,6 @@ def check(
         rubric_measures check evaluation
       what `compare` or `correlate` wrote as JSON, with the boards that it was made of:
         rubric_measures check compared.json board.json
-      what `tournament` wrote as JSON, with its games:
-        rubric_measures check tournament.json games.jsonl
       runs as they are submitted: what would the track refuse, or score otherwise?
         rubric_measures check my-run.jsonl --track rag26 --topics trec_rag_2026_queries.tsv
       judgments and runs: would a run that was not pooled be judged fairly?
@@ -180,31 +175,27 @@ def check(
         track: say what it would refuse of runs, or score otherwise: rag26, rag25, rag24, ragtime, dragun, biogen, ….
         pool_depth: leave each run in turn out of a pool of the first so many passages of each run.
     """
-    first, *rest = files
-    given: list[Any] = files
+    # How many files are arguments of their own, before those that are a list together.
+    first, apart, called = files[0], len(files), check_bundle
     if track is not None:
-        called, usage, given = check_run, "a run of a track is checked as `check RUN… --track TRACK`", [files, track]
-    elif pool_depth is not None:
-        usage, given = "a pool is checked as `check GRADED RUN… --pool-depth K`", [first, *([rest] if rest else [])]
-        called = partial(reusability, pool_depth=pool_depth)
+        usage, apart, called = "RUN… --track TRACK", 0, partial(check_run, track=track)
+    elif "pool_depth" in reusability.keywords:
+        usage, apart, called = "GRADED RUN… --pool-depth K", 1, reusability
     elif Path(first).is_dir():
-        called, usage = check_bundle, "a bundle is checked as `check FOLDER`"
+        usage = "FOLDER"
     elif re.search(rb'"rubric_measures (compare|correlate) ', peek_head(first)):
-        called, usage = check_conclusions, "a conclusion is checked as `check COMPARED.json BOARD…`"
-    elif b'"BradleyTerry"' in peek_head(first):
-        usage, given = "a tournament is checked as `check TOURNAMENT.json GAMES…`", [first, *([rest] if rest else [])]
-        called = check_tournament
+        usage, called = "COMPARED.json BOARD…", check_conclusions
     else:
-        called, usage = check_board, "a board is checked as `check BOARD.json GRADED RUN…`"
-        given = [*files[:2], *([files[2:]] if files[2:] else [])]
-    every = (check_board, check_bundle, check_conclusions, check_run, check_tournament, reusability)
-    asked = {name for one in every for name in one.keywords} | ({"pool_depth"} if pool_depth is not None else set())
-    if strange := asked - called.keywords.keys():
-        raise InputError(f"{first}: {usage}; leave the rest out", settings=sorted(strange))
+        usage, apart, called = "BOARD.json GRADED RUN…", 2, check_board
+    given = [*files[:apart], *([files[apart:]] if files[apart:] else [])]
+    every = (check_board, check_bundle, check_conclusions, check_run, reusability)
+    usage = f"{first}: is checked as `check {usage}`"
+    if strange := {name for one in every for name in one.keywords} - called.keywords.keys():
+        raise InputError(f"{usage}; leave the rest out", settings=sorted(strange))
     try:
         inspect.signature(called).bind(*given)
     except TypeError:
-        raise InputError(f"{first}: {usage}") from None
+        raise InputError(usage) from None
     found = called(*given)
     printed.write(found.report())
     return 0 if found.holds else 1

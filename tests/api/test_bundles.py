@@ -120,7 +120,7 @@ def test_each_thing_takes_its_own_options(made: Path, capsys: Captured) -> None:
         for more in wrong:
             status, out, err = call(capsys, "check", *files, *more)
             assert (status, out, len(err.splitlines())) == (2, "", 1), err
-            assert f"{files[0]}: {what} is checked as `{usage}`" in err
+            assert f"{files[0]}: is checked as `{usage}`" in err
             named = {"-m": "--measures"}.get(str(more[0]), str(more[0]))
             assert named in err.partition("; leave the rest out (")[2] or more == (made, made)
     for file in (board, source / "graded.jsonl", source / "bank.jsonl"):
@@ -131,7 +131,7 @@ def test_each_thing_takes_its_own_options(made: Path, capsys: Captured) -> None:
         ": is no leaderboard as JSON; write one with the output form json\n"
     )
     for file, what in ((board, "a board"), (compared, "a conclusion")):
-        assert f"{what} is checked as `{usages[what][1]}`" in call(capsys, "check", file)[2]
+        assert f"is checked as `{usages[what][1]}`" in call(capsys, "check", file)[2]
     assert "nothing is packed; name the folder to make (--pack)" in call(
         capsys, "check", board, *inputs(source), "--no-texts"
     )[2]  # fmt: skip

@@ -53,24 +53,6 @@ def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "\norder of answers: the first answer won 1.000 of 1 game with a winner\n" in out
 
 
-@pytest.mark.parametrize("compat", ["", "ragelo", "ragelo-0.4", "ragdoll"])
-def test_its_file_is_checked_with_its_games(
-    compat: str, games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    verdicts, rated = tmp_path / "verdicts.jsonl", tmp_path / "rated.json"
-    GAMES.write(verdicts, [game._replace(grader="human:ada") for game in CYCLE[:9]])
-    more = [str(verdicts)]
-    run(capsys, games, *more, "--rounds", 50, "-o", rated, *(["--compat", compat] if compat else []))
-    assert main(["check", str(rated), str(games), *more]) == 0
-    assert "claimed: settings/version\n" in capsys.readouterr().out
-    rated.write_text(rated.read_text().replace('"agent": "x",\n    "rating": ', '"agent": "x",\n    "rating": 1'))
-    for arguments, said in ((more, "rating: 1"), ([], "settings")):
-        assert main(["check", str(rated), str(games), *arguments]) == 1
-        assert said in capsys.readouterr().out
-    assert main(["check", str(rated)]) == 2
-    assert "a tournament is checked as `check TOURNAMENT.json GAMES…`" in capsys.readouterr().err
-
-
 def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     folder = Path(__file__).parents[2] / "docs" / "schemas"
