@@ -9,7 +9,6 @@ What can be wrong beneath a leaderboard: unjudged passages, missing queries, tie
 from __future__ import annotations
 
 import math
-import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
@@ -44,12 +43,12 @@ from rubric_measures.types.entities import (
     Cell,
     Failures,
     LeaderboardChecks,
-    RankNotes,
     Run,
     RunCheck,
     Signature,
     in_single,
     made_by,
+    rank_texts,
     ranked,
 )
 
@@ -247,7 +246,7 @@ class Scoring:
         for run_id, one in ranked.items():
             self._ranked.setdefault(run_id, {})[name] = one.digest
 
-    def finish(self, settings: Mapping[str, object], ranks: RankNotes | None = None) -> Leaderboard:
+    def finish(self, settings: Mapping[str, object], ranks: Mapping[str, int] = MappingProxyType({})) -> Leaderboard:
         """The leaderboard. What a run does not rank scores as an empty ranking does.
 
         Raises:
@@ -296,7 +295,7 @@ class Scoring:
         best = {name: one for name, measure, column in asked if (one := best_of(column, measure)) is not None}
         # Where scores by a measure are known by bounds alone, nobody asks for the best.
         hidden = [name for name, _, column in asked if None in column.values() and name not in (inexact or ())]
-        notes = [*self._looked.notes(measures), *(map(Note, ranks.texts()) if ranks and any(ranks) else ())]
+        notes = [*self._looked.notes(measures), *map(Note, rank_texts(ranks) if ranks else ())]
         notes += without_items(self._without_items) if self._without_items else ()
         notes += [Note(DROPPED % dropped)] if dropped else []
         if hidden:
@@ -354,13 +353,13 @@ def score_records(
     """
     scoring = Scoring(measures, on_failed, overall)
     scoring.order.update((run_id, []) for run_id in run_ids)
-    grade_sets, made, notes = set[str](), set[str](), RankNotes()
+    grade_sets, made, notes = set[str](), set[str](), Counter[str]()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
         for run_id in query.rankings:
             scoring.order.setdefault(run_id, []).append(query.query_id)
-        notes = RankNotes(*map(operator.add, notes, query.notes))
+        notes.update(query.notes)
         scorer = scoring.prepare(query.grades)
         if scorer is not None:
             found = {run_id: scorer.ranked(one) for run_id, one in query.rankings.items()}

@@ -149,7 +149,7 @@ def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
             problem = f"; add a column rank, give run files, or remove the column of runs ({', '.join(RUN_IDS)})"
             raise InputError(where + problem)
         ranked = ((1 if rank is None else rank, 0.0, doc_id) for doc_id, rank in ranks.items())
-        doc_ids = by_rank(ranked, (), f"query {query_id!r}", run_id).doc_ids
+        doc_ids = by_rank(ranked, f"query {query_id!r}", run_id)[0]
         scores = [1 / rank for rank in range(1, len(doc_ids) + 1)]
         rankings.setdefault(run_id, {})[query_id] = Ranking(doc_ids, scores)
     return [Run(run_id, of_run) for run_id, of_run in rankings.items()]

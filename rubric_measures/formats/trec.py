@@ -43,7 +43,7 @@ from rubric_measures.base.files import (
     paused_collector,
 )
 from rubric_measures.formats.base import Format, Head, PathName, is_number
-from rubric_measures.types.entities import Qrel, Ranking, RankNotes, Run, by_rank, put_in_order
+from rubric_measures.types.entities import Qrel, Ranking, Run, by_rank, put_in_order, rank_texts
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
 if TYPE_CHECKING:
@@ -659,7 +659,7 @@ def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run
     say = f"{name}: " if name else ""
     rankings: dict[str, dict[str, Ranking]] = {}
     strangers = rewritten = 0
-    notes = RankNotes()
+    notes = Counter[str]()
     for group in groups:
         places: dict[str, list[tuple[int, float, str]]] = {}
         for passage in group.passages:
@@ -668,19 +668,18 @@ def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run
                     places.setdefault(place.method, []).append((place.rank, place.score, passage.doc_id))
                 else:
                     strangers += 1
-        known = [passage.doc_id for passage in group.passages]
         for run_id, of_run in places.items():
-            one = by_rank(of_run, known, f"{say}query {group.query_id!r}", run_id)
-            notes = notes.adding(one)
+            doc_ids, counts = by_rank(of_run, f"{say}query {group.query_id!r}", run_id)
+            notes.update(counts)
             stated = {doc_id: score for _, score, doc_id in of_run}
-            scores = [stated.get(doc_id, math.nan) for doc_id in one.doc_ids]
-            ranking = put_in_order(one.doc_ids, scores)
-            if any(map(math.isnan, scores)) or list(ranking.doc_ids) != list(one.doc_ids):
+            scores = [stated.get(doc_id, math.nan) for doc_id in doc_ids]
+            ranking = put_in_order(doc_ids, scores)
+            if any(map(math.isnan, scores)) or list(ranking.doc_ids) != doc_ids:
                 rewritten += 1
-                ranking = Ranking(one.doc_ids, [1 / rank for rank in range(1, len(one.doc_ids) + 1)])
+                ranking = Ranking(doc_ids, [1 / rank for rank in range(1, len(doc_ids) + 1)])
             rankings.setdefault(run_id, {})[group.query_id] = ranking
     warn("%s%d rankings name another query and were left out", say, strangers)
-    for text in notes.texts():
+    for text in rank_texts(notes):
         _LOG.warning("%s%s", say, text)
     warn("%s%d rankings have the scores 1 / rank, as their own do not give the order", say, rewritten)
     return [Run(run_id, of_run) for run_id, of_run in sorted(rankings.items())]

@@ -95,9 +95,8 @@ class NeededFor:
             for one in passage.rankings:
                 if one.query_id == group.query_id:
                     places.setdefault(one.method, []).append((one.rank, one.score, passage.doc_id))
-        known = [passage.doc_id for passage in group.passages]
         query = f"query {group.query_id!r}"
-        return {run_id: by_rank(of_run, known, query, run_id).doc_ids for run_id, of_run in sorted(places.items())}
+        return {run_id: by_rank(of_run, query, run_id)[0] for run_id, of_run in sorted(places.items())}
 
     def proving(self, group: QueryPassages, grades: QueryGrades) -> tuple[QueryPassages, int]:
         """A query of the records with the few grades that prove what the measures say of the rankings; and how many.

@@ -549,27 +549,28 @@ def grades_of_set(
     return grades, {} if status == "graded" else {DIRECT_ITEM: status}
 
 
-# What is said at the end of what was counted, in this order.
-_NOTES = {
-    "old": "{} grades are older than an edit of their item, which the bank marks (info.regrade), and count as they "
+# What is said at the end of what was counted, in this order; first of graders, then of assessors in their place.
+_OF_GRADERS = {
+    "old": "%d grades are older than an edit of their item, which the bank marks (info.regrade), and count as they "
     "stand; grading what changed makes them anew",
-    "repeated": "{} grades name an item that the same model and prompt graded before in the passage; the later grade "
+    "repeated": "%d grades name an item that the same model and prompt graded before in the passage; the later grade "
     "counts",
-    "sampled": "{} grades are an audit's, of as many items that the grader covers as not; each counts once here, so "
-    "shares and κ are not those of all items (details.stands_for has the weights)",
-    "replaced": "{} grades by assessors stand in the grader's place; {changed} of them say something else than the "
-    "grader",
-    "split": "on {} of them assessors differ; the median counts, of two the lower",
-    "settled": "{} of the grades by assessors were settled by an adjudicator",
-    "to_decide": "{} of them wait for the assessor's decision between both; until then the assessor's counts",
-    "in_sight": "{} of them were given or settled in sight of the grader's",
-    "elsewhere": "{} grades by assessors left out: the grader graded nothing of their passages",
-    "stale": "{} grades by assessors left out: they were given to other words or gold answers of their items than the "
-    "bank has now; have them graded again",
-    "unrated": "{} grade sets of a prompt that rates have no ratings (self_ratings): their items count as right or "
+    "unrated": "%d grade sets of a prompt that rates have no ratings (self_ratings): their items count as right or "
     "wrong, 1 or 0",
+    "sampled": "%d grades are an audit's, of as many items that the grader covers as not; each counts once here, so "
+    "shares and κ are not those of all items (details.stands_for has the weights)",
 }
-_OF_ASSESSORS = ("replaced", "split", "settled", "to_decide", "in_sight", "elsewhere", "stale")
+_OF_ASSESSORS = {
+    "replaced": "%d grades by assessors stand in the grader's place",
+    "changed": "%d of them say something else than the grader",
+    "split": "on %d of them assessors differ; the median counts, of two the lower",
+    "settled": "%d of the grades by assessors were settled by an adjudicator",
+    "to_decide": "%d of them wait for the assessor's decision between both; until then the assessor's counts",
+    "in_sight": "%d of them were given or settled in sight of the grader's",
+    "elsewhere": "%d grades by assessors left out: the grader graded nothing of their passages",
+    "stale": "%d grades by assessors left out: they were given to other words or gold answers of their items than the "
+    "bank has now; have them graded again",
+}
 
 
 class _Making(Struct):
@@ -633,30 +634,19 @@ class GradeSetSelector(Struct):
     _makings: dict[Hashable, _Making] = {}
     _last: tuple[ItemGradeSet | DirectGrade, _Making] | None = None
 
-    def note_counts(self) -> None:
-        """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place."""
-        self._note("old", "repeated", "unrated", "sampled")
+    def note_counts(self, of_none: bool = True) -> None:
+        """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place.
+
+        Args:
+            of_none: say it, too, where assessors' are to stand there, and there are none.
+        """
         if self.asked_for:
             text = "%s: grades were asked only as far as they can change %s; what was never asked is not known to be 0"
             tell(text, self.source, ", ".join(sorted(self.asked_for)))
-        self.note_assessors(of_none=self.wanted.assessors is not None)
-
-    def note_assessors(self, of_none: bool = False) -> None:
-        """Says what became of assessors' grades.
-
-        Args:
-            of_none: say it, too, where there are none.
-        """
-        if any(self.counts[name] for name in _OF_ASSESSORS):
-            self._note(*_OF_ASSESSORS)
-        elif of_none:
+        for name, text in {**_OF_GRADERS, **_OF_ASSESSORS}.items():
+            warn(f"%s: {text}", self.source, self.counts[name])
+        if of_none and self.wanted.assessors is not None and not any(self.counts[name] for name in _OF_ASSESSORS):
             warn("%s: holds no grades by assessors (%sNAME), so none stands in the grader's place", self.source, HUMAN)
-
-    def _note(self, *names: str) -> None:
-        counts = self.counts
-        for name in names:
-            if counts[name] or (name == "replaced" and self.wanted.assessors is not None):
-                warn("%s: %s", self.source, _NOTES[name].format(counts[name], changed=counts["changed"]))
 
     def nothing_found(self, inside: str = "", settings: tuple[str, ...] = ()) -> InputError:
         """The error of records without a grade set that passes: which one was wanted, and which there are.

@@ -30,7 +30,6 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.types.entities import (
     CitedAnswer,
-    RankNotes,
     RubricItem,
     TestBank,
     by_rank,
@@ -59,7 +58,7 @@ class RecordQuery(Struct, frozen=True):
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
         made: the signatures of the graders that made them, where the records have any.
         tied: the runs of which nearly all places have one rank.
-        notes: what is to be said of the rankings.
+        notes: what is to be said of the rankings, see `by_rank`.
     """
 
     grades: QueryGrades
@@ -69,7 +68,7 @@ class RecordQuery(Struct, frozen=True):
     grade_sets: frozenset[GradeSetKey] = frozenset()
     made: frozenset[str] = frozenset()
     tied: frozenset[str] = frozenset()
-    notes: RankNotes = RankNotes()
+    notes: Mapping[str, int] = {}
 
     @property
     def query_id(self) -> str:
@@ -181,7 +180,7 @@ class _Open:
         Raises:
             InputError: a grade is not on the scale, or a document stands twice in a ranking.
         """
-        selector, rankings, notes = self._selector, dict[str, Sequence[str]](), RankNotes()
+        selector, rankings, notes = self._selector, dict[str, Sequence[str]](), Counter[str]()
         places, runs, ranks, scores = map(np.array, self._places)
         order = np.lexsort((ranks, runs))
         places, runs, ranks, scores = places[order], runs[order], ranks[order], scores[order]
@@ -200,8 +199,8 @@ class _Open:
             if not plain or len(set(of_run)) < len(of_run):
                 where = f"{selector.source}: query {self.query_id!r}"
                 triples = zip(ranks[start:end].tolist(), scores[start:end].tolist(), of_run, strict=True)
-                of_ranks = by_rank(triples, self._doc_ids, where, run_id)
-                of_run, notes = list(of_ranks.doc_ids), notes.adding(of_ranks)
+                of_run, counts = by_rank(triples, where, run_id)
+                notes.update(counts)
             rankings[run_id] = of_run
         if self._answers and self._items is None:
             # The sentences are all items that there are, also those that nobody graded.

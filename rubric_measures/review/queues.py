@@ -256,7 +256,7 @@ def load_material(
         passages = {passage.doc_id: passage for passage in query.passages}
         record = select_query(group, overriding, the_bank)
         queries[group.query_id] = QueryMaterial(query.text, passages, record)
-    overriding.note_assessors()
+    overriding.note_counts(of_none=False)
     if found is None:
         return Material(the_bank, queries, groups, "", name)
     prompts = prompt_cells(grade_sets(machine))

@@ -17,7 +17,7 @@ import math
 import operator
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice, pairwise, repeat
 from json import JSONEncoder
@@ -582,48 +582,17 @@ class Gap(str):
     __slots__ = ()
 
 
-class Placed(NamedTuple):
-    """A ranking of records.
-
-    Attributes:
-        doc_ids: best first; a `Gap` at each rank that no record has.
-        disagreements: neighbours of which the later has the higher score, though its rank is lower.
-    """
-
-    doc_ids: Sequence[str]
-    disagreements: int
-
-
-class RankNotes(NamedTuple):
-    """What is to be said of rankings by rank, counted.
-
-    Attributes:
-        gaps: ranks without a record.
-        without: rankings that have some.
-        places: neighbours whose scores say another order than their ranks.
-        disagreeing: rankings that have some.
-    """
-
-    gaps: int = 0
-    without: int = 0
-    places: int = 0
-    disagreeing: int = 0
-
-    def adding(self, placed: Placed) -> RankNotes:
-        """The counts with those of one more ranking."""
-        gaps, places = sum(type(doc_id) is Gap for doc_id in placed.doc_ids), placed.disagreements
-        return RankNotes(*map(operator.add, self, (gaps, gaps > 0, places, places > 0)))
-
-    def texts(self) -> list[str]:
-        """What is to be said."""
-        gaps = f"{self.gaps} ranks of {self.without} rankings have no record, and count as not graded"
-        odd = f"the ranks disagree with the scores in {self.disagreeing} rankings ({self.places} places); the ranks"
-        return [text for text, count in ((gaps, self.gaps), (f"{odd} count", self.disagreeing)) if count]
+def rank_texts(counts: Mapping[str, int]) -> list[str]:
+    """What is to be said of rankings by rank; see `by_rank`."""
+    gaps, without, places, disagreeing = (counts[name] for name in ("gaps", "without", "places", "disagreeing"))
+    lacking = f"{gaps} ranks of {without} rankings have no record, and count as not graded"
+    odd = f"the ranks disagree with the scores in {disagreeing} rankings ({places} places); the ranks count"
+    return [text for text, count in ((lacking, gaps), (odd, places)) if count]
 
 
 def by_rank(
-    places: Iterable[tuple[int, float, str]], known: Collection[str] = (), query: str = "", run_id: str = ""
-) -> Placed:
+    places: Iterable[tuple[int, float, str]], query: str = "", run_id: str = ""
+) -> tuple[list[str], Counter[str]]:
     """The documents of one query as the ranks of records place them, whatever their scores.
 
     Ranks count from 1, or from 0 where one is 0. Documents of one rank stand by score, then id, both descending; what
@@ -631,43 +600,32 @@ def by_rank(
 
     Args:
         places: (rank, score, doc_id) in any order.
-        known: further ids that no gap may have.
         query: where the ranking is, for errors.
         run_id: whose it is, for errors.
+
+    Returns:
+        the documents, best first; and counted what is to be said: `gaps` and `places` (neighbours of which the later
+        has the higher score, though its rank is lower), and whether there are some (`without`, `disagreeing`).
 
     Raises:
         InputError: a document stands twice in the ranking.
 
-    >>> by_rank([(4, 0.5, "b"), (1, 2.0, "a"), (2, 1.0, "c")]).doc_ids
+    >>> by_rank([(4, 0.5, "b"), (1, 2.0, "a"), (2, 1.0, "c")])[0]
     ['a', 'c', 'no-record-3', 'b']
     """
     ordered = sorted(places, key=itemgetter(1, 2), reverse=True)
     ordered.sort(key=itemgetter(0))
-    ranks = [rank for rank, _, _ in ordered]
     doc_ids = [doc_id for _, _, doc_id in ordered]
-    scores = [score for _, score, _ in ordered]
     if len(set(doc_ids)) < len(doc_ids):
         twice = next(doc_id for doc_id, count in Counter(doc_ids).items() if count > 1)
         raise InputError(f"{query}: passage {twice!r} occurs twice in the ranking of {run_id!r}; keep one of them")
-    disagreements = 0
-    if scores != sorted(scores, reverse=True):
-        disagreements = sum(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(ordered))
-    start = int(bool(ranks) and ranks[0] == 0)
-    if ranks == list(range(1 - start, len(ranks) + 1 - start)):
-        return Placed(doc_ids, disagreements)
-    places_of, last = [], 0
-    for rank in ranks:
-        last = max(last + 1, rank + start)
-        places_of.append(last)
-    if last == len(ranks):
-        return Placed(doc_ids, disagreements)
-    prefix, ids = "no-record-", "\n".join([*known, *doc_ids])
-    while prefix in ids:
-        prefix = f"no-{prefix}"
-    result: list[str] = [Gap(f"{prefix}{rank}") for rank in range(1, last + 1)]
-    for place, doc_id in zip(places_of, doc_ids, strict=True):
-        result[place - 1] = doc_id
-    return Placed(result, disagreements)
+    odd = sum(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(ordered))
+    start, found = int(bool(ordered) and ordered[0][0] == 0), list[str]()
+    for rank, _, doc_id in ordered:
+        found += (Gap(f"no-record-{place}") for place in range(len(found) + 1, rank + start))
+        found.append(doc_id)
+    gaps = len(found) - len(doc_ids)
+    return found, Counter(gaps=gaps, without=min(gaps, 1), places=odd, disagreeing=min(odd, 1))
 
 
 BOARD_FORMAT: Literal["rubric_measures leaderboard 1"] = "rubric_measures leaderboard 1"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytrec_eval import RelevanceEvaluator
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.types.entities import Gap, Placed, RubricItem, TestBank, by_rank, make_item_id, ranked
+from rubric_measures.types.entities import Gap, RubricItem, TestBank, by_rank, make_item_id, ranked
 
 
 def test_item_id_is_the_md5_of_the_stripped_text() -> None:
@@ -64,20 +64,20 @@ def test_a_bank_can_be_copied_and_sent_to_another_process() -> None:
 
 
 def test_a_missing_document_keeps_its_rank() -> None:
-    placed = by_rank([(2, 8.0, "b"), (5, 5.0, "e"), (4, 6.0, "d")])
-    assert placed == Placed(["no-record-1", "b", "no-record-3", "d", "e"], 0)
-    assert [type(doc_id) is Gap for doc_id in placed.doc_ids] == [True, False, True, False, False]
+    doc_ids, counts = by_rank([(2, 8.0, "b"), (5, 5.0, "e"), (4, 6.0, "d")])
+    assert doc_ids == ["no-record-1", "b", "no-record-3", "d", "e"] and not counts["places"]
+    assert [type(doc_id) is Gap for doc_id in doc_ids] == [True, False, True, False, False]
 
 
 def test_documents_of_one_rank_stand_by_score_and_id_and_push_what_follows() -> None:
     # Ranks 1, 1, 1, 2 fill the places 1 to 4; rank 6 leaves place 5 free.
     places = [(1, 1.0, "a"), (1, 2.0, "b"), (1, 1.0, "c"), (2, 1.0, "d"), (6, 0.5, "e")]
-    assert by_rank(places) == Placed(["b", "c", "a", "d", "no-record-5", "e"], 0)
+    assert by_rank(places)[0] == ["b", "c", "a", "d", "no-record-5", "e"]
 
 
 def test_a_document_that_stands_twice_is_refused() -> None:
     with pytest.raises(InputError, match=r"^g: query 'q': passage 'a' occurs twice in the ranking of 'r'; keep one"):
-        by_rank([(1, 1.0, "a"), (3, 1.0, "a")], (), "g: query 'q'", "r")
+        by_rank([(1, 1.0, "a"), (3, 1.0, "a")], "g: query 'q'", "r")
 
 
 @given(st.lists(st.booleans(), max_size=30), st.data())
@@ -86,11 +86,11 @@ def test_whatever_is_taken_away_the_rest_stays_where_it_stood(kept: list[bool], 
     whole = ranked((f"d{index}", score) for index, score in enumerate(scores))
     places = [(rank, -float(rank), doc_id) for rank, doc_id in enumerate(whole, 1)]
     left = [place for place, keep in zip(places, kept, strict=True) if keep]
-    placed = by_rank(data.draw(st.permutations(left)))
+    doc_ids, _ = by_rank(data.draw(st.permutations(left)))
     last = max((rank for rank, _, _ in left), default=0)
     expected = [doc_id if keep else None for doc_id, keep in zip(whole, kept, strict=True)][:last]
-    assert [None if isinstance(doc_id, Gap) else doc_id for doc_id in placed.doc_ids] == expected
-    assert len(set(placed.doc_ids)) == last
+    assert [None if isinstance(doc_id, Gap) else doc_id for doc_id in doc_ids] == expected
+    assert len(set(doc_ids)) == last
 
 
 @pytest.mark.parametrize(("single", "expected"), [(True, ["b", "a", "c"]), (False, ["a", "b", "c"])])
