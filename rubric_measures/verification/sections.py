@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted
+from rubric_measures.base.errors import counted
 from rubric_measures.base.tables import Cell, Column, Report, Table
 from rubric_measures.measures.checked import (
     CheckedQuery,
@@ -19,11 +19,7 @@ from rubric_measures.measures.checked import (
     level_of,
     uncovered_passages,
 )
-from rubric_measures.measures.grade_sets import (
-    Grader,
-)
 from rubric_measures.types.scales import Scale
-from rubric_measures.verification import REPORTS
 from rubric_measures.verification.banks import ItemReport
 
 
@@ -138,56 +134,18 @@ def item_section(report: ItemReport, min_judgment: int) -> Section:
 
 
 ANALYSES = frozenset(("grading", "grid", "uncovered-passages", "bad-questions"))
+ALL = ANALYSES | {"item-statistics"}
 # Those that ask which grade covers an item, and look at judgments.
 LEVELLED = frozenset(("uncovered-passages", "bad-questions", "item-statistics"))
 
 
-@dataclass(frozen=True)
-class ReportSettings:
-    """Which report, about which grades.
-
-    Attributes:
-        report: a name among `REPORTS`.
-        wanted: the grades.
-        queries: only these; None takes all.
-        min_judgment: the least judgment that is relevant; None takes 1.
-
-    Raises:
-        UnknownNameError: there is no such report.
-        InputError: something is given that the report does not use.
-    """
-
-    report: str = "all"
-    wanted: Grader = field(default_factory=Grader)
-    queries: Sequence[str] | None = None
-    min_judgment: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.report not in REPORTS:
-            raise UnknownNameError("report", self.report, REPORTS)
-        if self.min_judgment is not None and not LEVELLED & self.parts:
-            using = ", ".join(one for one in REPORTS if one in {*LEVELLED, "all"})
-            text = f"the report {self.report} does not use min_judgment; {using} do"
-            raise InputError(text, settings=("min_judgment",))
-
-    @property
-    def parts(self) -> frozenset[str]:
-        """What the report consists of: analyses of queries, and statistics."""
-        return ANALYSES | {"item-statistics"} if self.report == "all" else frozenset((self.report,))
-
-    @property
-    def least(self) -> int:
-        """The least judgment that is relevant."""
-        return 1 if self.min_judgment is None else self.min_judgment
-
-
-def query_sections(query: CheckedQuery, settings: ReportSettings, parts: AbstractSet[str]) -> Iterator[Section]:
+def query_sections(query: CheckedQuery, least: int, parts: AbstractSet[str]) -> Iterator[Section]:
     """These analyses of a query."""
     if "grading" in parts:
         yield from grading_sections(query)
     if "grid" in parts:
         yield grid_section(query)
     if "uncovered-passages" in parts:
-        yield uncovered_section(query, settings.least)
+        yield uncovered_section(query, least)
     if "bad-questions" in parts:
-        yield bad_item_section(query, settings.least)
+        yield bad_item_section(query, least)

@@ -69,7 +69,7 @@ def test_nothing_is_fetched(tmp_path: Path) -> None:
     assert "default-src 'none'" in text
 
 
-def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
+def test_the_command_opens_with_what_to_look_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graded, bank = write_lines(tmp_path / "graded.jsonl", list(RECORDS)), write_lines(tmp_path / "bank.jsonl", BANK)
     report = tmp_path / "report.html"
     command = ["verify", "all", str(graded), "--bank", str(bank), "--format", "html", "--output", str(report)]
@@ -94,8 +94,8 @@ def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
     # No name of a column is a word of programs, and ids stand last.
     heads = re.findall(r'<th scope="col" dir="auto">([^<]*)</th>', report.read_text(encoding="utf-8"))
     assert not [name for name in heads if "_" in name and "/" not in name]
-    assert main(["verify", "bad-questions", *command[2:]]) == 0
-    assert Reader(report.read_text(encoding="utf-8")).headings[-1] == "Items"
+    assert main(["verify", "bad-questions", *command[2:]]) == 2
+    assert "a page has all reports; ask for all, or for another form" in capsys.readouterr().err
 
 
 def test_queries_may_call_their_items_alike(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_queries_may_call_their_items_alike(tmp_path: Path) -> None:
     ]
     graded, bank = write_lines(tmp_path / "graded.jsonl", records), write_lines(tmp_path / "bank.jsonl", banks)
     report = tmp_path / "report.html"
-    assert main(["verify", "item-statistics", str(graded), "--bank", str(bank), "-o", str(report)]) == 0
+    assert main(["verify", "all", str(graded), "--bank", str(bank), "-o", str(report)]) == 0
     reader = Reader(report.read_text(encoding="utf-8"))
     first, second = (reader.cells.index(f"What of {query}?") for query in ("q1", "q2"))
     assert (reader.cells[first + 1], reader.cells[second + 1]) == ("q1", "q2")
@@ -115,6 +115,6 @@ def test_queries_may_call_their_items_alike(tmp_path: Path) -> None:
 def test_a_large_page_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     long = {**passage("q1", "d1", [grade_set({"q1/a": 5})], judgment=1), "text": "word " * 5_000_000}
     graded, report = write_lines(tmp_path / "graded.jsonl", [["q1", [long]]]), tmp_path / "report.html"
-    assert main(["verify", "grid", str(graded), "-o", str(report)]) == 0
+    assert main(["verify", "all", str(graded), "-o", str(report)]) == 0
     assert "the page has 25 MB, and browsers open it slowly; choose some queries" in capsys.readouterr().err
     assert report.stat().st_size > 25_000_000
