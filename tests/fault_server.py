@@ -35,7 +35,7 @@ class FaultServer:
         self.attempts: Counter[str] = Counter()
         self.models: Counter[str] = Counter()
         self.answers: Counter[str] = Counter()
-        self.rejected = self.flooded = 0
+        self.rejected = 0
         self.in_flight = self.most_in_flight = self.calls = 0
         self.order: list[str] = []
         self.shown: list[object] = []
@@ -232,13 +232,6 @@ class FaultServer:
             await writer.drain()
             writer.transport.close()
             return False
-        elif kind == "flood":
-            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            for _ in range(int(value)):
-                writer.write(b"100000\r\n" + b" " * (1 << 20) + b"\r\n")
-                await writer.drain()
-                self.flooded += 1
-            return False
         elif kind in ("garbage", "list", "inner", "empty"):
             inner = {"error": {"message": "upstream failed", "code": int(value or 0)}}
             bodies = {"garbage": b"<html>no JSON \xff</html>", "list": b"[1, 2]", "inner": inner}
@@ -256,7 +249,7 @@ class FaultServer:
         """Everything besides completions: counts and switches."""
         if path == "/stats":
             names = (
-                "attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls", "models", "flooded",
+                "attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls", "models",
             )  # fmt: skip
             return 200, {name: getattr(self, name) for name in names}
         if path in ("/shown", "/fields"):

@@ -275,10 +275,8 @@ class _Grading:
 
     def test_bank(self, bank: Bank | None, query_texts: File | Mapping[str, str] | None) -> TestBank:
         """The bank, with the texts of queries; one of aspects, or without items, where the prompts need none."""
-        from rubric_measures.grading.generation import aspect_bank
-
-        texts, prompts = query_texts_of(query_texts), self.prompts
-        made = bank_of(bank)
+        texts = {} if query_texts is None else query_texts_of(query_texts)
+        made, prompts = bank_of(bank), self.prompts
         if made is not None:
             return replace(made, query_texts={**texts, **made.query_texts}, edited={})
         if not texts or not prompts:
@@ -286,8 +284,11 @@ class _Grading:
                 "name the test bank, or, for labels and aspects, the texts of the queries and a prompt",
                 settings=("bank", "query_texts", "prompt"),
             )
-        aspects = [name for name in prompts if load_prompt(name).parser == "aspects"]
-        return aspect_bank(texts, aspects[0]) if aspects else TestBank(dict.fromkeys(texts, ()), dict(texts))
+        if aspects := [name for name in prompts if load_prompt(name).parser == "aspects"]:
+            from rubric_measures.grading.generation import aspect_bank
+
+            return aspect_bank(texts, aspects[0])
+        return TestBank(dict.fromkeys(texts, ()), dict(texts))
 
     def over(
         self,

@@ -16,7 +16,7 @@ import platform
 import re
 import sys
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,11 +53,9 @@ class GradingReport:
         statuses: prompt class -> status -> grades made in this run.
         kept: grades that were there already.
         passages: passages that were gone through.
-        replicated: grades that come from several replicates.
         ungraded: status -> outcomes without what was asked for: a grade, or the text of an extraction. Grades of a
             reply that was cut are none of them.
         reasons: (status, reason with its numbers masked) -> how often, and one such reason.
-        flips: sum over them of the share of replicates that differ from the combined grade.
         by_rule: grades 0 that only the rules of the nuggetizer program make (`compat`).
         singly: items that were asked about by themselves, as a reply about several did not grade them.
         taken_out: grades of items that changed or left the bank, where its edits are followed.
@@ -71,10 +69,8 @@ class GradingReport:
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
     kept: int = 0
     passages: int = 0
-    replicated: int = 0
     ungraded: Counter[str] = field(default_factory=Counter)
     reasons: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
-    flips: float = 0.0
     by_rule: int = 0
     singly: int = 0
     taken_out: int = 0
@@ -98,33 +94,19 @@ class GradingReport:
         """Whether all that was asked for is there: no grade is missing, and no limit ended the run."""
         return not self.run.limit and not any(self.ungraded.values())
 
-    @property
-    def flip_rate(self) -> float | None:
-        """The share of replicates whose grade differs from the combined one, 0 to 1; None without replicates."""
-        return self.flips / self.replicated if self.replicated else None
-
     def add(self, prompt_class: str, outcomes: Iterable[Outcome]) -> None:
         """Counts outcomes of one prompt."""
         counts = self.statuses.setdefault(prompt_class, Counter())
         for outcome in outcomes:
             counts[outcome.status] += 1
-            # Most outcomes are a grade and nothing else.
-            if outcome.note or outcome.details or outcome.status != "graded":
-                self._add_details(outcome)
-
-    def _add_details(self, outcome: Outcome) -> None:
-        self.by_rule += outcome.status == "graded" and outcome.note.endswith(BY_RULE)
-        if outcome.status != "graded":
+            self.singly += "asked_singly" in (outcome.details or ())
+            if outcome.status == "graded":
+                self.by_rule += outcome.note.endswith(BY_RULE)
+                continue
             self.ungraded[outcome.status] += outcome.grade is None
             masked = outcome.status, _NUMBER.sub("#", outcome.note)
             count, first = self.reasons.get(masked, (0, outcome.note))
             self.reasons[masked] = count + 1, first
-        details: Mapping[str, Any] = outcome.details or {}
-        self.singly += "asked_singly" in details
-        drawn: Any = details.get("replicates")
-        if drawn and outcome.grade is not None:
-            self.replicated += 1
-            self.flips += sum(grade != outcome.grade for grade, _ in drawn) / len(drawn)
 
     def common_reasons(self, status: str, most: int = 3) -> list[tuple[int, str]]:
         """The most frequent reasons of a status: how often, and one such reason."""
@@ -144,8 +126,6 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     kept = f" ({report.kept} more were there already)" if report.kept else ""
     tell(f"{counted(made.total(), 'grade')} of {counted(report.passages, 'passage')}{kept}: {report.run}")
     tell("%d of the calls drew replies again that could not be read", report.run.redrawn)
-    if report.flip_rate is not None:
-        tell(f"flip rate of the replicates: {report.flip_rate:.4f}")
     tell("%d items were asked about singly, as replies about several did not grade them", report.singly)
     tell("%d stale grades of items that changed or left are taken out", report.taken_out)
     if report.asked_for:
@@ -367,13 +347,14 @@ class GradingEngine:
         """
         report = report if report is not None else GradingReport()
         makers = report.makers = self.makers(bank)
-        trial = Trial(self.give_up_after)
-        if self.give_up_after is not None:
-            for maker in makers:
-                maker.style.asker.told = trial.note
         plans = [self.needed.plan(maker.style, bank) for maker in makers] if self.needed is not None else []
         run = _Ongoing(self, bank, makers, plans, report)
-        hold = lambda under_way: trial.waits(under_way) or run.is_far_ahead()  # noqa: E731
+        hold: Callable[[int], bool] = run.is_far_ahead
+        if self.give_up_after is not None:
+            trial = Trial(self.give_up_after)
+            hold = lambda under_way: trial.waits(under_way) or run.is_far_ahead(under_way)  # noqa: E731
+            for maker in makers:
+                maker.style.asker.told = trial.note
         for (group, which), made in self.runner.run(run.jobs(groups), report.run, hold):
             for number, outcomes in made:
                 found = group.outcomes.setdefault((number, which), {})
@@ -474,7 +455,7 @@ class _Ongoing:
 
             yield which, in_waves(unsettled, known, jobs_of)
 
-    def is_far_ahead(self) -> bool:
+    def is_far_ahead(self, _: int) -> bool:
         """Whether so much waits for the first query that no other one may begin."""
         first = next(iter(self.line), None)
         return first is not None and self.begun - self.taken - len(first.source.passages) > _AHEAD
@@ -663,7 +644,6 @@ def make_manifest(
             "retries_of_unparsed": report.run.redrawn,
         },
         "files": files or {},
-        "flip_rate": report.flip_rate,
         "llm": llm_name(backend.model),
         "model": backend.model,
         "passages": {"graded": report.passages, "grades_kept": report.kept},

@@ -194,13 +194,6 @@ _TARGETS = ("question", "nugget", "support", "direct", "answer", "any")
 _PASSAGE = RubricItem(DIRECT_ITEM, "", "")
 # One reply of these parsers grades several items.
 _OF_SEVERAL = ("label_list", "aspects")
-# Backends that are shown fields instead of prose name the prompts that they read.
-_READERS = {
-    "LexicalCoverage": "the lexical grader",
-    "LexicalSupport": "the lexical grader",
-    "ExtractiveQuestionAnswering": "an extractive question-answering model",
-    "ExtractiveAnswer": "an extractive question-answering model",
-}
 
 
 class _Question(NamedTuple):
@@ -430,11 +423,12 @@ def make_style(backend: Backend, name: str, settings: Asking) -> Style:
         or "correct_answer" in prompt.fields
     ):
         raise InputError(f"prompt {name} does not grade passages")
+    # Backends that are shown fields instead of prose name the prompts that they read.
     reads: Sequence[str] = getattr(backend, "reads_prompts", ())
     if reads and name not in reads:
-        raise InputError(f"{_READERS[reads[0]]} reads only the prompt {' or '.join(reads)}, not {name}")
+        raise InputError(f"{backend.model} reads only the prompt {' or '.join(reads)}, not {name}")
     if prompt.format == "json" and not reads:
-        raise InputError(f"prompt {name} is only for {_READERS.get(name, 'backends that say so')}")
+        raise InputError(f"prompt {name} is only for models that are shown its fields, as the lexical grader is")
     if settings.compat == "nuggetizer" and prompt.parser != "label_list":
         raise InputError(
             f"the nuggetizer's program reads lists of labels, and prompt {name} asks for none", settings=("compat",)

@@ -30,14 +30,6 @@ BACKENDS: Registry[Callable[..., Backend]] = Registry(
     # What is no function is refused as one with other arguments is.
     lambda _, found: found,
 )
-# Kind -> what stands behind the colon, the extra that it needs, and what it is.
-_SAID = {
-    "lexical": ("", "-", "words of the item in the passage: a floor, offline"),
-    "scripted": (":FILE", "-", "replies from a file: teaching, tests, replays"),
-    "hf": (":NAME", "hf", "a model of the Hugging Face hub, or a folder of one, on this machine"),
-    "openai": (":NAME", "openai", "any endpoint that speaks OpenAI's protocol"),
-    "litellm": (":PROVIDER/NAME", "litellm", "Anthropic, Gemini, Bedrock, … by the library LiteLLM"),
-}
 
 
 def make_backend(spec: str, **options: Any) -> Backend:
@@ -69,9 +61,6 @@ def make_backend(spec: str, **options: Any) -> Backend:
 
 
 def model_table() -> Table:
-    """The kinds of models, a row each."""
-    rows = []
-    for kind in BACKENDS:
-        name, *said = _SAID.get(kind) or (":NAME", "plug-in", (inspect.getdoc(BACKENDS[kind]) or "").partition("\n")[0])
-        rows.append([f"{kind}{name}", *said])
-    return Table(columns(["model", "extra", "what it is"], left=3), rows)
+    """The kinds of models, each with the first line of what makes it."""
+    said = {kind: (inspect.getdoc(BACKENDS[kind]) or "").partition("\n")[0] for kind in BACKENDS}
+    return Table(columns(["model", "what it is"], left=2), [[kind, what] for kind, what in said.items()])

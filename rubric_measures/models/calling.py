@@ -410,8 +410,6 @@ class Engine:
         except Exception as error:
             # A refused connection comes as a timeout with "Connect" in its name.
             cause = error.__cause__ or error
-            if isinstance(cause, BackendError):
-                return Trouble("hopeless", str(cause))
             kind = type(cause).__name__
             reason = endpoint.shown(f"{kind}: {cause}" if str(cause) else kind)
             return Trouble("failure", f"no answer ({reason})", unreachable="Connect" in kind)

@@ -963,7 +963,9 @@ _KINDS: dict[str, type[HuggingFaceModel]] = {
 
 
 def make_hf(name: str, **options: Any) -> Backend:
-    """The backend of a model of the hub (or of a folder), by its architecture; see its class for the options.
+    """`hf:NAME`: a model of the Hugging Face hub, or a folder of one, on this machine; needs the extra hf.
+
+    Its architecture says which class it is, which has the options.
 
     Only the configuration is read here; tokenizer and weights are loaded when they are first used, so a run that is
     answered from the cache needs no weights.

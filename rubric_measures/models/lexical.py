@@ -100,7 +100,10 @@ _PROMPTS = ("LexicalCoverage", "LexicalSupport", "LexicalComparison")
 
 
 class LexicalBackend:
-    """A backend without a model: replies to `LexicalCoverage` (a digit), `LexicalSupport` and `LexicalComparison`."""
+    """`lexical`: words of the item in the passage; a floor, offline.
+
+    It replies to `LexicalCoverage` (a digit), `LexicalSupport` and `LexicalComparison`.
+    """
 
     # Another draw gives the same reply, and there are no generation options.
     deterministic = True
@@ -224,7 +227,9 @@ _LINES = msgspec.json.Decoder(ScriptedRule)
 
 
 def make_scripted(file: str | os.PathLike[str], **options: Any) -> ScriptedBackend:
-    """The backend `scripted:FILE`, of a table: JSON lines with `reply` (text or null) and conditions.
+    """`scripted:FILE`: replies from a table, for teaching, tests and replays.
+
+    A line of it is a JSON object with `reply` (text or null) and conditions.
 
     `{"contains": "leap year", "reply": "4"}`; `contains` may be a list. Further fields: `replicate`, `status`,
     `error`, `prompt_tokens`, `completion_tokens`, `raw`. The options are those of `ScriptedBackend`.

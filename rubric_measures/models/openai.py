@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -22,14 +22,13 @@ from rubric_measures.models.wire import Endpoint
 
 _OFFICIAL_URL = "https://api.openai.com/v1"
 _OLDEST_CLIENT = 3  # earlier ones have no client over aiohttp of their own
-_LONGEST_ANSWER = 64 << 20
 _LOOK_AHEAD = 2  # requests pulled, in multiples of the calls that may be in flight
 _PULLED_AT_ONCE = 16
 _MOST_ASLEEP = 4096
 
 
 class OpenAICompatible:
-    """A model behind an endpoint that speaks the OpenAI API.
+    """`openai:NAME`: a model behind any endpoint that speaks OpenAI's protocol; needs the extra openai.
 
     Where it is served is no part of the cache key: a server may move, and a full cache needs none. The key is taken
     from `OPENAI_API_KEY` and goes nowhere but to the endpoint; servers that need none get a placeholder.
@@ -127,11 +126,10 @@ class OpenAICompatible:
         limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
             max_connections=None, max_keepalive_connections=policy.concurrency
         )
-        hooks = {"response": [_bounding()]}
         return openai.AsyncOpenAI(
             api_key=api_key(self._url),
             base_url=self._url,
-            http_client=openai.DefaultAioHttpClient(limits=limits, timeout=seconds, event_hooks=hooks),
+            http_client=openai.DefaultAioHttpClient(limits=limits, timeout=seconds),
             # The engine tries again itself: the client's retries know nothing of each other.
             max_retries=0,
             timeout=seconds,
@@ -139,31 +137,6 @@ class OpenAICompatible:
 
     def _secrets(self) -> tuple[str, ...]:
         return tuple(os.environ.get(name, "") for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"))
-
-
-def _bounding() -> Callable[[Any], Awaitable[None]]:
-    """What ends an answer that is longer than any reply: its server would fill the memory."""
-    import httpx2
-
-    class Bounded(httpx2.AsyncByteStream):  # type: ignore[misc]
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for part in self._stream:
-                size += len(part)
-                if size > _LONGEST_ANSWER:
-                    raise BackendError(f"an answer is longer than {_LONGEST_ANSWER >> 20} MiB, so it is no reply")
-                yield part
-
-        async def aclose(self) -> None:
-            await self._stream.aclose()
-
-    async def bound(response: Any) -> None:
-        response.stream = Bounded(response.stream)
-
-    return bound
 
 
 def _endpoint(base_url: str) -> str:
@@ -206,7 +179,7 @@ _NOWHERE = "https://litellm"  # stands in messages where the library knows the U
 
 
 class LiteLLM(OpenAICompatible):
-    """A model of a provider that LiteLLM knows (`anthropic/…`, `gemini/…`, `bedrock/…`, `azure/…`, `openrouter/…`).
+    """`litellm:PROVIDER/NAME`: Anthropic, Gemini, Bedrock, … by the library LiteLLM; needs the extra litellm.
 
     Keys are read from the variables that the library names (`ANTHROPIC_API_KEY`, `GEMINI_API_KEY`, …). The settings are
     those of `OpenAICompatible`.

@@ -237,13 +237,9 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             execute("PRAGMA journal_mode = WAL")
             execute("PRAGMA synchronous = NORMAL")
 
-    def close(self) -> None:
-        """Closes the file; what was put is in it."""
+    def __exit__(self, *_: object) -> None:
         with self._using():
             self._connection.close()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         # Of a cache in memory that a runner made for itself.

@@ -313,7 +313,8 @@ class RunState(Generic[K, T]):
     def next_miss(self) -> Request | None:
         """The next request for the backend; None at the end, when stopped or held, or when results wait to be read."""
         while True:
-            if self._is_stopped():
+            self.stopped |= self.runner.stop is not None and self.runner.stop.is_set()
+            if self.stopped:
                 return None
             if (self.ready or self.misses) and self.stats.limit:
                 self._leave_out()
@@ -356,11 +357,6 @@ class RunState(Generic[K, T]):
         self.handed.remove(request.key)
         self.stats.count_call(request, reply, cost)
         self._answer(request.key, kept)
-
-    def _is_stopped(self) -> bool:
-        if self.runner.stop is not None and self.runner.stop.is_set():
-            self.stopped = True
-        return self.stopped
 
     def _leave_out(self) -> None:
         """Answers the requests that may not become calls. Replies from the cache cost nothing, so the run goes on."""

@@ -124,7 +124,8 @@ def test_commands_do_not_write_over_what_they_read(tmp_path: Path, capsys: pytes
     folder = write_all(tmp_path)
     graded, bank, run = (str(folder / name) for name in ("graded.jsonl.gz", "bank.jsonl", "alpha.run"))
     cache, prompt = str(folder / "paid.sqlite"), str(folder / "own.toml")
-    ReplyCache(cache).close()
+    with ReplyCache(cache):
+        pass
     Path(prompt).write_text("name = 'mine'\n")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for arguments in (

@@ -381,7 +381,8 @@ def test_the_cache_command_says_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, more: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ReplyCache("c").close()
+    with ReplyCache("c"):
+        pass
     assert main(["cache", *more]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 

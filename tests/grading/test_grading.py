@@ -280,12 +280,10 @@ def test_a_text_without_words_covers_nothing_and_nobody_is_asked(text: str) -> N
     assert (report.run.calls, report.by_rule) == (0, 0)
 
 
-def test_replicates_are_combined_and_the_flip_rate_counted() -> None:
+def test_replicates_are_combined() -> None:
     backend = ScriptedBackend([rule(str(value), replicate=number) for number, value in enumerate((4, 4, 1))])
-    report = GradingReport()
-    entry = only_set(grade(backend, bank_of("one?"), RATING, replicates=3, temperature=1.0, report=report))
+    entry = only_set(grade(backend, bank_of("one?"), RATING, replicates=3, temperature=1.0))
     assert grade_of_items(entry) == {"q/one?": 4}
-    assert report.flip_rate == pytest.approx(1 / 3)
 
 
 def test_a_run_that_a_limit_ended_is_not_complete_though_each_cell_has_its_grade() -> None:
@@ -355,7 +353,7 @@ def test_a_direct_label_that_was_cut_is_not_asked_again() -> None:
     ("backend", "prompts", "kind", "expected"),
     [
         (LexicalBackend(), [RATING], "question", "only the prompt LexicalCoverage"),
-        (ScriptedBackend([rule("1")]), ["LexicalCoverage"], "question", "only for the lexical grader"),
+        (ScriptedBackend([rule("1")]), ["LexicalCoverage"], "question", "as the lexical grader is"),
         (
             ScriptedBackend([rule("1")]),
             ["NuggetSelfRatedPrompt"],

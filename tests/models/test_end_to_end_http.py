@@ -460,5 +460,5 @@ def test_reasons_are_shown_where_grades_are_explained(tmp_path: Path, capsys: py
     assert [(row["grade"], row["reason"]) for row in rows] == [(3, "It names <the> years."), (1, "")]
     assert main(["verify", "grid", *shown, "--format", "tsv"]) == 0
     assert "3: It names <the> years.\t1\n" in capsys.readouterr().out
-    assert main(["verify", "grading", *shown, "--format", "html", "--output", str(page)]) == 0
+    assert main(["verify", "all", *shown, "--output", str(page)]) == 0
     assert "It names &lt;the&gt; years." in page.read_text()

@@ -423,5 +423,5 @@ def test_extractive_answers_are_checked_against_the_key(folders: Callable[[str],
     assert entry.answers == [("q/1", "Epidermis")]
     silent = make_backend(f"hf:{folders('bert')}", no_answer_margin=-1e9)
     assert grade_of_items(graded(silent, "ExtractiveQuestionAnswering", "Epidermis")) == {"q/1": 0}
-    with pytest.raises(InputError, match="an extractive question-answering model reads only"):
+    with pytest.raises(InputError, match="reads only the prompt ExtractiveQuestionAnswering"):
         graded(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", "Epidermis")

@@ -191,14 +191,6 @@ def test_an_option_that_an_endpoint_does_not_take_ends_the_run() -> None:
         assert ask(made, "id=1", max_tokens=100)["id=1"].status == "ok"
 
 
-def test_an_answer_without_end_is_read_up_to_a_limit_and_ends_the_run(server: Running) -> None:
-    made = backend(server.url)
-    texts = [f"faults=flood:3000 id={number}" for number in range(5)]
-    with pytest.raises(BackendError, match=r"cannot be used: an answer is longer than 64 MiB, so it is no reply"):
-        list(made.complete([request(text, made) for text in texts]))
-    assert 64 <= server.stats()["flooded"] <= 100
-
-
 def test_a_wait_beyond_patience_ends_the_run(server: Running) -> None:
     with pytest.raises(BackendError, match="asks to wait"):
         ask(backend(server.url), "faults=429:86400 quota")
