@@ -111,11 +111,13 @@ def _named(module: str, name: str) -> tuple[str, str]:
 
 
 @functools.cache
-def _parsed(text: str) -> ast.ClassDef | ast.FunctionDef:
+def _parsed(target: str) -> tuple[str, ast.ClassDef | ast.FunctionDef]:
+    """Where a function (or class), `MODULE:NAME`, is defined, and its definition."""
+    module, text = _named(*target.split(":"))
     head = _HEAD.match(text)
     [node] = ast.parse(head[0] if head else text).body
-    assert isinstance(node, ast.ClassDef | ast.FunctionDef), text
-    return node
+    assert isinstance(node, ast.ClassDef | ast.FunctionDef), target
+    return module, node
 
 
 def _spelled_out(module: str, annotation: str) -> str:
@@ -142,34 +144,30 @@ _KINDS = {
 _ENTRY = re.compile(r"^    (\w+): (.*?)(?=^    \w|\Z)", re.S | re.M)
 
 
-def _helps(node: ast.ClassDef | ast.FunctionDef, module: str) -> dict[str, str]:
+def _helps(target: str) -> dict[str, str]:
     """What a docstring says of each parameter or field; where it says: see another function, what that one says."""
+    module, node = _parsed(target)
     part = re.search(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", f"{ast.get_docstring(node)}\n", re.S | re.M)
     found = {name: " ".join(said.split()) for name, said in _ENTRY.findall(part[1] if part else "")}
     for name, said in found.items():
-        home, text = _named(module, other[1]) if (other := re.search(r"see `(\w+)`\.?$", said)) else ("", "")
-        said = _helps(_parsed(text), home).get(name, said) if text.startswith("def ") else said
+        other = re.search(r"see `(\w+)`\.?$", said)
+        if other and _named(module, other[1])[1].startswith("def "):
+            said = _helps(f"{module}:{other[1]}").get(name, said)
         # What concerns Python alone is no help of an option.
         found[name] = re.sub(r" In Python[^.]*\.", "", said).replace("`", "")
     return found
 
 
-def _function(target: str) -> tuple[str, ast.ClassDef | ast.FunctionDef]:
-    """Where a function (or class), `MODULE:NAME`, is defined, and its definition."""
-    module, text = _named(*target.split(":"))
-    return module, _parsed(text)
-
-
 def summary(target: str) -> str:
     """The first line of a docstring."""
-    return (ast.get_docstring(_function(target)[1]) or "").partition("\n")[0]
+    return (ast.get_docstring(_parsed(target)[1]) or "").partition("\n")[0]
 
 
 @functools.cache
 def parameters(target: str) -> tuple[Parameter, ...]:
     """The parameters of a function, `MODULE:NAME`, with fields in the place of a settings object; or those fields."""
-    module, node = _function(target)
-    helps = _helps(node, module)
+    module, node = _parsed(target)
+    helps = _helps(target)
     # By the parameter that holds it, and its name.
     found: dict[tuple[str, str], Parameter] = {}
     if isinstance(node, ast.ClassDef):
@@ -247,8 +245,7 @@ class Command:
         for one in sorted((*own, *called), key=lambda one: one in own and bool(one.holder)):
             known = found.setdefault(one.name, one)
             found[one.name] = known._replace(help=known.help or one.help)
-        module, node = _function(self.own)
-        helps = _helps(node, module)
+        helps = _helps(self.own)
         return {name: one._replace(help=helps.get(name, one.help)) for name, one in found.items()}
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
@@ -271,8 +268,11 @@ class Command:
             InputError: an output would replace an input, or two outputs are one file.
         """
         outputs = {name: given[name] for name in _OUTPUTS if name not in self.files and given.get(name, "-") != "-"}
-        if outputs:
-            self._keep_files(given, outputs)
+        # What a function of the library writes, it looks after: grades may be added to a file in its place.
+        handed = {one.name for target in self.calls for one in parameters(target)}
+        written = [path for name, path in outputs.items() if name not in handed]
+        if written or len(outputs) > 1:
+            self._keep_files(given, outputs, written)
         return int(self._called(self.own, given, *(self._called(target, given) for target in self.calls))())
 
     def _called(self, target: str, given: Mapping[str, Any], *calls: Call) -> Call:
@@ -299,22 +299,19 @@ class Command:
         first = [settings.pop(name) for name in taken.args if taken.varargs and name in settings]
         return functools.partial(function, *calls, *first, *settings.pop(taken.varargs or "", ()), **settings)
 
-    def _keep_files(self, given: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
+    def _keep_files(self, given: Mapping[str, Any], outputs: Mapping[str, str], written: Sequence[str]) -> None:
         from rubric_measures.corpora.loading import file_beside
         from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 
         keep_apart(**outputs)
-        # What a function of the library writes, it looks after: grades may be added to a file in its place.
-        handed = {one.name for target in self.calls for one in parameters(target)}
-        written = {name: path for name, path in outputs.items() if name not in handed}
         read: list[str] = []
-        for name, one in self._options().items() if written else ():
+        for name, one in self._options().items():
             if ("file" in one.kinds or name in self.files) and name in given.keys() - {*outputs, "cache"}:
                 read += given[name] if isinstance(given[name], list) else [given[name]]
-        for path in written.values():
+        for path in written:
             keep_inputs(path, *(name.removeprefix("judgments:") for name in read))
         # Games that are played are paid for, too, where no cache is named.
-        keep_cache(file_beside(given.get("save"), given.get("cache"), ".cache.sqlite"), *written.values())
+        keep_cache(file_beside(given.get("save"), given.get("cache"), ".cache.sqlite"), *written)
 
 
 def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str = "", written: str = "") -> None:
