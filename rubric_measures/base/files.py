@@ -10,7 +10,6 @@ import errno
 import gc
 import gzip
 import io
-import logging
 import os
 import re
 import sys
@@ -21,9 +20,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from rubric_measures.base.errors import FormatError, InputError
-
-_LOG = logging.getLogger("rubric_measures")
-
+from rubric_measures.base.plugins import say_once
 
 # Objects made in one pause that tell the loading of a file from the parsing of a line or of a piece of it.
 _MANY = 250_000
@@ -110,7 +107,7 @@ def note_unfinished(end: bytes | str, name: str) -> str:
     text = ""
     if end and end[-1:] not in ("\n", "\r", b"\n", b"\r"):
         text = f"{name}: the last line has no line end; is the file complete?"
-        _LOG.warning("%s", text, extra={"once": True})
+        say_once(text)
     return text
 
 

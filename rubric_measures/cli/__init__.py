@@ -29,6 +29,7 @@ from rubric_measures.base.errors import (
     shortened,
 )
 from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.plugins import say_once
 from rubric_measures.cli.declared import Command, summary
 
 __all__ = ["COMMANDS", "guarded", "main", "run_command"]
@@ -106,20 +107,7 @@ def _options_for(settings: Iterable[str]) -> str:
 
 
 class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Prints the library's counted notes to standard error, one line each; what concerns a file once."""
-
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
-        self._said: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the note is to be said: some commands read a file twice."""
-        if not getattr(record, "once", False):
-            return bool(super().filter(record))
-        said = record.getMessage()
-        is_new = said not in self._said
-        self._said.add(said)
-        return is_new and bool(super().filter(record))
+    """Prints the library's counted notes to standard error, one line each."""
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
@@ -240,7 +228,9 @@ def _complain(text: str) -> None:
 
 def _answer(arguments: list[str]) -> int:
     """Runs one command, or explains them all; errors are lines, and an exit status."""
-    handler = _NoteHandler()
+    handler = _NoteHandler(sys.stderr)
+    # What is said once is said once in a command.
+    say_once.cache_clear()
     logger = logging.getLogger("rubric_measures")
     logger.addHandler(handler)
     propagate, logger.propagate = logger.propagate, False

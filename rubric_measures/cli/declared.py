@@ -24,7 +24,7 @@ import functools
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -316,7 +316,7 @@ class Command:
 
 def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str = "", written: str = "") -> None:
     """Declares an option, as it is `spelled`, or a positional argument, as it is `written`."""
-    from rubric_measures.cli.inputs import Named, Once
+    from rubric_measures.cli.inputs import Named, Once, reader, separate
 
     said, default = one.help.rstrip("."), None
     with contextlib.suppress(ValueError):
@@ -347,7 +347,7 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str = "", w
         group.add_argument(*flags, **how)
         return
     if one.name in _WITH_COMMAS and "file" not in one.kinds:
-        how |= {"type": _separate, "metavar": "NAME,…"}
+        how |= {"type": separate, "metavar": "NAME,…"}
     elif one.kinds & {"pairs", "numbers"} and "str" not in one.kinds:
         how |= {"action": Named, "metavar": "NAME=VALUE"}
         how |= {"const": "NUMBER", "nargs": "+"} if "numbers" in one.kinds else {}
@@ -355,7 +355,7 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str = "", w
         kind = int if "int" in one.kinds else str
         how |= {"type": kind, "nargs": 2, "metavar": ("A", "B")} | ({"action": "append"} if "many" in one.kinds else {})
     elif numbers:
-        how |= {"type": _reader(numbers, one.choices), "metavar": "|".join(("N", *map(str, one.choices)))}
+        how |= {"type": reader(numbers, one.choices), "metavar": "|".join(("N", *map(str, one.choices)))}
     elif one.choices and "str" not in one.kinds:
         how |= {"choices": one.choices, "type": type(one.choices[0])}
     else:
@@ -371,25 +371,3 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str = "", w
     elif one.name in _ONCE:
         how["action"] = Once
     group.add_argument(*flags, required=one.default is None, **how)
-
-
-def _separate(text: str) -> list[str]:
-    """What stands between commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _reader(kinds: Iterable[type], choices: Sequence[Any]) -> Callable[[str], Any]:
-    """Reads a number of one of these kinds, or one of these words."""
-
-    def read(text: str) -> Any:
-        if text in choices:
-            return text
-        for kind in kinds:
-            try:
-                return kind(text)
-            except ValueError:
-                continue
-        what = "a number" if float in kinds else "a whole number"
-        raise argparse.ArgumentTypeError(f"{text!r} is not {' or '.join([what, *choices])}")
-
-    return read

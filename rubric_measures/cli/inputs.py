@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -168,16 +167,11 @@ class Named(argparse.Action):
             # The name of a measure may hold the sign, and so may a text.
             name, equals, text = str(pair).rpartition("=") if self.const else str(pair).partition("=")
             try:
-                value = float(text) if self.const else parse_json(text, lenient=True)
+                value = float(text) if self.const else parse_json(text)
             except ValueError:
                 value = math.nan if self.const else text
             if not equals or not name or (self.const and not math.isfinite(value)):
                 raise InputError(f"{option} {pair!r}: expected NAME={self.const or 'VALUE'}")
-            try:
-                # Python reads NaN and infinities, which JSON does not know.
-                json.dumps(value, allow_nan=False)
-            except ValueError:
-                raise InputError(f"{option} {pair!r}: {text} is no number that a request can have") from None
             setattr(options, self.dest, {**getattr(options, self.dest, {}), name: value})
 
 
@@ -190,3 +184,25 @@ class Once(argparse.Action):
             more = "say all in one, as KEY=VALUE,…" if "grader" in self.dest else "name one"
             raise InputError(f"{option} is given twice; {more}")
         setattr(options, self.dest, value)
+
+
+def separate(text: str) -> list[str]:
+    """What stands between commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def reader(kinds: Iterable[type], choices: Sequence[Any]) -> Callable[[str], Any]:
+    """Reads a number of one of these kinds, or one of these words."""
+
+    def read(text: str) -> Any:
+        if text in choices:
+            return text
+        for kind in kinds:
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+        what = "a number" if float in kinds else "a whole number"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {' or '.join([what, *choices])}")
+
+    return read

@@ -28,6 +28,7 @@ from ir_datasets.util.docs.lazy import LazyDocsIter
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, paused_collector
+from rubric_measures.base.plugins import say_once
 from rubric_measures.formats.answers import Answer, read_answers
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.queries import is_documents, read_documents, read_queries
@@ -205,8 +206,8 @@ def _files_in(folder: Path) -> dict[str, list[Path]]:
         found = {"docs": docs} if docs else {}
         other = [path.name for path in files if path not in docs]
         if docs and other:
-            text = "%s: %d of %d files hold no documents and are left out (such as %s)"
-            _LOG.warning(text, folder, len(other), len(files), other[0], extra={"once": True})
+            left = f"{len(other)} of {len(files)} files hold no documents and are left out (such as {other[0]})"
+            say_once(f"{folder}: {left}")
     return found
 
 

@@ -42,6 +42,7 @@ from rubric_measures.base.files import (
     path_name,
     paused_collector,
 )
+from rubric_measures.base.plugins import say_once
 from rubric_measures.formats.base import Format, Head, PathName, is_number
 from rubric_measures.types.entities import Qrel, Ranking, Run, by_rank, put_in_order, rank_texts
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
@@ -512,7 +513,7 @@ def distinct_run_names(
     if shared:
         count = sum(tag in shared for tag in tags)
         text = f"{count} runs share the tag {min(shared)}; runs that share a tag are called after their files"
-        _LOG.warning("%s", text, extra={"once": True})
+        say_once(text)
         if said is not None:
             said.append(text)
     return names

@@ -306,7 +306,6 @@ def test_limits_stop_with_code_1_and_running_again_continues(
         (["--max-cost", "3"], "a limit on the cost needs a price"),
         (["--prices", "nosuch.json"], "rubric_measures: nosuch.json: cannot be read (No such file or directory)\n"),
         (["--option", "x"], "NAME=VALUE"),
-        (["--option", "x=[1, NaN]"], "no number"),
         (["--option", "max_tokens=200"], "--max-tokens"),
         (["--model-option", "dtype=bf16"], "dtype"),
         (["--prompt", "Thoma"], "did you mean Thomas"),

@@ -190,7 +190,7 @@ def test_labels_that_nobody_defined_are_failed_grades(
         "2",
         "--no-overall",
         "--format",
-        "trec_eval",
+        "jsonl",
         "--on-failed",
         "expected",
     ]
@@ -208,9 +208,9 @@ def test_labels_that_nobody_defined_are_failed_grades(
         assert said.count(note) == 1
         if command[0] == "leaderboard":
             # One of two known grades of a is support; b has one grade of three items, and it is support.
-            assert "a\tNuggetV(rel=2,strict=True)\tall\t0.50\n" in out
+            assert '"NuggetV(rel=2,strict=True)": 0.5, ' in out
     assert main(["leaderboard", "records.jsonl", *shown, "--bank", path]) == 1
-    assert "a\tNuggetV(rel=2,strict=True)\tall\t0.50\n" in capsys.readouterr().out
+    assert '"NuggetV(rel=2,strict=True)": 0.5, ' in capsys.readouterr().out
     query = rubric_measures.load(path).queries["q"]
     assert [set(of) for of in matrices.lost(query).values()] == [{query.items[1].item_id}]
     with open(path) as stream:
