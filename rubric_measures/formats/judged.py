@@ -581,7 +581,7 @@ def same_item(earlier: RubricItem, item: RubricItem) -> None:
     Raises:
         InputError: they do.
     """
-    if earlier is not item and earlier != item:
+    if (earlier.importance, earlier.weight) != (item.importance, item.weight):
         what = "weights" if earlier.weight != item.weight else "importances"
         two = [earlier.weight, item.weight] if what == "weights" else [earlier.importance, item.importance]
         raise InputError(

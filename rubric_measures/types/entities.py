@@ -176,7 +176,7 @@ def make_item_id(query_id: str, text: str, facet_id: str | None = None) -> str:
     return "/".join(part for part in (query_id, facet_id, digest) if part)
 
 
-class RubricItem(Struct, frozen=True, eq=False):
+class RubricItem(Struct, frozen=True):
     """One question or nugget (key fact) that a good passage answers or mentions.
 
     Attributes:
@@ -201,18 +201,6 @@ class RubricItem(Struct, frozen=True, eq=False):
     importance: Importance | None = None
     weight: float | None = None
     info: Any = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RubricItem) and _said(self) == _said(other)
-
-    # That of structs knows nothing of the line above.
-    __ne__ = object.__ne__
-
-    def __hash__(self) -> int:
-        return hash(_said(self))
-
-    def __repr__(self) -> str:
-        return f"RubricItem({', '.join(map('{}={!r}'.format, _COMPARED, _said(self)))})"
 
     @property
     def part(self) -> str:
@@ -239,7 +227,7 @@ def sentence_items(answers: Iterable[CitedAnswer]) -> tuple[RubricItem, ...]:
     )
 
 
-class TestBank(Struct, frozen=True, eq=False):
+class TestBank(Struct, frozen=True):
     """The complete list of rubric items of every query: the denominator of the measures.
 
     Attributes:
@@ -263,14 +251,6 @@ class TestBank(Struct, frozen=True, eq=False):
     facet_texts: Mapping[tuple[str, str], str] = {}
     edited: Mapping[str, Mapping[str, frozenset[str]]] = {}
     further: Mapping[str, Mapping[str, Any]] = {}
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TestBank) and _said_of_bank(self) == _said_of_bank(other)
-
-    # That of structs knows nothing of the line above.
-    __ne__ = object.__ne__
 
     def __post_init__(self) -> None:
         for query_id, items in self.items.items():
@@ -351,8 +331,6 @@ def _problem_of(item: RubricItem) -> str:
         return f"weight {weight!r}; expected a finite float, an int or None"
     return ""
 
-
-_said_of_bank = attrgetter("items", "query_texts", "facet_texts", "edited")
 
 # The one JSON text of a value: sorted keys, no spaces, UTF-8 as it is. A ValueError where the value holds NaN or
 # infinity, or something that JSON cannot say.
@@ -447,7 +425,7 @@ class ScoredIds(list[str]):
         self.given = given
 
 
-class Ranking(Struct, frozen=True, eq=False):
+class Ranking(Struct, frozen=True):
     """The documents of one query in the one sort: score descending, then doc_id descending (trec_eval's rule).
 
     Scores that differ only beyond single precision are equal where the trec_eval behind ir_measures takes them so.
@@ -461,13 +439,6 @@ class Ranking(Struct, frozen=True, eq=False):
     doc_ids: Sequence[str]
     scores: Sequence[float]
     as_given: Sequence[str] = ()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ranking) and (self.doc_ids, self.scores) == (other.doc_ids, other.scores)
-
-    __ne__ = object.__ne__
 
     def __len__(self) -> int:
         return len(self.doc_ids)

@@ -24,13 +24,6 @@ def test_item_id_is_the_md5_of_the_stripped_text() -> None:
     assert make_item_id("q1", "Where?") != make_item_id("q1", "where?")
 
 
-def test_what_else_a_file_says_of_an_item_is_not_compared_nor_shown() -> None:
-    item, same = RubricItem("q/a", "q", "What?"), RubricItem("q/a", "q", "What?", info={"note": "long"})
-    assert item == same and hash(item) == hash(same) and repr(item) == repr(same)
-    assert repr(item).startswith("RubricItem(item_id='q/a', query_id='q', text='What?', kind='question', ")
-    assert item != RubricItem("q/a", "q", "Why?")
-
-
 def test_bank_refuses_an_item_twice_and_a_foreign_item() -> None:
     item = RubricItem("q1/a", "q1", "What?")
     with pytest.raises(InputError, match="occurs twice"):

@@ -70,7 +70,7 @@ def test_runs_are_the_same_after_writing(tmp_path: Path, caplog: pytest.LogCaptu
     runs = [make_run("s", [("q", "a", 0.1), ("q", "b", 1 / 3)]), make_run("s", [("p", "é", 2)])]
     for run in runs:
         write_runs(tmp_path / "out.run", [run])
-        assert read_run(tmp_path / "out.run") == run
+        assert _rankings(read_run(tmp_path / "out.run")) == _rankings(run)
     write_runs(tmp_path / "two.run.gz", runs)
     assert list(read_run(tmp_path / "two.run.gz").rankings) == ["q", "p"]
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
