@@ -43,12 +43,13 @@ from rubric_measures.pages.frame import (
 from rubric_measures.records.models import GradedFile, QueryPassages
 from rubric_measures.types.entities import TestBank
 from rubric_measures.verification import REPORTS, ReportName
-from rubric_measures.verification.banks import ItemReport, item_report
 from rubric_measures.verification.sections import (
     ALL,
     ANALYSES,
     LEVELLED,
+    ItemReport,
     Section,
+    item_report,
     item_section,
     query_sections,
     sections_report,

@@ -72,7 +72,7 @@ def test_nothing_is_fetched(tmp_path: Path) -> None:
 def test_the_command_opens_with_what_to_look_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graded, bank = write_lines(tmp_path / "graded.jsonl", list(RECORDS)), write_lines(tmp_path / "bank.jsonl", BANK)
     report = tmp_path / "report.html"
-    command = ["verify", "all", str(graded), "--bank", str(bank), "--format", "html", "--output", str(report)]
+    command = ["verify", "all", str(graded), "--bank", str(bank), "--output", str(report)]
     assert main(command) == 0
     text = report.read_text(encoding="utf-8")
     reader = Reader(text)

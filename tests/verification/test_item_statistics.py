@@ -9,7 +9,7 @@ import pytest
 
 from rubric_measures.base.tables import Undefined
 from rubric_measures.measures.loading import RecordQuery, read_records
-from rubric_measures.verification.banks import item_report
+from rubric_measures.verification.sections import item_report
 from tests.example_records import RECORDS, grade_set, passage, write_lines
 
 

@@ -26,7 +26,7 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 def test_the_report_is_readable_zoomable_and_labelled(browser: Browser, tmp_path: Path) -> None:
     graded, bank = write_lines(tmp_path / "graded.jsonl", RECORDS), write_lines(tmp_path / "bank.jsonl", BANK)
     page = tmp_path / "report.html"
-    assert main(["verify", "all", str(graded), "--bank", str(bank), "--format", "html", "--output", str(page)]) == 0
+    assert main(["verify", "all", str(graded), "--bank", str(bank), "--output", str(page)]) == 0
 
     def act() -> None:
         opened = "document.querySelectorAll('details').forEach(one => { one.open = true; }); "

@@ -199,7 +199,9 @@ def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.Cap
     bank = [{"query_id": "q\x1b]0;x\x07", "items": [{"question_id": "q\x1b]0;x\x07/a", "question_text": evil}]}]
     common = [str(path), "--bank", str(write_lines(tmp_path / "b.jsonl", bank))]
     for form in ("text", "markdown", "tsv", "jsonl", "html"):
-        out = run(capsys, "all", *common, "--format", form)
+        page = tmp_path / "page.html"
+        out = run(capsys, "all", *common, *(["-o", str(page)] if form == "html" else ["--format", form]))
+        out = page.read_text("utf-8") if form == "html" else out
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", out), form
         if form == "jsonl":
             assert evil in {json.loads(line).get("text") for line in out.splitlines()}
