@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NoReturn
 
+from rubric_measures.base import __version__
 from rubric_measures.base.errors import (
     BackendError,
     GradingError,
@@ -77,7 +78,7 @@ def _overview() -> argparse.ArgumentParser:
         epilog=f"commands:\n{listing}\n\n`rubric_measures COMMAND --help` explains a command, with an example.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("--version", action="version", version=__version__, help="print the version and exit")
     parser.add_argument(
         "--completion", choices=("bash", "zsh", "tcsh"), help="print what completes commands and options in this shell"
     )
@@ -195,8 +196,7 @@ def run_command(arguments: Sequence[str]) -> int:
         from rubric_measures.analysis.plots import check_figure_path
 
         check_figure_path(options.plot)
-    with contextlib.ExitStack() as around:
-        around.enter_context(_ends_as_interrupts())
+    with _ends_as_interrupts():
         if is_quiet or is_verbose:
             # `_answer` sets it back.
             logging.getLogger("rubric_measures").setLevel(logging.WARNING if is_quiet else logging.DEBUG)
@@ -238,13 +238,10 @@ def _answer(arguments: list[str]) -> int:
     logger.setLevel(logging.INFO)
     try:
         return run_command(arguments) if arguments and not arguments[0].startswith("-") else _explain(arguments)
-    except GradingError as error:
-        _complain(f"{error}{_options_for(error.settings)}")
-        # A model that cannot be used at all is a wrong name, key or address: nothing was computed.
-        return 2 if isinstance(error, BackendError) else 1
     except RubricMeasuresError as error:
         _complain(f"{error}{_options_for(error.settings)}")
-        return 2
+        # A model that cannot be used at all is a wrong name, key or address: nothing was computed.
+        return 1 if isinstance(error, GradingError) and not isinstance(error, BackendError) else 2
     except KeyboardInterrupt:
         _complain("interrupted; finished work is kept")
         return 130
@@ -258,11 +255,6 @@ def _explain(arguments: list[str]) -> int:
     """Answers what is asked without a command."""
     overview = _overview()
     options = overview.parse_args(arguments)
-    if options.version:
-        from rubric_measures.base import __version__
-
-        print(__version__)
-        return 0
     if options.completion:
         print(_completion(options.completion))
         return 0
@@ -336,38 +328,29 @@ def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
     except BrokenPipeError:
         _drop_output()
         return 0
-    except UnicodeEncodeError as error:
-        said = error.object[error.start : error.start + 20]
-        if error.encoding.replace("-", "").lower() == "utf8":
-            complain(f"{said!r} is no Unicode text and cannot be written; repair it in the input")
-        elif error.encoding == sys.stdout.encoding:
-            complain(f"standard output is {error.encoding}, which has no {said!r}; set PYTHONIOENCODING=utf-8")
-        else:
-            raise
-        return 2
-    except RuntimeError as error:
-        if origin_of(error) != "ir_datasets":
-            raise
-        why = " ".join(str(error).split())[:300]
-        complain(f"ir_datasets cannot give the collection ({why}); look after the connection, or give files")
-        return 2
-    except OSError as error:
-        if error.errno in _DEFECTS:
+    except Exception as error:
+        if not (said := _refusal(error)):
             raise
         _drop_output()
+        complain(said)
+        return 2
+
+
+def _refusal(error: Exception) -> str:
+    """What streams, disk, downloads or the cache refuse, on a line; empty where the error is a defect."""
+    if isinstance(error, UnicodeEncodeError) and error.encoding.lower() in ("utf-8", sys.stdout.encoding.lower()):
+        said = error.object[error.start : error.start + 20]
+        return f"{said!r} cannot be written as {error.encoding}; repair it in the input, or set PYTHONIOENCODING=utf-8"
+    if isinstance(error, RuntimeError) and origin_of(error) == "ir_datasets":
+        why = " ".join(str(error).split())[:300]
+        return f"ir_datasets cannot give the collection ({why}); look after the connection, or give files"
+    if isinstance(error, OSError) and error.errno not in _DEFECTS:
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-        complain(f"{where}reading or writing failed ({error.strerror}){_MENDS.get(error.errno or 0, '')}")
-        return 2
-    except Exception as error:
-        if not _is_refusal_of_database(error):
-            raise
-        complain(f"the cache cannot be read or written ({error}); make room, or name another with --cache")
-        return 2
-
-
-def _is_refusal_of_database(error: Exception) -> bool:
-    """Whether SQLite could not write or read; not by its class, which would load sqlite3 for every command."""
-    return str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY"))
+        return f"{where}reading or writing failed ({error.strerror}){_MENDS.get(error.errno or 0, '')}"
+    # Not by its class, which would load sqlite3 for every command.
+    if str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")):
+        return f"the cache cannot be read or written ({error}); make room, or name another with --cache"
+    return ""
 
 
 def _drop_output() -> None:

@@ -17,7 +17,7 @@ import rubric_measures
 ROOT = Path(rubric_measures.__file__).parent
 # Modules and functions.
 MOST = 24
-MOST_FUNCTIONS = 180
+MOST_FUNCTIONS = 176
 # Of code that is a function: the bodies of modules and classes have names instead of places.
 _FAST_LOCALS = 2
 
