@@ -502,7 +502,7 @@ def score_workbench(
         if query.grades.is_partial:
             text = "grades were asked only as far as some measures need them, and that program counts by all of them"
             raise InputError(text, settings=("compat",))
-        tops = {run: [one.doc_id for one in sorted(of) if one.rank <= cutoff] for run, of in query.ranks.items()}
+        tops = {run: [doc_id for rank, doc_id in of if rank <= cutoff] for run, of in query.ranks.items()}
         return replace(query, rankings={run: doc_ids for run, doc_ids in tops.items() if doc_ids})
 
     # What is left of a ranking counts whatever its rank.

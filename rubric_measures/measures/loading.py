@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import path_name, paused_collector
+from rubric_measures.measures.core import Array
 from rubric_measures.measures.findings import tied
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, note_left_out, placed
@@ -39,21 +38,14 @@ from rubric_measures.types.entities import (
 )
 
 
-class RankedPassage(NamedTuple):
-    """One place of a run's ranking inside the records; sorts best first."""
-
-    rank: int
-    score: float
-    doc_id: str
-
-
 class RecordQuery(Struct, frozen=True):
     """One query of a graded-records file, ready to be scored.
 
     Attributes:
         grades: the compiled grades of the one grade set that was selected.
         rankings: run -> doc_ids by rank; a `Gap` where a document has no record (see `by_rank`).
-        ranks: run -> all its places as the file has them, whatever query they name; only where asked for.
+        ranks: run -> rank and document of all its places, whatever query they name; only where asked for, in the place
+            of the rankings.
         judgments: doc_id -> the highest judgment of the passage for the query.
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
         made: the signatures of the graders that made them, where the records have any.
@@ -63,7 +55,7 @@ class RecordQuery(Struct, frozen=True):
 
     grades: QueryGrades
     rankings: Mapping[str, Sequence[str]]
-    ranks: Mapping[str, Sequence[RankedPassage]]
+    ranks: Mapping[str, Sequence[tuple[int, str]]]
     judgments: Mapping[str, float]
     grade_sets: frozenset[GradeSetKey] = frozenset()
     made: frozenset[str] = frozenset()
@@ -83,10 +75,13 @@ class _Open:
         group: the query, or the first piece of it.
         selector: chooses the grade set of each passage.
         bank: the test bank.
+        keep_ranks: see `RecordQuery.ranks`.
     """
 
-    def __init__(self, group: QueryPassages, selector: GradeSetSelector, bank: TestBank | None) -> None:
-        self.query_id, self._selector, self._bank = group.query_id, selector, bank
+    def __init__(
+        self, group: QueryPassages, selector: GradeSetSelector, bank: TestBank | None, keep_ranks: bool = False
+    ) -> None:
+        self.query_id, self._selector, self._bank, self._keep_ranks = group.query_id, selector, bank, keep_ranks
         self._items: dict[str, RubricItem] | None = None
         if bank is not None:
             self._items = {item.item_id: item for item in bank.for_query(group.query_id, group.at(selector.source))}
@@ -95,15 +90,14 @@ class _Open:
         self._graded, self._sizes = array("i"), array("i")
         self._columns: dict[str, int] = {item_id: place for place, item_id in enumerate(self._items or ())}
         self._cells = array("i"), array("d")
-        self._lost = array("i"), array("i")
+        self._lost: list[tuple[int, int]] = []
         # Of the places in rankings: passage, run, rank and score.
         self._runs: dict[str, int] = {}
-        self._places = array("i"), array("i"), array("i"), array("d")
-        self._ranks: dict[str, list[RankedPassage]] = {}
+        self._places: list[list[Array]] = []
         self._judgments: dict[str, float] = {}
         self._answers: dict[str, CitedAnswer] = {}
 
-    def add(self, passages: Iterable[GradedPassage], keep_ranks: bool = False) -> None:
+    def add(self, passages: Iterable[GradedPassage]) -> None:
         """Takes some passages.
 
         Raises:
@@ -145,33 +139,22 @@ class _Open:
             if data is not None and data.rankings:
                 ranked += data.rankings
                 of_ranked += [place] * len(data.rankings)
-            if data is not None and data.judgments:
-                for said in data.judgments:
-                    if said.query_id == query_id and said.relevance > judgments.get(doc_id, -math.inf):
-                        judgments[doc_id] = said.relevance
-        if keep_ranks:
-            for one, place in zip(ranked, of_ranked, strict=True):
-                self._ranks.setdefault(one.method, []).append(RankedPassage(one.rank, one.score, doc_ids[place]))
-        own = [one.query_id == query_id for one in ranked]
+            if data is not None and data.judgments and (judged := passage.judged(query_id)) is not None:
+                judgments[doc_id] = judged
+        own = [self._keep_ranks or one.query_id == query_id for one in ranked]
         if not all(own):
             selector.strangers += own.count(False)
             ranked, of_ranked = list(compress(ranked, own)), list(compress(of_ranked, own))
-        methods = [one.method for one in ranked]
-        for method in dict.fromkeys(methods):
-            self._runs.setdefault(method, len(self._runs))
-        where, runs, ranks, scores = self._places
-        where.fromlist(of_ranked)
-        runs.fromlist([self._runs[method] for method in methods])
-        ranks.fromlist([one.rank for one in ranked])
-        scores.fromlist([one.score for one in ranked])
+        runs = [self._runs.setdefault(one.method, len(self._runs)) for one in ranked]
+        listed = of_ranked, runs, [one.rank for one in ranked], [one.score for one in ranked]
+        self._places.append([np.array(of, kind) for of, kind in zip(listed, "iiid", strict=True)])
 
     def _grades_of(self, entry: ItemGradeSet | DirectGrade) -> tuple[list[str], list[float]]:
         """The items that the chosen grade set of a passage grades, and their grades; notes those that failed."""
         grades, statuses = self._selector.grades_of(entry)
         for item_id in statuses:
             if item_id not in grades:
-                self._lost[0].append(len(self._graded))
-                self._lost[1].append(self._columns.setdefault(item_id, len(self._columns)))
+                self._lost.append((len(self._graded), self._columns.setdefault(item_id, len(self._columns))))
         return list(grades), list(grades.values())
 
     def done(self) -> RecordQuery:
@@ -181,7 +164,8 @@ class _Open:
             InputError: a grade is not on the scale, or a document stands twice in a ranking.
         """
         selector, rankings, notes = self._selector, dict[str, Sequence[str]](), Counter[str]()
-        places, runs, ranks, scores = map(np.array, self._places)
+        every: dict[str, list[tuple[int, str]]] = {}
+        places, runs, ranks, scores = map(np.concatenate, zip(*self._places, strict=True))
         order = np.lexsort((ranks, runs))
         places, runs, ranks, scores = places[order], runs[order], ranks[order], scores[order]
         doc_ids = list(map(self._doc_ids.__getitem__, places.tolist()))
@@ -194,6 +178,9 @@ class _Open:
         ends, level = [*starts.tolist(), len(runs)][1:], set[str]()
         for run_id, start, end, plain in zip(self._runs, starts.tolist(), ends, is_plain, strict=True):
             of_run = doc_ids[start:end]
+            if self._keep_ranks:
+                every[run_id] = list(zip(ranks[start:end].tolist(), of_run, strict=True))
+                continue
             if not plain and tied(ranks[start:end]):
                 level.add(run_id)
             if not plain or len(set(of_run)) < len(of_run):
@@ -214,7 +201,8 @@ class _Open:
         # Where the items were not known, they have other columns now; those of no item leave.
         moved = np.array([column.get(item_id, -1) for item_id in self._columns], int)
         rows, values = np.repeat(np.arange(len(docs)), self._sizes), np.array(self._cells[1])
-        places, lost_rows, lost_places = moved[self._cells[0]], np.array(self._lost[0]), moved[self._lost[1]]
+        lost_rows, lost_places = np.array(self._lost, int).reshape(-1, 2).T
+        places, lost_places = moved[self._cells[0]], moved[lost_places]
         if len(moved) > len(items):
             named = list(self._columns)
             selector.left_out.update(named[place] for place in np.array(self._cells[0])[places < 0])
@@ -225,7 +213,7 @@ class _Open:
         return RecordQuery(
             placed(self.query_id, items, docs, (rows, places, values), (lost_rows, lost_places), **said),
             rankings,
-            self._ranks,
+            every,
             self._judgments,
             frozenset(selector.found) | selector.assessors,
             frozenset(selector.made),
@@ -294,8 +282,8 @@ def select_queries(
         for group in groups:
             query = found.get(group.query_id)
             if query is None:
-                query = found[group.query_id] = _Open(group, selector, bank)
-            query.add(group.passages, keep_ranks)
+                query = found[group.query_id] = _Open(group, selector, bank, keep_ranks)
+            query.add(group.passages)
             # The next line is read a third faster where this one is gone.
             del group
     seen = set(found)
