@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import Any, TypeVar
@@ -102,13 +102,9 @@ def decoded(
     except msgspec.ValidationError as error:
         field, problem = _misfit(str(error), parse_json(data, path=path, line=line), choices)
     except (ValueError, RecursionError) as error:
-        field, problem = "", "expected a finite number"
-        with contextlib.suppress(FormatError):
-            field = next(_not_finite(parse_json(data, lenient=True)), "")
-        if not field:
-            # The careful parser says where.
-            parse_json(data, path=path, line=line)
-            problem = f"is not JSON: {error}"
+        # The careful parser says where.
+        parse_json(data, path=path, line=line)
+        field, problem = "", f"is not JSON: {error}"
     raise FormatError(problem, path=path, line=line, field=field)
 
 
@@ -123,15 +119,6 @@ def typed(kind: type[_T], value: Any, path: str) -> _T:
     except msgspec.ValidationError as error:
         field, problem = _misfit(str(error), value, ())
     raise FormatError(problem, path=path, field=field)
-
-
-def _not_finite(value: Any, field: str = "") -> Iterator[str]:
-    """The fields of a value that are NaN or infinite, which Python's parser reads."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield field.removeprefix(".")
-    if isinstance(value, dict | list):
-        for name, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _not_finite(one, f"{field}[{name}]" if isinstance(value, list) else f"{field}.{name}")
 
 
 def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
@@ -270,9 +257,8 @@ def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:
     """
 
     def once(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        for name in names if len({*names}) < len(names) else ():
-            if names.count(name) > 1:
+        for name, number in Counter(name for name, _ in pairs).items() if len(dict(pairs)) < len(pairs) else ():
+            if number > 1:
                 problem = f"the key {name[:60]!r} comes twice in one object; keep one"
                 raise FormatError(problem, path=path, line=line)
 

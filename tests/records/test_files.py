@@ -126,7 +126,6 @@ JUDGED: list[int | str] = [1, 0, "paragraph_data", "judgments", 0, "relevance"]
         (JUDGED, None, "[1][0].paragraph_data.judgments[0].relevance"),
         ([*RANKING, "rank"], -1, "[1][0].paragraph_data.rankings[0].rank"),
         ([*RANKING, "rank"], 1.0, "[1][0].paragraph_data.rankings[0].rank"),
-        ([*RANKING, "score"], float("nan"), "[1][0].paragraph_data.rankings[0].score"),
         ([*RANKING, "score"], "1", "[1][0].paragraph_data.rankings[0].score"),
         ([1, 0, "text"], None, "[1][0].text"),
         ([1, 0, "paragraph_id"], 3, "[1][0].paragraph_id"),
@@ -229,8 +228,8 @@ def test_records_made_by_name_are_checked_as_those_of_files() -> None:
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        (b'"mine": [1, NaN]', r"\[1\]\[0\]\.mine\[1\]: expected a finite number$"),
-        (b'"mine": {"a": -Infinity}', r"\[1\]\[0\]\.mine\.a: expected a finite number$"),
+        (b'"mine": [1, NaN]', "is not JSON: expected value at column 56"),
+        (b'"mine": {"a": -Infinity}', "is not JSON: invalid number at column 5"),
         (b'"mine": "\xff"', "is not JSON: invalid unicode code point"),
         (
             b'"grades": [{"correctAnswered": true, "answer": "", "llm": "m", "provenance": {"x": 1e400}}]',
