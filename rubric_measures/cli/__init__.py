@@ -125,15 +125,11 @@ def _ends_as_interrupts() -> Iterator[None]:
     """While a command runs, the signals by which batch systems and closed terminals end a process are a Ctrl-C, so that
     it can keep what is done. Those that are ignored, as behind nohup, stay so.
     """
-
-    def end(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
     named = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     is_main = threading.current_thread() is threading.main_thread()
     ends = [one for one in named if is_main and signal.getsignal(one) is signal.SIG_DFL]
     for one in ends:
-        signal.signal(one, end)
+        signal.signal(one, signal.default_int_handler)
     try:
         yield
     finally:

@@ -10,7 +10,6 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec.structs import replace
@@ -32,7 +31,6 @@ from rubric_measures.corpora.loading import (
     read_runs,
 )
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-from rubric_measures.formats import detect_format
 from rubric_measures.formats.answers import Answer, answer_doc_id, read_answers
 from rubric_measures.formats.banks import is_bank
 from rubric_measures.grading.asking import Asking
@@ -186,8 +184,8 @@ def grade_support(
 
     Args:
         answers: `Answer`s, files of reports or support labels, one or several, or records that this made of them.
-        collection: the texts of cited documents: whatever `pool` takes as collection, or requests of nuggetizer, with
-            what was retrieved. Texts that reports bring along come first.
+        collection: the texts of cited documents: whatever `pool` takes as collection. Texts that reports bring along
+            come first.
         model: see `grade`, also for what is not named here.
         citations: which citations of a sentence are judged: the `first`, `all`, or the first so many.
         query_texts: see `grade`.
@@ -533,17 +531,7 @@ def _with_texts(
 
 
 def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
-    """The texts of documents in a collection, or in a file of requests, whose candidates are what was retrieved."""
-
-    if isinstance(collection, list | tuple) and len(collection) == 1:
-        collection = collection[0]
-    if isinstance(collection, str | os.PathLike) and Path(name := os.fspath(collection)).is_file():
-        from rubric_measures.formats.judged import REQUESTS
-
-        if detect_format(name) == "requests":
-            pairs = [pair for request in REQUESTS.read(name) for pair in request.documents if pair[0]]
-            # Of several texts of a document the first one counts.
-            return dict(reversed(pairs))
+    """The texts of documents in a collection."""
     from rubric_measures.corpora.collections import load_collection, texts_of
 
     known = load_collection(collection)

@@ -14,6 +14,7 @@ The local runner: jobs that ask a model step by step, behind one cache, each req
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import threading
@@ -302,14 +303,6 @@ class RunState(Generic[K, T]):
         """Whether every job is done and every result was taken."""
         return self.exhausted and not (self.steps or self.misses or self.ready or self.waiting or self.done)
 
-    def feed(self, first: Request) -> Iterator[Request]:
-        """What the backend pulls: the requests that nothing else answers, passage by passage."""
-        request: Request | None = first
-        while request is not None:
-            self.handed.add(request.key)
-            yield request
-            request = self.next_miss()
-
     def next_miss(self) -> Request | None:
         """The next request for the backend; None at the end, when stopped or held, or when results wait to be read."""
         while True:
@@ -319,7 +312,9 @@ class RunState(Generic[K, T]):
             if (self.ready or self.misses) and self.stats.limit:
                 self._leave_out()
             elif self.ready:
-                return self.ready.popleft()
+                request = self.ready.popleft()
+                self.handed.add(request.key)
+                return request
             elif self.misses:
                 if self.account.must_wait:
                     return None
@@ -586,7 +581,7 @@ class LocalRunner:
                 if request is None:
                     run.wait_for_others()
                     continue
-                for asked, reply in complete(run.feed(request)):
+                for asked, reply in complete(itertools.chain([request], iter(run.next_miss, None))):
                     run.settle(asked, reply)
                     yield from run.take_done()
                 if run.handed:

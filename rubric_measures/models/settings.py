@@ -42,12 +42,10 @@ def interrupts() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         event.set()
 
-    numbers: list[int] = []
-    # Only the main thread may handle signals; elsewhere an interrupt stays what it was.
-    if threading.current_thread() is threading.main_thread():
-        others = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        numbers = [signal.SIGINT, *(one for one in others if callable(signal.getsignal(one)))]
-    before = {number: signal.signal(number, handle) for number in numbers}
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # Only the main thread may handle signals; elsewhere, and where it is ignored, an interrupt stays what it was.
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {one: signal.signal(one, handle) for one in numbers if is_main and callable(signal.getsignal(one))}
     try:
         yield event
     finally:

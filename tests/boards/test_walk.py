@@ -1,4 +1,4 @@
-"""How far a newcomer walks: the functions that one call of `leaderboard GRADED RUN -m MEASURE` enters.
+"""How far a newcomer walks: the functions that one call of `leaderboard`, or of `grade --model lexical`, enters.
 
 The file is also the program that walks, as the first call of a process is the one that counts.
 """
@@ -12,34 +12,37 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+import pytest
+
 import rubric_measures
 
 ROOT = Path(rubric_measures.__file__).parent
-# Modules and functions.
-MOST = 24
-MOST_FUNCTIONS = 176
+# Each with the most modules and functions.
+COMMANDS = (
+    ("leaderboard {0}/graded.jsonl.gz {0}/alpha.run -m RubricCover(rel=4)@20", 24, 176),
+    ("grade {0}/graded.jsonl.gz --bank {0}/bank.jsonl --model lexical -o {0}/new.jsonl", 33, 305),
+)
 # Of code that is a function: the bodies of modules and classes have names instead of places.
 _FAST_LOCALS = 2
 
 
-def test_one_leaderboard_crosses_few_modules_and_functions(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("command", "most_modules", "most"), COMMANDS)
+def test_a_command_crosses_few_modules_and_functions(
+    command: str, most_modules: int, most: int, tmp_path: Path
+) -> None:
     # Imported here, so that the program below begins with nothing imported.
     from tests.example_records import write_all
 
     write_all(tmp_path)
-    files = [str(tmp_path / name) for name in ("graded.jsonl.gz", "alpha.run")]
-    command = [sys.executable, __file__, "leaderboard", *files, "-m", "RubricCover(rel=4)@20"]
+    walked = [sys.executable, __file__, *command.format(tmp_path).split()]
     folders = os.pathsep.join(map(str, (ROOT.parent, Path(__file__).parents[2])))
     ended = subprocess.run(
-        command, capture_output=True, check=True, encoding="utf-8", env={**os.environ, "PYTHONPATH": folders}
+        walked, capture_output=True, check=True, encoding="utf-8", env={**os.environ, "PYTHONPATH": folders}
     )
-    first, *rows = ended.stdout.splitlines()
-    assert first.startswith("run_id\tRubricCover(rel=4)@20")
-    *_, last = rows
-    functions = json.loads(last)
+    functions = json.loads(ended.stdout.splitlines()[-1])
     modules = {module for module, _ in functions}
-    assert 0 < len(modules) <= MOST, sorted(modules)
-    assert len(functions) <= MOST_FUNCTIONS, functions
+    assert 0 < len(modules) <= most_modules, sorted(modules)
+    assert len(functions) <= most, functions
 
 
 def walk(arguments: list[str]) -> list[tuple[str, str]]:
@@ -55,7 +58,7 @@ def walk(arguments: list[str]) -> list[tuple[str, str]]:
 
     sys.setprofile(note)
     try:
-        main(arguments)
+        assert main(arguments) == 0
     finally:
         sys.setprofile(None)
     # Comprehensions, and functions without a name, are read where they stand.
