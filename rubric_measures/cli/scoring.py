@@ -31,7 +31,7 @@ from rubric_measures.cli.inputs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rubric_measures.analysis.boards import Board
     from rubric_measures.corpora.loading import Bank, File
@@ -153,47 +153,38 @@ def leaderboard(
         scores: write scores and counts there, in Auto-ARGUE's form, where GRADED is its file.
     """
     # Imported here, as help needs none of them.
+    from rubric_measures.boards.board import board_report
     from rubric_measures.corpora.loading import content_of
 
     check_places(places)
     given = {**load.keywords, **score.keywords}
-    if content_of(str(source)) == "argue judgments":
-        given |= {"runs": runs, "report": report, "fail_under": fail_under, "run": run}
-        named = (name for name, value in given.items() if value)
-        refuse_ignored(named, f"on {source}, which holds Auto-ARGUE's judgments of reports")
-        board = argue(source, bank)
-        if plot is not None:
-            board.plot(plot)
-        return _written(board, printed, places)
-    if argue.keywords:
-        refuse_ignored(argue.keywords, f"on {source}, which holds no judgments of Auto-ARGUE")
+    is_argue = content_of(str(source)) == "argue judgments"
+    ours = [*given, *(["runs"] if runs else []), *(["report"] if report else [])]
+    what = "Auto-ARGUE's judgments of reports" if is_argue else "no judgments of Auto-ARGUE"
+    refuse_ignored(ours if is_argue else argue.keywords, f"on {source}, which holds {what}")
     gates = gates_of(fail_under, run) if fail_under or run else None
     page = None if report is None else _page_of(source, bank, given)
-    grades, ranked = load(source, bank), list(runs) or None
-    if "checks" in given or report:
-        # The scores come first, and these look at the rankings again.
-        for path in runs:
-            check_readable_twice(str(path))
-    with contextlib.nullcontext() if runs else naming(str(source)):
-        board = score(grades, ranked, watch=progress if is_watched() else None, notes=False)
+    if is_argue:
+        board: Board = argue(source, bank)
+    else:
+        grades, ranked = load(source, bank), list(runs) or None
+        if "checks" in given or report:
+            # The scores come first, and these look at the rankings again.
+            for path in runs:
+                check_readable_twice(str(path))
+        with contextlib.nullcontext() if runs else naming(str(source)):
+            board = score(grades, ranked, watch=progress if is_watched() else None, notes=False)
     if page is not None:
         from rubric_measures.pages.board_page import write_report
 
         write_report(str(report), board, grades, ranked, **page)
     if plot is not None:
         board.plot(plot)
-    status = _written(board, printed, places, board.log_notes)
-    return status if gates is None else gated(gates, board, status)
-
-
-def _written(board: Board, printed: PrintedBoard, places: int, note: Callable[[], None] = lambda: None) -> int:
-    """Writes a board, and says what made it."""
-    from rubric_measures.boards.board import board_report
-
     printed.write(board_report(board, places))
-    note()
+    board.log_notes()
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
-    return 0 if board.is_complete else 1
+    status = 0 if board.is_complete else 1
+    return status if gates is None else gated(gates, board, status)
 
 
 def _page_of(source: File, bank: object, given: Mapping[str, Any]) -> dict[str, Any]:
