@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.base import __version__ as __version__
 from rubric_measures.boards.provider import register_provider as _register_provider
-from rubric_measures.measures import support as _  # noqa: F401 - registers measures of citations
 from rubric_measures.measures.measure import register_plug_ins as _register_plug_ins
 
 if TYPE_CHECKING:

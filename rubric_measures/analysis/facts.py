@@ -41,9 +41,8 @@ from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import GradeSetSelector
 from rubric_measures.measures.grades import NONE, Grades, QueryGrades
-from rubric_measures.measures.measure import parse_measures
+from rubric_measures.measures.measure import SupportMeasure, parse_measures
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.records.models import cited_answers
 from rubric_measures.types.entities import CitedAnswer, RubricItem, sentence_items
 from rubric_measures.types.scales import CONTRADICTED, Scale, covering_level

@@ -38,9 +38,8 @@ from rubric_measures.grading.asking import UNREAD, Asking
 from rubric_measures.grading.grade import grade, grade_support, sentence_bank
 from rubric_measures.grading.grader import GradedRecords, GradingPlan, GradingReport, default_prompts
 from rubric_measures.measures.grades import NONE, Grades
-from rubric_measures.measures.measure import parse_measures, rubric_measures_of
+from rubric_measures.measures.measure import SupportMeasure, parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.models.settings import Calls
 from rubric_measures.pages.board_page import write_report
 from rubric_measures.prompts.library import load_prompt

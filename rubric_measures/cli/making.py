@@ -77,8 +77,7 @@ def answers(
         format: markdown is a comment for a pull request.
     """
     from rubric_measures.formats.answers import parsed_columns
-    from rubric_measures.measures.measure import parse_measures
-    from rubric_measures.measures.support import SupportMeasure
+    from rubric_measures.measures.measure import SupportMeasure, parse_measures
 
     gates = gates_of(fail_under, run, against is not None)
     if fail_if_worse and against is None:

@@ -139,8 +139,9 @@ class _Open:
             if data is not None and data.rankings:
                 ranked += data.rankings
                 of_ranked += [place] * len(data.rankings)
-            if data is not None and data.judgments and (judged := passage.judged(query_id)) is not None:
-                judgments[doc_id] = judged
+            if data is not None and data.judgments:
+                said = [one.relevance for one in data.judgments if one.query_id == query_id]
+                judgments |= {doc_id: max(said)} if said else {}
         own = [self._keep_ranks or one.query_id == query_id for one in ranked]
         if not all(own):
             selector.strangers += own.count(False)

@@ -26,13 +26,13 @@ from rubric_measures.measures.measure import (
     ItemMeasure,
     RubricMeasure,
     RubricQrels,
+    SupportMeasure,
     checked_measure,
     delegated,
     is_supported,
     other_providers,
     refuse_real,
 )
-from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.types.entities import RubricItem, ScoredIds
 from rubric_measures.types.scales import ANY_LEVEL, Scale
 

@@ -14,7 +14,7 @@ from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
 from rubric_measures.corpora.converting import convert
 from rubric_measures.formats.support import read_support_labels, records_of_support_labels
-from rubric_measures.measures.support import CitationF1, SupportPrecision, SupportRecall
+from rubric_measures.measures.measure import CitationF1, SupportPrecision, SupportRecall
 from rubric_measures.records.models import QueryPassages
 from tests.shared_data import shared_data
 from tests.support_data import line, write
