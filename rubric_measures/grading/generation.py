@@ -33,7 +33,6 @@ from msgspec.structs import replace
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import atomic_writer, peek_head, read_text
-from rubric_measures.base.tables import in_notebook
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import File, Rows, file_beside, grader_of, is_given, named_files, refuse_unused
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
@@ -723,9 +722,6 @@ class Generated:
     def __repr__(self) -> str:
         made = counted(len(self.queries), "query") if self.queries else repr(self.bank)
         return f"Generated({made}, {counted(len(self.failures), 'failure')})"
-
-    def _repr_html_(self) -> str:
-        return in_notebook([], repr(self)) + (self.bank._repr_html_() if len(self.bank) else "")
 
 
 def generate(

@@ -60,7 +60,6 @@ class GradingReport:
         singly: items that were asked about by themselves, as a reply about several did not grade them.
         taken_out: grades of items that changed or left the bank, where its edits are followed.
         never_asked: pairs of passage and item that no measure needs, where grades are asked for measures.
-        most_shown: the most passages that a ranking shows of a query, likewise.
         asked_for: measures with their levels and runs that grades were asked for; empty where for all.
         run: the calls.
         makers: what made the grades, prompt by prompt; a copy has none.
@@ -75,7 +74,6 @@ class GradingReport:
     singly: int = 0
     taken_out: int = 0
     never_asked: int = 0
-    most_shown: int = 0
     asked_for: dict[str, dict[str, None]] = field(default_factory=dict)
     run: RunStats = field(default_factory=RunStats)
     makers: Sequence[GradeSetMaker] = field(default=(), compare=False, repr=False)
@@ -131,8 +129,6 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     if report.asked_for:
         measures = ", ".join(report.asked_for["measures"])
         tell(f"{counted(report.never_asked, 'pair')} never asked: no grade of theirs can change {measures}")
-        if report.most_shown < 2:
-            tell("every ranking shows one passage of a query, so nothing that counts could be left out")
     warn("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
     warn(
         "%d grades are of replies that were cut (status truncated)",
@@ -436,7 +432,6 @@ class _Ongoing:
             for name, values in said.items():
                 self.report.asked_for.setdefault(name, {}).update(dict.fromkeys(values))
             unsettled = Unsettled(plan.computations, items, [*rankings.values()])
-            self.report.most_shown = max(self.report.most_shown, unsettled.most_shown)
             known = {doc_id: maker.grades_of(passage, opened.of) for doc_id, (_, passage) in passages.items()}
             self.report.kept += sum(map(len, known.values()))
 
@@ -593,7 +588,7 @@ _PACKAGES = ("torch", "transformers", "openai", "snowballstemmer", "rapidfuzz")
 
 
 def make_manifest(
-    grader: GradingEngine, bank: TestBank, report: GradingReport, files: dict[str, str] | None = None
+    grader: GradingEngine, bank: TestBank, report: GradingReport, files: dict[str, str]
 ) -> dict[str, Any]:
     """Everything that is needed to say how grades came about, JSON-able.
 
@@ -613,7 +608,7 @@ def make_manifest(
     packages = {name: version(name) for name in _PACKAGES if name in sys.modules}
     prompts: dict[str, Any] = {}
     # Those that made the grades: a prompt's file may be another one by now.
-    for maker in report.makers or grader.makers(bank):
+    for maker in report.makers:
         prompt = maker.style.prompt
         prompts[prompt.prompt_class] = {
             "citation": prompt.citation,
@@ -643,7 +638,7 @@ def make_manifest(
             "made": run.calls,
             "retries_of_unparsed": report.run.redrawn,
         },
-        "files": files or {},
+        "files": files,
         "llm": llm_name(backend.model),
         "model": backend.model,
         "passages": {"graded": report.passages, "grades_kept": report.kept},

@@ -173,9 +173,6 @@ class Unsettled:
         computations: the measures.
         items: the items of the query.
         rankings: documents, best first.
-
-    Attributes:
-        most_shown: how many documents a ranking shows at most, as far as the measures look.
     """
 
     def __init__(
@@ -194,7 +191,6 @@ class Unsettled:
             (np.reshape(ranks <= cutoff, shape), level, np.tile(bank.asked[which], (len(rankings), 1)))
             for cutoff, level, which in kinds
         ]
-        self.most_shown = max((int(shown.sum(axis=1).max(initial=0)) for shown, *_ in self._open), default=0)
 
     def waves(self) -> Iterator[list[str]]:
         """The documents to ask about, some at a time; what is seen of one wave chooses the next.
