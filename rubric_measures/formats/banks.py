@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, count, groupby, pairwise
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -48,7 +48,7 @@ from rubric_measures.types.entities import Importance, ItemKind, RubricItem, Tes
 _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
 _KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 # What a review writes into the info of an item that it edited; no other program asks for it.
-MARKS = ("edited_by", "edited_at", "edit", "regrade", "same_as")
+MARKS = ("edited_by", "edited_at", "edit", "regrade")
 # Format -> what its entries say of themselves, which is nothing of the bank.
 _OF_FORM = {"nugget-bank": ("format_version", "nugget_bank", "claim_bank"), "ragdoll:rubric": ("status", "task_id")}
 # What changes numbers.
@@ -177,11 +177,12 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
             "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all",
             notes["every"],
         )
-    edited: dict[str, dict[str, frozenset[str]]] = {}
-    for (query_id, item_id), mark in regrade_marks(one for found in items.values() for one in found.values()).items():
-        if mark.needed:
-            contents = mark.same_as | {item_content(items[query_id][item_id])}
-            edited.setdefault(query_id, {})[item_id] = contents
+    edited: dict[str, dict[str, str]] = {}
+    for (query_id, item_id), is_needed in regrade_marks(
+        one for found in items.values() for one in found.values()
+    ).items():
+        if is_needed:
+            edited.setdefault(query_id, {})[item_id] = item_content(items[query_id][item_id])
     return TestBank(
         {query_id: tuple(members.values()) for query_id, members in items.items()}, query_texts, facet_texts, edited,
         {query_id: said for query_id, said in further.items() if said},
@@ -315,34 +316,16 @@ def bank_entries(
     return entries
 
 
-class RegradeMark(NamedTuple):
-    """What a review wrote beside an item that it edited.
-
-    Attributes:
-        needed: whether the item needs new grades (`info.regrade`).
-        same_as: what the item said before in other words that mean the same (`info.same_as`, as
-            `entities.item_content`): grades that were made anew for these hold.
-    """
-
-    needed: bool
-    same_as: frozenset[str]
-
-
 def former_items(further: Mapping[str, Any]) -> list[str]:
     """The ids of items that left the bank, as a review wrote them beside a query."""
     listed = further.get("former_items")
     return [str(item_id) for item_id in listed] if isinstance(listed, list) else []
 
 
-def regrade_marks(items: Iterable[RubricItem]) -> dict[tuple[str, str], RegradeMark]:
-    """(query_id, item_id) -> what a bank says about the grades of the items that have such a mark."""
-    found: dict[tuple[str, str], RegradeMark] = {}
-    for item in items:
-        if isinstance(item.info, dict) and isinstance(item.info.get("regrade"), bool):
-            same: Any = item.info.get("same_as")
-            contents = frozenset(one for one in same if isinstance(one, str)) if isinstance(same, list) else frozenset()
-            found[item.query_id, item.item_id] = RegradeMark(item.info["regrade"], contents)
-    return found
+def regrade_marks(items: Iterable[RubricItem]) -> dict[tuple[str, str], bool]:
+    """(query_id, item_id) -> whether an item needs new grades, of those of which a review said it (`info.regrade`)."""
+    said = {(item.query_id, item.item_id): item.info.get("regrade") for item in items if isinstance(item.info, dict)}
+    return {place: mark for place, mark in said.items() if isinstance(mark, bool)}
 
 
 # What an item has, and how a note calls it.

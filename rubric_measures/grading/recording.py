@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from rubric_measures.base import __version__
-from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
+from rubric_measures.formats.banks import former_items, regrade_marks
 from rubric_measures.grading.asking import Outcome, Unit
 from rubric_measures.grading.styles import Style
 from rubric_measures.measures.grades import DIRECT_ITEM
@@ -50,7 +50,7 @@ class BankChange:
         former: query_id -> ids of items that were in the bank before.
     """
 
-    edited: Mapping[str, Mapping[str, frozenset[str]]]
+    edited: Mapping[str, Mapping[str, str]]
     former: Mapping[str, set[str]]
 
     @classmethod
@@ -69,11 +69,10 @@ class BankChange:
         left = {(query_id, item_id) for query_id, said in bank.further.items() for item_id in former_items(said)}
         old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
         now = {(item.query_id, item.item_id): item_content(item) for item in bank}
-        edited: dict[str, dict[str, frozenset[str]]] = {}
+        edited: dict[str, dict[str, str]] = {}
         for place, content in now.items():
-            mark = marks.get(place) or RegradeMark(old.get(place, content) != content, frozenset())
-            if mark.needed:
-                edited.setdefault(place[0], {})[place[1]] = mark.same_as | {content}
+            if marks.get(place, old.get(place, content) != content):
+                edited.setdefault(place[0], {})[place[1]] = content
         former: dict[str, set[str]] = {}
         for query_id, item_id in left | old.keys():
             former.setdefault(query_id, set()).add(item_id)

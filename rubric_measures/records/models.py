@@ -680,9 +680,7 @@ def regraded_of(entry: ItemGradeSet) -> Mapping[str, str]:
     return known if isinstance(known, Mapping) else {}
 
 
-def stale_in(
-    entry: ItemGradeSet, item_ids: Iterable[str], edited: Mapping[str, frozenset[str]], bank_name: str
-) -> set[str]:
+def stale_in(entry: ItemGradeSet, item_ids: Iterable[str], edited: Mapping[str, str], bank_name: str) -> set[str]:
     """The items that a grade set graded before the bank's edit of them.
 
     Grades that were made anew since still hold, and so do all grades of a set that was made against this bank.
@@ -690,13 +688,13 @@ def stale_in(
     Args:
         entry: the grade set.
         item_ids: items that it graded, all of them in `edited`.
-        edited: item_id -> contents, of one query, as in `TestBank.edited`.
+        edited: item_id -> content, of one query, as in `TestBank.edited`.
         bank_name: how `provenance.bank` calls the bank.
     """
     if provenance_of(entry).get("bank") == bank_name:
         return set()
     regraded = regraded_of(entry)
-    return {item_id for item_id in item_ids if regraded.get(item_id) not in edited[item_id]}
+    return {item_id for item_id in item_ids if regraded.get(item_id) != edited[item_id]}
 
 
 def details_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Mapping[str, Any]]:

@@ -29,7 +29,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.banks import OF_ITEMS, BankEntry, bank_entries, former_items, row_of
-from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
+from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
 
 # The decision of an adjudicator, which binds.
@@ -455,13 +455,9 @@ def _written(
         return old if (state.item.query_id, state.first_id) in stale else _unmarked(old)
     last, before = state.history[-1], old or {}
     earlier = before["info"] if isinstance(before.get("info"), dict) else {}
-    info = {name: one for name, one in earlier.items() if name != "same_as"}
-    info |= {
-        "edited_by": last.assessor,
-        "edited_at": last.time,
-        "edit": last.what,
-        **_regrade_mark(state, earlier, stale),
-    }
+    # The mark of an earlier review stays while anybody's grades are older.
+    info = {**earlier, "edited_by": last.assessor, "edited_at": last.time, "edit": last.what}
+    info["regrade"] = state.regrade or state.place in stale
     return {**said, "info": info, **{name: one for name, one in before.items() if name not in OF_ITEMS}}
 
 
@@ -470,22 +466,7 @@ def _unmarked(item: Mapping[str, Any]) -> Mapping[str, Any]:
     said = item.get("info")
     if not isinstance(said, dict) or said.get("regrade") is not True:
         return item
-    return {**item, "info": {**{name: one for name, one in said.items() if name != "same_as"}, "regrade": False}}
-
-
-def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collection[tuple[str, str]]) -> dict[str, Any]:
-    """What grading again reads of an edited item: whether it needs new grades, and of which words they hold.
-
-    The mark of an earlier review stays while anybody's grades are older: an edit that needs no new grades makes none.
-    """
-    first, item = state.original, state.item
-    is_stale = state.place in stale
-    if not is_stale or first is None or (first.item_id, first.gold_answers) != (item.item_id, item.gold_answers):
-        return {"regrade": state.regrade or is_stale}
-    known = earlier.get("same_as")
-    contents = [*(known if isinstance(known, list) else ()), item_content(first)]
-    same = [one for one in dict.fromkeys(contents) if one != item_content(item)]
-    return {"regrade": True, "same_as": same} if same else {"regrade": True}
+    return {**item, "info": {**said, "regrade": False}}
 
 
 def _left(query_id: str, before: TestBank, now: TestBank, head: Mapping[str, Any]) -> list[str]:

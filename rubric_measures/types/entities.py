@@ -234,8 +234,8 @@ class TestBank(Struct, frozen=True):
         items: query id -> its items, in bank order. A query may have an empty list.
         query_texts: query id -> text, where the bank gives it.
         facet_texts: (query id, facet id) -> text, where the bank gives it.
-        edited: query id -> item id -> what the item says, in all words that mean the same (`item_content`),
-            of items whose gold answers assessors changed after they were graded; grades made for these hold.
+        edited: query id -> item id -> what the item says (`item_content`), of items whose gold answers
+            assessors changed after they were graded; grades made for these hold.
         further: query id -> what else a file says of the query (`test_collection`, `domain`, …), which goes along into
             files that can hold it and changes no number.
 
@@ -249,7 +249,7 @@ class TestBank(Struct, frozen=True):
     items: Mapping[str, tuple[RubricItem, ...]]
     query_texts: Mapping[str, str] = {}
     facet_texts: Mapping[tuple[str, str], str] = {}
-    edited: Mapping[str, Mapping[str, frozenset[str]]] = {}
+    edited: Mapping[str, Mapping[str, str]] = {}
     further: Mapping[str, Mapping[str, Any]] = {}
 
     def __post_init__(self) -> None:

@@ -68,6 +68,9 @@ def act(store: ReviewStore, material: Material, chance: random.Random) -> None:
             assessor, [("item_add", {"query_id": item.query_id, "text": item.text, "importance": "okay"}, {})]
         )
     elif state is not None:
+        if what == "comma" and state.place in material.stale:
+            # While another grader's grades are older than the mark, other words make all wait again.
+            what = "importance"
         text = state.item.text
         payload: dict[str, Any] = {
             "retire": {},
