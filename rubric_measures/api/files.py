@@ -67,8 +67,6 @@ def check_board(
     bank: Bank | None = None,
     qrels: Gradable | None = None,
     pack: _Path | None = None,
-    also: Sequence[_Path] = (),
-    texts: bool = True,
     certificate: bool = False,
     grader: str | Grader | None = None,
 ) -> Proof:
@@ -89,9 +87,6 @@ def check_board(
         bank: the test bank.
         qrels: official judgments, where official measures stand beside ours.
         pack: where nothing differs, make this folder, a bundle of all that the board was made of.
-        also: pack these files, too: prompts, a ledger, other boards.
-        texts: pack texts of passages, replies and reasons; without them graded records have digests of the texts, and
-            no replies, as licensed corpora need it.
         certificate: of the grades in graded records pack only the few that prove the scores, whatever the others are.
         grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`; see `load`.
 
@@ -104,14 +99,14 @@ def check_board(
             official measures and no qrels are given, or the other way round; the folder exists; two files would have
             one name; or a certificate is asked for, and the board has a measure or a setting that needs all grades.
     """
-    if pack is None and (also or certificate or not texts):
+    if pack is None and certificate:
         raise InputError("nothing is packed; name the folder to make", settings=("pack",))
     kept = load_board(board)
     wanted = grader_of(grader)
     if pack is not None:
         said = {} if wanted is None else {"grader": str(wanted)}
-        target, files = Path(pack), (board, grades, bank, qrels, [] if runs is None else run_list(runs), also)
-        manifest, places = _planned(target, *files, load=said, texts=texts, certificate=certificate)
+        target, files = Path(pack), (board, grades, bank, qrels, [] if runs is None else run_list(runs))
+        manifest, places = _planned(target, *files, load=said, certificate=certificate)
     # Grades say how failed ones count.
     counted_as = None if isinstance(grades, Grades) else kept.on_failed
     known = load(grades, bank, grader=wanted, on_failed=counted_as)
@@ -120,14 +115,12 @@ def check_board(
         return proof
     counts: Counter[str] = Counter()
     cut = None
-    if proof.holds and (certificate or not texts):
-        from rubric_measures.records.models import GradedFile, load_graded, without_texts
+    if proof.holds and certificate:
+        from rubric_measures.records.models import GradedFile, load_graded
 
-        groups: Iterable[QueryPassages] = load_graded(places[manifest.graded])
-        groups = groups if texts else map(without_texts, groups)
-        groups = _proving(groups, kept, known, runs, counts) if certificate else groups
+        groups = _proving(load_graded(places[manifest.graded]), kept, known, runs, counts)
         cut = GradedFile(path_name(target / manifest.graded), groups)
-        proof = _proved(kept, load(cut, bank, grader=wanted, on_failed=counted_as), runs, qrels, part=certificate)
+        proof = _proved(kept, load(cut, bank, grader=wanted, on_failed=counted_as), runs, qrels, part=True)
     if not proof.holds:
         warn("%s: was not made, because of what differs", pack)
         return proof
@@ -144,7 +137,6 @@ def _planned(
     bank: Any,
     qrels: Any,
     runs: Sequence[Any],
-    also: Sequence[_Path],
     **said: Any,
 ) -> tuple[Manifest, dict[str, _Path]]:
     """What a bundle will say of its files, and file of it -> what it is copied from."""
@@ -153,13 +145,12 @@ def _planned(
     for one in (board, graded, bank, qrels, *runs):
         if one is not None and not isinstance(one, str | os.PathLike):
             raise InputError(f"{one!r:.60} is no file, and a bundle is packed of files", settings=("pack",))
-    if (said["certificate"] or not said["texts"]) and content_of(path_name(graded)) != "records":
-        text = f"{path_name(graded)}: only graded records can go without texts, or without some of the grades"
-        raise InputError(text, settings=("certificate" if said["texts"] else "texts",))
+    if said["certificate"] and content_of(path_name(graded)) != "records":
+        text = f"{path_name(graded)}: only graded records can go without some of the grades"
+        raise InputError(text, settings=("certificate",))
     # What `grade` wrote beside its records: prompts as sent, settings, calls and what they cost.
     beside = f"{path_name(graded)}.manifest.json"
-    if Path(beside).is_file() and all(os.fspath(one) != beside for one in also):
-        also = [*also, beside]
+    also = [beside] if Path(beside).is_file() else []
     places: dict[str, _Path] = {BOARD: board}
 
     def put(source: _Path | None, what: str) -> str:

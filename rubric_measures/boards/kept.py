@@ -351,7 +351,6 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     runs: list[str]
     also: list[str]
     load: dict[str, Any]
-    texts: bool
     certificate: bool
     files: dict[str, str]
 

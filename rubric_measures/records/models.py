@@ -18,7 +18,6 @@ a cited document is graded for the sentences that cite it, each an item of its o
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -974,28 +973,3 @@ _SAID = {
     "ids": "query ids are numbers; read as text",
     "items": "grades name an item that their grade set has graded before; the later grade counts",
 }
-
-
-def without_texts(group: QueryPassages) -> QueryPassages:
-    """A query with digests in the place of texts, and without replies and reasons."""
-
-    def bare(passage: GradedPassage) -> GradedPassage:
-        digest = f"sha256:{hashlib.sha256(passage.text.encode('utf-8')).hexdigest()}"
-        sets = [_wordless(one, answers=[(item, "") for item, _ in one.answers]) for one in passage.exam_grades or ()]
-        labels = [_wordless(one, answer="") for one in passage.grades or ()]
-        # What the collection says about the passage may quote it.
-        more = {} if passage.paragraph is None else {"paragraph": None}
-        return passage.replacing(
-            text=digest, exam_grades=sets or passage.exam_grades, grades=labels or passage.grades, **more
-        )
-
-    return group._replace(passages=[bare(one) for one in group.passages])
-
-
-# What replies say stands in these fields of grade sets that other fields or programs add.
-_WORDS = ("details", "llm_response_errors", "llm_response_error")
-
-
-def _wordless(entry: Any, **replies: Any) -> Any:
-    """A grade set with other replies, and without what quotes them."""
-    return entry.replacing(**replies, **{name: None for name in _WORDS if getattr(entry, name, None)})

@@ -1,4 +1,4 @@
-"""Tests of bundles: made, checked elsewhere, damaged, without texts, compared with a later one."""
+"""Tests of bundles: made, checked elsewhere, damaged, compared with a later one."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def pack(capsys: Captured, at: Path, name: str, *more: object, board: str = "boa
 def made(folder: Path, capsys: Captured) -> Path:  # noqa: F811
     """A bundle beside the files that it was made from."""
     assert call(capsys, "leaderboard", *inputs(folder), *MEASURES, folder / "board.json")[0] == 0
-    (folder / "notes.txt").write_text("made by hand\n")
-    status, out, err = pack(capsys, folder, "made", "--also", folder / "notes.txt")
+    (folder / "graded.jsonl.manifest.json").write_text('{"prompts": {}}\n')
+    status, out, err = pack(capsys, folder, "made")
     assert status == 0 and err.endswith(f"{folder / 'made'}: packed, 7 files\n"), err
     # What it says is what anybody finds who checks the folder.
     assert call(capsys, "check", folder / "made")[1] == out
@@ -53,7 +53,7 @@ def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captur
     status, out, _ = call(capsys, "check", elsewhere)
     same, proved, claimed, digest = out.splitlines()
     assert (status, same.partition(":")[0], proved.partition(":")[0]) == (0, "the same", "proved")
-    assert claimed == "claimed: also/notes.txt, settings/version, settings/grades, settings/graders"
+    assert claimed == "claimed: also/graded.jsonl.manifest.json, settings/version, settings/grades, settings/graders"
     # A paper can cite the bundle, however its files are packed.
     records = (elsewhere / "graded.jsonl").read_bytes()
     (elsewhere / "graded.jsonl").write_bytes(gzip.compress(records))
@@ -65,7 +65,7 @@ def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captur
     status, out, _ = call(capsys, "check", elsewhere, "--format", "json")
     found = json.loads(out)
     assert (status, f"bundle sha256:{found['digest']}") == (0, digest)
-    assert found["values"]["also/notes.txt"] == "claimed" and found["values"]["bank.jsonl"] == "proved"
+    assert found["values"]["also/graded.jsonl.manifest.json"] == "claimed" and found["values"]["bank.jsonl"] == "proved"
     # Nothing else lies in the folder.
     (elsewhere / "more.txt").write_text("more")
     assert call(capsys, "check", elsewhere)[1].startswith("more.txt: is not named by bundle.json\n")
@@ -79,15 +79,17 @@ def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captur
     assert (status, out) == (2, "") and "stands beside runs/pipe, which is no file; a bundle holds its files" in err
     manifest = json.loads((elsewhere / "bundle.json").read_text())
     assert (manifest["graded"], manifest["bank"]) == ("graded.jsonl", "bank.jsonl")
-    assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == ["also/notes.txt"]
+    assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == [
+        "also/graded.jsonl.manifest.json"
+    ]
 
 
 def test_what_a_bundle_says_is_in_its_digest(made: Path, capsys: Captured) -> None:
-    """Which file is a run, and which only belongs to it, and whether texts are there."""
+    """Which file is a run, and which only belongs to it."""
     digest = call(capsys, "check", made)[1].splitlines()[-1]
     path = made / "bundle.json"
     honest = json.loads(path.read_text())
-    for changed in ({"texts": False}, {"also": [*honest["also"], "bank.jsonl"]}, {"certificate": True}):
+    for changed in ({"also": [*honest["also"], "bank.jsonl"]}, {"certificate": True}):
         path.write_text(json.dumps({**honest, **changed}))
         assert digest not in call(capsys, "check", made)[1]
     path.write_text(json.dumps(dict(reversed(honest.items()))))
@@ -110,8 +112,8 @@ def test_each_thing_takes_its_own_options(made: Path, capsys: Captured) -> None:
     assert [call(capsys, "check", *files)[0] for files, _ in usages.values()] == [0, 0, 0, 1, 0]
     mixes = {
         "a board": (("--topics", "x"), ("-m", "AP")),
-        "a bundle": (("--pack", "x", "--also", "y"), ("--bank", "x"), ("--on-failed", "zero"), (made, made)),
-        "a conclusion": (("--qrels", "x"), ("--no-texts",), ("--grader", "x")),
+        "a bundle": (("--pack", "x"), ("--bank", "x"), ("--on-failed", "zero"), (made, made)),
+        "a conclusion": (("--qrels", "x"), ("--certificate",), ("--grader", "x")),
         "a run of a track": (("--pool-depth", 5), ("--bank", "x"), ("--certificate",)),
         "a pool": (("--qrels", "x"), ("--topics", "x")),
     }
@@ -133,7 +135,7 @@ def test_each_thing_takes_its_own_options(made: Path, capsys: Captured) -> None:
     for file, what in ((board, "a board"), (compared, "a conclusion")):
         assert f"is checked as `{usages[what][1]}`" in call(capsys, "check", file)[2]
     assert "nothing is packed; name the folder to make (--pack)" in call(
-        capsys, "check", board, *inputs(source), "--no-texts"
+        capsys, "check", board, *inputs(source), "--certificate"
     )[2]  # fmt: skip
 
 
@@ -168,31 +170,11 @@ def test_what_differs_is_said(made: Path, capsys: Captured) -> None:
     assert "runs/bm25.run: is missing" in out and "\nnot looked at: format, measures, runs, " in out
 
 
-def test_without_texts(made: Path, capsys: Captured) -> None:
-    source = made.parent
-    assert pack(capsys, source, "bare", "--no-texts")[0] == 0
-    assert call(capsys, "check", source / "bare")[0] == 0
-    before, after = ((one / "graded.jsonl").read_text() for one in (made, source / "bare"))
-    text = json.loads(before.splitlines()[0])[1][0]["text"]
-    assert json.dumps(text)[1:-1] in before and text[:40] not in after
-    (bare, *_) = json.loads(after.splitlines()[0])[1]
-    assert bare["text"].startswith("sha256:") and len(bare["text"]) == 71
-    assert {reply for entry in bare["exam_grades"] for _, reply in entry["answers"]} == {""}
-    given = (source / "board.json", source / "bm25.run", "--no-texts", "--pack", source / "no")
-    status, _, err = call(capsys, "check", *given)
-    assert status == 2 and len(err.splitlines()) == 1 and not (source / "no").exists()
-
-
 def test_what_makes_no_bundle(made: Path, capsys: Captured) -> None:
     source = made.parent
-    for arguments, said in (
-        (("made",), "exists; name a new folder (--pack)"),
-        (("no", "--also", source / "absent"), "absent: no such file"),
-        (("no", "--also", source / "notes.txt", made / "also/notes.txt"), "another file of the bundle is called also/"),
-    ):
-        status, out, err = pack(capsys, source, *arguments)
-        assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
-    assert "notes.txt" in pack(capsys, source, "no", board="notes.txt")[2]
+    status, out, err = pack(capsys, source, "made")
+    assert (status, out, len(err.splitlines())) == (2, "", 1) and "exists; name a new folder (--pack)" in err
+    assert "bank.jsonl" in pack(capsys, source, "no", board="bank.jsonl")[2]
     # A board that is not what the files give is no bundle, and it is said what differs.
     given = (source / "graded.jsonl", source / "bm25.run", "--bank", source / "bank.jsonl", "--pack", source / "no")
     status, out, err = call(capsys, "check", source / "board.json", *given)
@@ -217,7 +199,7 @@ def certificate(source: Path, capsys: Captured, *more: object) -> tuple[int, str
     board = source / "cover.json"
     arguments = ("-m", "RubricCover(rel=4)@20", "RubricCover(rel=3)@5", "--format", "json", "-o", board)
     assert call(capsys, "leaderboard", *inputs(source), *arguments, *more)[0] < 2
-    return pack(capsys, source, "few", "--certificate", "--no-texts", board="cover.json")
+    return pack(capsys, source, "few", "--certificate", board="cover.json")
 
 
 def test_a_certificate_alone_proves_the_board(made: Path, capsys: Captured) -> None:
@@ -242,7 +224,7 @@ def test_a_certificate_alone_proves_the_board(made: Path, capsys: Captured) -> N
     assert (status, out.splitlines()[:2]) == (
         0, [f"the same: signature {board['signature_hash']}", f"exact, whatever the grades that are not here: {cover}"]
     )  # fmt: skip
-    assert "claimed: coverage and failures, best, settings/version" in out
+    assert "coverage and failures, best, settings/version" in out
     found = json.loads(call(capsys, "check", few, "--format", "json")[1])
     jsonschema.validate(found, json.loads(SCHEMAS["check"]))
     jsonschema.validate(json.loads((few / "bundle.json").read_text()), json.loads(SCHEMAS["bundle"]))
@@ -287,7 +269,7 @@ def test_what_has_no_certificate(made: Path, capsys: Captured) -> None:
     given = (qrels, source / "bm25.run")
     call(capsys, "leaderboard", *given, "-m", "RubricCover(rel=4)@20", "--format", "json", "-o", source / "item.json")
     status, _, err = call(capsys, "check", source / "item.json", *given, "--pack", source / "no", "--certificate")
-    assert status == 2 and "go without texts, or without some of the grades (--certificate)" in err
+    assert status == 2 and "go without some of the grades (--certificate)" in err
 
 
 ROWS = [("q01", "d1", "q01/one"), ("q01", "d2", "q01/two")]

@@ -94,11 +94,11 @@ def test_marks_that_turn_the_direction_are_shown_escaped(tmp_path: Path, capsys:
         assert main(["correlate", str(path), str(path), "--format", form]) in (0, 2)
         assert not set(capsys.readouterr().out) & set("\x1b\u202e\u200e\u061c")
     qrels = tmp_path / "q"
-    qrels.write_text("q\u200e\x1b[1m 0 d 1\n")
+    qrels.write_text("q\u200e 0 d 1\n")
     run = tmp_path / "r"
-    run.write_text("q\u200e\x1b[1m Q0 d 1 1 r\n")
+    run.write_text("q\u200e Q0 d 1 1 r\n")
     assert main(["evaluate", str(qrels), str(run), "nDCG@10", "-q"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].startswith("q\\u200e\\x1b[1m\t")
+    assert capsys.readouterr().out.splitlines()[0].startswith("q\\u200e\t")
 
 
 def test_runs_in_a_folder_have_safe_names(tmp_path: Path) -> None:

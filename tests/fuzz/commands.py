@@ -120,7 +120,7 @@ leaderboard {{support.jsonl}} -m SupportPrecision SupportRecall(strict=True) Sup
 leaderboard {{labels.jsonl}} -m SupportPrecision CitationCoverage
 leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5
 check {{board.json}} {{graded.jsonl}} {_RUNS}
-check {{board.json}} {{graded.jsonl}} {_RUNS} --pack out/bundle --no-texts
+check {{board.json}} {{graded.jsonl}} {_RUNS} --pack out/bundle
 check {{reports.jsonl}} --track rag26 --topics {{queries.tsv}}
 check {{reports.jsonl}} {{concise.jsonl}} --track ragtime --topics {{topics.jsonl}}
 qrels {{graded.jsonl}} --label max --rel 4
