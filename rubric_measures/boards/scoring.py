@@ -46,7 +46,7 @@ from rubric_measures.types.entities import (
     Run,
     RunCheck,
     Signature,
-    in_single,
+    in_order,
     made_by,
     rank_texts,
     ranked,
@@ -483,7 +483,7 @@ def _tally(query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | 
     in_double = sorted(((score, doc_id) for doc_id, score in rows), reverse=True)
     by_file = [doc_id for doc_id, _ in in_file_order]
     by_double = [doc_id for _, doc_id in in_double[:cutoff]]
-    by_single = [doc_id for _, doc_id in in_single(in_double)[:cutoff]]
+    by_single = [doc_id for _, doc_id in in_order(in_double)[:cutoff]]
     return Counter(
         inside=len(in_file_order),
         tied=sum(scores[score] > 1 for _, score in in_file_order),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rubric_measures.types.entities import Ranking, compares_singles
+from rubric_measures.types.entities import Ranking
 from rubric_measures.types.scales import MOST_RELEVANT
 
 if TYPE_CHECKING:
@@ -510,11 +510,7 @@ def rankings(
     if tied.any():
         if rises.any():
             base = np.lexsort((-scores, np.repeat(np.arange(len(sizes)), sizes)))
-        high, low = scores[base], singles[base]
-        order = _by_id(docs, base, high, edges, depths)
-        if ((high[1:] == high[:-1]) != (low[1:] == low[:-1])).any():
-            single = _by_id(docs, base, low, edges, depths)
-            order = single if (single != order).any() and compares_singles() else order
+        order = _by_id(docs, base, singles[base], edges, depths)
     if (depths < sizes).any():
         order = order[np.arange(len(order)) - np.repeat(starts, sizes) < np.repeat(depths, sizes)]
     first = docs.at(order).packed()
@@ -522,10 +518,7 @@ def rankings(
     shown = np.append(0, np.cumsum(depths)).tolist()
     for place, (start, end) in enumerate(pairwise(edges.tolist())):
         one, looked_at = slice(start, end), slice(shown[place], shown[place + 1])
-        count = _disagreements(ranks[one], scores[one]) if oddities[place] else 0
-        if count:
-            in_single = _disagreements(ranks[one], singles[one])
-            count = in_single if in_single != count and compares_singles() else count
+        count = _disagreements(ranks[one], singles[one]) if oddities[place] else 0
         lines = order[looked_at] - start if ties[place] else None
         yield Ranked(first.at(looked_at), [of[looked_at] for of in rows], lines, scores[one]), count
 

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-import operator
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from itertools import islice, pairwise, repeat
+from itertools import pairwise, repeat
 from json import JSONEncoder
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -428,7 +426,7 @@ class ScoredIds(list[str]):
 class Ranking(Struct, frozen=True):
     """The documents of one query in the one sort: score descending, then doc_id descending (trec_eval's rule).
 
-    Scores that differ only beyond single precision are equal where the trec_eval behind ir_measures takes them so.
+    Scores that differ only beyond single precision are equal, as in the trec_eval behind ir_measures.
 
     Attributes:
         doc_ids: the documents, best first; no document twice.
@@ -497,39 +495,17 @@ def put_in_order(doc_ids: Sequence[str], scores: Sequence[float]) -> Ranking:
     return Ranking([doc_id for _, doc_id in pairs], [score for score, _ in pairs], doc_ids)
 
 
-@cache
-def compares_singles() -> bool:
-    """Whether the trec_eval behind ir_measures compares scores in single precision (older ones do), and not in double.
-
-    An evaluation of two documents tells; asked only where an order depends on it.
-    """
-    from pytrec_eval import RelevanceEvaluator
-
-    found = RelevanceEvaluator({"q": {"a": 1}}, {"recip_rank"}).evaluate({"q": {"a": 1 + 1e-12, "b": 1.0}})
-    return bool(found["q"]["recip_rank"] < 1)
-
-
 def in_order(scored: Iterable[Scored]) -> list[Scored]:
     """Tuples that begin with score and doc_id in the one sort: by score, ties by document id, both descending.
 
-    Scores that are equal in single precision alone compare as the trec_eval behind ir_measures compares them.
+    Scores compare in single precision, as in the trec_eval behind ir_measures.
 
     Args:
         scored: in any order; scores must not be NaN.
     """
-    ordered = sorted(scored, reverse=True)
-    single = array("f", [one[0] for one in ordered]).tolist()
-    depends_on_precision = any(map(operator.eq, single, islice(single, 1, None))) and any(
-        single[place] == single[place + 1] and ordered[place][1] < ordered[place + 1][1]
-        for place in range(len(ordered) - 1)
-    )
-    return in_single(ordered) if depends_on_precision and compares_singles() else ordered
-
-
-def in_single(scored: Sequence[Scored]) -> list[Scored]:
-    """The same by score in single precision, ties by document id, both descending."""
-    keyed = zip(array("f", [one[0] for one in scored]).tolist(), scored, strict=True)
-    return [one for _, one in sorted(keyed, key=lambda pair: (pair[0], pair[1][1]), reverse=True)]
+    listed = list(scored)
+    singles = array("f", [one[0] for one in listed]).tolist()
+    return [one for *_, one in sorted(zip(singles, [one[1] for one in listed], listed, strict=True), reverse=True)]
 
 
 def ranked(scored: Iterable[tuple[str, float]]) -> Sequence[str]:

@@ -86,14 +86,6 @@ def test_whatever_is_taken_away_the_rest_stays_where_it_stood(kept: list[bool], 
     assert len(set(doc_ids)) == last
 
 
-@pytest.mark.parametrize(("single", "expected"), [(True, ["b", "a", "c"]), (False, ["a", "b", "c"])])
-def test_scores_of_one_single_compare_as_trec_eval_compares_them(
-    single: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rubric_measures.types.entities.compares_singles", lambda: single)
-    assert ranked([("c", 0.5), ("b", 1.0), ("a", 1 + 1e-12)]) == expected
-
-
 SCORES = st.sampled_from([1.0, 1 + 1e-12, 1 - 1e-12, 0.5])
 
 
