@@ -430,8 +430,6 @@ def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
             is written then.
     """
     target, store, material = Path(folder), review.store, review.material
-    if target.suffix in (".md", ".csv", ".json", ".jsonl", ".gz", ".html", ".sqlite"):
-        raise InputError(f"{path_name(folder)}: an export is a folder of files; this is the name of one file")
     events, snapshot = store.events(), store.snapshot()
     entries = edited_entries(read_entries(review.bank_path), material.bank, snapshot, material.stale)
     # A draft of a bank has no grades.

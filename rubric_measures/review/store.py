@@ -183,14 +183,7 @@ class ItemState(NamedTuple):
         """What was done to an item of the file whose grades count no more, or wait; empty of others."""
         if self.retired:
             return f"was {self.history[-1].what} since"
-        first = self.original
-        if first is None or not self.regrade:
-            return ""
-        if self.item.item_id != first.item_id:
-            return "was reworded since"
-        if self.item.gold_answers != first.gold_answers:
-            return "has other gold answers since"
-        return "was changed in an earlier review, and its grades were not made anew since"
+        return "was changed, and its grades were not made anew since" if self.original and self.regrade else ""
 
     @property
     def waits(self) -> bool:

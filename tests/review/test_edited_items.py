@@ -25,7 +25,7 @@ from rubric_measures.types.entities import item_content
 from tests.example_records import BANK, grade_set, passage, write_lines
 
 ALPHA = {"key": "q1/alpha"}
-CHANGED = "was changed in an earlier review, and its grades were not made anew since"
+CHANGED = "was changed, and its grades were not made anew since"
 
 
 @pytest.fixture
@@ -297,5 +297,5 @@ def test_screens_have_the_words_of_now(review: Review) -> None:
     version = review.store.snapshot().items["q1/a"].version
     review.store.edit_all("bob", [("item_edit", {"key": "q1/a", "text": "What is not a?"}, {"q1/a": version})])
     page = shown(review, "check", **place)
-    assert "This item was reworded since" in page and "What is a?" in page and "What is not a?" not in page
+    assert f"This item {CHANGED}" in page and "What is a?" in page and "What is not a?" not in page
     assert CellKey("q1", "d1", "q1/a") not in queue_of(review, QueueChoice("query"), review.store.snapshot())
