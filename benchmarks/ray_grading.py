@@ -53,12 +53,12 @@ def make_instant(model: str) -> Backend:
     return Signed(Instant())
 
 
-def jobs(backend: Backend, passages: int, words: int, seed: int) -> Iterator[tuple[int, Job[int]]]:
+def jobs(backend: Backend, passages: int, words: int, seed: int) -> Iterator[tuple[int, Job[list[object]]]]:
     """A job a passage, each of ten questions that show it."""
     draw = random.Random(seed)
     known = "the epidermis is an outer layer of skin a leap year has 366 days rivers carry water to the sea"
 
-    def job(number: int) -> Job[int]:
+    def job(number: int) -> Job[list[object]]:
         text = " ".join(draw.choices(known.split(), k=words))
         prompts = [f"Question: What is {item}? Context {number}: {text} Answer:" for item in range(ITEMS)]
         options = {**backend.options, "temperature": 0.0, "max_tokens": 4}
@@ -66,7 +66,7 @@ def jobs(backend: Backend, passages: int, words: int, seed: int) -> Iterator[tup
             Request(backend.model, (Message("user", prompt),), options, tuple("012345"), group=f"p{number}")
             for prompt in prompts
         ]
-        return sum(reply.status == "ok" for reply in replies)
+        return [reply.raw.get("system_fingerprint") for reply in replies if reply.status == "ok"]
 
     return ((number, job(number)) for number in range(passages))
 
@@ -116,16 +116,17 @@ def measure(runner: LocalRunner, processes: int, passages: int, left: int, words
     began = time.perf_counter()
     first: tuple[float, float, int] | None = None
     last = (0.0, 0.0, 0)
-    good = 0
-    for _, ok in runner.run(jobs(runner.backend, passages, words, seed), stats):
-        good += ok
+    good, seen = 0, set[object]()
+    for _, signed in runner.run(jobs(runner.backend, passages, words, seed), stats):
+        good += len(signed)
+        seen.update(signed)
         if stats.calls == last[2] or passages * ITEMS - stats.calls < left * ITEMS:
             continue
         last = time.perf_counter(), time.process_time(), stats.calls
-        if first is None and len(stats.returned) >= processes:
+        if first is None and len(seen) >= processes:
             first = last
     if first is None or good != passages * ITEMS:
-        raise SystemExit(f"{good} replies of {passages * ITEMS}, {len(stats.returned)} processes: take more --passages")
+        raise SystemExit(f"{good} replies of {passages * ITEMS}, {len(seen)} processes: take more --passages")
     seconds, cpu, calls = last[0] - first[0], last[1] - first[1], last[2] - first[2]
     return Measured(first[0] - began, calls / seconds if seconds else float("nan"), calls, cpu)
 

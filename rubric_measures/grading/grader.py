@@ -581,8 +581,8 @@ def estimate(grader: GradingEngine, groups: Sequence[QueryPassages], bank: TestB
 
 # Of the counts of a run, those that the manifest has under their own names.
 _COUNTS = (
-    "cached", "cached_completion_tokens", "cached_prompt_tokens", "completion_tokens", "failed", "prefix_tokens",
-    "prompt_tokens", "reasoning_tokens", "shared", "truncated",
+    "cached", "completion_tokens", "failed", "prefix_tokens", "prompt_tokens", "reasoning_tokens", "shared",
+    "truncated",
 )  # fmt: skip
 _PACKAGES = ("torch", "transformers", "openai", "snowballstemmer", "rapidfuzz")
 
@@ -643,10 +643,6 @@ def make_manifest(
         "model": backend.model,
         "passages": {"graded": report.passages, "grades_kept": report.kept},
         "prompts": prompts,
-        "returned_models": [
-            {"model": model, "replies": count, "system_fingerprint": fingerprint}
-            for (model, fingerprint), count in sorted(run.returned.items())
-        ],
         "statuses": dict(sorted(report.by_status.items())),
         "versions": {"python": platform.python_version(), "rubric_measures": __version__, **packages},
     }

@@ -51,8 +51,6 @@ class RunStats:
         failed: of these, those without an answer.
         truncated: of these, those whose reply was cut; they are answers.
         redrawn: of the calls, those that drew a reply again which could not be read.
-        cached_prompt_tokens: tokens that were shown when the cached replies were made.
-        cached_completion_tokens: tokens that were written then.
         missing: requests that were not in the cache when no call, or no further one, was allowed.
         prompt_tokens: tokens shown in calls.
         completion_tokens: tokens written in calls, thoughts included.
@@ -62,7 +60,6 @@ class RunStats:
         cost: what the calls cost, by their price; 0 without one.
         unpriced: answers that neither cost anything nor say how many tokens they took: what they cost is unknown.
         limit: which limit on calls or cost was reached; empty when none was.
-        returned: (model id, system fingerprint) as the replies name them -> replies, cached ones included.
     """
 
     jobs: int = 0
@@ -72,8 +69,6 @@ class RunStats:
     failed: int = 0
     truncated: int = 0
     redrawn: int = 0
-    cached_prompt_tokens: int = 0
-    cached_completion_tokens: int = 0
     missing: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -83,13 +78,6 @@ class RunStats:
     cost: float = 0.0
     unpriced: int = 0
     limit: str = ""
-    returned: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def _see(self, raw: Mapping[str, Any]) -> None:
-        """Counts what a reply says about the model that wrote it."""
-        model, fingerprint = raw.get("model"), raw.get("system_fingerprint")
-        if model or fingerprint:
-            self.returned[str(model or ""), str(fingerprint or "")] += 1
 
     def count_call(self, request: Request, reply: Reply, cost: float = 0.0) -> None:
         """Counts a call by its request and its reply."""
@@ -105,19 +93,8 @@ class RunStats:
             self.prefix_tokens += tokens_in(raw, "cached_tokens")
             left_out = raw.get("left_out")
             self.left_out.update(map(str, left_out) if isinstance(left_out, list) else ())
-            self._see(raw)
         self.cost += cost
         self.unpriced += is_answer and not cost + reply.prompt_tokens
-
-    def count_cached(self, replies: Iterable[Reply | None]) -> None:
-        """Counts replies from the cache, with the tokens that they once took; None is a reply that is not there."""
-        for reply in replies:
-            if reply is not None:
-                self.cached += 1
-                self.cached_prompt_tokens += reply.prompt_tokens
-                self.cached_completion_tokens += reply.completion_tokens
-                if reply.raw:
-                    self._see(reply.raw)
 
     @property
     def answered(self) -> int:
@@ -376,7 +353,7 @@ class RunState(Generic[K, T]):
         wanted = [self.misses.popleft() for _ in range(min(len(self.misses), size))]
         taken, elsewhere, answered = self.account.take(wanted)
         # Another process may have been done with some of them since they were looked up.
-        self.stats.count_cached(answered.values())
+        self.stats.cached += len(answered)
         for request in wanted:
             if request.key in taken:
                 self.ready.append(request)
@@ -427,7 +404,7 @@ class RunState(Generic[K, T]):
             replies = [stored.get(request.key) for request in job.requests]
             missing = [place for place, reply in enumerate(replies) if reply is None]
             job.replies, job.open = replies, len(missing)
-            self.stats.count_cached(replies)
+            self.stats.cached += len(replies) - job.open
             for place in missing:
                 self._miss(job, place)
             if not missing:

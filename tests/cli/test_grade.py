@@ -168,7 +168,6 @@ def test_the_manifest_says_what_all_runs_over_the_cache_paid(tmp_path: Path) -> 
     # A call costs 100 / 1000 + 2 / 100 = 0.12; 10 and then 14 of them were made, the last run was answered from the
     # cache.
     assert found["calls"]["made"] == 0
-    assert (found["calls"]["cached_prompt_tokens"], found["calls"]["cached_completion_tokens"]) == (2400, 48)
     assert found["paid"] == {
         "made": 24,
         "failed": 0,
