@@ -16,12 +16,12 @@ from msgspec.json import schema_components
 
 from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, JudgeRow
 from rubric_measures.analysis.calibration import Bias, Calibrated
-from rubric_measures.analysis.comparing import AskedDesign, KeptComparisons, LeftOut
+from rubric_measures.analysis.comparing import KeptComparisons, LeftOut
 from rubric_measures.analysis.comparison import Design
 from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
 from rubric_measures.analysis.graders import AgreementCell
 from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation
-from rubric_measures.analysis.resampling import Draws, Interval
+from rubric_measures.analysis.resampling import Draws, Interval, Tests
 from rubric_measures.boards.kept import Manifest, Standing
 from rubric_measures.games.tournaments import Tournament
 from rubric_measures.types import entities
@@ -89,8 +89,9 @@ FILES: dict[str, Any] = {
     },
     "compare": record("compare", fields(KeptComparisons), KeptComparisons),
     "power": {
-        "format": Literal["rubric_measures power 1"],
-        **fields(AskedDesign),
+        "format": Literal["rubric_measures power 2"],
+        "power": float,
+        "tests": Tests,
         "measures": list[Design],
     },
     "reusability": {

@@ -13,14 +13,14 @@ from functools import cached_property
 from itertools import chain, groupby
 from operator import attrgetter
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from ir_measures.measures.base import Measure
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-from rubric_measures.analysis.comparison import Comparison, Design, Pair, compare_runs, design
+from rubric_measures.analysis.comparison import POWER, Comparison, Design, Pair, compare_runs, design
 from rubric_measures.analysis.correlation import ranks
 from rubric_measures.analysis.leaderboards import UNNAMED, QueryScores, Values, name_of_scores, read_scores
 from rubric_measures.analysis.resampling import (
@@ -388,61 +388,36 @@ def _wanted(scores: Mapping[str, Mapping[str, float]], runs: Sequence[str] | Non
     return {run_id: scores[run_id] for run_id in wanted}
 
 
-_Columns: TypeAlias = "dict[Column | str, Callable[[Design], Cell]]"
-
-
-class AskedDesign(Struct, frozen=True):
-    """What was asked of `power`: how many runs an experiment will compare, and the rest of its arguments."""
-
-    runs: int
-    power: float
-    tests: Tests
-
-
 @dataclass(frozen=True)
 class Designs(Reported):
     """Designs by each measure; `print` shows them.
 
     Attributes:
         designs: one a measure.
-        settings: what they were computed with.
+        tests: of the pilot's pairs, see `power`.
     """
 
     designs: Sequence[Design]
-    settings: AskedDesign
+    tests: Tests
 
     def report(self, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits).
 
-        A row a measure in each table; for programs one row with everything.
+        A row a measure.
         """
-        said = self.settings
         wanted = " or ".join(dict.fromkeys(f"{one.smallest:g}" for one in self.designs))
-        name: _Columns = {"measure": attrgetter("measure")}
-        needed = name | {head: attrgetter(head.replace(" ", "_")) for head in ("deviation", "one pair", "all pairs")}
-        variance = name | {
-            "of runs": attrgetter("components.run_count"),
-            "of queries": attrgetter("components.query_count"),
-            "runs": lambda one: one.components.shares[0],
-            "queries": lambda one: one.components.shares[1],
-            "rest": lambda one: one.components.shares[2],
-            "reliability": attrgetter("components.reliability"),
+        runs = " or ".join(dict.fromkeys(str(one.components.run_count) for one in self.designs))
+        cells: dict[Column | str, Callable[[Design], Cell]] = {
+            name: attrgetter(name.replace(" ", "_")) for name in ("measure", "deviation", "one pair", "all pairs")
         }
-        told = name | {head: attrgetter(head) for head in ("separated", "detectable")}
-        notes = (
-            f"queries that find a difference of {wanted} with power {said.power:g} at {said.tests.alpha:g}: "
-            f"of one pair, of each pair of {said.runs} runs (Bonferroni)",
-            "shares of the variance of scores; reliability: the share of the variance of the means that is of the runs",
-            f"separated: share of pairs that differ ({said.tests.correction}); "
-            "detectable: by these queries, of each pair",
+        note = (
+            f"queries that find a difference of {wanted} with power {POWER:g} at {self.tests.alpha:g}: "
+            f"of one pair, of each pair of {runs} runs (Bonferroni)"
         )
-        tables = [
-            declared(self.designs, cells, places, notes=[note])
-            for cells, note in zip((needed, variance, told), notes, strict=True)
-        ]
-        joined = declared(self.designs, needed | variance | told, places)
-        content = {"format": "rubric_measures power 1", **asdict(said), "measures": self.designs}
-        return Report(tables, [joined], lambda: plain(content))
+        content = {
+            "format": "rubric_measures power 2", "power": POWER, "tests": self.tests, "measures": self.designs
+        }  # fmt: skip
+        return Report([declared(self.designs, cells, places, notes=[note])], content=lambda: plain(content))
 
     @property
     def is_complete(self) -> bool:
@@ -462,12 +437,10 @@ class Designs(Reported):
 def power(
     *scores: QueryScores,
     measures: str | Sequence[str] | None = None,
-    run_count: int | None = None,
-    power: float = 0.8,
     tests: Tests = USUAL_TESTS,
     form: Form | None = None,
 ) -> Designs:
-    """How many queries an experiment needs to find a difference, and what the board at hand could tell.
+    """How many queries an experiment needs to find a difference with power 0.8, from the board at hand.
 
     >>> import rubric_measures
     >>> from rubric_measures import Tests
@@ -479,10 +452,7 @@ def power(
     Args:
         scores: per-query scores of a pilot, as `compare` takes them; fewer than ten queries tell no number of queries.
         measures: the measures; all by default.
-        run_count: how many runs the experiment will compare; by default as many as the pilot has.
-        power: the chance to find the smallest difference that matters, between 0 and 1.
-        tests: of the pilot's pairs; its smallest difference is the one that the experiment shall find, and its level
-            that of the experiment's tests.
+        tests: the smallest difference is the one that the experiment shall find, and the level that of its tests.
         form: the form of the files, where it cannot be seen.
 
     Raises:
@@ -490,9 +460,7 @@ def power(
         InputError: no per-query scores, fewer than two runs or common queries, or a number that makes no design.
     """
     found = per_query_scores(scores, form, measures)
-    designs = [design(values, measure, runs=run_count, power=power, tests=tests) for measure, values in found.items()]
-    runs = run_count or max(one.components.run_count for one in designs)
-    return Designs(designs, AskedDesign(runs, power, tests))
+    return Designs([design(values, measure, tests=tests) for measure, values in found.items()], tests)
 
 
 def _with_letters(mean: Cell, mark: str, places: int) -> Cell:

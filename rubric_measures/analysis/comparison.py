@@ -8,7 +8,7 @@ What the interval of a pair says: better, worse, the same within the smallest di
 
 Runs against runs: paired tests of all pairs or against a baseline, corrected, with groups of equals.
 
-How many queries an experiment needs, and what a measure can tell: from the scores of a board that is there.
+How many queries an experiment needs, from the scores of a board that is there.
 """
 
 from __future__ import annotations
@@ -55,13 +55,6 @@ class Components:
     run_count: int
     query_count: int
     reliability: float | None
-
-    @property
-    def shares(self) -> list[float | None]:
-        """The shares of runs, queries and rest in the sum of the three; None of 0."""
-        parts = (self.runs, self.queries, self.rest)
-        total = self.runs + self.queries + self.rest
-        return [part / total if total else None for part in parts]
 
 
 def variance_components(scores: ArrayLike) -> Components:
@@ -140,7 +133,7 @@ DEFAULT_SMALLEST = 0.02
 # With fewer queries nothing is said about more.
 _LEAST_FOR_OUTLOOK = 10
 # Of the tests that more queries would make, and the normal quantile of it.
-_POWER, _POWER_Z = 0.8, 0.8416212335729143
+POWER, _POWER_Z = 0.8, 0.8416212335729143
 Conclusion = Literal["better", "worse", "same", "undecided"]
 # The shares of pairs whose number of queries is told.
 _SHARES = (0.5, 0.75, 0.9, 0.95)
@@ -202,7 +195,7 @@ def _outlook(family: Family, runs: float) -> Outlook:
 
         expected = share(family.queries)
         needed = [(wanted, least_queries(lambda n, wanted=wanted: share(n) >= wanted)) for wanted in _SHARES]  # type: ignore[misc]
-    return Outlook(_POWER, family.queries, pairs, float(family.different.mean()), expected, tuple(needed))
+    return Outlook(POWER, family.queries, pairs, float(family.different.mean()), expected, tuple(needed))
 
 
 def _more_queries(family: Family, smallest: float | None) -> tuple[list[int | None], list[int | None]]:
@@ -484,7 +477,7 @@ def _check(scores: Mapping[str, object], measure: str, baseline: str | None, uns
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What one measure asks of an experiment, and what it told in the board.
+    """What one measure asks of an experiment.
 
     Attributes:
         measure: the measure.
@@ -493,12 +486,9 @@ class Design:
         components: of the variance of scores.
         deviation: σ_d, the standard deviation of a query's difference of two runs: √(2 rest).
         smallest: δ, the difference that the experiment shall find.
-        one_pair: the queries with which a paired t-test of two runs finds a difference of δ, with the power asked for;
+        one_pair: the queries with which a paired t-test of two runs finds a difference of δ, with power 0.8;
             None where a million do not, and where the board has fewer than ten: these do not know the deviation.
-        all_pairs: the same where all pairs of the runs to compare are tested, each at α / pairs (Bonferroni).
-        detectable: the difference of two runs that as many queries as the board has find with that power, each pair at
-            α / pairs; None with one query or no deviation.
-        separated: the share of the board's pairs that are different after correction: discriminative power.
+        all_pairs: the same where all pairs of the board's runs are tested, each at α / pairs (Bonferroni).
     """
 
     measure: str
@@ -509,47 +499,32 @@ class Design:
     smallest: float
     one_pair: int | None
     all_pairs: int | None
-    detectable: float | None
-    separated: float
 
 
-def design(
-    scores: Mapping[str, Mapping[str, float]],
-    measure: str,
-    *,
-    runs: int | None = None,
-    power: float = 0.8,
-    tests: Tests = USUAL_TESTS,
-) -> Design:
-    """Topic set size design from a board, and what the board could tell.
+def design(scores: Mapping[str, Mapping[str, float]], measure: str, *, tests: Tests = USUAL_TESTS) -> Design:
+    """Topic set size design from a board, with power 0.8.
 
     All variances are of the two-way analysis of variance of runs and queries, over the queries that all runs have.
 
     Args:
         scores: run -> query -> score, of two runs or more.
         measure: for the result.
-        runs: how many runs it will compare, as many as the board has by default.
-        power: with which it shall find δ.
-        tests: of the board's own pairs; δ, the difference that the experiment shall find, is the smallest that matters,
+        tests: δ, the difference that the experiment shall find, is the smallest that matters,
             and α the level of each of its tests before correction.
 
     Raises:
-        InputError: fewer than two runs or common queries, δ or the power are none.
+        InputError: fewer than two runs or common queries, or δ is none.
 
     Source: Sakai, Topic set size design (Information Retrieval Journal 2016): the designs by t-test, with his σ²
-    of the two-way analysis; Sakai (SIGIR 2006) for discriminative power.
+    of the two-way analysis.
     """
-    if not 0.0 < power < 1.0:
-        raise InputError(f"a power is between 0 and 1, not {power:g}", settings=("power",))
-    if runs is not None and runs < 2:
-        raise InputError(f"an experiment compares two runs at least, not {runs}", settings=("run_count",))
-    compared = compare_runs(scores, measure, tests=tests)
+    compared = compare_runs(scores, measure, tests=replace(tests, correction="none"))
     smallest, alpha = compared.tests.smallest, tests.alpha
     if smallest is None:
         text = f"{measure}: scores are not from 0 to 1; name the smallest difference that matters"
         raise InputError(text, settings=("smallest",))
-    queries, count = len(compared.queries), runs or len(compared.means)
-    if len(compared.means) < 2:
+    queries, count = len(compared.queries), len(compared.means)
+    if count < 2:
         raise InputError(f"{measure}: one run with per-query scores; a design needs two")
     if queries < 2:
         raise InputError(f"{measure}: one query that all runs have; a design needs the variance of two")
@@ -557,24 +532,10 @@ def design(
     deviation = float(np.sqrt(2.0 * components.rest))
     pairs = count * (count - 1) // 2
     one_pair, all_pairs = (
-        least_queries(lambda n, level=level: not deviation or bool(t_power(smallest, deviation, n, level) >= power))  # type: ignore[misc]
+        least_queries(lambda n, level=level: not deviation or bool(t_power(smallest, deviation, n, level) >= POWER))  # type: ignore[misc]
         if queries >= _LEAST_FOR_OUTLOOK
         else None
         for level in (alpha, alpha / pairs)
     )
-    wanted = (smallest, one_pair, all_pairs, _detectable(deviation, queries, alpha / pairs, power))
-    separated = sum(pair.significant for pair in compared.pairs) / len(compared.pairs)
     left_out = len(compared.left_out)
-    return Design(measure, compared.unscored, left_out, components, deviation, *wanted, separated)
-
-
-def _detectable(deviation: float, queries: int, alpha: float, power: float) -> float | None:
-    """The difference that a paired t-test of so many queries finds with that power."""
-    from scipy.optimize import brentq
-
-    if not deviation:
-        return None
-    # In units of the standard error; from _FAR on the power is 1.
-    error = deviation / np.sqrt(queries)
-    found: float = brentq(lambda size: float(t_power(size * error, deviation, queries, alpha)) - power, 0.0, _FAR)
-    return float(found * error)
+    return Design(measure, compared.unscored, left_out, components, deviation, smallest, one_pair, all_pairs)

@@ -203,10 +203,10 @@ def check(
 
 @Command(
     ["rubric_measures.analysis.comparing:power"], files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
-    fields={"tests": ("level", "correction", "smallest")},
+    fields={"tests": ("level", "smallest")},
 )  # fmt: skip
 def power(power: Call, *, printed: Printed = Printed()) -> int:
-    """how many queries an experiment needs, and what a board could tell
+    """how many queries an experiment needs
 
     example:
       rubric_measures power board.json --smallest 0.05

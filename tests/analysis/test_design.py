@@ -39,18 +39,11 @@ def test_a_design() -> None:
     for queries, alpha in ((found.one_pair, 0.05), (found.all_pairs, 0.05 / 6)):
         powers = [float(t_power(0.05, deviation, n, alpha)) for n in (queries - 1, queries)]
         assert powers[0] < 0.8 <= powers[1]
-    assert float(t_power(found.detectable, deviation, 30, 0.05 / 6)) == pytest.approx(0.8)
-    assert found.separated == 5 / 6
-    assert design(scores, "m", runs=2, tests=SMALL).all_pairs == found.one_pair
     del scores["r0"]["q3"]
     assert design(scores, "m", tests=SMALL).left_out == 1
 
 
 def test_what_makes_no_design() -> None:
-    scores = {"a": {"q1": 0.1, "q2": 0.4}, "b": {"q1": 0.2, "q2": 0.3}}
-    for more, said in (({"power": 1.0}, "power"), ({"runs": 1}, "two runs")):
-        with pytest.raises(InputError, match=said):
-            design(scores, "m", **more)
     with pytest.raises(InputError, match="name the smallest"):
         design({"a": {"q1": 1.0, "q2": 2.0}, "b": {"q1": 3.0, "q2": 1.0}}, "m")
     with pytest.raises(InputError, match="one query"):
@@ -59,7 +52,7 @@ def test_what_makes_no_design() -> None:
     ten = {f"q{place}": place / 10 for place in range(10)}
     same = {"a": ten, "b": {query: score + 0.1 for query, score in ten.items()}}
     flat = design(same, "m", tests=Tests(smallest=0.1))
-    assert (flat.one_pair, flat.all_pairs, flat.detectable) == (2, 2, None)
+    assert (flat.one_pair, flat.all_pairs) == (2, 2)
     # Fewer than ten queries do not know the noise; a run without a score takes no part.
     nine = {run: {query: row[query] for query in [*ten][:9]} for run, row in same.items()}
     few = design({**nine, "c": {}}, "m")
