@@ -14,7 +14,7 @@ from typing import Any, Literal, get_type_hints
 from msgspec import UNSET, UnsetType, defstruct
 from msgspec.json import schema_components
 
-from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, JudgeRow
+from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, JudgeRow
 from rubric_measures.analysis.calibration import Bias, Calibrated
 from rubric_measures.analysis.comparing import KeptComparisons, LeftOut
 from rubric_measures.analysis.comparison import Design
@@ -71,13 +71,12 @@ FILES: dict[str, Any] = {
         "asked": AskedCorrelation,
     },
     "agreement": {
-        "format": Literal["rubric_measures agreement 2"],
+        "format": Literal["rubric_measures agreement 3"],
         "sources": list[str],
         "only_in": list[int],
         "agreement": Agreement,
         "intervals": dict[str, Interval],
         "cutoffs": list[BinaryAgreement],
-        "histograms": list[Histogram],
         "alpha_all": dict[str, Interval],
         "truth": record("truth", {"source": str, "scale": tuple[int, int]}),
         "judges": list[record("judge", LABELS, JudgeRow)],  # type: ignore[misc]

@@ -4,7 +4,7 @@ Statistics of many confusion tables at once, so that data and bootstrap rounds r
 (samples, labels, labels): the rows of each are the first source's labels, or the truth's. A value that does not exist
 is NaN.
 
-Do two graders agree: all statistics of two label sources, Bland–Altman, histograms, κ by query; two sources in full,
+Do two graders agree: all statistics of two label sources, Bland–Altman; two sources in full,
 several as a leaderboard of judges: the labels of each against the truth's, with intervals, and groups of equals.
 """
 
@@ -90,24 +90,6 @@ def alphas(coincidences: FloatArray, values: FloatArray, level: Level) -> FloatA
     return result
 
 
-def gwet_ac1(tables: FloatArray) -> FloatArray:
-    """Gwet's AC1 of every table; the scale has as many labels as a table has rows. NaN with one label only.
-
-    AC1 = (p_o − p_e) / (1 − p_e), p_e = Σ_k π_k (1 − π_k) / (K − 1), π_k the mean share of label k in both sources.
-
-    Source: Gwet, Computing inter-rater reliability and its variance in the presence of high agreement (2008).
-    """
-    labels = tables.shape[1]
-    rows, columns = _margins(tables)
-    totals = np.einsum("bi->b", rows)
-    if labels < 2:
-        return np.full(len(tables), np.nan)
-    shares = ratio((rows + columns) / 2.0, totals[:, None])
-    chance = np.einsum("bi,bi->b", shares, 1.0 - shares) / (labels - 1)
-    observed = ratio(np.einsum("bii->b", tables), totals)
-    return ratio(observed - chance, 1.0 - chance)
-
-
 def label_columns(tables: FloatArray, scale: FloatArray) -> Columns:
     """The statistics of whole labels by name; `mean_difference` is that of first − second."""
     totals = np.einsum("bij->b", tables)
@@ -119,7 +101,6 @@ def label_columns(tables: FloatArray, scale: FloatArray) -> Columns:
         "quadratic_kappa": kappas(tables, distances(scale, quadratic=True)),
         "alpha_nominal": alphas(both, scale, "nominal"),
         "alpha_ordinal": alphas(both, scale, "ordinal"),
-        "ac1": gwet_ac1(tables),
     }
 
 
@@ -147,11 +128,6 @@ def rates_columns(tables: FloatArray) -> Columns:
         "tnr": ratio(rest, rest + alarm),
         "f1": ratio(2.0 * hit, 2.0 * hit + alarm + missed),
     }
-
-
-def joint_scale(a: NDArray[np.int_], b: NDArray[np.int_], ends: tuple[int, int]) -> list[int]:
-    """The labels of a scale, and those outside it that one of two sources uses; AC1 counts them."""
-    return sorted({*range(ends[0], ends[1] + 1), *a.tolist(), *b.tolist()})
 
 
 def query_tables(
@@ -314,34 +290,6 @@ def bland_altman(a: ArrayLike, b: ArrayLike) -> BlandAltman:
     return BlandAltman(bias, deviation, bias - 1.96 * deviation, bias + 1.96 * deviation, len(differences))
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """How often a source uses each label of its scale.
-
-    Attributes:
-        counts: label -> number of documents, ascending, also labels that never occur.
-        unused: labels of the scale that never occur.
-    """
-
-    counts: dict[int, int]
-    unused: tuple[int, ...]
-
-
-def label_histogram(labels: Iterable[float], scale: Sequence[int]) -> Histogram:
-    """The label histogram of a source; `unused` has the grades that a judge never gives.
-
-    Args:
-        labels: whole numbers.
-        scale: the labels that the source may use.
-
-    >>> label_histogram([0, 3, 3], range(4)).unused
-    (1, 2)
-    """
-    found = Counter(map(int, labels))
-    every = sorted({*scale, *found})
-    return Histogram({label: found[label] for label in every}, tuple(label for label in every if not found[label]))
-
-
 def _coincidences(table: FloatArray, present: NDArray[np.bool_], values: FloatArray) -> FloatArray:
     """What each unit adds to the coincidence matrix, (units, values, values); units have at least two labels."""
     counts = np.stack([((table == value) & present).sum(axis=0) for value in values], axis=1).astype(np.float64)
@@ -440,7 +388,7 @@ class JudgeRow:
         documents: how many documents both label.
         outside: how many of its labels are outside the truth's scale.
         statistics: name -> value with its interval over queries: `kappa`, `quadratic_kappa`, `alpha_nominal`,
-            `alpha_ordinal`, `ac1`, `exact_match`, `bias` (mean of judge − truth) and, where it is
+            `alpha_ordinal`, `exact_match`, `bias` (mean of judge − truth) and, where it is
             known, `failed` (the share of the judge's grades that failed).
         cutoffs: (cutoff of the truth, of the judge) -> `kappa`, `tpr`, `tnr` and `f1` likewise.
         leaderboard: the leaderboard that its labels make of runs, against the truth's; None without runs.
@@ -509,7 +457,7 @@ def judge_board(
     found: list[tuple[JudgeRow, FloatArray]] = []
     for judge, keys in zip(judges, common, strict=True):
         a, b = (np.array([one.labels[key] for key in keys], dtype=np.int_) for one in (truth, judge))
-        intervals, at, drawn = _statistics(a, b, [key[0] for key in keys], names, ends, pairs, engine)
+        intervals, at, drawn = _statistics(a, b, [key[0] for key in keys], names, pairs, engine)
         del intervals["mean_difference"]
         if judge.failed is not None:
             lost = np.array([judge.failed.get(name, (0, 0)) for name in names], dtype=np.float64)
@@ -539,7 +487,6 @@ def _statistics(
     b: NDArray[np.int_],
     queries: Sequence[str],
     names: Sequence[str],
-    ends: tuple[int, int],
     pairs: Sequence[tuple[int, int]],
     engine: Resample,
 ) -> tuple[dict[str, Interval], dict[tuple[int, int], dict[str, Interval]], FloatArray]:
@@ -547,7 +494,7 @@ def _statistics(
 
     The bias is the mean of second − first.
     """
-    scale = joint_scale(a, b, ends)
+    scale = np.union1d(a, b).tolist()
     values = np.array(scale, dtype=np.float64)
 
     def statistics(tables: FloatArray) -> Columns:
@@ -580,10 +527,8 @@ class SourceAgreement(Reported):
         names: the sources.
         only_in: for each source, the documents that no other source labels.
         agreement: all statistics of the first two.
-        intervals: the statistics of `agreement` by name, and `ac1`, with their intervals over queries.
+        intervals: the statistics of `agreement` by name with their intervals over queries.
         cutoffs: binarised at the cutoffs asked for.
-        histograms: label histogram of each source, all its labels.
-        scale: the labels that the histograms count.
         alphas: Krippendorff's α of all sources by level, missing labels allowed.
         judges: every source but the truth against the truth.
         lacking: source -> queries of all the others of which it labels no document.
@@ -594,8 +539,6 @@ class SourceAgreement(Reported):
     agreement: Agreement
     intervals: Mapping[str, Interval]
     cutoffs: tuple[BinaryAgreement, ...]
-    histograms: tuple[Histogram, ...]
-    scale: tuple[int, ...]
     alphas: Mapping[str, Interval]
     judges: JudgeBoard
     lacking: Mapping[str, Sequence[str]]
@@ -604,12 +547,12 @@ class SourceAgreement(Reported):
         return f"<SourceAgreement of {' and '.join(self.names)} on {self.agreement.pairs} pairs>"
 
     def report(self, places: int = 4) -> Report:
-        """What two sources agree on in full, then the judges; of more sources the judges, labels used and α of all.
+        """What two sources agree on in full, then the judges; of more sources the judges and α of all.
 
         For programs several judges are a row each, with `low:` and `high:` before the ends of intervals.
         """
         content = {
-            "format": "rubric_measures agreement 2",
+            "format": "rubric_measures agreement 3",
             "sources": self.names,
             **{name: getattr(self, name) for name in _SAME},
             "alpha_all": self.alphas,
@@ -646,11 +589,6 @@ class SourceAgreement(Reported):
             what = f"{row.name}: {row.outside} labels are outside the truth's scale ({low} to {high}) "
             if row.outside:
                 yield Note(f"{what}and count as they are", (row.name,))
-        for name, histogram in zip(self.names, self.histograms, strict=True):
-            if histogram.unused:
-                count = len(histogram.unused)
-                labels = ", ".join(map(str, histogram.unused[:12])) + (f" and {count - 12} more" if count > 12 else "")
-                yield Note(f"{name} never uses the label{'s' if count > 1 else ''} {labels}", (name,), False)
         if self.agreement.kappa is None:
             yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
 
@@ -684,7 +622,7 @@ def compare_sources(
         sources: two or more; pairwise statistics are of the first two, α is of all.
         cutoffs: (cutoff of the first, of the second and all others), inclusive. Judges without any are binarised at
             each label of the truth's scale but the lowest, on both sides.
-        scale: the labels that a source may use; by default from the smallest (or 0) to the largest that any uses.
+        scale: the labels that a source may use; by default the truth's scale, or from its lowest label to its highest.
         draws: of the intervals over queries; 0 rounds for none.
         truth: the source that all others are judged by.
 
@@ -701,16 +639,14 @@ def compare_sources(
     queries = [key[0] for key in common]
     counts = Counter(key for source in sources for key in source.labels)
     every = sorted(counts)
-    used = {int(value) for source in sources for value in source.labels.values()}
-    labels = tuple(scale) if scale is not None else tuple(range(min(0, *used), max(used) + 1))
     ratings = np.array([[source.labels.get(key, np.nan) for key in every] for source in sources], dtype=np.float64)
     names = sorted(set(queries))
-    intervals, by_cutoff, _ = _statistics(a, b, queries, names, ends, cutoffs, Resample(len(names), draws))
+    intervals, by_cutoff, _ = _statistics(a, b, queries, names, cutoffs, Resample(len(names), draws))
     del intervals["bias"]
     pairs = [pair if truth == 0 else pair[::-1] for pair in cutoffs]
     asked = [{key[0] for key in source.labels} for source in sources]
     others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
-    values: Any = {name: intervals[name].estimate for name in _STATISTICS.values() if name != "ac1"}
+    values: Any = {name: intervals[name].estimate for name in _STATISTICS.values()}
     own = np.unique(np.concatenate([a, b])).tolist()
     table = tuple(map(tuple, confusion(a, b, own)[0].astype(int).tolist()))
 
@@ -726,8 +662,6 @@ def compare_sources(
         Agreement(len(a), tuple(own), table, **values, bland_altman=bland_altman(a, b)),
         intervals,
         tuple(map(binary, cutoffs)),
-        tuple(label_histogram(source.labels.values(), labels) for source in sources),
-        tuple(sorted({*labels, *used})),
         alpha_intervals(ratings, [key[0] for key in every], draws),
         judge_board(sources[truth], [*sources[:truth], *sources[truth + 1 :]], ends, pairs, draws),
         {source.name: sorted(queries) for source, queries in zip(sources, others, strict=True) if queries},
@@ -773,10 +707,10 @@ def _source_ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, 
 
 
 # What people see of a judge beside the rest.
-_SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "ac1", "bias", "failed")
+_SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "bias", "failed")
 # What the JSON calls as the result does.
-_SAME = ("only_in", "agreement", "intervals", "cutoffs", "histograms")
-_ALL = (*("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"), "failed")
+_SAME = ("only_in", "agreement", "intervals", "cutoffs")
+_ALL = (*("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "exact_match", "bias"), "failed")
 
 
 def _judge(row: JudgeRow, board: JudgeBoard) -> dict[str, object]:
@@ -799,13 +733,10 @@ def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
     if len(result.names) == 2:
         yield from _pair_tables(result, places)
     yield from _judge_tables(result.judges, places)
-    rows: list[list[Cell]] = [
-        [name, *(histogram.counts.get(label, 0) for label in result.scale)]
-        for name, histogram in zip(result.names, result.histograms, strict=True)
-    ]
-    yield Table(columns(["labels used", *map(str, result.scale)]), rows)
     if len(result.names) > 2:
-        rows = [[level, alpha.estimate, alpha.low, alpha.high] for level, alpha in result.alphas.items()]
+        rows: list[list[Cell]] = [
+            [level, alpha.estimate, alpha.low, alpha.high] for level, alpha in result.alphas.items()
+        ]
         heads = columns([f"alpha of all {len(result.names)} sources", "value", "low", "high"], places)
         yield Table(heads, rows, notes=without_width(result.alphas.items()))
 
@@ -818,7 +749,6 @@ _STATISTICS = {
     "kappa quadratic": "quadratic_kappa",
     "alpha nominal": "alpha_nominal",
     "alpha ordinal": "alpha_ordinal",
-    "AC1": "ac1",
 }
 
 

@@ -1,4 +1,4 @@
-"""Tests of the leaderboard of judges: scikit-learn, krippendorff, AC1 by hand, resampled documents, clamping."""
+"""Tests of the leaderboard of judges: scikit-learn, krippendorff, resampled documents, clamping."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubric_measures.analysis.agreement import LabelSource, compare_sources, gwet_ac1, judge_board, rates_columns
+from rubric_measures.analysis.agreement import LabelSource, compare_sources, judge_board, rates_columns
 from rubric_measures.analysis.resampling import Drawn, Draws
 from rubric_measures.base.errors import InputError
 
@@ -58,18 +58,6 @@ def test_statistics_are_those_of_other_packages(labels) -> None:
             ("kappa", len({*x, *y}) > 1, lambda x=x, y=y: metrics.cohen_kappa_score(x, y)),
         ):
             assert rates[name].estimate == (pytest.approx(value(), abs=1e-9) if defined else None)
-
-
-def test_ac1_by_hand() -> None:
-    # Two labels, n = 100: both yes 90, yes/no 5, no/yes 5, both no 0. p_o = .9; π_yes = (95 + 95) / 200 = .95;
-    # p_e = 2 · .95 · .05 / (2 − 1) = .095; AC1 = (.9 − .095) / .905 = .88950. κ of the same table is below 0.
-    table = np.array([[[90.0, 5.0], [5.0, 0.0]]])
-    assert gwet_ac1(table)[0] == pytest.approx(0.889503, abs=1e-6)
-    # Three labels, n = 4: pairs 0/0, 1/1, 2/2, 0/1: p_o = .75; π = 3/8, 3/8, 2/8;
-    # p_e = (15/64 + 15/64 + 12/64) / 2 = .328125; AC1 = .421875 / .671875 = .627907.
-    table = np.array([[[1.0, 1, 0], [0, 1, 0], [0, 0, 1]]])
-    assert gwet_ac1(table)[0] == pytest.approx(0.627907, abs=1e-6)
-    assert np.isnan(gwet_ac1(np.array([[[3.0]]]))[0])
 
 
 def test_rates_by_hand() -> None:
