@@ -450,7 +450,7 @@ def score_run_files(
             rows = looked_up[: scorer.depth]
             is_odd = query_id in sampled or rows.max(initial=-1) < 0
             heads = [one.decode() for one in ranked.docs.at(slice(len(rows[:HEAD]))).texts()] if is_odd else ()
-            digest = ranked.digest(len(rows) if scorer.void is None else scorer.looked_at(rows), forms[query_id])
+            digest = ranked.digest(len(rows), forms[query_id])
             found.append(RankedRows(rows, len(ranked.scores), digest, ids, heads, is_tied))
         return found
 

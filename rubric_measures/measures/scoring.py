@@ -252,11 +252,6 @@ class Computation(ABC):
         """The best value that any ranking of the graded passages could reach; NaN where it is not known."""
         return math.nan
 
-    def known(self, found: core.Scores, query: QueryScorer, shown: Shown) -> Array:
-        """Of which rankings the value is known, although grades were never asked: where both ends are the same."""
-        known: Array = np.asarray(found.low >= found.high)
-        return known
-
 
 class _OfItems(Computation):
     """A measure of `core.ITEM_MEASURES`."""
@@ -296,8 +291,7 @@ class _OfItems(Computation):
         if self._row.weight == "own" and (query.grades.weights < 0).any():
             return math.nan
         found = self.scores(query, query.everything)
-        is_known = not query.is_partial or self.known(found, query, query.everything)[0]
-        return float(found.value[0]) if is_known else math.nan
+        return float(found.value[0]) if not query.is_partial or found.low[0] >= found.high[0] else math.nan
 
 
 class _OfFunction(Computation):
@@ -310,13 +304,10 @@ class _OfFunction(Computation):
         """What the function gives; it says itself what failed grades mean, if it asks `View.covered`."""
         certain = self._call(shown.zeros)
         value = self._call(shown) if query.is_expecting and shown.grades.failed is not None else certain
-        unknown = np.full(len(value), np.nan)
-        return core.Scores(value, certain, unknown, unknown, unknown)
-
-    def known(self, found: core.Scores, query: QueryScorer, shown: Shown) -> Array:
-        """Where all grades are there."""
-        known: Array = ~np.any(shown.view(self.cutoff, self.judged_only).failed, axis=(1, 2))
-        return known
+        # Nobody knows what lies between; where no grade of the ranking failed, nothing does.
+        failed, unknown = shown.view(self.cutoff, self.judged_only).failed, np.full(len(value), np.nan)
+        end = value if failed is None else np.where(failed.any(axis=(1, 2)), np.nan, value)
+        return core.Scores(value, certain, end, end, unknown)
 
     def _call(self, shown: Shown) -> Array:
         view = shown.view(self.cutoff, self.judged_only)
@@ -734,23 +725,13 @@ class QueryScorer:
         """The rows of all graded passages, those with larger ids first."""
         return np.array([self.grades.docs[doc_id] for doc_id in sorted(self.grades.docs, reverse=True)], int)
 
-    def looked_at(self, rows: Rows) -> int:
-        """How many documents of a ranking the measures look at."""
-        depth = self._plan.depth
-        if depth is None or len(rows) <= depth:
-            return len(rows)
-        if self.void is None:
-            return depth
-        kept = np.cumsum(~np.append(self.void, False)[rows])
-        return int(np.searchsorted(kept, depth)) + 1 if kept[-1] >= depth else len(rows)
-
     def ranked(self, doc_ids: Sequence[str]) -> RankedRows:
         """A ranking of the query: documents best first, without repetition."""
         looked = doc_ids if self.depth is None else doc_ids[: self.depth]
         get = self.grades.docs.get
         rows = [get(doc_id, -1) for doc_id in looked]
-        digest = ranking_digest(looked if self.void is None else doc_ids[: self.looked_at(rows)])
-        return RankedRows(rows, len(doc_ids), digest, doc_ids if self._plan.reads_ids else (), doc_ids[:HEAD])
+        ids = doc_ids if self._plan.reads_ids else ()
+        return RankedRows(rows, len(doc_ids), ranking_digest(looked), ids, doc_ids[:HEAD])
 
     def score(self, rankings: Sequence[RankedRows]) -> QueryScores:
         """The values of all measures for all rankings, and how much of what they needed is there."""
@@ -758,13 +739,11 @@ class QueryScorer:
         with np.errstate(invalid="ignore", divide="ignore"):
             found = [one.scores(self, shown) for one in computations]
             scores: Array = np.array(found).reshape(len(found), 5, len(rankings))
-            for values, one, part in zip(scores, computations, found, strict=True) if self.is_partial else ():
-                values[0] = np.where(one.known(part, self, shown), part.certain, np.nan)
-        dropped = np.zeros(len(rankings), int)
-        if self.void is not None:
-            gone = np.append(self.void, False)
-            tops = [np.array(one.rows[: self.looked_at(one.rows)], int) for one in rankings]
-            dropped = np.array([gone[top].sum() for top in tops], int)
+            if self.is_partial:
+                # Known, although grades were never asked, where both ends are the same.
+                scores[:, 0] = np.where(scores[:, 2] >= scores[:, 3], scores[:, 1], np.nan)
+        gone = np.zeros(len(self.grades.docs), bool) if self.void is None else self.void
+        dropped = np.append(gone, False)[shown.rows].sum(axis=1)
         grades, needed = self.grades, dict[Needed, Array]()
         for cutoff, of in {one.needed: 0 for one in computations}:
             if of in ("first", "citations"):
