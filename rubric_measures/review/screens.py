@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib import resources
+from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-import snowballstemmer
-
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.words import content_stems
 from rubric_measures.measures.checked import CheckedGrade
 from rubric_measures.measures.grade_sets import HUMAN
 from rubric_measures.pages.frame import environment
@@ -177,18 +174,7 @@ def local_path(target: str) -> str:
     return target if is_local and target.isascii() and target.isprintable() else "/"
 
 
-_WORD = re.compile(r"\w+")
-# Scripts that put no spaces between words: two characters that stand together count as a word.
-_RANGES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_UNSPACED = re.compile(f"[{_RANGES}]+")
-_TOKEN = re.compile(rf"[{_RANGES}]+|[^\W{_RANGES}]+|\W+")
-
-
-@cache
-def _common() -> dict[str, frozenset[str]]:
-    """language -> words of questions that say nothing about a topic, and by which a language is known."""
-    text = resources.files(__package__).joinpath("common_words.toml").read_text(encoding="utf-8")
-    return {language: frozenset(words.split()) for language, words in tomllib.loads(text).items()}
+_TOKEN = re.compile(r"\w+(?:['’]\w+)*|\W+")
 
 
 class Piece(NamedTuple):
@@ -196,18 +182,6 @@ class Piece(NamedTuple):
 
     text: str
     marked: bool
-
-
-def _language(text: str) -> str:
-    """The language of an item, by its common words; English where nothing tells."""
-    words = set(_WORD.findall(text.casefold()))
-    # Of as many common words in two languages the first one counts.
-    return max(_common(), key=lambda language: len(words & _common()[language]))
-
-
-@lru_cache(maxsize=1 << 14)
-def _stem(word: str, language: str) -> str:
-    return str(snowballstemmer.stemmer(language).stemWord(word))
 
 
 def mark_words(passage: str, *sources: str) -> list[Piece]:
@@ -218,19 +192,9 @@ def mark_words(passage: str, *sources: str) -> list[Piece]:
     >>> [piece.text for piece in mark_words("Leaves hold a pigment.", "Which pigment is in a leaf?") if piece.marked]
     ['pigment']
     """
-    language = _language(" ".join(sources))
-    words = {word for source in sources for word in _WORD.findall(source.casefold())} - _common()[language]
-    wanted = {_stem(word, language) for word in words}
-    pairs = {run[at : at + 2] for source in sources for run in _UNSPACED.findall(source) for at in range(len(run) - 1)}
-    pieces: list[Piece] = []
-    for token in _TOKEN.findall(passage):
-        if _UNSPACED.match(token):
-            around = [{token[max(at - 1, 0) : at + 1], token[at : at + 2]} for at in range(len(token))]
-            pieces += [Piece(char, bool(pairs & both)) for char, both in zip(token, around, strict=True)]
-        else:
-            pieces.append(Piece(token, _stem(token.casefold(), language) in wanted))
-    runs = groupby(pieces, key=lambda piece: piece.marked)
-    return [Piece("".join(piece.text for piece in run), marked) for marked, run in runs]
+    wanted = {one for source in sources for one in content_stems(source)}
+    runs = groupby(_TOKEN.findall(passage), key=lambda token: not wanted.isdisjoint(content_stems(token)))
+    return [Piece("".join(run), marked) for marked, run in runs]
 
 
 _MOST_BUTTONS = 21
