@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rubric_measures.analysis.plots import DotPanel
-    from rubric_measures.formats.base import Form
 
 
 # How many measures the table of all has.
@@ -74,7 +73,6 @@ class AskedComparison(Struct, frozen=True, forbid_unknown_fields=True):
     runs: Sequence[str] | None = None
     baseline: str | None = None
     tests: Tests = USUAL_TESTS
-    form: str | None = None
 
 
 class KeptComparisons(Struct, frozen=True):
@@ -286,7 +284,6 @@ def compare(
     runs: Sequence[str] | None = None,
     baseline: str | None = None,
     tests: Tests = USUAL_TESTS,
-    form: Form | None = None,
 ) -> Comparisons:
     """Means with their intervals, and paired tests of runs, over the queries that all have; `print` shows them.
 
@@ -303,14 +300,13 @@ def compare(
         baseline: compare every run with this one; by default all pairs are compared, and runs that cannot be told apart
             are groups.
         tests: correction, level, smallest difference that matters, and draws.
-        form: the form of the files, where it cannot be seen.
 
     Raises:
         UnknownNameError: there is no such run or measure.
         InputError: no per-query scores; a run comes twice; fewer than two of several runs have a score, or they share
             no query.
     """
-    found = {name: _wanted(values, runs, baseline) for name, values in per_query_scores(scores, form, measures).items()}
+    found = {name: _wanted(values, runs, baseline) for name, values in per_query_scores(scores, measures).items()}
     # Where grades were asked for some measures only, a board has others by which nobody can be compared.
     lacking = [
         name
@@ -322,19 +318,17 @@ def compare(
     kept = {name: values for name, values in found.items() if name not in left_out}
     with naming(*map(name_of_scores, scores)):
         compared = {name: compare_runs(values, name, baseline=baseline, tests=tests) for name, values in kept.items()}
-    return Comparisons(compared, left_out, AskedComparison(measures, runs, baseline, tests, form), kept)
+    return Comparisons(compared, left_out, AskedComparison(measures, runs, baseline, tests), kept)
 
 
-def per_query_scores(
-    scores: Sequence[QueryScores], form: Form | None, measures: str | Sequence[str] | None
-) -> dict[str, Values]:
+def per_query_scores(scores: Sequence[QueryScores], measures: str | Sequence[str] | None) -> dict[str, Values]:
     """Measure -> run -> query -> score of all sources together; the measures that are named, or all.
 
     Raises:
         UnknownNameError: there is no such measure.
         InputError: no per-query scores, or a run comes twice; scores are sums over queries.
     """
-    read = [(name_of_scores(one), read_scores(one, form, ranks=False)) for one in scores]
+    read = [(name_of_scores(one), read_scores(one, ranks=False)) for one in scores]
     sources = [(name, one.by_query) for name, one in read]
     named = dict.fromkeys(name for _, source in sources for name in source)
     known = [name for name in named if name != UNNAMED] or ["score"] * (UNNAMED in named)
@@ -438,7 +432,6 @@ def power(
     *scores: QueryScores,
     measures: str | Sequence[str] | None = None,
     tests: Tests = USUAL_TESTS,
-    form: Form | None = None,
 ) -> Designs:
     """How many queries an experiment needs to find a difference with power 0.8, from the board at hand.
 
@@ -453,13 +446,12 @@ def power(
         scores: per-query scores of a pilot, as `compare` takes them; fewer than ten queries tell no number of queries.
         measures: the measures; all by default.
         tests: the smallest difference is the one that the experiment shall find, and the level that of its tests.
-        form: the form of the files, where it cannot be seen.
 
     Raises:
         UnknownNameError: there is no such measure.
         InputError: no per-query scores, fewer than two runs or common queries, or a number that makes no design.
     """
-    found = per_query_scores(scores, form, measures)
+    found = per_query_scores(scores, measures)
     return Designs([design(values, measure, tests=tests) for measure, values in found.items()], tests)
 
 

@@ -59,7 +59,6 @@ from rubric_measures.measures.measure import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rubric_measures.formats.base import Form
     from rubric_measures.measures.grade_sets import Grader
 
 
@@ -74,7 +73,6 @@ class AskedCorrelation(Struct, frozen=True, forbid_unknown_fields=True):
     measures: str | Sequence[str] | None = None
     official_measure: str | None = None
     coefficients: Sequence[str] | None = None
-    form: str | None = None
     official_ranks: bool | None = None
     compat: Literal["workbench"] | None = None
     draws: Draws = USUAL_DRAWS
@@ -241,7 +239,6 @@ def correlate(
     measures: str | Sequence[str] | None = None,
     official_measure: str | None = None,
     coefficients: Sequence[str] | None = None,
-    form: Form | None = None,
     official_ranks: bool | None = None,
     compat: Literal["workbench"] | None = None,
     draws: Draws = USUAL_DRAWS,
@@ -269,7 +266,6 @@ def correlate(
             one of its own name (`RubricQrels(measure='nDCG@10')` with `nDCG@10`).
         coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `tau_gap`, `rbo`, `max_rank_drop`, …, also of the
             official top k (`kendall@15`). Of a grid the best cells by the first one are marked.
-        form: the form of all files, where their content does not show it.
         official_ranks: whether the official numbers are ranks, 1 best; by default the column's name tells.
         compat: `workbench`: a missing run is an error, and a grid scores as that program does.
         draws: of the intervals; no rounds for none.
@@ -284,10 +280,10 @@ def correlate(
         UnknownNameError: there is no such column or coefficient.
     """
     chosen = grader_of(grader)
-    given = (measures, official_measure, coefficients, form, official_ranks, compat)
+    given = (measures, official_measure, coefficients, official_ranks, compat)
     about = AskedCorrelation(*given, draws, on_failed, None if chosen is None else str(chosen))
     wanted = [measures] if isinstance(measures, str) else measures
-    side = read_scores(official, form, "official", official_ranks)
+    side = read_scores(official, "official", official_ranks)
     asked = wanted
     if not others:
         side, wanted = _alone(official, side, wanted)
@@ -316,7 +312,7 @@ def correlate(
             continue
         if isinstance(other, Grades):
             other = _scored(other, name, wanted)
-        theirs = read_scores(other, form, **known, measures=wanted or ())
+        theirs = read_scores(other, **known, measures=wanted or ())
         # Numbers without a name are by whatever is asked for.
         chosen_ones = theirs.columns if theirs.is_unnamed else wanted or theirs.columns
         for scores in (theirs.take(theirs.named(one)) for one in chosen_ones):

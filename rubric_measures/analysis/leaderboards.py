@@ -60,7 +60,7 @@ from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.base import Form
+    pass
 
 
 DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "max_rank_drop")
@@ -517,14 +517,11 @@ class AnyScores:
         return self.take(fitting[0])
 
 
-def read_scores(
-    scores: Scores | QueryScores, form: Form | None, kind: str = "", ranks: bool | None = None, **known: Any
-) -> AnyScores:
+def read_scores(scores: Scores | QueryScores, kind: str = "", ranks: bool | None = None, **known: Any) -> AnyScores:
     """Scores of any form.
 
     Args:
         scores: the scores.
-        form: the form of a file, where it cannot be seen.
         kind: `official` or empty.
         ranks: whether the numbers are ranks, 1 best; None where the name of the column tells.
         known: tells columns of a file that does not.
@@ -539,7 +536,7 @@ def read_scores(
         take = partial(scores_of_board, scores)
         return AnyScores(f"{called}board", scores.measures, take, scores.values)
     with file_path(scores) as path:
-        table = read_leaderboard(path, form=form, **known)
+        table = read_leaderboard(path, **known)
     # A run with scores by another measure alone has none by this one, which is said.
     return AnyScores(
         name_of_scores(scores),

@@ -32,7 +32,7 @@ from rubric_measures.cli.inputs import CALLS, REPLIES, Printed
 
 
 @Command(
-    ["rubric_measures.analysis.comparing:compare"], files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
+    ["rubric_measures.analysis.comparing:compare"], files={"scores": "BOARD…"},
     fields={"tests": ("rounds", "level", "correction", "smallest")},
 )  # fmt: skip
 def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
@@ -54,7 +54,7 @@ def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printe
 
 @Command(
     ["rubric_measures.analysis.correlating:correlate"],
-    files={"official": "OFFICIAL", "others": "[LEADERBOARD…]"}, spelled={"form": "--board-form"},
+    files={"official": "OFFICIAL", "others": "[LEADERBOARD…]"},
     fields={"draws": ("rounds",)},
 )  # fmt: skip
 def correlate(correlate: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
@@ -202,7 +202,7 @@ def check(
 
 
 @Command(
-    ["rubric_measures.analysis.comparing:power"], files={"scores": "BOARD…"}, spelled={"form": "--board-form"},
+    ["rubric_measures.analysis.comparing:power"], files={"scores": "BOARD…"},
     fields={"tests": ("level", "smallest")},
 )  # fmt: skip
 def power(power: Call, *, printed: Printed = Printed()) -> int:

@@ -131,8 +131,8 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known) -> 
     if len(fitting) == 1:
         return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
-    settings = ("form", "assessor_form", "source")
-    raise FormatError(f"could be any of {named}; name the form or the queries", path=name, settings=settings)
+    text = f"could be any of {named}; write the names of its columns above the lines"
+    raise FormatError(text, path=name, settings=("source",))
 
 
 class Score(NamedTuple):

@@ -471,11 +471,13 @@ def test_what_is_no_mean_of_queries_is_not_compared(tmp_path, capsys) -> None:
 
 
 def test_a_board_that_is_the_official_one_is_told(tmp_path, capsys) -> None:
-    (tmp_path / "s.txt").write_text("".join(f"{run} q{q} x {q + (run == 'a')}\n" for run in "ab" for q in range(3)))
-    form = ("--board-form", "ir_measures", "--rounds", 0)
+    lines = "".join(f"{run} q{q} x {q + (run == 'a')}\n" for run in "ab" for q in range(3))
+    (tmp_path / "s.txt").write_text(lines)
+    assert "write the names of its columns above" in call(capsys, "compare", tmp_path / "s.txt")[2]
+    (tmp_path / "s.txt").write_text(f"run topic measure value\n{lines}")
     for other, said in ((tmp_path / "s.txt", True), (tmp_path / "t.txt", False)):
         (tmp_path / "t.txt").write_text((tmp_path / "s.txt").read_text().replace("a q0 x 1", "a q0 x 2"))
-        status, _, err = call(capsys, "correlate", tmp_path / "s.txt", other, *form)
+        status, _, err = call(capsys, "correlate", tmp_path / "s.txt", other, "--rounds", 0)
         assert (status, "all scores are the official ones" in err) == (0, said)
 
 

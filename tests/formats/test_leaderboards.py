@@ -50,7 +50,7 @@ def test_long_forms(tmp_path: Path, form: Form) -> None:
     lines = [line for line in LONG[form].splitlines() if "all" not in line]
     path = write_text(tmp_path / "r1", "".join(f"{line}\n" for line in lines))
     if form != "ranking":
-        with pytest.raises(FormatError, match=r"could be any of .*; name the form or the queries"):
+        with pytest.raises(FormatError, match=r"could be any of .*; write the names of its columns above"):
             read_leaderboard(path)
     assert read_leaderboard(path, queries=["t1", "t2"]).rows == rows[::2]
     assert read_leaderboard(path, form=form).rows == rows[::2]
