@@ -302,7 +302,7 @@ def correlate(
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
     grid: list[GridCell] = []
-    known: Any = {"queries": {query for values in column.queries.values() for query in values}, "runs": column.means}
+    asked_queries = {query for values in column.queries.values() for query in values}
     for other, name in zip(opened, called, strict=True):
         if isinstance(other, RecordGrades):
             with naming(name):
@@ -312,7 +312,7 @@ def correlate(
             continue
         if isinstance(other, Grades):
             other = _scored(other, name, wanted)
-        theirs = read_scores(other, **known, measures=wanted or ())
+        theirs = read_scores(other, queries=asked_queries)
         # Numbers without a name are by whatever is asked for.
         chosen_ones = theirs.columns if theirs.is_unnamed else wanted or theirs.columns
         for scores in (theirs.take(theirs.named(one)) for one in chosen_ones):

@@ -517,14 +517,16 @@ class AnyScores:
         return self.take(fitting[0])
 
 
-def read_scores(scores: Scores | QueryScores, kind: str = "", ranks: bool | None = None, **known: Any) -> AnyScores:
+def read_scores(
+    scores: Scores | QueryScores, kind: str = "", ranks: bool | None = None, queries: Collection[str] = ()
+) -> AnyScores:
     """Scores of any form.
 
     Args:
         scores: the scores.
         kind: `official` or empty.
         ranks: whether the numbers are ranks, 1 best; None where the name of the column tells.
-        known: tells columns of a file that does not.
+        queries: tell the columns of a file that does not.
     """
     called = f"the {kind} " if kind else "the "
     if isinstance(scores, Mapping) and not are_rows(scores):
@@ -536,7 +538,7 @@ def read_scores(scores: Scores | QueryScores, kind: str = "", ranks: bool | None
         take = partial(scores_of_board, scores)
         return AnyScores(f"{called}board", scores.measures, take, scores.values)
     with file_path(scores) as path:
-        table = read_leaderboard(path, **known)
+        table = read_leaderboard(path, queries=queries)
     # A run with scores by another measure alone has none by this one, which is said.
     return AnyScores(
         name_of_scores(scores),

@@ -17,7 +17,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, count, groupby, pairwise
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -51,8 +50,6 @@ _KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 MARKS = ("edited_by", "edited_at", "edit", "regrade")
 # Format -> what its entries say of themselves, which is nothing of the bank.
 _OF_FORM = {"nugget-bank": ("format_version", "nugget_bank", "claim_bank"), "ragdoll:rubric": ("status", "task_id")}
-# What changes numbers.
-_NUMBERS = attrgetter("importance", "weight", "gold_answers")
 # Formats whose items are called by their text without the blanks around it.
 _STRIPPED = ("nuggets", "rubrics", "ragdoll:rubric")
 # Formats in which a query has several rows, that of an entry which was made among them.
@@ -166,12 +163,10 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
             if first is not one:
                 _same(first.text.strip(), one.text.strip(), f"item {one.item_id!r}", name, entry.line)
                 notes["twice"] += 1
-                notes["differ"] += _NUMBERS(first) != _NUMBERS(one)
     query_texts = _query_texts(entries, name, says)
     if says:
         called = name or "test bank"
-        differing = f" ({notes['differ']} of them with another importance, weight or answers)" * bool(notes["differ"])
-        warn("%s: %d items come twice in their query; the first is kept%s", called, notes["twice"], differing)
+        warn("%s: %d items come twice in their query; the first is kept", called, notes["twice"])
         warn("%s: %d importances other than vital and okay (%s) are none", called, odd.total(), shown_counts(odd))
         warn(
             "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all",

@@ -582,11 +582,9 @@ def same_item(earlier: RubricItem, item: RubricItem) -> None:
         InputError: they do.
     """
     if (earlier.importance, earlier.weight) != (item.importance, item.weight):
-        what = "weights" if earlier.weight != item.weight else "importances"
-        two = [earlier.weight, item.weight] if what == "weights" else [earlier.importance, item.importance]
         raise InputError(
-            f"{item.text[:60]!r} of query {item.query_id!r} has two {what} ({two[0]} and {two[1]}) in two answers; "
-            "keep one, or name the bank that counts",
+            f"{item.text[:60]!r} of query {item.query_id!r} has two weights or importances in two answers; keep one, "
+            "or name the bank that counts",
             settings=("bank",),
         )
 

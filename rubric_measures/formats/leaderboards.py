@@ -52,8 +52,6 @@ _TEXT_HEADERS = {"text", "answer", "response"}
 _BESIDE = ("stderr:", "coverage:", "check:")
 _COMMA = re.compile(r"-?\d+,\d+")
 _EMPTY = {"", "-", "nan", "none", "n/a"}
-Known: TypeAlias = Mapping[str, Collection[str]]
-"""Column (`topic`, `run`, `measure`) -> names known from elsewhere, to tell the columns of a long form by."""
 _Raw: TypeAlias = "tuple[int, str, Score]"
 """One number as a file has it: its line (0 where that says nothing), what messages call it, and what is not checked."""
 
@@ -102,8 +100,8 @@ def _are_scores(lines: Iterable[str]) -> bool:
     return bool(pairs) and all(len(pair) == 2 and is_number(pair[1]) for pair in pairs)
 
 
-def _form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known) -> Form:
-    """Tells the long forms by their `topic` column (it holds `all`, or nothing but known queries), or by what is known.
+def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collection[str]) -> Form:
+    """Tells the long forms by their `topic` column: it holds `all`, or nothing but known queries, or some of them.
 
     Raises:
         FormatError: no form, or several, fit; the message names them.
@@ -116,18 +114,13 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known) -> 
         raise FormatError(problem, path=name, line=1)
     if width == 6 and not all(len(row) == 6 and row[1] == "Q0" for row in rows):
         raise FormatError("has six columns, but is not 'topic Q0 run rank value measure'", path=name, line=1)
-    found = [{row[column] for row in rows if len(row) == width} for column in range(width)]
-    values = {form: dict(zip(COLUMNS[form], found, strict=True)) for form in candidates}
-
-    def said_for(form: Form) -> tuple[bool, bool, int]:
-        """Whether its topics hold `all`, whether nothing but asked ones, and how many columns hold a known name."""
-        of_form = values[form]
-        is_asked = bool(known["topic"]) and of_form["topic"] - {ALL} <= set(known["topic"])
-        familiar = (not of_form[kind].isdisjoint(names) for kind, names in known.items() if kind in of_form)
-        return ALL in of_form["topic"], is_asked, sum(familiar)
-
-    best = max(map(said_for, candidates))
-    fitting = [form for form in candidates if said_for(form) == best]
+    known = {*queries, ALL}
+    topics = {form: {row[COLUMNS[form].index("topic")] for row in rows if len(row) == width} for form in candidates}
+    said = {
+        form: (ALL in found, bool(queries) and found <= known, not found.isdisjoint(queries))
+        for form, found in topics.items()
+    }
+    fitting = [form for form in candidates if said[form] == max(said.values())]
     if len(fitting) == 1:
         return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
@@ -213,8 +206,6 @@ def read_leaderboard(
     *,
     form: Form | None = None,
     queries: Collection[str] = (),
-    runs: Collection[str] = (),
-    measures: Collection[str] = (),
 ) -> LeaderboardTable:
     """Reads a leaderboard, long or wide.
 
@@ -226,16 +217,14 @@ def read_leaderboard(
     …}, the Rubric workbench's TSV, a JSON dict run -> rank (all are whole or half, from 1 to the number of runs) or
     score, the same as lines `run score` without a header, and the JSON of this package's leaderboards.
 
-    The form is seen from the content: the column that holds `all`, or only known queries, is the queries'; else the one
-    form counts in which most columns hold what is known. Measures whose values are all text are left out and counted,
-    empty cells of wide files too. Where there is no topic, values are aggregates.
+    The form is seen from the content: the column that holds `all`, or known queries, is the queries'. Measures whose
+    values are all text are left out and counted, empty cells of wide files too. Where there is no topic, values are
+    aggregates.
 
     Args:
         path: the file.
         form: the long form of a text, where neither its header nor its content shows it.
         queries: known queries, to tell the columns of a file that has no `all`.
-        runs: known runs, likewise.
-        measures: known measures, likewise.
 
     Raises:
         InputError: the file cannot be opened.
@@ -255,8 +244,7 @@ def read_leaderboard(
         if is_json and rows and rows[0][1].get("format") == BOARD_FORMAT:
             kept = typed(KeptBoard, rows[0][1], name)
     else:
-        known = {"topic": queries, "run": runs, "measure": measures}
-        found = _rows_of_lines(read_text(path), name, form, known)
+        found = _rows_of_lines(read_text(path), name, form, queries)
     with paused_collector():
         scores = _checked(list(_numbers(found, is_json) if kept is None else _from_own_json(kept)), name)
     of_runs = tuple(row for row in scores if row.run_id != OVERALL)
@@ -308,7 +296,7 @@ def _score(raw: Score, name: str, line: int, field: str) -> Score:
         raise FormatError(problem, path=name, line=line, field=field) from None
 
 
-def _rows_of_lines(text: str, name: str, form: Form | None, known: Known) -> Rows:
+def _rows_of_lines(text: str, name: str, form: Form | None, queries: Collection[str]) -> Rows:
     """A long form: lines without a header, or with one, cut at blanks and tabs."""
     note_unfinished(text, name)
     numbered = [(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -325,7 +313,7 @@ def _rows_of_lines(text: str, name: str, form: Form | None, known: Known) -> Row
         raise FormatError(problem, path=name)
     if rows and (said := _long_header(rows[0][1])):
         form, rows = said, rows[1:]
-    columns = COLUMNS[form or _form_of_columns([row for _, row in rows], name, known)] if rows else ()
+    columns = COLUMNS[form or _form_of_columns([row for _, row in rows], name, queries)] if rows else ()
     for line, row in rows:
         if len(row) != len(columns):
             problem = f"has {counted(len(row), 'column')}; expected {len(columns)}: {' '.join(columns)}"

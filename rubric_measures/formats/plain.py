@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec import convert
 
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.answers import Answer
 from rubric_measures.formats.base import PathName
@@ -81,14 +81,8 @@ GAMES: Spec[list[Preference]] = spec("games", check=_is_one_game, into=games_of,
 
 
 def _is_one_battle(said: Mapping[str, Any]) -> str | None:
-    runs, verdict = (said["agent_a"], said["agent_b"]), said["verdict"]
-    if not isinstance(said["pair"], list) or set(runs) != set(map(str, said["pair"])):
-        return "assistant_a_run_id and assistant_b_run_id are not the runs of the pair"
-    if (verdict is None) == (said["status"] == "completed"):
+    if (said["verdict"] is None) == (said["status"] == "completed"):
         return "expected a judge_verdict exactly when the status is completed"
-    winner = dict(zip("ab", runs, strict=True)).get(verdict or "")
-    if said["preferred"] != winner:
-        return f"preferred_run_id is {said['preferred']!r}, the verdict says {winner!r}"
     return _is_one_game({**said, "status": None})
 
 
@@ -104,30 +98,7 @@ def _games_of_battles(rows: Iterable[Row]) -> list[Preference]:
     return games
 
 
-def _said_of_battles(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
-    seen: set[str] = set()
-    for game in games:
-        pair = sorted((game.agent_a, game.agent_b))
-        provider, colon, model = game.grader.partition(":")
-        task = ":".join(("arena", *pair, game.query_id))
-        if task in seen:
-            raise InputError(
-                f"query {game.query_id!r}: {game.agent_a!r} and {game.agent_b!r} meet twice, and battles have one game "
-                "of a pair and query; keep one order and one grader"
-            )
-        seen.add(task)
-        yield {
-            "task": task, "query_id": game.query_id, "pair": pair, "agent_a": game.agent_a, "agent_b": game.agent_b,
-            "verdict": game.verdict, "preferred": {"a": game.agent_a, "b": game.agent_b}.get(game.verdict or ""),
-            "provider": provider if colon else None, "model": model if colon else game.grader or None,
-            "status": "completed" if game.verdict else "failed",
-            "error": None if game.verdict else game.note or game.status, "answer": game.answer,
-        }  # fmt: skip
-
-
-BATTLES: Spec[list[Preference]] = spec(
-    "ragdoll:battles", check=_is_one_battle, into=_games_of_battles, outof=_said_of_battles
-)
+BATTLES: Spec[list[Preference]] = spec("ragdoll:battles", check=_is_one_battle, into=_games_of_battles)
 
 
 def _games_of_results(rows: Iterable[Row]) -> list[Preference]:
@@ -141,12 +112,11 @@ def _games_of_results(rows: Iterable[Row]) -> list[Preference]:
     return games
 
 
-_RESULTS: Spec[list[Preference]] = spec(
+# Only read: what a model said of both answers is left behind.
+RAGELO_RESULTS: Spec[list[Preference]] = spec(
     "ragelo:results", into=_games_of_results,
     check=lambda said: None if said["agent_a"] is None else _is_one_game({**said, "status": None}),
 )  # fmt: skip
-# Only read: what a model said of both answers is left behind.
-RAGELO_RESULTS = _RESULTS.format._replace(write=None)
 
 
 class Experiment(NamedTuple):
@@ -191,7 +161,7 @@ def read_experiment(path: PathName) -> Experiment:
     beside = Path(path_name(path).removesuffix(".gz")).with_suffix("")
     results = beside.with_name(f"{beside.name}_results.jsonl")
     # Without games the program leaves that file empty.
-    games = _RESULTS.read(results) if results.is_file() and results.stat().st_size else []
+    games = RAGELO_RESULTS.read(results) if results.is_file() and results.stat().st_size else []
     return Experiment(QueryFile(queries), _passages(documents, places), answers, games)
 
 

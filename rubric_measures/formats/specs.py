@@ -190,12 +190,11 @@ class Field(NamedTuple):
     """One field of the rows of a file.
 
     Attributes:
-        to: our name; empty for what is written and not read: what a file says there is left out, which is said but
-            where the default is None.
+        to: our name; empty for what is passed over without a word.
         names: what files call it, the first one where it is written; a dot parts an object from its field.
         parse: what a value means; raises ValueError.
         default: what an empty or missing one means; REQUIRED, PRESENT or COLUMN; what says it by the columns of a row.
-        unparse: what is written for a value of ours; of a field that is not read, for all that the row says.
+        unparse: what is written for a value of ours.
     """
 
     to: str
@@ -281,11 +280,7 @@ class Inside(Struct, frozen=True):
 TYPES: Mapping[str, Callable[[Any], Any]] = {
     one.__name__: one for one in (text, words, filled, stripped, question, texts, ident, whole, number, figure, same)
 }
-_IS = {"": REQUIRED, "column": COLUMN, "text": PRESENT, "left out": None, "written": REQUIRED}
-
-
-def _always(value: Any) -> Callable[[Any], Any]:
-    return lambda _: value
+_IS = {"": REQUIRED, "column": COLUMN, "text": PRESENT, "left out": None}
 
 
 def fields_of(said: Iterable[Mapping[str, Any]], types: Mapping[str, Any]) -> tuple[Field, ...]:
@@ -307,8 +302,6 @@ def fields_of(said: Iterable[Mapping[str, Any]], types: Mapping[str, Any]) -> tu
             unparse = same if isinstance(kind, list) else {means: word for word, means in kind.items()}.get
         need = one.get("is", "" if to else "left out")
         default = types[need] if need in types else one.get("default", _IS[need])
-        if need == "written":
-            default, unparse = REQUIRED, _always(one.get("default"))
         if "rows" in one:
             rows = one["rows"] if isinstance(one["rows"], dict) else {"": one["rows"]}
             parse = Inside({which: fields_of(fields, types) for which, fields in rows.items()}, **one.get("row", {}))
@@ -642,7 +635,7 @@ def _places(fields: Sequence[Field], cells: Cells) -> _FieldColumns:
     found = []
     for field in fields:
         if not field.to:
-            taken.update(field.names if field.default is None else ())
+            taken.update(field.names)
             continue
         names = [
             name if name in cells or "." in name else plain[name]
@@ -711,8 +704,8 @@ def _written(fields: Sequence[Field], said: Mapping[str, Any], is_sparse: bool) 
     row: dict[str, Any] = {}
     further: Mapping[str, Any] = said.get("further") or {}
     for field in fields:
-        value = said.get(field.to) if field.to else said
-        shown = field.unparse(value) if value is not None or not field.to else None
+        value = said.get(field.to)
+        shown = None if value is None else field.unparse(value)
         outer, dot, inner = field.names[0].partition(".")
         if shown is None and is_sparse:
             if outer in further:

@@ -180,7 +180,7 @@ def _checked(
             if _DAMAGED.search(line):
                 raise FormatError("holds a NUL or another control character; the file is damaged")
             if len(row) not in ({columns} if columns else {least, len(expected.split())}):
-                raise FormatError(_wrong_columns(len(row), " ".join(expected.split()[: columns or None]), line))
+                raise FormatError(_wrong_columns(len(row), " ".join(expected.split()[: columns or None])))
             columns = len(row)
             is_new = counts(number, row)
             if len(max(row, key=len)) > _LONGEST:
@@ -257,11 +257,8 @@ def run_name_of(name: str) -> str:
     return "_".join(stem.split()) or "run"
 
 
-def _wrong_columns(found: int, expected: str, line: str) -> str:
-    why = "lines end in a carriage return alone; write line feeds" if "\r" in line.strip() else "ids cannot hold spaces"
-    wanted = len(expected.split())
-    if found < 3 and wanted > 4 and line.count(",") > 1:
-        why = "a run is no table with commas"
+def _wrong_columns(found: int, expected: str) -> str:
+    wanted, why = len(expected.split()), "ids cannot hold spaces, and lines end in line feeds"
     if {found, wanted} == {4, 6}:
         why = f"it looks like {'a run' if found == 6 else 'qrels'}: are qrels and run the wrong way round?"
     return f"has {counted(found, 'column')}; expected {wanted}: {expected} ({why})"

@@ -189,6 +189,4 @@ def test_damaged_boards_and_topics_name_themselves(folder: Path, capsys: pytest.
 def test_files_with_line_ends_of_old_macs_are_told(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / name).write_bytes((folder / name).read_bytes().replace(b"\n", b"\r"))
     said = last_line(capsys, "evaluate qrels.txt alpha.run nDCG@10")
-    assert said.startswith(f"{name}:1: has ") and said.endswith(
-        "(lines end in a carriage return alone; write line feeds)"
-    )
+    assert said.startswith(f"{name}:1: has ") and said.endswith("(ids cannot hold spaces, and lines end in line feeds)")

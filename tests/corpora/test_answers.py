@@ -296,7 +296,7 @@ def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
         ([_line("q", "a", [(" ", None, "support")])], ":1: nuggets[0].text: "),
         (
             [_line("q", "a", [("x", "vital", "support")]), _line("q", "b", [("x", "okay", "support")])],
-            ":2: 'x' of query 'q' has two importances (vital and okay)",
+            ":2: 'x' of query 'q' has two weights or importances in two answers",
         ),
         (
             [{"qid": "q", "run_id": "a", "answer_text": "", "nuggets": [{"text": ["x"], "assignment": "support"}]}],

@@ -23,12 +23,6 @@ ITEM = {"query_id": "q1", "question_id": "q1/x", "question_text": "Why?", "gold_
 NUGGET = {"nugget_id": "q1/T/y", "nugget_text": "It is.", "info": {"by": "ada"}, "importance": "vital", "mine": [1]}
 ASKED = {"question": "Who?", "answers": [{"answer": "Ada", "references": ["d1"]}], "aggregator_type": "AND"}
 SUPPORTED = {"text": "One.", "citations": [{"citationID": 0, "reference": "d", "support": "2"}], "sentenceId": 0}
-BATTLE = {
-    "task_id": "arena:x:y:q1", "qid": "q1", "query": "", "pair": ["x", "y"], "assistant_a_run_id": "y",
-    "assistant_b_run_id": "x", "judge_verdict": "A", "preferred_run_id": "y", "provider": "openai", "model": "m",
-    "thinking": None, "status": "completed", "error": None, "raw_output": "[[A]]", "elapsed_seconds": None,
-    "usage": None,
-}  # fmt: skip
 SUPPORT = {
     "task_id": "x:t:s0:c0", "statement": "One.", "citation": "…", "support_label": "FS", "raw_output": "FS",
     "status": "completed", "error": None,
@@ -43,7 +37,6 @@ LINES: dict[str, list[Any]] = {
     "ragelo:documents": ["qid,did,document", "2,d1,One", '1,d1,"a ""b"""'],
     "ragelo:answers": ["qid,agent,answer", "1,x,Yes", "1,y,"],
     "ragelo:games": ["qid,agent_a,agent_b,raw_answer,answer", "1,x,y,So [[A]],A", "1,y,x,So,"],
-    "ragdoll:battles": [BATTLE],
     "ragdoll:support": [SUPPORT, SUPPORT | {"metadata": SUPPORT["metadata"] | {"run_id": "y"}, "more": {}}],  # type: ignore[operator]
     "ragdoll:rubric": [{"task_id": "q1", "status": "completed", "qid": "q1", "query": "Q", "criteria": [CRITERION]}],
     "ragdoll:graded": [

@@ -20,7 +20,6 @@ from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.plain import BATTLES, GAMES, RAGELO_GAMES
 from rubric_measures.formats.support import read_support_labels
 from rubric_measures.measures.grades import all_rows
-from rubric_measures.types.entities import Preference
 from tests.example_records import write_lines as write
 from tests.shared_data import shared_data
 
@@ -165,7 +164,7 @@ def test_a_criterion_of_two_weights_needs_a_bank(
     answers.write_text(answers.read_text().replace('"weight": 5', '"weight": 4', 1))
     assert main(["leaderboard", str(answers), "--on-failed", "expected"]) == 2
     assert (
-        "has two weights (4.0 and 5.0) in two answers; keep one, or name the bank that counts (--bank)"
+        "has two weights or importances in two answers; keep one, or name the bank that counts (--bank)"
         in capsys.readouterr().err
     )
     assert scores(capsys, answers, "--on-failed", "expected", "--bank", rubric)[0]["x"] == ("0.694444", "0.555556")
@@ -255,15 +254,10 @@ def battles(tmp_path: Path) -> Path:
 def test_convert_keeps_both_ties_and_says_what_it_loses(
     battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    games, back, table = (tmp_path / name for name in ("g.jsonl", "b.jsonl", "g.csv"))
+    games, table = (tmp_path / name for name in ("g.jsonl", "g.csv"))
     assert main(["convert", str(battles), "--to", "games", "-o", str(games)]) == 0
     assert "judgments.jsonl: 3 further columns left out: elapsed_seconds, query, thinking" in capsys.readouterr().err
     assert GAMES.read(games) == BATTLES.read(battles)
-    assert main(["convert", str(games), "--to", "ragdoll:battles", "-o", str(back)]) == 0
-    assert BATTLES.read(back) == BATTLES.read(battles)
-    empty = {"query": "", "thinking": None, "elapsed_seconds": None}
-    lines = [json.loads(line) for line in back.read_text().splitlines()]
-    assert lines[:5] == [json.loads(line) | empty for line in battles.read_text().splitlines()[:5]]
     assert main(["convert", str(games), "--to", "ragelo:games", "-o", str(table)]) == 0
     assert "both_bad of 1 row" in capsys.readouterr().err
     assert [game.verdict for game in RAGELO_GAMES.read(table)] == ["a", "a", "b", "tie", "tie", None]
@@ -307,13 +301,7 @@ def test_a_model_plays_battles_with_bare_verdicts(tmp_path: Path, capsys: pytest
     assert set(games) <= set(GAMES.read(tmp_path / "g.jsonl"))
 
 
-def test_what_battles_cannot_hold_and_what_would_be_lost(
-    battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    both = [Preference("q1", "x", "y", "a"), Preference("q1", "y", "x", "a")]
-    with pytest.raises(InputError, match="'y' and 'x' meet twice"):
-        BATTLES.write(tmp_path / "b.jsonl", both)
-    assert not (tmp_path / "b.jsonl").exists()
+def test_battles_are_not_written_over(battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answers = tmp_path / "a.jsonl"
     answers.write_text("".join(f'{{"query_id": "q1", "run_id": "{run}", "text": "{run}"}}\n' for run in "xy"))
     (tmp_path / "q.tsv").write_text("q1\tWhy?\n")

@@ -61,7 +61,7 @@ _CONVERT = {
     "queries.jsonl": "queries",
     "queries.tsv": "queries ragelo:queries",
     "board.json": "leaderboard:ir_measures",
-    "ragdoll-battles.jsonl": "games ragdoll:battles",
+    "ragdoll-battles.jsonl": "games ragelo:games",
     "ragdoll-graded.jsonl": "records bank",
     "ragelo-games.csv": "games",
 }
