@@ -314,13 +314,11 @@ def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
     """
     try:
         try:
-            status = command()
-        except SystemExit:
-            # Help, or wrong arguments.
-            sys.stdout.flush()
-            raise
-        with atomic_writer("-"):
-            return status
+            return command()
+        finally:
+            # Flushes it, also after help, and names it where that fails.
+            with atomic_writer("-"):
+                pass
     except BrokenPipeError:
         _drop_output()
         return 0
