@@ -439,7 +439,7 @@ _RAGDOLL: _Scorers[list[tuple[float, str]]] = {
 
 
 def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> Leaderboard:
-    """Scores a file of graded answers by the rules of the toolkit; a note counts what is not satisfied by type.
+    """Scores a file of graded answers by the rules of the toolkit.
 
     Args:
         path: the file; several runs may be in it.
@@ -452,23 +452,13 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
     """
     scorers = _asked("RAGDoll", _RAGDOLL, measures)
     lines: dict[str, dict[str, list[list[tuple[float, str]]]]] = {}
-    kinds: list[tuple[str, str]] = []
+    unknown = 0
     for answer in GRADED.read(path):
         criteria = (answer.marks or ()) if answer.status == "completed" else ()
         lines.setdefault(str(answer.run_id), {})[str(answer.qid)] = [[(one.weight, one.label) for one in criteria]]
-        kinds += [(one.facet_text, one.label) for one in criteria]
-    _say_types(kinds)
-    unknown = sum(label not in RAGDOLL.grades and label != FAILED for _, label in kinds)
+        unknown += sum(one.label not in RAGDOLL.grades and one.label != FAILED for one in criteria)
     warn("%d verdicts are none of RAGDoll's; they count as not satisfied, as there", unknown)
     return _board_of_lines("ragdoll", scorers, lines, lambda of: str(of[0]))
-
-
-def _say_types(criteria: Sequence[tuple[str, str]]) -> None:
-    """Says how many criteria of each type are not satisfied in full: the toolkit's failures by category."""
-    total = Counter(kind for kind, _ in criteria)
-    failed = Counter(kind for kind, verdict in criteria if verdict != "satisfied")
-    shares = ", ".join(f"{kind} {failed[kind]} of {total[kind]} ({failed[kind] / total[kind]:.6f})" for kind in total)
-    tell("criteria that are not satisfied in full, by type: %s", shares)
 
 
 def score_workbench(

@@ -137,8 +137,7 @@ def check_records(
         UnknownNameError: the bank lacks a query.
     """
     for group in groups:
-        where = group.at(selector.source)
-        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
+        items = selector.items_of(group, bank)
         passages = [
             _passage(group.query_id, passage, selector.choose(passage, items), items, selector)
             for passage in group.passages

@@ -107,13 +107,13 @@ class Panel:
     def __init__(
         self, groups: Iterable[QueryPassages], source: str, members: Sequence[Grader], by: str, bank: TestBank | None
     ) -> None:
-        self._groups, self._source, self._bank = groups, source, bank
+        self._groups, self._bank = groups, bank
         self._selectors = [GradeSetSelector(wanted, source) for wanted in members]
         self._by, self._rule = by, panel_rule(by)
         # Whether the grades are ratings, not right or wrong; and what the grade sets say of the bank.
         self._is_rated, self._banks = False, set[str]()
         for group in groups:
-            for _, chosen in self._chosen(group, self._items(group)):
+            for _, chosen in self._chosen(group, self._selectors[0].items_of(group, bank)):
                 for one in (entry for entry in chosen if entry is not None):
                     rated = one.self_rating is not None if isinstance(one, DirectGrade) else one.self_ratings
                     self._is_rated |= bool(rated)
@@ -136,11 +136,6 @@ class Panel:
             told = ", ".join(f"{name} on {scale}" for name, scale in scales.items())
             raise InputError(f"{source}: the members are on different scales ({told}); choose others")
         self._scale = next(iter(scales.values()), None)
-
-    def _items(self, group: QueryPassages) -> Mapping[str, RubricItem] | None:
-        if self._bank is None:
-            return None
-        return {item.item_id: item for item in self._bank.for_query(group.query_id, group.at(self._source))}
 
     def _chosen(
         self, group: QueryPassages, items: Mapping[str, RubricItem] | None
@@ -171,7 +166,7 @@ class Panel:
         }
         lost = Counter[bool]()
         for group in self._groups:
-            items, passages = self._items(group), []
+            items, passages = self._selectors[0].items_of(group, self._bank), []
             for passage, chosen in self._chosen(group, items):
                 rows = self._rows(chosen, items)
                 found = {item_id: self._rule(row) for item_id, row in rows.items()}

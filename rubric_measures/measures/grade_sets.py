@@ -665,6 +665,16 @@ class GradeSetSelector(Struct):
         """What the chosen grade set of a passage says of each item, as `grades_of_set`."""
         return grades_of_set(entry, self.wanted.first)
 
+    def items_of(self, group: QueryPassages, bank: TestBank | None) -> dict[str, RubricItem] | None:
+        """item_id -> item of a query in the bank; None without a bank.
+
+        Raises:
+            UnknownNameError: the bank lacks the query.
+        """
+        if bank is None:
+            return None
+        return {item.item_id: item for item in bank.for_query(group.query_id, group.at(self.source))}
+
     def choose(
         self, passage: GradedPassage, items: Mapping[str, RubricItem] | None
     ) -> ItemGradeSet | DirectGrade | None:

@@ -7,7 +7,6 @@ Grades as the measures read them: per query all items, and for each passage whic
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -22,7 +21,15 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.types.entities import CitedSentence, Grade, RubricItem
-from rubric_measures.types.scales import ANY_LEVEL, LARGEST_SCORE, Scale, as_number, covering_level, parse_scale
+from rubric_measures.types.scales import (
+    ANY_LEVEL,
+    LARGEST_SCORE,
+    Scale,
+    as_number,
+    covering_level,
+    parse_scale,
+    refuse_off_scale,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -403,15 +410,11 @@ class Grades:
 
         rows = []
         for query in self.queries.values():
-            query.refuse_partial(UNSAID)
-            items = {item.item_id: item for item in query.items}
-            rows += [(*row[:2], 0, row.iteration, None, None, "graded") for row in scale_rows(query)]
-            declared = (Grade(query.query_id, BANK_DOC, 0, item_id) for item_id in items)
-            for row in itertools.chain(declared, all_rows(query.counting_failed(self.on_failed))):
-                if row.status == "failed" and self.on_failed == "zero":
-                    continue
-                item = items[row.iteration]
-                rows.append((*row[:2], row.relevance or 0, row.iteration, item.importance, item.weight, row.status))
+            said = {item.item_id: (item.importance, item.weight) for item in query.items}
+            for row in item_rows(query.counting_failed(self.on_failed)):
+                if row.status != "failed" or self.on_failed != "zero":
+                    more = said.get(row.iteration, (None, None))
+                    rows.append((*row[:2], row.relevance or 0, row.iteration, *more, row.status))
         names = ["query_id", "doc_id", "relevance", "iteration", "importance", "weight", "status"]
         frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
         return frame
@@ -497,11 +500,8 @@ def placed(
     scale = grades.scale
     off = grades.valid & ((matrix < scale.lowest) | (matrix > scale.highest)) if scale is not None else matrix[:0]
     for row, place in zip(*off.nonzero(), strict=True):
-        raise InputError(
-            f"query {query_id!r}, document {list(docs)[row]!r}, item {items[place].item_id!r}: the grade "
-            f"{as_number(matrix[row, place])} is not on the scale {scale.lowest} to {scale.highest}",  # type: ignore[union-attr]
-            settings=("scale",),
-        )
+        such = {items[place].item_id: as_number(matrix[row, place])}
+        refuse_off_scale(scale, such, f"query {query_id!r}, document {list(docs)[row]!r}")
     return grades
 
 
@@ -514,10 +514,18 @@ def _check_numbers(query_id: str, doc_ids: Sequence[str], item_ids: Sequence[str
             raise InputError(f"{where}: grade {grade!r} is not a number")
 
 
-def scale_rows(query: QueryGrades) -> Iterator[Qrel]:
-    """The row that says the scale of a query's grades, where it is known; see `scale_of_item`."""
-    if query.scale is not None:
-        yield Qrel(query.query_id, BANK_DOC, 0, f"{_SCALE_ITEM}{query.scale}")
+def item_rows(query: QueryGrades) -> Iterator[Grade]:
+    """All grades of a query, behind rows for the document `*`: one that says the scale (see `scale_of_item`), and one
+    an item of the bank.
+
+    Raises:
+        InputError: grades were asked only as far as some measures need them.
+    """
+    query.refuse_partial(UNSAID)
+    scale = [] if query.scale is None else [f"{_SCALE_ITEM}{query.scale}"]
+    for item_id in (*scale, *(item.item_id for item in query.items)):
+        yield Grade(query.query_id, BANK_DOC, 0, item_id)
+    yield from all_rows(query)
 
 
 def scale_of_item(item_id: str) -> Scale | None:

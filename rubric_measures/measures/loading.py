@@ -82,9 +82,7 @@ class _Open:
         self, group: QueryPassages, selector: GradeSetSelector, bank: TestBank | None, keep_ranks: bool = False
     ) -> None:
         self.query_id, self._selector, self._bank, self._keep_ranks = group.query_id, selector, bank, keep_ranks
-        self._items: dict[str, RubricItem] | None = None
-        if bank is not None:
-            self._items = {item.item_id: item for item in bank.for_query(group.query_id, group.at(selector.source))}
+        self._items = selector.items_of(group, bank)
         self._doc_ids: list[str] = []
         # Of the passages that were graded: their places, and how many grades they have; of these item and grade.
         self._graded, self._sizes = array("i"), array("i")

@@ -23,17 +23,15 @@ from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import (
     BANK_DOC,
     LABEL_ITEMS,
-    UNSAID,
     Grades,
     Label,
     OnFailed,
     QueryGrades,
     Rows,
-    all_rows,
     build_query,
+    item_rows,
     note_left_out,
     scale_of_item,
-    scale_rows,
 )
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Scale
@@ -146,7 +144,7 @@ def build_grades(
         if bank is None and scale is None:
             return qrels
         on_failed, source = qrels.on_failed_given, qrels.source
-        qrels = [row for one in qrels.queries.values() for row in itertools.chain(scale_rows(one), all_rows(one))]
+        qrels = [row for one in qrels.queries.values() for row in item_rows(one)]
     columns = _columns_of(qrels)
     places: dict[str, list[int]] = {}
     for place, query_id in enumerate(columns.query_ids):
@@ -333,7 +331,4 @@ def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iter
     if unit != "item":
         yield from (Qrel(query.query_id, doc_id, value) for doc_id, value in query.labels(label, rel).items())
         return
-    query.refuse_partial(UNSAID)
-    yield from query.rows()
-    yield from (Qrel(query.query_id, BANK_DOC, 0, item.item_id) for item in query.items)
-    yield from scale_rows(query)
+    yield from (Qrel(*row[:2], row.relevance, row.iteration) for row in item_rows(query) if row.relevance is not None)
