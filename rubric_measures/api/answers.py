@@ -30,7 +30,7 @@ from rubric_measures.corpora.answers import (
     runs_in,
 )
 from rubric_measures.corpora.loading import Bank, File, load, load_bank
-from rubric_measures.corpora.pooling import pooled
+from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import Answer, AnswerTable, answer_doc_id
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.grading.answer_banks import BankSource, given_bank, made_bank, of_asked, write_kept
@@ -479,7 +479,7 @@ def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:
     answers = [Answer(query_id, run_id, row.answer) for (query_id, run_id), (_, row) in asked.answers.items()]
     if not contexts and (number := sum(bool(row.contexts) for _, row in asked.answers.values())):
         tell(f"retrieved contexts of {counted(number, 'answer')} are not graded; they can be", settings=("contexts",))
-    return list(pooled(answers=answers, queries=asked.texts, max_words=None))
+    return list(pool(answers, queries=asked.texts, max_words=None))
 
 
 def _retrieved(made: EvaluatedAnswers, asked: Questions, asking: Mapping[str, Any]) -> dict[tuple[str, str, str], bool]:
@@ -511,9 +511,9 @@ def _retrieved(made: EvaluatedAnswers, asked: Questions, asking: Mapping[str, An
     for query_id, run in missed:
         rows[run] += [(query_id, doc_id, 1 / rank) for rank, doc_id in enumerate(contexts[query_id, run], 1)]
     runs = [make_run(run, of_run) for run, of_run in rows.items()]
-    groups = pooled(runs, len(docs), docs, queries={one: asked.texts[one] for one in bank.items}, max_words=None)
+    groups = pool(runs, docs, depth=len(docs), queries={one: asked.texts[one] for one in bank.items}, max_words=None)
     output = None if made.folder is None else made.folder / "contexts.jsonl.gz"
-    graded = load(grade(list(groups), bank, output=output, **asking), bank).queries
+    graded = load(grade(groups, bank, output=output, **asking), bank).queries
     levels = {query.query_id: query.level for query in made.evidence}
     found: dict[tuple[str, str, str], bool] = {}
     for (query_id, run), items in missed.items():
@@ -686,9 +686,7 @@ def _doubtful(flips: _Cells, sides: tuple[Side, Side], times: int, asking: Mappi
         for query_id in bank.items
         if (answer := side.answer(query_id))
     ]
-    groups = list(
-        pooled([], 1, {}, answers=answers, queries={one: texts_of[one] for one in bank.items}, max_words=None)
-    )
+    groups = pool(answers, queries={one: texts_of[one] for one in bank.items}, max_words=None)
     again = {**asking, "calls": dataclasses.replace(asking["calls"], cache=None), "give_up_after": None}
     doubtful: _Cells = set()
     for _ in range(times):

@@ -28,7 +28,7 @@ from rubric_measures.corpora.loading import (
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import head_of
 from rubric_measures.formats.answers import QUESTION_RUNS, Answer, is_answer_header, read_answers
-from rubric_measures.formats.queries import Limit, read_query_file
+from rubric_measures.formats.queries import read_query_file
 from rubric_measures.formats.trec import (
     as_known,
     distinct_run_names,
@@ -52,9 +52,6 @@ if TYPE_CHECKING:
     from rubric_measures.corpora.loading import AnyRun, Runs
 
 
-Missing = Literal["error", "skip"]
-
-
 class _Member(NamedTuple):
     """A pooled text: its rankings, and what its answers say about sentences and citations (run -> …)."""
 
@@ -65,118 +62,6 @@ class _Member(NamedTuple):
 
 # doc_id -> member
 _Pool = dict[str, _Member]
-
-
-def pooled(
-    runs: Iterable[Run] = (),
-    depth: int = 20,
-    docs: DocStore | Mapping[str, str] | None = None,
-    *,
-    answers: Iterable[Answer] = (),
-    judgments: Iterable[Qrel] = (),
-    judged: bool = False,
-    queries: Iterable[str] | None = None,
-    max_words: int | None = 400,
-    track: str | None = None,
-    limits: Mapping[str, Limit] | None = None,
-    missing: Missing = "error",
-) -> Iterator[QueryPassages]:
-    """Ungraded records of the passages that runs retrieved, with their rankings and judgments, one query at a time.
-
-    A document is in the pool of a query when some run has it among its first `depth`. Answers are cut into passages
-    (`answer_segments`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
-    that several answers share is stored once, under the id that sorts first, with a ranking for each. An answer without
-    words is an empty passage, so that the records know that it was given. The result does not depend on the order of
-    the runs: passages stand by best rank, then doc_id.
-
-    Args:
-        runs: retrieval runs with different ids.
-        depth: documents of each ranking, at least 1; answers are always taken whole.
-        docs: doc_id -> text, or a document store. Needed when there are runs.
-        answers: generated answers.
-        judgments: what assessors said; kept for the passages in the pool.
-        judged: judged documents are in the pool too, whether or not a run found them.
-        queries: the queries to pool, in the order of the result; others in the runs are left out and counted. None
-            takes all, sorted. Where it is a mapping to their texts, these are the titles beside judgments.
-        max_words: the longest passage of an answer; None leaves answers whole.
-        track: the track whose length limit the answers should keep; see `check_answers`.
-        limits: query id -> a limit of its own.
-        missing: a document without text is an error, or left out and counted.
-
-    Raises:
-        InputError: depth or max_words is less than 1; two runs have one id; a document is judged twice for a query;
-            the pool is empty; while iterating: documents are missing.
-    """
-    if depth < 1:
-        raise InputError(f"a pool of depth {depth} is empty; ask for 1 or more")
-    runs = sorted(runs, key=lambda run: run.run_id)
-    answers = sorted(answers, key=lambda answer: answer[:2])
-    titles = queries if isinstance(queries, Mapping) else {}
-    queries = None if queries is None else list(queries)
-    check_answers(answers, queries, track=track, limits=limits)
-    found, speaking = _answered(answers, max_words)
-    twice = [name for name, count in Counter([*(run.run_id for run in runs), *speaking]).items() if count > 1]
-    if twice:
-        raise InputError(f"two runs are called {twice[0]!r}; give one of them another tag")
-    spaced = spaced_ids({answer.query_id for answer in answers} if queries is None else set(queries))
-    labels = _labels_of(judgments, spaced)
-    ranked: dict[str, list[tuple[str, Ranking]]] = {query_id: [] for query_id in (labels if judged else ())}
-    for run in runs:
-        for written, ranking in run.rankings.items():
-            ranked.setdefault(spaced.get(written, written), []).append((run.run_id, ranking))
-
-    def places_of(query_id: str) -> dict[str, list[RankingEntry]]:
-        """Document among the first `depth` of a run -> its places; judged ones may have none."""
-        places: dict[str, list[RankingEntry]] = {}
-        for run_id, ranking in ranked.get(query_id, ()):
-            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
-                if not isinstance(doc_id, Gap):
-                    place = RankingEntry(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
-                    places.setdefault(doc_id, []).append(place)
-        answered = found.get(query_id, {})
-        for doc_id in as_known(list(labels.get(query_id, ())), answered) if judged else ():
-            if doc_id not in answered:
-                places.setdefault(doc_id, [])
-        return places
-
-    order = _query_order(found.keys() | ranked.keys(), queries)
-    if docs is None and any(map(places_of, ranked)):
-        raise InputError(
-            "the runs need a collection with the texts of their documents; name one", settings=("collection",)
-        )
-    keep = getattr(docs, "keep", None)
-    if keep is not None:
-        asked = {doc_id for query_id in order for doc_id in (labels.get(query_id, ()) if judged else ())}
-        asked.update(*(one.doc_ids[:depth] for query_id in order for _, one in ranked.get(query_id, ())))
-        keep(asked | set(map(spaced_form, asked)))
-
-    def groups() -> Iterator[QueryPassages]:
-        left_out: list[str] = []
-        for query_id in order:
-            members = found.get(query_id, {})
-            texts, asked = _with_texts(docs, places_of(query_id))
-            lost = sorted(set(asked).difference(texts))
-            if lost and missing == "error":
-                raise InputError(
-                    f"query {query_id!r}: {len(lost)} of {len(asked)} pooled documents are not in the collection "
-                    f"({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}); they can be skipped",
-                    settings=("missing",),
-                )
-            left_out.extend(lost)
-            if clash := next((doc_id for doc_id in asked if doc_id in members), None):
-                raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")
-            retrieved = {
-                doc_id: _Member(texts[doc_id], places, {}) for doc_id, places in asked.items() if doc_id in texts
-            }
-            if members or retrieved:
-                # The workbench wants a title beside each judgment.
-                title = titles.get(query_id) or query_id
-                yield _group(query_id, {**members, **retrieved}, labels.get(query_id, {}), title)
-        if left_out:
-            text = "%d pooled documents are not in the collection and are left out (such as %s)"
-            warn(text, len(left_out), min(left_out))
-
-    return groups()
 
 
 def _answered(answers: Sequence[Answer], max_words: int | None) -> tuple[dict[str, _Pool], set[str]]:
@@ -287,6 +172,12 @@ def pool(
 ) -> PassageRecords:
     """The passages that runs retrieved, with their texts, rankings and judgments, by query.
 
+    A document is in the pool of a query when some run has it among its first `depth`. Answers are cut into passages
+    (`answer_segments`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
+    that several answers share is stored once, under the id that sorts first, with a ranking for each. An answer without
+    words is an empty passage, so that the records know that it was given. The result does not depend on the order of
+    the runs: passages stand by best rank, then doc_id.
+
     >>> import rubric_measures
     >>> from rubric_measures.corpora.collections import example_folder
     >>> rubric_measures.pool(collection=example_folder(), depth=2)
@@ -310,16 +201,20 @@ def pool(
         output: a file for the records (.jsonl.gz), which are then not held in memory.
 
     Raises:
-        InputError: a file is wrong, there is nothing to pool, two runs have one name, or documents are missing.
+        InputError: a file is wrong, there is nothing to pool, two runs have one name, a document is judged twice for a
+            query, or documents are missing.
     """
+    if depth < 1:
+        raise InputError(f"a pool of depth {depth} is empty; ask for 1 or more")
     with contextlib.ExitStack() as stack:
-        if isinstance(collection, dict) and not are_rows(collection):
-            collection = {"doc_id": [*collection], "text": [*collection.values()]}
         listed = [named_files(one, stack) for one in _several(runs)]
-        queries, judgments, collection = (named_files(one, stack) for one in (queries, judgments, collection))
-        several: list[Any] = list(collection) if isinstance(collection, list | tuple) else [collection]
-        keep_inputs(output, *listed, queries, judgments, *several)
-        known = load_collection(collection)
+        queries, judgments = (named_files(one, stack) for one in (queries, judgments))
+        docs: Any = collection if isinstance(collection, dict) and not are_rows(collection) else None
+        source = named_files(collection, stack) if docs is None else None
+        keep_inputs(output, *listed, queries, judgments, *(source if isinstance(source, list | tuple) else [source]))
+        known = load_collection(source)
+        if known is not None and known.has_docs():
+            docs = known.docs_store()
         read, answers = _read(listed)
         if known is not None and not listed:
             read, answers = list(known.runs.values()), list(known.answers)
@@ -336,20 +231,70 @@ def pool(
             raise InputError("a judge is chosen of a table of labels; leave the choice out", settings=("grader",))
         elif judgments is None:
             rows = known.judgments if known is not None else ()
-        groups = pooled(
-            read,
-            depth,
-            known.docs_store() if known is not None and known.has_docs() else None,
-            answers=answers,
-            judgments=rows,
-            judged=judged,
-            queries=asked,
-            max_words=max_words,
-            track=track,
-            limits=file.limits if file is not None else {},
-            missing=missing,
-        )
-        return PassageRecords.kept(groups, output)
+        titles = asked if isinstance(asked, Mapping) else {}
+        asked = None if asked is None else list(asked)
+        answers.sort(key=lambda answer: answer[:2])
+        check_answers(answers, asked, track=track, limits=file.limits if file is not None else {})
+        found, speaking = _answered(answers, max_words)
+        twice = [name for name, count in Counter([*(run.run_id for run in read), *speaking]).items() if count > 1]
+        if twice:
+            raise InputError(f"two runs are called {twice[0]!r}; give one of them another tag")
+        spaced = spaced_ids({answer.query_id for answer in answers} if asked is None else set(asked))
+        labels = _labels_of(rows, spaced)
+        ranked: dict[str, dict[str, Ranking]] = {query_id: {} for query_id in (labels if judged else ())}
+        for run in sorted(read, key=lambda run: run.run_id):
+            for written, ranking in run.rankings.items():
+                ranked.setdefault(spaced.get(written, written), {})[run.run_id] = ranking
+        order = _query_order(found.keys() | ranked.keys(), asked)
+        wanted = {query_id: list(labels.get(query_id, ())) if judged else [] for query_id in order}
+        if hasattr(docs, "keep"):
+            ids = {doc_id for of_query in wanted.values() for doc_id in of_query}
+            ids.update(*(one.doc_ids[:depth] for query_id in order for one in ranked.get(query_id, {}).values()))
+            docs.keep(ids | set(map(spaced_form, ids)))
+
+        def groups() -> Iterator[QueryPassages]:
+            left_out: list[str] = []
+            for query_id in order:
+                members = found.get(query_id, {})
+                places = _places(query_id, ranked.get(query_id, {}), depth)
+                for doc_id in as_known(wanted[query_id], members):
+                    if doc_id not in members:
+                        places.setdefault(doc_id, [])
+                if docs is None and places:
+                    problem = "the runs need a collection with the texts of their documents; name one"
+                    raise InputError(problem, settings=("collection",))
+                texts, places = _with_texts(docs, places)
+                lost = sorted(set(places).difference(texts))
+                if lost and missing == "error":
+                    raise InputError(
+                        f"query {query_id!r}: {len(lost)} of {len(places)} pooled documents are not in the collection "
+                        f"({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}); they can be skipped",
+                        settings=("missing",),
+                    )
+                left_out.extend(lost)
+                if clash := next((doc_id for doc_id in places if doc_id in members), None):
+                    raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")
+                retrieved = {one: _Member(texts[one], at, {}) for one, at in places.items() if one in texts}
+                if members or retrieved:
+                    # The workbench wants a title beside each judgment.
+                    title = titles.get(query_id) or query_id
+                    yield _group(query_id, {**members, **retrieved}, labels.get(query_id, {}), title)
+            if left_out:
+                text = "%d pooled documents are not in the collection and are left out (such as %s)"
+                warn(text, len(left_out), min(left_out))
+
+        return PassageRecords.kept(groups(), output)
+
+
+def _places(query_id: str, ranked: Mapping[str, Ranking], depth: int) -> dict[str, list[RankingEntry]]:
+    """Document among the first `depth` of a run -> its places."""
+    places: dict[str, list[RankingEntry]] = {}
+    for run_id, ranking in ranked.items():
+        for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
+            if not isinstance(doc_id, Gap):
+                place = RankingEntry(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
+                places.setdefault(doc_id, []).append(place)
+    return places
 
 
 def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:

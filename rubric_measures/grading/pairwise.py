@@ -193,14 +193,15 @@ def load_references(
     if Path(source).is_file() and peek_head(source).lstrip().startswith(b"["):
         groups: Iterable[QueryPassages] = load_graded(source)
     else:
-        from rubric_measures.corpora.collections import load_collection
-        from rubric_measures.corpora.pooling import pooled
+        from rubric_measures.corpora.collections import load_collection, texts_of
+        from rubric_measures.corpora.pooling import pool
 
         known = load_collection(source)
         if not known.has_docs() or not known.judgments:
             raise InputError(f"{source}: has no documents with judgments")
         relevant = [row for row in known.judgments if row.relevance >= _LEAST]
-        groups = pooled(docs=known.docs_store(), judgments=relevant, judged=True, missing="skip") if relevant else ()
+        texts, _ = texts_of(known.docs_store(), [row.doc_id for row in relevant])
+        groups = pool((), texts, judgments=relevant, judged=True, missing="skip") if relevant else ()
     found = references_of_records(groups, grader_of(label_grader))
     if not any(found.values()):
         raise InputError(f"{source}: no document has a label of {_LEAST} or more")

@@ -526,7 +526,7 @@ def _judge(
     Where scores are wanted, what the measures lack is found before a call is made.
     """
     from rubric_measures.corpora.loading import load
-    from rubric_measures.corpora.pooling import pooled
+    from rubric_measures.corpora.pooling import pool
     from rubric_measures.grading.grade import grade
     from rubric_measures.grading.grader import default_prompts
     from rubric_measures.prompts.library import load_prompt
@@ -535,7 +535,7 @@ def _judge(
         raise InputError("there are no nuggets: let the workflow create some (create_nuggets: true) or name a bank")
     bank = _for_topics(load_bank(chosen.bank) if banks is None else _our_bank(banks), topics)
     answers = answers_of(reports, bank.items)
-    groups = pooled(answers=answers, queries=list(bank.items), max_words=chosen.max_words or None)
+    groups = pool(answers, queries=list(bank.items), max_words=chosen.max_words or None)
     model = chosen.model_name(llm_config)
     scale = load_prompt(chosen.prompt or default_prompts(model, bank)[0]).grade_scale
     refuse_unreachable(scale, chosen.rel, "setting rel")

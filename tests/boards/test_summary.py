@@ -10,7 +10,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
-from rubric_measures.corpora.pooling import pooled
+from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import lengths_of_records
 from rubric_measures.records.models import load_graded, write_graded
@@ -19,7 +19,7 @@ from tests.example_records import write_all
 
 def test_lengths_of_records_are_those_of_whole_answers(tmp_path: Path) -> None:
     answers = [Answer("q", "a", "One two. Three four five."), Answer("q", "b", "One two.")]
-    write_graded(tmp_path / "records.jsonl", pooled(answers=answers, max_words=3))
+    write_graded(tmp_path / "records.jsonl", pool(answers, max_words=3))
     # b's answer is a's first passage, stored once.
     assert lengths_of_records(load_graded(tmp_path / "records.jsonl"), "") == {"a": {"q": 5}, "b": {"q": 2}}
     (tmp_path / "bare.jsonl").write_text('["q", [{"paragraph_id": "d", "text": "x"}]]\n')

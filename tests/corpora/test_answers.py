@@ -16,7 +16,7 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer, AnswerSegment, answer_segments, check_answers, split_answer
-from rubric_measures.corpora.pooling import pooled
+from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.queries import Limit
@@ -128,14 +128,14 @@ def test_answers_without_a_word_are_counted(caplog: pytest.LogCaptureFixture) ->
     check_answers(answers)
     assert "3 empty answers, scored 0 (such as that of run a to query q2)" in caplog.messages
     # Empty answers are passages, too, and are shared.
-    groups = list(pooled(answers=[*answers, Answer("q2", "c", "")]))
+    groups = list(pool([*answers, Answer("q2", "c", "")]))
     found = [(p.doc_id, p.text, [place.method for place in p.rankings]) for group in groups for p in group.passages]
     assert found == [
         ("a/q1/1", "words", ["a"]),
         ("b/q1/1", "", ["b"]),
         ("a/q2/1", "", ["a", "b", "c"]),
     ]
-    assert groups == list(pooled(answers=[Answer("q2", "c", ""), *answers[::-1]]))
+    assert groups == list(pool([Answer("q2", "c", ""), *answers[::-1]]))
 
 
 SIX = [f"Nugget{which}(rel=2,{how})" for which in "VAW" for how in ("partial_rel=1", "strict=True")]

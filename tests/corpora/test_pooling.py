@@ -14,7 +14,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.corpora.pooling import pooled
+from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import Answer
 from rubric_measures.records.models import QueryPassages, load_graded, write_graded
 from rubric_measures.types.entities import Qrel, make_run
@@ -32,26 +32,26 @@ def places(group: QueryPassages) -> dict[str, list[tuple[str, int, float]]]:
 
 
 def test_depth_rankings_and_order() -> None:
-    groups = list(pooled([DENSE, BM25], 2, TEXTS))
+    groups = list(pool([DENSE, BM25], TEXTS, depth=2))
     # d1 and d2 are both first in one run: then the id decides. d3 and d4 are third.
     assert [(group.query_id, places(group)) for group in groups] == [
         ("q1", {"d1": [("bm25", 1, 3.0), ("dense", 2, 0.8)], "d2": [("bm25", 2, 2.0), ("dense", 1, 0.9)]}),
         ("q2", {"d1": [("bm25", 1, 1.0)]}),
     ]
-    assert groups == list(pooled([BM25, DENSE], 2, TEXTS))
+    assert groups == list(pool([BM25, DENSE], TEXTS, depth=2))
     assert [passage.text for passage in groups[0].passages] == ["one", "two"]
 
 
 def test_judgments_stay_with_the_pool_or_extend_it() -> None:
     judgments = [Qrel("q1", "d2", 3), Qrel("q1", "d3", 0), Qrel("q3", "d4", 2)]
-    (first, _) = pooled([BM25], 2, TEXTS, judgments=judgments)
+    (first, _) = pool([BM25], TEXTS, depth=2, judgments=judgments)
     assert [[one.relevance for one in passage.judgments] for passage in first.passages] == [[], [3]]
     # The workbench wants a title: the query's text, or its id where nobody knows one.
     assert [one.title_query for one in first.passages[1].judgments] == ["q1"]
     for queries, title in (({"q1": "What is tea?"}, "What is tea?"), ({"q1": ""}, "q1"), (["q1"], "q1")):
-        (first,) = pooled([BM25], 2, TEXTS, judgments=judgments, queries=queries)
+        (first,) = pool([BM25], TEXTS, depth=2, judgments=judgments, queries=queries)
         assert [one.title_query for one in first.passages[1].judgments] == [title]
-    groups = list(pooled([BM25], 2, TEXTS, judgments=judgments, judged=True))
+    groups = list(pool([BM25], TEXTS, depth=2, judgments=judgments, judged=True))
     assert [(group.query_id, [passage.doc_id for passage in group.passages]) for group in groups] == [
         ("q1", ["d1", "d2", "d3"]),
         ("q2", ["d1"]),
@@ -61,7 +61,7 @@ def test_judgments_stay_with_the_pool_or_extend_it() -> None:
 
 def test_answers_become_passages() -> None:
     answers = [Answer("q1", "gpt", "A b. C d."), Answer("q1", "bard", "C d. E f."), Answer("q1", "again", "A b. A b.")]
-    (group,) = pooled(answers=answers, max_words=2)
+    (group,) = pool(answers, max_words=2)
     # "A b." is said by again (twice: once is enough) and gpt; the id is that of the run whose name sorts first.
     assert places(group) == {
         "again/q1/1": [("again", 1, 1.0), ("gpt", 1, 1.0)],
@@ -69,13 +69,13 @@ def test_answers_become_passages() -> None:
         "bard/q1/2": [("bard", 2, 0.5)],
     }
     assert [passage.text for passage in group.passages] == ["A b.", "C d.", "E f."]
-    assert [group] == list(pooled(answers=answers[::-1], max_words=2))
+    assert [group] == list(pool(answers[::-1], max_words=2))
 
 
 def test_parts_that_an_answer_repeats_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     answers = [Answer("q1", "again", "A b. A b. C d. A b."), Answer("q2", "again", "A b."), Answer("q1", "gpt", "A b.")]
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        groups = list(pooled(answers=answers, max_words=2))
+        groups = list(pool(answers, max_words=2))
     assert places(groups[0]) == {
         "again/q1/1": [("again", 1, 1.0), ("gpt", 1, 1.0)],
         "again/q1/3": [("again", 3, 1 / 3)],
@@ -88,7 +88,7 @@ def test_parts_that_an_answer_repeats_are_counted(caplog: pytest.LogCaptureFixtu
 
 def test_queries_choose_and_order(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        groups = list(pooled([BM25], 1, TEXTS, queries=["q9", "q2"]))
+        groups = list(pool([BM25], TEXTS, depth=1, queries=["q9", "q2"]))
     assert [group.query_id for group in groups] == ["q2"]
     assert caplog.messages == [
         "unknown and left out: 1 query of the runs (such as q1)",
@@ -99,26 +99,26 @@ def test_queries_choose_and_order(caplog: pytest.LogCaptureFixture) -> None:
 def test_missing_documents(caplog: pytest.LogCaptureFixture) -> None:
     texts = {"d1": "one"}
     with pytest.raises(InputError, match=r"query 'q1': 2 of 3 pooled documents are not in the collection \(d2, d3\)"):
-        list(pooled([BM25], 3, texts))
+        list(pool([BM25], texts, depth=3))
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        groups = list(pooled([BM25], 3, texts, missing="skip"))
+        groups = list(pool([BM25], texts, depth=3, missing="skip"))
     assert [[passage.doc_id for passage in group.passages] for group in groups] == [["d1"], ["d1"]]
     assert caplog.messages == ["2 pooled documents are not in the collection and are left out (such as d2)"]
 
 
-def test_what_cannot_be_pooled() -> None:
+def test_what_cannot_be_pool() -> None:
     with pytest.raises(InputError, match="depth 0 is empty"):
-        pooled([BM25], 0, TEXTS)
+        pool([BM25], TEXTS, depth=0)
     with pytest.raises(InputError, match="two runs are called 'bm25'"):
-        pooled([BM25, BM25], 5, TEXTS)
+        pool([BM25, BM25], TEXTS, depth=5)
     with pytest.raises(InputError, match="two runs are called 'bm25'"):
-        pooled([BM25], 5, TEXTS, answers=[Answer("q1", "bm25", "A.")])
+        pool([BM25, Answer("q1", "bm25", "A.")], TEXTS, depth=5)
     with pytest.raises(InputError, match="need a collection"):
-        pooled([BM25], 5)
+        pool([BM25], depth=5)
     with pytest.raises(InputError, match="the pool is empty"):
-        pooled([BM25], 5, TEXTS, queries=["q7"])
+        pool([BM25], TEXTS, depth=5, queries=["q7"])
     with pytest.raises(InputError, match="'d1' has two judgments for query 'q1'"):
-        pooled([BM25], 5, TEXTS, judgments=[Qrel("q1", "d1", 1, "a"), Qrel("q1", "d1", 0, "b")])
+        pool([BM25], TEXTS, depth=5, judgments=[Qrel("q1", "d1", 1, "a"), Qrel("q1", "d1", 0, "b")])
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_run_on_standard_input(
 
 def test_records_are_a_collection_of_texts(folder: Path, tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
-    write_graded(records, pooled([BM25], 3, TEXTS))
+    write_graded(records, pool([BM25], TEXTS, depth=3))
     run = tmp_path / "x.run"
     run.write_text("q1 Q0 d3 1 2.0 x\n")
     assert main(["pool", str(run), "-c", str(records), "-o", str(tmp_path / "out.jsonl")]) == 0
