@@ -9,11 +9,10 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import astuple, dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ir_measures import Qrel
 from msgspec import structs
@@ -45,7 +44,6 @@ from rubric_measures.corpora.loading import (
     are_rows,
     bank_of,
     content_of,
-    file_path,
     grader_of,
     is_file,
     is_table,
@@ -58,7 +56,6 @@ from rubric_measures.corpora.loading import (
 )
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.judged import GRADES, OF_TABLES
-from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.combining import Panel
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import (
@@ -70,12 +67,12 @@ from rubric_measures.measures.grade_sets import (
     choices_of,
     chosen_grades,
 )
-from rubric_measures.measures.grades import BANK_DOC, LABEL_ITEMS, Grades
+from rubric_measures.measures.grades import LABEL_ITEMS, Grades
 from rubric_measures.measures.loading import collect_grades, load_records, select_queries
-from rubric_measures.measures.qrels import build_grades, grades_of_table
-from rubric_measures.records.models import GradeSetKey, QueryPassages, load_graded
+from rubric_measures.measures.qrels import grades_of_table
+from rubric_measures.records.models import GradeSetKey, load_graded
 from rubric_measures.types.entities import TestBank
-from rubric_measures.types.scales import SELF_RATING, Scale
+from rubric_measures.types.scales import SELF_RATING
 
 _JUDGMENTS = "judgments:"
 # τ, τ_AP, ρ and the largest rank drop.
@@ -132,7 +129,8 @@ def agreement(
         raise InputError("a measure is of the leaderboards of runs; name these, too", settings=("measure", "runs"))
     with contextlib.ExitStack() as stack:
         # Judgments and labels of records that are alone are two sources.
-        given = [named_files(one, stack) if len(sources) == 1 and not are_rows(one) else one for one in sources]
+        is_named = [is_file(one) or (len(sources) == 1 and not are_rows(one)) for one in sources]
+        given = [named_files(one, stack) if named else one for one, named in zip(sources, is_named, strict=True)]
         read = _sources(given, bank_of(bank), wanted, second, items)
     if items and not any(key[-1] not in LABEL_ITEMS for source in read for key in source.labels):
         problem = f"{' and '.join(source.name for source in read)}: labels of whole passages, and no grades of items"
@@ -305,35 +303,35 @@ def _content(source: Gradable) -> str:
 
 
 def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, items: bool) -> LabelSource:
-    if isinstance(source, str) and source.startswith(_JUDGMENTS):
+    """The labels of passages, their highest grades, or all grades of items; of what is no file called as is said."""
+    path = os.fspath(source) if isinstance(source, str | os.PathLike) else ""
+    if path.startswith(_JUDGMENTS):
         if items:
             raise InputError("judgments have no items; compare labels", settings=("items",))
-        return judgments_of_records(source.removeprefix(_JUDGMENTS))
-    # Read while the copy of an open file is there.
-    held: Any
-    with file_path(source) if is_file(source) else nullcontext(source) as held:
-        content = content_of(held) if is_file(source) else _content(source)
-        if content == "records":
-            return labels_of_records(held, bank, wanted, items)
-        if content == "judgments":
-            return labels_of_qrels(held, wanted.scale, items)
-        if content == "grades":
-            return labels_of_table(held, "" if is_file(source) else name, wanted, items)
-        grades = load(held)
-        name = os.path.basename(os.fspath(held)) if is_file(source) else name  # noqa: PTH119 - may be a stream
-        return labels_of(grades, name, items)
-
-
-class Combined(PassageRecords):
-    """Records with the grades of a panel beside those of its members; `load` takes them.
-
-    Attributes:
-        grader: what the new grader is called: `load(records, grader=…)` chooses it.
-    """
-
-    def __init__(self, groups: Iterable[QueryPassages] | None, *, path: str = "", grader: str) -> None:
-        super().__init__(groups, path=path)
-        self.grader = grader
+        return judgments_of_records(path.removeprefix(_JUDGMENTS))
+    name, content, instead = os.path.basename(path) or name, _content(source), ""  # noqa: PTH119 - may be a stream
+    if content == "records":
+        name = " ".join([name, *filter(None, (wanted.model, wanted.prompt, wanted.kind, wanted.set))])
+        if (wanted.model or "").startswith(HUMAN) and wanted.prompt in (None, FINAL_REVIEW, ADJUDICATION):
+            warn(
+                f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well "
+                f"with it; compare the first, blind ones (prompt={BLIND_REVIEW})"
+            )
+        grades: Grades = load_records(path, bank, wanted)
+    elif content == "grades":
+        rows = GRADES.read(source)
+        keys = {GradeSetKey(row.grader, row.prompt_class or "", "") for row in rows}
+        # A table of another grader is what the chosen one is held to.
+        instead = "" if any(map(wanted.may_pass, keys)) else choices_of(keys)
+        if len(keys) > 1:
+            rows = chosen_grades(rows, name, wanted)
+            name = " ".join(filter(None, (name, wanted.model, wanted.prompt)))
+        grades = grades_of_table(rows, scale=wanted.scale)
+    else:
+        grades = load(source)
+    found = labels_of(grades, name, items)
+    # A file of qrels has no place for grades that failed.
+    return replace(found, instead=instead, failed=None if content == "judgments" else found.failed)
 
 
 def combine(
@@ -344,7 +342,7 @@ def combine(
     name: str = "",
     output: str | os.PathLike[str] | None = None,
     bank: Bank | None = None,
-) -> Combined:
+) -> PassageRecords:
     """Makes one grader of several: a panel. How many grades it has is logged; `agreement` says how good they are.
 
     `majority` takes the grade that most members give (of equally frequent ones the lowest), `median` the middle one (of
@@ -373,7 +371,7 @@ def combine(
     keep_inputs(output, bank)
     source = passages_of(passages)
     panel = Panel(source, source.name, members, by, bank_of(bank))
-    return Combined.kept(panel.records(name), output, as_table=True, grader=name)
+    return PassageRecords.kept(panel.records(name), output, as_table=True)
 
 
 def labels_of(grades: Grades, name: str, items: bool = False) -> LabelSource:
@@ -383,57 +381,6 @@ def labels_of(grades: Grades, name: str, items: bool = False) -> LabelSource:
     rows = (row for query in grades.queries.values() for row in query.rows()) if items else Grades(grades.queries).qrels
     labels = {(row.query_id, row.doc_id, row.iteration)[: 2 + items]: row.relevance for row in rows}
     return LabelSource(name, labels, grades.scale, failed)
-
-
-def labels_of_records(
-    path: str | os.PathLike[str], bank: TestBank | None, chosen: Grader, items: bool = False
-) -> LabelSource:
-    """The labels (or item grades) of one grade set of graded records.
-
-    Raises:
-        InputError: no grade set, or more than one, passes the filter.
-    """
-    parts = [part for part in (chosen.model, chosen.prompt, chosen.kind, chosen.set) if part]
-    name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
-    if (chosen.model or "").startswith(HUMAN) and chosen.prompt in (None, FINAL_REVIEW, ADJUDICATION):
-        warn(
-            f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well with "
-            f"it; compare the first, blind ones (prompt={BLIND_REVIEW})"
-        )
-    return labels_of(load_records(path, bank, chosen), name, items)
-
-
-def labels_of_qrels(path: str | os.PathLike[str], scale: Scale | None, items: bool = False) -> LabelSource:
-    """The labels of a qrels file; of item qrels (several rows a document) the labels that the item grades imply."""
-    every = read_qrels(path)
-    rows = [row for row in every if row.doc_id != BANK_DOC]
-    name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
-    labels: dict[Key, float] = {(row.query_id, row.doc_id): row.relevance for row in rows}
-    if items or len(labels) < len(rows):
-        # A file of qrels has no place for grades that failed.
-        return replace(labels_of(build_grades(every, scale=scale), name, items), failed=None)
-    return LabelSource(name, labels)
-
-
-def labels_of_table(source: Any, name: str, chosen: Grader, items: bool = False) -> LabelSource:
-    """The labels (or item grades) of a table, by the only grader that it has, or the one that is named.
-
-    Args:
-        source: a file, a frame or rows.
-        name: what it is called; nothing for the name of the file.
-        chosen: the one that counts, where there are several.
-        items: whether grades of items are asked for, and no labels.
-
-    Raises:
-        InputError: it has several graders, and none of them is called so.
-    """
-    rows, name = GRADES.read(source), name or os.path.basename(os.fspath(source))  # noqa: PTH119 - may be a stream
-    keys = {GradeSetKey(row.grader, row.prompt_class or "", "") for row in rows}
-    instead = "" if any(map(chosen.may_pass, keys)) else choices_of(keys)
-    if len(keys) > 1:
-        rows = chosen_grades(rows, name, chosen)
-        name = " ".join(filter(None, (name, chosen.model, chosen.prompt)))
-    return replace(labels_of(grades_of_table(rows, scale=chosen.scale), name, items), instead=instead)
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:

@@ -220,9 +220,11 @@ def test_of_several_judges_one_is_chosen(command: list[str], capsys: pytest.Capt
 def test_the_judges_of_a_table_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     # The judge that is named is the truth: Ada is lower by .25.
     assert main(["agreement", "two.csv", "--rounds", "0", "--format", "tsv"]) == 0
-    assert "\ntwo.csv ada\t6\t" in (first := capsys.readouterr().out) and "mean difference\t-0.2500" in first
+    assert (
+        "\ntwo.csv ada \\ two.csv gpt\t" in (first := capsys.readouterr().out) and "mean difference\t-0.2500" in first
+    )
     assert main(["agreement", "two.csv", "--rounds", "0", "--format", "tsv", "--grader", "gpt"]) == 0
-    assert "\ntwo.csv gpt\t3\t" in (other := capsys.readouterr().out) and "mean difference\t0.2500" in other
+    assert "\ntwo.csv gpt \\ two.csv ada\t" in (other := capsys.readouterr().out) and "mean difference\t0.2500" in other
     assert main(["agreement", "one.csv"]) == 2
     assert "agreement is of two judges or more" in capsys.readouterr().err
 

@@ -177,8 +177,8 @@ def test_the_first_that_has_a_grade_is_preferred(
     made = provenance_of(last)
     assert (made["by"], [member["llm"] for member in made["members"]]) == ("prefer", ["B", "A"])
     # In Python, and with a third one behind the two.
-    combined = rubric_measures.combine(records, ["B", "A", "C"], by="prefer", output=output)
-    assert grades_of(output, combined.grader)["d3"] == {"i1": 1, "i2": 2}
+    rubric_measures.combine(records, ["B", "A", "C"], by="prefer", output=output)
+    assert grades_of(output, "panel:prefer")["d3"] == {"i1": 1, "i2": 2}
 
 
 def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
     made = rubric_measures.combine([QueryPassages("q1", passages)], ["A", "B", "C"])
     first, second = ((one.grades or [])[-1] for one in made[0].passages)
     assert (first.llm, first.label, second.label, second.status) == ("panel:majority", 2, None, "unparsed")
-    grades = rubric_measures.load(made, grader=f"model={made.grader},kind=direct")
+    grades = rubric_measures.load(made, grader="model=panel:majority,kind=direct")
     assert grades.queries["q1"].labels("max") == {"d1": 2}
 
 
