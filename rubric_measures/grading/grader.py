@@ -211,16 +211,6 @@ def _job(style: Style, unit: Unit, number: int) -> Job[_Made]:
     return [(number, [*lost, *((yield from style.job(unit._replace(items=asked))) if asked else ())])]
 
 
-def _refuse_without_items(style: Style, bank: TestBank) -> None:
-    """Refuses a prompt that finds no item of its kind in a bank."""
-    if not style.items_of(tuple(bank)):
-        prompt = style.prompt
-        what = ", ".join(prompt.labels) if prompt.parser == "aspects" else f"{' or '.join(style.item_kinds)}s"
-        what += " with gold answers" if prompt.task == "verify" else ""
-        text = f"prompt {prompt.prompt_class} grades {what}, and the test bank has none; leave it out for one that fits"
-        raise InputError(text, settings=("prompt", "bank"))
-
-
 @dataclass(frozen=True)
 class GradingEngine:
     """Styles over one backend, behind one cache.
@@ -264,20 +254,22 @@ class GradingEngine:
         if repeated := [name for name, count in classes.items() if count > 1]:
             problem = f"two prompts are called {repeated[0]}; name it once, or set another name in one of the files"
             raise InputError(problem, settings=("prompt",))
-        for maker in makers:
-            _refuse_without_items(maker.style, bank)
-            if maker.style.of_pairs != (self.citations is not None):
-                what = "only judges" if maker.style.of_pairs else "does not judge"
-                name = maker.style.prompt.prompt_class
-                raise InputError(f"prompt {name} {what} what citations support", settings=("support", "prompt"))
+        for style in styles:
+            prompt, name = style.prompt, f"prompt {style.prompt.prompt_class}"
+            if not style.items_of(tuple(bank)):
+                what = ", ".join(prompt.labels) if prompt.parser == "aspects" else f"{' or '.join(style.item_kinds)}s"
+                what += " with gold answers" if prompt.task == "verify" else ""
+                text = f"{name} grades {what}, and the test bank has none; leave it out for one that fits"
+                raise InputError(text, settings=("prompt", "bank"))
+            if style.of_pairs != (self.citations is not None):
+                what = "only judges" if style.of_pairs else "does not judge"
+                raise InputError(f"{name} {what} what citations support", settings=("support", "prompt"))
+            if style.direct and self.change is not None:
+                raise InputError(f"{name} labels passages without items, so edits of the bank change nothing")
             if self.needed is not None:
-                self.needed.plan(maker.style, bank)
+                self.needed.plan(style, bank)
         if not makers:
             raise InputError("the test bank has no items")
-        for maker in makers if self.change is not None else ():
-            if maker.style.direct:
-                name = maker.style.prompt.prompt_class
-                raise InputError(f"prompt {name} labels passages without items, so edits of the bank change nothing")
         return makers
 
     def check(self, groups: Iterable[QueryPassages], bank: TestBank) -> int:
@@ -296,15 +288,14 @@ class GradingEngine:
             text = bank.query_texts.get(group.query_id, "")
             of = Unit(group.query_id, text, "", "", bank.for_query(group.query_id))
             for maker in makers:
-                if not text.strip() and maker.style.showing.shows_query:
-                    problem = (
-                        f"prompt {maker.style.prompt.prompt_class} shows the query; {group.query_id!r} has no text"
-                    )
+                style, name = maker.style, maker.style.prompt.prompt_class
+                if not text.strip() and style.showing.shows_query:
+                    problem = f"prompt {name} shows the query; {group.query_id!r} has no text"
                     raise InputError(problem, settings=("bank", "query_texts"))
                 pairs += sum(map(len, self.wanted(group, maker, of)))
-                if not maker.style.direct:
-                    of_kind = sum(item.kind in maker.style.item_kinds for item in of.items)
-                    left_out[maker.style.prompt.prompt_class] += of_kind - len(maker.style.items_of(of.items))
+                if not style.direct:
+                    of_kind = sum(item.kind in style.item_kinds for item in of.items)
+                    left_out[name] += of_kind - len(style.items_of(of.items))
                 if self.change is not None:
                     older |= {
                         is_partial(one) for passage in group.passages for one in maker.present(passage, of).values()

@@ -814,11 +814,6 @@ class Seq2SeqBackend(WritingModel):
     # The reply has a context of its own: the decoder's.
     reply_shares_context = False
 
-    @cached_property
-    def _start(self) -> int:
-        found: int | None = self.network.generation_config.decoder_start_token_id
-        return self.network.config.decoder_start_token_id if found is None else found
-
     def _encoded(self, messages: Sequence[Message]) -> list[int]:
         return self.encode(plain_text(messages, self.control_tokens), special=True)
 
@@ -835,7 +830,8 @@ class Seq2SeqBackend(WritingModel):
     def _logits(self, shown: Any, jobs: Sequence[WritingJob], rows: Sequence[tuple[int, Tokens]], last: int) -> Any:
         import torch
 
-        ids = torch.tensor([(self._start, *begun) for _, begun in rows], device=self.device)
+        start = self.network.generation_config.decoder_start_token_id
+        ids = torch.tensor([(start, *begun) for _, begun in rows], device=self.device)
         places = [place for place, _ in rows]
         return self.network(**self._of_jobs(shown, places), decoder_input_ids=ids, use_cache=False).logits
 

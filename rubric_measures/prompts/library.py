@@ -76,12 +76,10 @@ def read_entry(path: str | PathLike[str], taken: Collection[str]) -> tuple[str, 
     source = read_text(path)
     try:
         entry = tomllib.loads(source)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         place = re.search(r"at line (\d+)", str(error))
         line = int(place[1]) if place else source.count("\n") + 1
         raise FormatError(f"is no TOML ({str(error).split(' (at ')[0]})", path=shown, line=line) from None
-    except (ValueError, RecursionError):
-        raise FormatError("has a number of too many digits, or a list nested too deeply", path=shown) from None
     if entry.get("parser") == "yes_no":
         entry = {"scale": [0, 1], "labels": ["No", "Yes"], **entry}
     if problem := _problem_of(typed(_UserPrompt, entry, shown)):
