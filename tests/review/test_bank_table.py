@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -169,3 +170,15 @@ def test_an_edit_that_makes_no_sense_changes_nothing(
     before = len(review.store.events())
     answer = post(review, "ada", **form)
     assert answer.status == 400 and problem in answer.content and len(review.store.events()) == before
+
+
+def test_an_item_is_edited_that_another_query_calls_alike(tmp_path: Path) -> None:
+    queries = ("q1", "q2")
+    bank = [{"query_id": one, "items": [{"question_id": "1", "question_text": f"What of {one}?"}]} for one in queries]
+    lines = [[one, [passage(one, "d1", [grade_set({"1": 5})], {"x": 1})]] for one in queries]
+    graded = str(write_lines(tmp_path / "graded.jsonl", lines))
+    review = open_review_of(graded, str(write_lines(tmp_path / "bank.jsonl", bank)), assessor="ada")
+    page = shown(review, "ada", "check", q="q2", d="d1", i="1")
+    (link,) = re.findall(r'href="/bank\?item=([^"]*)"', page)
+    assert "What of q2?" in shown(review, "ada", "bank", item=unquote(link))
+    review.store.close()
