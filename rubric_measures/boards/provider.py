@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -11,55 +10,30 @@ from ir_measures import providers
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, RunConverter, ScoredDoc
 
-from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.measure import PROVIDER, RubricMeasure, is_supported, other_providers, refuse_real
 
 if TYPE_CHECKING:
     from rubric_measures.boards.board import Leaderboard
     from rubric_measures.measures.grades import Grades
+    from rubric_measures.types.entities import Run
 
 
-def rankings_of(run: Any) -> dict[str, Sequence[str]]:
-    """query_id -> doc_ids in the one sort, of anything that ir_measures takes as a run.
-
-    Args:
-        run: named tuples (query_id, doc_id, score) in any order, a pandas frame, or a dict of dicts.
+def _read(run: Any) -> Run:
+    """Anything that ir_measures takes as a run; one without rows ranks nothing.
 
     Raises:
-        InputError: a score is NaN or no number, or a document stands twice in a query's ranking.
+        InputError: it is none, a score is no finite number, or a document stands twice in a query's ranking.
     """
-    from rubric_measures.types.entities import ranked
+    from rubric_measures.corpora.loading import run_of
+    from rubric_measures.types.entities import Run
 
-    scored: dict[str, dict[str, float]] = {}
-    for query_id, doc_id, score in _run_rows(run):
-        of_query, name = scored.setdefault(str(query_id), {}), str(doc_id)
-        try:
-            problem = "the score is NaN" if isnan(score) else ""
-        except (TypeError, OverflowError):
-            problem = f"the score is {score!r:.60}, no number; give a float"
-        if problem or name in of_query:
-            raise InputError(f"query {str(query_id)!r}, document {name!r}: {problem or 'it stands twice in the run'}")
-        of_query[name] = score
-    return {query_id: ranked(of_query.items()) for query_id, of_query in scored.items()}
-
-
-def _run_rows(run: Any) -> Iterable[tuple[Any, Any, float]]:
-    if isinstance(run, dict):
-        return ((query_id, doc_id, score) for query_id, docs in run.items() for doc_id, score in docs.items())
-    if hasattr(run, "itertuples"):
-        missing = {"query_id", "doc_id", "score"} - set(run.columns)
-        if missing:
-            raise InputError(f"the run has no column {', '.join(sorted(missing))}")
-        return zip(run["query_id"].tolist(), run["doc_id"].tolist(), run["score"].tolist(), strict=True)
-    return ((row.query_id, row.doc_id, row.score) for row in run)
+    held = run if isinstance(run, dict) or hasattr(run, "itertuples") else list(run)
+    return run_of(held) if len(held) else Run("none", {})
 
 
 def scored(
-    measures: Sequence[Measure],
-    grades: Grades,
-    rankings: Mapping[str, Sequence[str]],
-    run_id: str = "given",
-    shown: Sequence[Measure] | None = None,
+    measures: Sequence[Measure], grades: Grades, run: Run, shown: Sequence[Measure] | None = None
 ) -> tuple[Leaderboard, list[Metric]]:
     """The board of one run; and its values in ir_measures' order: the queries as the run has them, then those that it
     does not rank, sorted. A value of which all that is known is that grades failed is left out.
@@ -67,8 +41,7 @@ def scored(
     Args:
         measures: this package's measures, or ir_measures' measures over subtopics; order is kept.
         grades: the grades.
-        rankings: query_id -> doc_ids, best first; queries that it lacks score 0.
-        run_id: what the run is called.
+        run: the run; queries that it lacks score 0.
         shown: what the values are of; the measures with the levels of the scale, if None.
 
     Raises:
@@ -76,8 +49,10 @@ def scored(
             nobody said how they count.
     """
     from rubric_measures.boards.scoring import score_runs
+    from rubric_measures.corpora.loading import rankings_for
     from rubric_measures.measures.measure import parse_measures
 
+    run_id, rankings = run.run_id, rankings_for(run, grades)
     board = score_runs(grades, [(run_id, rankings)], measures, overall=False)
     columns = {name: cell.per_query for name, cell in board.cells[run_id].items()}
     for name, column in columns.items():
@@ -109,7 +84,7 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         """The values; what they do not show is logged."""
         from msgspec.structs import replace
 
-        board, metrics = scored(self._asked, self._grades, rankings_of(run), shown=self._asked)
+        board, metrics = scored(self._asked, self._grades, _read(run), self._asked)
         # In the order in which boards sum them.
         yield from sorted(metrics, key=lambda one: str(one.query_id))
         # Queries of a run or of the judgments alone are as ir_measures takes them.
@@ -174,7 +149,8 @@ class _JointEvaluator(providers.Evaluator):  # type: ignore[misc]
         for evaluator, one in zip(self._evaluators, RunConverter(run).tee(len(self._evaluators)), strict=True):
             rows = one.run
             if self._void and not isinstance(evaluator, RubricEvaluator):
-                given = [ScoredDoc(str(query_id), str(doc_id), score) for query_id, doc_id, score in _run_rows(rows)]
+                ranked = {query_id: of.with_scores(of.doc_ids).given for query_id, of in _read(rows).rankings.items()}
+                given = [ScoredDoc(query_id, *pair) for query_id, pairs in ranked.items() for pair in pairs]
                 rows = [row for row in given if row.doc_id not in self._void.get(row.query_id, ())]
                 gone = len(given) - len(rows)
                 say([Note(DROPPED % gone)] if gone else [])

@@ -27,7 +27,6 @@ from rubric_measures.corpora.loading import (
     labels_in,
     load,
     named_files,
-    rankings_for,
     refuse_choice,
     run_of,
 )
@@ -169,7 +168,7 @@ def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure]) -> RunValu
     lines: list[str] = []
     run = run_of(of_run, lines)
     said = list(map(Note, lines))
-    board, metrics = scored(measures, grades, rankings_for(run, grades), run.run_id)
+    board, metrics = scored(measures, grades, run)
     notes = [*said, *(() if measures is asked else of_wrapped(asked)), *board.notes]
     failed = max(cell.failed for cell in board.cells[run.run_id].values())
     return RunValues(parse_measures(board.measures), metrics, failed, notes, said)

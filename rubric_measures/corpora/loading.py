@@ -883,7 +883,7 @@ def _read(run: AnyRun, name: str | None, place: int, said: list[str] | None) -> 
     called = name or f"run {place}"
     try:
         rows = list(_rows(run))
-    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, KeyError, RuntimeError, TypeError, ValueError):
         raise InputError(
             f"{called}: is no run; give a run file, a frame or rows with query_id, doc_id and score, or query -> "
             "document -> score"
