@@ -38,7 +38,7 @@ _NO_OPTIONS = frozenset({"self", "progress", "watch", "notes"})
 # One letter for one thing in all commands.
 _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", "depth": "-k"}
 # Options that take several values at once, that are repeated, and whose values have commas between them.
-_SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "also", "answers", "systems", "fail_under", "assign"})
+_SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "answers", "systems", "fail_under", "assign"})
 _REPEATED = frozenset({"collection", "grader", "model", "prompt"})
 _WITH_COMMAS = frozenset({"queries"})
 # Where the last of two values would be used in silence.
@@ -49,7 +49,7 @@ _OUTPUTS = ("output", "plot", "report", "save", "scores")
 _NUMBERS = {"int": int, "float": float}
 # What a value is called where the name of its option does not say it.
 _WORDS = {
-    "adjudicator": "NAME", "against": "ANSWERS", "allow_remote": "HOST", "also": "FILE", "answers": "FILE",
+    "adjudicator": "NAME", "against": "ANSWERS", "allow_remote": "HOST", "answers": "FILE",
     "assessor": "NAME", "base_url": "URL", "baseline": "RUN", "copy": "FOLDER", "export": "FOLDER", "folder": "FOLDER",
     "grader_b": "GRADER", "official_measure": "MEASURE", "pack": "FOLDER", "source": "FORMAT", "state": "FILE",
     "to": "FORMAT",
