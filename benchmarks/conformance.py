@@ -153,9 +153,8 @@ def nuggetizer() -> Iterator[Row]:
             for name, field in fields.items()
         }
 
-    shown = ("--compat", "nuggetizer", "--format", "trec_eval", "-p", "-1", "-o", "board.txt")
-    _run("leaderboard", "assignments.jsonl", "-m", *fields, *shown)
-    mine = {f"{run} {name}": value for name in fields for run, value in _column("board.txt", name).items()}
+    _run("leaderboard", "assignments.jsonl", "-m", *fields, "--compat", "nuggetizer", "-o", "board.json")
+    mine = {f"{run} {name}": value for name in fields for run, value in _column("board.json", name).items()}
     # Records hold a label that nobody defined as a failed grade: ours is written of labels that the program defines.
     for row in rows:
         for nugget in row["nuggets"]:
@@ -207,8 +206,8 @@ def autojudge() -> Iterator[Row]:
     runs = [str(path) for path in sorted((EXAMPLE / "runs").glob("*.run"))]
     grades = rubric_measures.load(EXAMPLE / "graded.jsonl.gz", bank=EXAMPLE / "questions.jsonl", grader="kind=question")
     board = rubric_measures.score(grades, runs, ["RubricCover@10"])
-    Path("board.txt").write_text(board.render("trec_eval", -1))
-    _run("convert", "board.txt", "--to", "leaderboard:ir_measures", "-o", "lines.txt")
+    board.save("board.json")
+    _run("convert", "board.json", "--to", "leaderboard:ir_measures", "-o", "lines.txt")
     read = Leaderboard.load(Path("lines.txt"), format="ir_measures")
     found = {
         entry.run_id: float(entry.values["RubricCover(rel=4)@10"]) for entry in read.entries if entry.topic_id == "all"
