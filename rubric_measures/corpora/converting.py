@@ -20,7 +20,7 @@ from rubric_measures.base.json_text import parse_json
 from rubric_measures.corpora.conversion import Options, bank_format, bridged, targets_of
 from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed, refuse_unused
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.formats import FORMATS, banks, detect_format, judged, queries, trec
+from rubric_measures.formats import FORMATS, banks, detect_format, judged, trec
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.base import PathName, say_left_out
 from rubric_measures.measures.grade_sets import Grader
@@ -196,10 +196,8 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
         return contents[0]
     if kind == "records":
         return merge_records(contents)
-    if kind == "queries":
-        return queries.join_queries(contents)
-    if kind in ("leaderboard", "experiment"):
-        raise InputError(f"{kind}s are converted one by one")
+    if kind in ("leaderboard", "experiment", "queries"):
+        raise InputError(f"files of the kind {kind} are converted one by one")
     rows = [row for content in contents for row in content]
     if kind == "bank":
         # Says what contradicts.

@@ -88,10 +88,8 @@ def _long_header(row: Sequence[str]) -> Form | None:
 
 
 def _pair(line: str) -> list[str]:
-    """The cells of a line of two; a comma parts them where it parts two cells and nothing else could."""
-    if "\t" in line:
-        return [cell.strip() for cell in line.split("\t")]
-    return cells_of(line) if line.count(",") == 1 and not re.search(r"[;\s].*,", line.strip()) else columns_of(line)
+    """The cells of a line of two: a name before a tab may hold blanks."""
+    return [cell.strip() for cell in line.split("\t")] if "\t" in line else columns_of(line)
 
 
 def _are_scores(lines: Iterable[str]) -> bool:

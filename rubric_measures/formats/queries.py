@@ -11,7 +11,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rubric_measures.base.errors import FormatError, InputError, warn
+from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import (
     begins_records,
     iter_lines,
@@ -71,25 +71,6 @@ class QueryFile:
             for query_id, said in self.further.items()
             if said.get(name) not in (None, "")
         }
-
-
-def join_queries(files: Iterable[QueryFile]) -> QueryFile:
-    """The queries of several files, with the further fields of all.
-
-    Raises:
-        InputError: two files contradict each other.
-    """
-    texts: dict[str, str] = {}
-    further: dict[str, dict[str, Any]] = {}
-    for one in files:
-        for query_id, text in one.texts.items():
-            who, known = f"query {query_id!r}", further.setdefault(query_id, {})
-            if texts.setdefault(query_id, text) != text:
-                raise InputError(f"{who} has different texts in the files")
-            for name, value in one.further.get(query_id, {}).items():
-                if known.setdefault(name, value) != value:
-                    raise InputError(f"{who} has different values of {name} in the files")
-    return QueryFile(texts, {query_id: said for query_id, said in further.items() if said})
 
 
 def _most(value: Any) -> int:

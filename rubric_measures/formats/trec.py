@@ -149,7 +149,7 @@ def checked_run(text: str, name: str) -> tuple[bytes, int]:
         query_id, _, doc_id, rank, score = row[:5]
         if not is_number(score) or not math.isfinite(float(score)):
             raise FormatError(f"{score[:40]!r} is not a finite number", field="score")
-        if not is_rank(rank):
+        if not (rank.isascii() and rank.isdecimal()) or len(rank) > _DIGITS:
             raise FormatError(f"{rank[:40]!r} is not an integer from 0 of at most {_DIGITS} digits", field="rank")
         before = seen.setdefault((query_id, doc_id), number)
         if before != number:
@@ -227,11 +227,6 @@ def columns_of(line: str) -> list[str]:
     """The columns of a line, cut at blanks and tabs only: an id may hold any other space."""
     stripped = line.strip(" \t\v\f\r")
     return _CHECKED_SPACE.split(stripped) if stripped else []
-
-
-def is_rank(token: str) -> bool:
-    """Whether a token is an integer from 0, and no longer than any number of documents."""
-    return token.isascii() and token.isdecimal() and len(token) <= _DIGITS
 
 
 def relevance_of(token: str) -> float:

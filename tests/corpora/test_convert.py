@@ -217,9 +217,6 @@ def test_facets_of_queries_stay(files: Path, capsys: pytest.CaptureFixture[str])
     (files / "car.json").write_text(json.dumps(car))
     assert run(files, "car.json", "--to", "queries", "-o", str(files / "out.json")) == 0
     assert json.loads((files / "out.json").read_text()) == car
-    (files / "more.jsonl").write_text('{"query_id": "q2", "text": "hair", "facets": {"f2": "Colour"}}\n')
-    assert run(files, "out.json", "more.jsonl", "-o", str(files / "both.json")) == 0
-    assert json.loads((files / "both.json").read_text()) == {**car, "q2": {"text": "hair", "facets": {"f2": "Colour"}}}
     assert capsys.readouterr().err == ""
     assert run(files, "car.json", "--to", "ragelo:queries", "-o", str(files / "q.csv")) == 0
     assert "domain of 1 row, facets of 1 row" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.queries import QUERIES, Limit, QueryFile, join_queries, read_queries, read_query_file
+from rubric_measures.formats.queries import QUERIES, Limit, QueryFile, read_queries, read_query_file
 from tests.example_records import write_text
 
 
@@ -164,14 +164,3 @@ def test_a_table_says_what_it_cannot_hold(tmp_path: Path, caplog: pytest.LogCapt
     ]
     with pytest.raises(InputError, match="holds a tab or a line end"):
         QUERIES.write(tmp_path / "q.tsv", QueryFile({"q": "a\n"}))
-
-
-def test_queries_of_several_files_are_joined() -> None:
-    one = QueryFile({"q": "a"}, {"q": {"n": 1, "facets": {"f": "x"}}})
-    other = QueryFile({"q": "a", "r": "b"}, {"q": {"m": 2}})
-    joined = join_queries([one, other])
-    assert joined == QueryFile({"q": "a", "r": "b"}, {"q": {"n": 1, "facets": {"f": "x"}, "m": 2}})
-    other = QueryFile({"q": "a"}, {"q": {"facets": {"f": "z"}}})
-    for wrong, what in ((QueryFile({"q": "b"}), "texts"), (other, "values of facets")):
-        with pytest.raises(InputError, match=f"query 'q' has different {what} in the files"):
-            join_queries([one, wrong])
