@@ -616,7 +616,7 @@ class Plan:
             return self._on[scale]
         lowest, said = 0 if scale is None else scale.lowest, list[Measure]()
         for one in self.computations:
-            for level in one.levels:
+            for level in (level for level in one.levels if scale is not None and level > scale.highest):
                 refuse_unreachable(scale, level, str(one.measure))
             measure, level = one.measure, min(one.levels, default=lowest + 1)
             if one.over_items and level <= lowest:
