@@ -149,43 +149,20 @@ def _has_ties(scores: FloatArray) -> NDArray[np.bool_]:
     return tied
 
 
-def _rbo_without_ties(x: FloatArray, y: FloatArray, p: float) -> FloatArray:
-    """RBO_EXT where no run is tied: run i is in both rankings from depth m_i on, m_i the larger of its two ranks.
-
-    So Σ_d X_d p^d / d = Σ_i W(m_i) with W(m) = Σ_{d=m..n} p^d / d, and A_n = 1: a look-up for each run, not for each
-    run and depth.
-    """
-    runs = x.shape[1]
-    depths = np.arange(1, runs + 1)
-    tails = np.cumsum((p**depths / depths)[::-1])[::-1]
-    rank_x, rank_y = (np.argsort(np.argsort(-scores, axis=1), axis=1) for scores in (x, y))
-    seen: FloatArray = tails[np.maximum(rank_x, rank_y)].sum(axis=1)
-    result: FloatArray = (1.0 - p) / p * (seen + p ** (runs + 1) / (1.0 - p))
-    return result
-
-
-def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9) -> FloatArray:
-    """Rank-biased overlap, extrapolated, of two rankings of the same runs.
+@in_pieces
+def rbo_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Rank-biased overlap, extrapolated, of two rankings of the same runs, with persistence p = 0.9.
 
     RBO_EXT = (1−p)/p [Σ_{d=1..n} A_d p^d + A_n p^(n+1)/(1−p)], A_d the agreement of the two rankings at depth d. With
     X_d = Σ_i c_i(d) c'_i(d), c_i(d) the share of run i above depth d, A_d = X_d / d: a tie is an unknown order, and the
     value the mean over all orders (the paper's RBO^a). In [0, 1].
 
-    The persistence p is between 0 and 1; the higher, the deeper it looks.
-
     Source: Webber, Moffat and Zobel (TOIS 2010); ties: Corsi and Urbano (SIGIR 2024), sections 4 and 5.
     """
-    samples, runs = x.shape
-    weights = p ** np.arange(1, runs + 1)
-    result = np.empty(samples)
-    tied = _has_ties(x) | _has_ties(y)
-    result[~tied] = _rbo_without_ties(x[~tied], y[~tied], p)
-    rows = np.flatnonzero(tied)
-    for part in pieces(len(rows), runs * runs):
-        piece = rows[part]
-        agreement = (_contributions(x[piece]) * _contributions(y[piece])).sum(axis=1) / np.arange(1, runs + 1)
-        tail = agreement[:, -1] * p ** (runs + 1) / (1.0 - p)
-        result[piece] = (1.0 - p) / p * (agreement @ weights + tail)
+    p, depths = 0.9, np.arange(1, x.shape[1] + 1)
+    agreement = (_contributions(x) * _contributions(y)).sum(axis=1) / depths
+    tail = agreement[:, -1] * p ** (len(depths) + 1) / (1.0 - p)
+    result: FloatArray = (1.0 - p) / p * (agreement @ p**depths + tail)
     return result
 
 
@@ -559,7 +536,8 @@ def correlate_over_queries(
         InputError: a run has no score at all.
     """
     x, table, base = _sides(official, scores, name)
-    point, drawn = drawn_over_queries(official, scores, name, draws)
+    point, drawn = drawn_over_queries(x, table, base, draws)
+    point = replace(point, name=name)
     if draws.rounds == 0:
         return replace(point, resampled="query")
     (one,) = drawn.intervals("symmetric", _bounds(base, point.runs))
@@ -579,13 +557,12 @@ def _is_noise(table: FloatArray) -> bool:
     return reliability is not None and reliability < least
 
 
-def drawn_over_queries(official: ArrayLike, scores: ArrayLike, name: str, draws: Draws) -> tuple[Coefficient, Drawn]:
-    """The coefficient, and what was drawn of it; see `correlate_over_queries`.
+def drawn_over_queries(x: FloatArray, table: FloatArray, base: str, draws: Draws) -> tuple[Coefficient, Drawn]:
+    """The coefficient of all runs, and what was drawn of it; see `correlate_over_queries`.
 
     Raises:
         InputError: a run has no score at all.
     """
-    x, table, base = _sides(official, scores, name)
 
     def values(counts: FloatArray) -> FloatArray:
         means = weighted_means(counts, table)
@@ -598,8 +575,7 @@ def drawn_over_queries(official: ArrayLike, scores: ArrayLike, name: str, draws:
 
     ones = np.ones((1, len(table)))
     x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
-    point = replace(correlate(x_mean, weighted_means(ones, table)[0], base), name=name)
-    return point, Resample(len(table), draws).draw(values)
+    return correlate(x_mean, weighted_means(ones, table)[0], base), Resample(len(table), draws).draw(values)
 
 
 def correlate_over_runs(

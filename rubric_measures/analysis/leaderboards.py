@@ -51,10 +51,8 @@ from rubric_measures.measures.grade_sets import (
     prompt_cells,
     scale_of_set,
 )
-from rubric_measures.measures.grades import refuse_unreachable
 from rubric_measures.measures.loading import select_queries
 from rubric_measures.measures.measure import column_named, columns_named
-from rubric_measures.measures.scoring import Plan
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale
@@ -360,15 +358,6 @@ def _sets_of(known: RecordGrades) -> dict[GradeSetKey, Scale | None]:
     return {key: scales.get(key) for key, count in found.items() if count}
 
 
-def _refuse_above_all(measures: Sequence[Measure], scales: Collection[Scale | None]) -> None:
-    """Refuses a measure whose level no grade of any grade set reaches; one of a few sets has a reason in its cell."""
-    if None not in scales:
-        highest = max((scale for scale in scales if scale is not None), key=lambda scale: scale.highest)
-        for one in Plan(measures).computations:
-            for level in one.levels:
-                refuse_unreachable(highest, level, str(one.measure))
-
-
 def correlate_grid(
     known: RecordGrades,
     official: RunScores,
@@ -394,7 +383,7 @@ def correlate_grid(
         cannot be computed from has a cell without result and the reason.
 
     Raises:
-        InputError: no grade set passes the filter, no run is in both, or a level is above the scales of all.
+        InputError: no grade set passes the filter, or no run is in both.
 
     Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), Table 3.
     """
@@ -402,7 +391,6 @@ def correlate_grid(
         raise InputError("a grid reads its records several times; give a file, not standard input")
     cells: list[GridCell] = []
     scales = _sets_of(known)
-    _refuse_above_all(expand_measures(measures, [1]), scales.values())
     prompts = prompt_cells(scales)
 
     def board_of(chosen: Grader, items: TestBank | None, some: Sequence[Measure]) -> Leaderboard:
