@@ -236,37 +236,26 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Fig
         panels: one or more.
         note: what points and intervals are, and over how many queries; below each measure.
     """
-    texts = [f"{lines_of(panel.measure)}\n{textwrap.fill(note, 48)}" for panel in panels]
-    columns = [group_columns(runs, panel.groups) for panel in panels]
-    most = sum(max(found, default=-1) + 1 for found in columns)
+    texts = [f"{textwrap.fill(panel.measure, 44)}\n{textwrap.fill(note, 48)}" for panel in panels]
+    most = sum(len(panel.groups) for panel in panels)
     width = 0.07 * max(map(len, runs)) + 3.4 * len(panels) + 0.09 * most
     height = 0.4 + 0.24 * len(runs) + 0.16 * max(text.count("\n") + 1 for text in texts)
     figure, every = figure_of(max(5.0, width), height, len(panels), sharey=True)
     every[0].set_yticks(range(len(runs)), runs, fontsize=8)
     every[0].set_ylim(len(runs) - 0.4, -0.6)
     place = {run: row for row, run in enumerate(runs)}
-    for number, (axes, panel, text, found) in enumerate(zip(every, panels, texts, columns, strict=True), 1):
+    for number, (axes, panel, text) in enumerate(zip(every, panels, texts, strict=True), 1):
         axes.set_xlabel(text, fontsize=9)
         axes.grid(axis="x", color="0.92", linewidth=0.6)
         axes.tick_params(axis="y", length=0)
         _draw_scores(axes, place, panel)
-        _draw_groups(axes, place, panel.groups, found)
+        _draw_groups(axes, place, panel.groups)
         if panel.line is not None:
             axes.axvline(panel.line, color="0.35", linewidth=0.9, linestyle=":", label=panel.line_name, gid="line")
         for artist in axes.findobj(lambda one: one.get_gid() is not None):
             # Names in the SVG, for those who style it or read it back.
             artist.set_gid(f"{artist.get_gid()}-{number}")
     return finished(figure)
-
-
-def lines_of(name: str) -> str:
-    """A measure's name in lines, broken behind commas, brackets and spaces; no letter is lost."""
-    lines = [""]
-    for part in name.replace(",", ",\0").replace("(", "(\0").replace(" ", " \0").split("\0"):
-        if lines[-1] and len(lines[-1]) + len(part) > 44:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
 
 
 def _draw_scores(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
@@ -295,33 +284,12 @@ def _draw_scores(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
         )  # fmt: skip
 
 
-def group_columns(runs: Sequence[str], groups: Sequence[Sequence[str]]) -> list[int]:
-    """In which column each group stands: the first one where no other group's rows are in its way."""
-    place = {run: row for row, run in enumerate(runs)}
-    taken: list[list[tuple[int, int]]] = []
-    columns = []
-    for group in groups:
-        rows = [place[run] for run in group if run in place]
-        span = (min(rows, default=0), max(rows, default=0))
-        free = (
-            number for number, spans in enumerate(taken) if all(span[1] < low or high < span[0] for low, high in spans)
-        )
-        column = next(free, len(taken))
-        if column == len(taken):
-            taken.append([])
-        taken[column].append(span)
-        columns.append(column)
-    return columns
-
-
-def _draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[str]], columns: Sequence[int]) -> None:
-    """Beside the numbers: a square a member, on a line from the first to the last."""
+def _draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[str]]) -> None:
+    """Beside the numbers, a column a group: a square a member, on a line from the first to the last."""
     moved = require("matplotlib.transforms", "plot").offset_copy
-    for number, (group, column) in enumerate(zip(groups, columns, strict=True)):
+    for number, group in enumerate(groups):
         rows = sorted(place[run] for run in group if run in place)
-        if len(rows) < 2:
-            continue
-        beside = moved(axes.get_yaxis_transform(), axes.figure, x=44 + 6.5 * column, units="points")
+        beside = moved(axes.get_yaxis_transform(), axes.figure, x=44 + 6.5 * number, units="points")
         axes.plot(
             [1.0] * len(rows), rows, "-s", color=ORANGE, linewidth=1.4, markersize=4, transform=beside, clip_on=False,
             label="" if number else "cannot be told apart", gid=f"group-{number + 1}",
