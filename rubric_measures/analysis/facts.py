@@ -8,7 +8,6 @@ The evidence behind a board: for every query, run and item the best passage, its
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,7 +47,7 @@ from rubric_measures.types.entities import CitedAnswer, RubricItem, sentence_ite
 from rubric_measures.types.scales import CONTRADICTED, Scale, covering_level
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 FactState: TypeAlias = Literal["lost", "unsure", "gained", "missed by both", "covered by both"]
 # In the order in which they are shown.
@@ -443,17 +442,6 @@ class FactDiff(Reported):
         bars = {name: Ranged(test.mean_difference, test.low, test.high) for name, test in tests.items()}
         said = [str(run).replace("\n", "; ") for run in self.runs]
         return in_notebook(self.report().tables, "; ".join([*said, *self.left_out]), bars)
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Draws the difference of each run with its interval; see `Board.plot`."""
-        from rubric_measures.analysis.plots import DotPanel, plot_dots, save_figures
-
-        tests = {run.after: run.pair.test for run in self.runs}
-        ends = {name: (test.low, test.high) for name, test in tests.items()}
-        panel = DotPanel(
-            self.runs[0].comparison.measure, {name: one.mean_difference for name, one in tests.items()}, ends
-        )
-        return save_figures([plot_dots(list(tests), [panel], "after − before, with its interval")], path)
 
     def markdown(self, most: int = COMMENT, *, beside: int = 0) -> str:
         """A comment for a pull request: what is said of each run, and the facts, lost ones first.

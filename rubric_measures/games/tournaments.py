@@ -37,7 +37,6 @@ from rubric_measures.analysis.resampling import (
 )
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError, counted, in_number, warn
-from rubric_measures.base.plugins import require
 from rubric_measures.base.tables import Cell, Report, Reported, Table, columns, letters, number, plain
 from rubric_measures.boards.board import Leaderboard, board_content, board_report
 from rubric_measures.boards.scoring import cell_of
@@ -45,9 +44,8 @@ from rubric_measures.types.entities import Cell as BoardCell
 from rubric_measures.types.entities import Preference, Signature, content_hash
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
-HUMAN = "human:"
 _POINTS = {"a": 2, "tie": 1, "both_bad": 1, "b": 0}
 
 
@@ -62,7 +60,6 @@ class Games:
             (2 won, 1 tied, 0 lost).
         undecided: status -> games without a verdict; they count for nobody.
         lost: agent -> its games without a verdict.
-        by_assessors: decided games whose grader is an assessor (`human:…`).
         both_bad: ties of two bad answers; points are those of any tie.
     """
 
@@ -71,7 +68,6 @@ class Games:
     rows: NDArray[np.int64]
     undecided: Mapping[str, int]
     lost: Mapping[str, int]
-    by_assessors: int = 0
     both_bad: int = 0
 
     def __len__(self) -> int:
@@ -135,9 +131,8 @@ def gather_games(preferences: Iterable[Preference]) -> Games:
         [(query_of[query], agent_of[a], agent_of[b], _POINTS[verdict]) for query, a, b, verdict, _ in played],
         dtype=np.int64,
     )
-    by_assessors = sum(row[4].startswith(HUMAN) for row in played)
     both_bad = sum(row[3] == "both_bad" for row in played)
-    return Games(names, query_ids, rows, dict(sorted(undecided.items())), dict(lost), by_assessors, both_bad)
+    return Games(names, query_ids, rows, dict(sorted(undecided.items())), dict(lost), both_bad)
 
 
 def _check(game: Preference, seen: set[tuple[str, str, str, str]]) -> None:
@@ -526,7 +521,6 @@ class Tournament(Reported):
         games: the number of decided games.
         queries: the number of queries with decided games.
         undecided: status -> games without a verdict.
-        by_assessors: decided games judged by assessors.
         both_bad: ties of two bad answers; they are ties like any other in the numbers.
         win_rates: agent -> query_id -> share of points in its games, a tie being half.
         signature: what produced the numbers.
@@ -542,7 +536,6 @@ class Tournament(Reported):
     games: int
     queries: int
     undecided: Mapping[str, int]
-    by_assessors: int
     both_bad: int
     win_rates: Mapping[str, Mapping[str, float]]
     signature: Signature
@@ -573,16 +566,6 @@ class Tournament(Reported):
         """Logs what must be known beside the numbers."""
         for note in self.notes:
             warn("%s", note)
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """A row an agent, best first: `rating` with the ends of its interval `low` and `high`, games won and lost, ….
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        rows = [dataclasses.asdict(one) for one in self.ratings]
-        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows).set_index("agent")
-        return frame
 
     def leaderboard(self) -> Leaderboard:
         """The ratings as a leaderboard: `BradleyTerry` (with standard error), `Elo`, and `WinRate` with its queries.
@@ -663,7 +646,6 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings =
         len(games),
         len(games.query_ids),
         games.undecided,
-        games.by_assessors,
         games.both_bad,
         _win_rates(games),
         _signature(games, listed, settings),
@@ -763,13 +745,6 @@ def _notes(
             f"the games do not fix every distance, the prior of {settings.prior:g} games does: of these groups, none "
             f"took a point from one further left: {named(pieces)}"
         )
-    alone = [group for group in pieces if len(group) == 1]
-    total = games.points().sum(axis=0)
-    lost, won = total.sum(axis=0), total.sum(axis=1)
-    for what, sums in (("won every game", lost), ("lost every game", won)):
-        names = [games.agents[place] for (place,) in alone if sums[place] == 0 and won[place] + lost[place] > 0]
-        if names:
-            notes.append(f"{', '.join(names)} {what}: the rating is as far out as the prior lets it be")
     queries, rounds = len(games.query_ids), settings.draws.rounds
     said = few_queries(queries)
     if spread.left_out is None:
@@ -791,8 +766,6 @@ def _notes(
         notes.append(in_number(f"{sum(games.undecided.values())} games without a verdict count for nobody: {counts}"))
     if games.both_bad:
         notes.append(f"in {games.both_bad} of the ties both answers are bad; a tie is half a win for each of any kind")
-    if games.by_assessors:
-        notes.append(f"{games.by_assessors} of {len(games)} games were judged by assessors")
     return notes
 
 
