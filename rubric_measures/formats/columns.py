@@ -191,19 +191,9 @@ class Tokens(NamedTuple):
         """
         bytes_ = np.frombuffer(self.data, np.uint8)
         unsigned, negative = self.without_sign() if (bytes_[self.starts] < _POINT).any() else (self, False)
-        # The last point of each is looked for first where that of the first one stands.
-        longest = min(int((unsigned.ends - unsigned.starts).max()), _WIDE)
-        first = self.at(slice(1)).texts()[0]
-        usual = min(len(first) - first.rfind(b"."), longest)
-        points = unsigned.ends.copy()
-        left: slice | Ints = slice(None)
-        for back in sorted(range(1, longest + 1), key=lambda back: abs(back - usual)):
-            ends = unsigned.ends[left]
-            hits = (bytes_[ends - back] == _POINT) & (ends - back >= unsigned.starts[left])
-            points[left] = np.where(hits, ends - back, ends)
-            left = np.flatnonzero(~hits) if isinstance(left, slice) else left[~hits]
-            if not len(left):
-                break
+        # The first point behind the start of each, where it stands before its end.
+        places = np.append(np.flatnonzero(bytes_ == _POINT), len(bytes_))
+        points = np.minimum(places[np.searchsorted(places, unsigned.starts)], unsigned.ends)
         values, sure = unsigned.digits(points)
         decimals = np.maximum(unsigned.ends - points - 1, 0)
         if (decimals == decimals[:1]).all():
