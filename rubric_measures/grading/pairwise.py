@@ -235,8 +235,7 @@ def play(
         GradingError: the model cannot be used; finished calls are in the cache.
     """
     is_embedded = getattr(caller.runner.backend, "embedded", False)
-    is_lexical = caller.model.partition(":")[0] == "lexical"
-    loaded = load_prompt(prompt or ("LexicalComparison" if is_lexical else "ragelo.answer_pairwise"))
+    loaded = load_prompt(prompt or ("LexicalComparison" if is_embedded else "ragelo.answer_pairwise"))
     compares = loaded.parser == "verdict" and {"answer_a", "answer_b"} <= set(loaded.fields)
     if not compares or is_embedded != (loaded.format == "json"):
         text = f"prompt {prompt} does not compare answers, or not by this grader: LexicalComparison is for lexical only"

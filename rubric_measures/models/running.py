@@ -44,7 +44,6 @@ class RunStats:
     """Counts of one run; they only grow.
 
     Attributes:
-        jobs: jobs that are done.
         cached: requests answered from the cache.
         shared: requests answered by an equal one in flight.
         calls: requests answered by the backend.
@@ -62,7 +61,6 @@ class RunStats:
         limit: which limit on calls or cost was reached; empty when none was.
     """
 
-    jobs: int = 0
     cached: int = 0
     shared: int = 0
     calls: int = 0
@@ -316,7 +314,6 @@ class RunState(Generic[K, T]):
         if self.done and self.runner.progress:
             self.runner.progress(self.stats)
         while self.done:
-            self.stats.jobs += 1
             yield self.done.popleft()
 
     def settle(self, request: Request, reply: Reply) -> None:
