@@ -316,11 +316,8 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
 
 
 def _asked_cell(review: Review, asked: Asked) -> tuple[CellKey, CheckedGrade]:
-    """The cell that a request names, and the grader's grade of it; of a passage alone, its first one."""
+    """The cell that a request names, and the grader's grade of it."""
     cell = CellKey(asked.get("q"), asked.get("d"), asked.get("i"))
-    query = review.material.queries.get(cell.query_id)
-    if not cell.item_id and query is not None and cell.doc_id in query.passages:
-        cell = cell._replace(item_id=next(iter(query.passages[cell.doc_id].grades), ""))
     return cell, review.material.grade(cell)
 
 
