@@ -27,7 +27,7 @@ from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows,
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.findings import say
-from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed, refuse_unreachable
+from rubric_measures.measures.grades import Grades, OnFailed, check_on_failed
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.models.settings import Calls
@@ -304,8 +304,6 @@ class JudgeSettings(ModelSettings):
         bank: a test bank file to use in place of generating one.
         max_words: answers are graded in passages of this many words, and the best grade of an item counts; 0 grades
             them whole.
-        label: `max` or `count`, see `QueryGrades.labels`.
-        rel: the least grade that counts in `count`; by default the one that covers on the scale of the grades.
         on_failed: how failed grades count in the leaderboard: `expected` (where it is left out), `zero`,
             or a grade, see `Grades`.
         nugget_grades: write `evaldata.nugget_grades` into the reports (with `augment_report` they are saved).
@@ -314,23 +312,15 @@ class JudgeSettings(ModelSettings):
     target: str = "questions"
     bank: str = ""
     max_words: int = 0
-    label: Label = "max"
-    rel: int | None = None
     on_failed: OnFailed | None = None
     nugget_grades: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value, choices in (
-            ("target", self.target, ("questions", "nuggets")),
-            ("label", self.label, ("max", "count")),
-        ):
-            if value not in choices:
-                raise InputError(f"setting {name}: {value!r} is none of {', '.join(choices)}")
+        if self.target not in ("questions", "nuggets"):
+            raise InputError(f"setting target: {self.target!r} is none of questions, nuggets")
         if self.on_failed is not None:
             check_on_failed(self.on_failed)
-        if self.max_words < 0:
-            raise InputError("setting max_words is 0 or more")
 
     def default_measures(self, bank: TestBank, scale: Scale | None) -> tuple[str, ...]:
         """The measures of the leaderboard, where the workflow names none.
@@ -424,7 +414,7 @@ class RubricJudge(_LeaderboardJudge):
         }
         for answer in judged.answers:
             doc_ids = [one for one in ranked.get(answer[:2], ()) if not isinstance(one, Gap)]
-            labels = judged.grades.queries[answer.query_id].labels(chosen.label, chosen.rel)
+            labels = judged.grades.queries[answer.query_id].labels()
             found = [labels[doc_id] for doc_id in doc_ids if doc_id in labels]
             if found or not doc_ids:
                 rows[answer.query_id, answer_doc_id(answer.text)] = max(found, default=0)
@@ -538,7 +528,6 @@ def _judge(
     groups = pool(answers, queries=list(bank.items), max_words=chosen.max_words or None)
     model = chosen.model_name(llm_config)
     scale = load_prompt(chosen.prompt or default_prompts(model, bank)[0]).grade_scale
-    refuse_unreachable(scale, chosen.rel, "setting rel")
     measures = parse_measures(chosen.measures or chosen.default_measures(bank, scale)) if scores else ()
     Plan(rubric_measures_of(measures)).refuse_lacking(bank.items, scale)
     how: Any = {"asking": chosen.asked, "calls": chosen.called(llm_config, settings)}

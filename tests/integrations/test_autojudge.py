@@ -189,8 +189,8 @@ def test_wrong_settings_are_said(files: Path) -> None:
     judge, topics, config = RubricJudge(), _topics(files), base.LlmConfigBase()
     with pytest.raises(UnknownNameError, match=r"unknown setting 'promt': did you mean prompt\?"):
         judge.judge([], topics, config, promt="x")
-    with pytest.raises(InputError, match="setting label: 'mean' is none of max, count"):
-        JudgeSettings.of({"label": "mean"})
+    with pytest.raises(InputError, match="setting target: 'mean' is none of questions, nuggets"):
+        JudgeSettings.of({"target": "mean"})
     with pytest.raises(InputError, match="there are no nuggets"):
         judge.judge(_reports(files), topics, config, model="lexical")
     with pytest.raises(InputError, match="1 topic has no nuggets \\(such as rain\\)"):
