@@ -27,11 +27,6 @@ from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records import models
 from rubric_measures.records.merging import merge_records
 
-# What another command makes of some kinds.
-_ELSEWHERE = {
-    "records": "`pool` makes passages of runs, judgments and answers",
-    **dict.fromkeys(("qrels", "item qrels"), "`qrels` writes grades as labels"),
-}
 # Kinds that hold one grade set of records.
 _OF_ONE_GRADER = ("assignments", "support labels", "graded answers")
 
@@ -87,7 +82,11 @@ def convert(
         if write is None:
             problem = f"{path_name(paths[0])}: {to} is only read; choose another format to write"
             raise InputError(problem, settings=("to",))
-        _check_ways(list(zip(paths, sources, strict=True)), to, is_told=source is not None)
+        for path, name in zip(paths, sources, strict=True):
+            if not targets_of(kind := FORMATS[name].kind, [target]):
+                ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
+                problem = f"{path_name(path)}: {name} cannot become {to}; it can become: {', '.join(ways)}"
+                raise InputError(problem, settings=("to",))
         wanted = Grader.parse(grader)
         used = {"answers": "support judgments" in kinds, "grader": _chooses(set(wanted.given), kinds, target)}
         refuse_unused(convert, given, (name for name, is_used in used.items() if not is_used))
@@ -155,18 +154,6 @@ def _unknown(contents: Iterable[Any]) -> Counter[str]:
     rows = itertools.chain.from_iterable(one for one in contents if isinstance(one, list))
     kept = (row for row in rows if isinstance(row, models.JsonRecord))
     return Counter(name for row in kept for name in set(look(to_builtins(row), parse_json(bytes(row.raw)))))
-
-
-def _check_ways(inputs: Sequence[tuple[str, str]], to: str, is_told: bool) -> None:
-    """Refuses files (path, format) that cannot become the format `to`; the user told their format, or did not."""
-    target = FORMATS[to].kind
-    for path, name in inputs:
-        kind = FORMATS[name].kind
-        if not targets_of(kind, [target]):
-            ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
-            other = _ELSEWHERE.get(target) or f"it can become: {', '.join(ways)}"
-            problem = f"{path_name(path)}: {name} cannot become {to}; {other}"
-            raise InputError(problem, settings=() if is_told else ("source",))
 
 
 def _chooses(chosen: set[str], kinds: Collection[str], target: str) -> bool:

@@ -135,7 +135,7 @@ def test_records_to_qrels_of_every_kind(files: Path, capsys: pytest.CaptureFixtu
             assert run(files, "records.jsonl.gz", "-o", name) == 0
         capsys.readouterr()
         assert run(files, name, "--to", "qrels", "-o", str(out)) == 2
-        assert "cannot become qrels; `qrels` writes grades as labels" in capsys.readouterr().err
+        assert "cannot become qrels; it can become: " in capsys.readouterr().err
     assert run(files, "records.jsonl.gz", "--to", "judgments", "-o", str(out)) == 0
     assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
     records, bank = str(files / "records.jsonl.gz"), str(files / "bank.jsonl")
@@ -320,7 +320,7 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
         (["records.jsonl.gz", "--to", "recrods"], "unknown format 'recrods': did you mean records"),
         (["records.jsonl.gz", "--to", "tqa"], "tqa is only read"),
         (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
-        (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; `pool` makes passages of"),
+        (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; it can become: "),
         (["bank.jsonl", "--to", "run"], "bank.jsonl: bank cannot become run; it can become: bank, "),
         (["items.csv", "--to", "records"], "name a collection"),
         (["items.qrels", "--from", "qrels"], "judges items"),
@@ -333,7 +333,7 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
         ),
         (["labels.qrels", "other.qrels", "--to", "qrels"], "qrels of q1 d1 0 are in several files; keep one"),
         *(
-            ([name, "--to", "records", "-c", "docs.jsonl"], "cannot become records; `pool` makes passages of runs")
+            ([name, "--to", "records", "-c", "docs.jsonl"], "cannot become records; it can become: ")
             for name in ("labels.qrels", "one.run", "answers.jsonl")
         ),
     ],
