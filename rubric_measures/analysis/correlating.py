@@ -414,10 +414,8 @@ def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], coefficients:
         cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: _tau(row[1].pooled_kendall)
     # By simulation, see benchmarks/README.md.
     narrow = " (of 20 runs or more these may hold only 84 to 89 %)" * any(len(one.runs) >= 20 for one in found)
-    drawn = {"query": f"the same queries of both sides are drawn again{narrow}", "run": "runs are drawn again"}
-    units = {one.resampled for each in found for one in each.coefficients if one.interval is not None}
-    if units:
-        notes.append(f"intervals of coefficients: {'; '.join(drawn[unit] for unit in sorted(units))}")
+    if any(one.resampled and one.interval is not None for each in found for one in each.coefficients):
+        notes.append(f"intervals of coefficients: the same queries of both sides are drawn again{narrow}")
     return declared(results, cells, places, notes=notes)
 
 

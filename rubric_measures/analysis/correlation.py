@@ -11,7 +11,7 @@ with a reason in a `Coefficient`; it is never 0 and never 1.
 
 Kendall's τ of two leaderboards without the noise of their queries: what ever more queries would lead to.
 
-Bootstrap intervals of rank correlations: over queries where both sides have scores for each, else over runs.
+Bootstrap intervals of rank correlations over queries.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Coefficient:
             is None.
         reason: why value is None; empty otherwise.
         interval: its bootstrap interval; None when none was asked for.
-        resampled: what was resampled, `query` or `run`; empty where nobody asked.
+        resampled: what was resampled: `query`, or nothing.
     """
 
     name: str
@@ -187,7 +187,7 @@ class Coefficient:
     p_value: float | None = None
     reason: str = ""
     interval: Interval | None = None
-    resampled: Literal["", "query", "run"] = ""
+    resampled: Literal["", "query"] = ""
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
@@ -576,47 +576,6 @@ def drawn_over_queries(x: FloatArray, table: FloatArray, base: str, draws: Draws
     ones = np.ones((1, len(table)))
     x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
     return correlate(x_mean, weighted_means(ones, table)[0], base), Resample(len(table), draws).draw(values)
-
-
-def correlate_over_runs(
-    official: ArrayLike, scores: ArrayLike, name: str = "kendall", draws: Draws = USUAL_DRAWS
-) -> Coefficient:
-    """One coefficient of two leaderboards that have no per-query scores, with an interval over runs.
-
-    Pairs (official score, score) are drawn with replacement. Two copies of a run are tied on both sides. τ-b, τ_AP,b, ρ
-    and r can have ties. τ_AP has no such interval, because its official ranking must have none; nor has RBO, which
-    takes a tie for an unknown order: two equal leaderboards with copies are no longer at 1.
-
-    Args:
-        official: a score a run, higher is better; pass runs in order of their ids for an interval that does not
-            depend on the order.
-        scores: the other leaderboard's.
-        name: the coefficient.
-        draws: rounds (0 for no interval), seed and level.
-    """
-    point = replace(correlate(official, scores, name), resampled="run")
-    if draws.rounds == 0:
-        return point
-    x, y, base = _sides(official, scores, name)
-    runs = len(x)
-    few = f"{counted(runs, 'run')} only; an interval needs three" if runs < 3 else ""
-    if reason := point.reason or _NO_COPIES.get(base, few):
-        return replace(point, interval=Interval(point.value, None, None, draws.level, runs, 0, reason))
-
-    def values(counts: FloatArray) -> FloatArray:
-        places = np.repeat(np.tile(np.arange(runs), len(counts)), counts.ravel().astype(np.intp))
-        drawn = places.reshape(len(counts), -1)
-        return COEFFICIENTS[base](x[drawn], y[drawn])
-
-    (interval,) = Resample(runs, draws).draw(values).intervals(bounds=_bounds(base, runs))
-    return replace(point, interval=interval)
-
-
-# Coefficients whose value changes where a run is drawn twice.
-_NO_COPIES = {
-    "tau_ap": "runs drawn twice tie in the official ranking; use tau_ap_b",
-    "rbo": "runs drawn twice are ties, an order that it does not know; tau_ap_b has an interval",
-}
 
 
 def query_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> QueryTau:

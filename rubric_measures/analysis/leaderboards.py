@@ -1,6 +1,6 @@
 """Boards against an official one: joined on their runs, over every measure and grade set.
 
-Two leaderboards joined on their runs and correlated, with intervals over queries or over runs.
+Two leaderboards joined on their runs and correlated, with intervals over queries.
 
 Every measure × relevance level × prompt × model of a graded file against the official leaderboard, in one call.
 
@@ -9,6 +9,7 @@ Correlations of leaderboards, and grids of them, as a report.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import statistics
@@ -26,8 +27,8 @@ from rubric_measures.analysis.correlation import (
     Coefficient,
     NoiseFreeTau,
     QueryTau,
+    correlate,
     correlate_over_queries,
-    correlate_over_runs,
     noise_free_tau,
     parse_coefficient,
     pooled_tau,
@@ -35,7 +36,7 @@ from rubric_measures.analysis.correlation import (
     ranks,
     undefined_reason,
 )
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, score_table
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, score_table
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import Leaderboard
@@ -207,6 +208,13 @@ def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[floa
     return float(drops[worst]), runs[worst]
 
 
+def _of_means(one: Coefficient, draws: Draws) -> Coefficient:
+    """The coefficient of means alone, which has no interval, and says why."""
+    reason = one.reason or "an interval is over queries; give a leaderboard with scores by query"
+    interval = Interval(one.value, None, None, draws.level, reason=reason) if draws.rounds else None
+    return dataclasses.replace(one, interval=interval)
+
+
 def correlate_leaderboards(
     official: RunScores,
     other: RunScores,
@@ -218,8 +226,8 @@ def correlate_leaderboards(
 ) -> LeaderboardCorrelation:
     """Joins two leaderboards on their runs and correlates them.
 
-    Intervals are over queries where the other leaderboard has per-query scores whose means are its run scores, and over
-    runs otherwise. The official side is resampled too where it has the same queries; else its scores are fixed.
+    Intervals are over queries; there are none where the other leaderboard has no per-query scores whose means are its
+    run scores. The official side is resampled too where it has the same queries; else its scores are fixed.
 
     Args:
         official: the reference.
@@ -255,7 +263,7 @@ def correlate_leaderboards(
     notes: list[str] = []
     scored, reference = query_table(other, runs), query_table(official, runs)
     if other.queries and scored is None:
-        notes.append("run scores are not the means of the per-query scores (or some are missing): intervals over runs")
+        notes.append("run scores are not the means of the per-query scores (or some are missing): no intervals")
     both = scored is not None and reference is not None and scored[1] == reference[1]
     if scored is not None and reference is not None and not both:
         such = min({*scored[1]} ^ {*reference[1]})
@@ -266,7 +274,7 @@ def correlate_leaderboards(
     y = np.array([other.means[run] for run in runs])
     given = reference[0] if both and reference is not None else x
     results = [
-        correlate_over_runs(x, y, name, draws)
+        _of_means(correlate(x, y, name), draws)
         if scored is None
         else correlate_over_queries(given, scored[0], name, draws)
         for name in coefficients

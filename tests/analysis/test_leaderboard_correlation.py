@@ -12,6 +12,7 @@ from rubric_measures.corpora.loading import load
 from rubric_measures.formats.leaderboards import read_leaderboard
 from tests.shared_data import shared_data
 
+NO_QUERIES = "an interval is over queries; give a leaderboard with scores by query"
 OFFICIAL = RunScores("official", {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0, "lost": 0.0})
 
 
@@ -27,7 +28,7 @@ def test_runs_are_joined_and_the_missing_named() -> None:
     )
     assert (result.runs, result.missing, result.extra) == (("a", "b", "c"), ("d", "lost"), ("new",))
     assert result.value("kendall") == 1.0
-    assert {one.resampled for one in result.coefficients} == {"run"}
+    assert {one.interval.reason for one in result.coefficients if one.interval} == {NO_QUERIES}
     with pytest.raises(InputError, match=r"of the official leaderboard 2 runs missing \(d, lost\)"):
         correlate_leaderboards(OFFICIAL, RunScores("m", {"a": 0.9, "c": 0.7, "b": 0.8}), strict=True)
     with pytest.raises(InputError, match="no run of the official"):
@@ -36,12 +37,12 @@ def test_runs_are_joined_and_the_missing_named() -> None:
         correlate_leaderboards(OFFICIAL, RunScores("m", {}))
 
 
-def test_means_that_are_not_those_of_the_queries_fall_back_to_runs() -> None:
+def test_means_that_are_not_those_of_the_queries_have_no_interval() -> None:
     other = per_query()
     moved = RunScores("m", {run: value + 0.1 for run, value in other.means.items()}, other.queries)
     result = correlate_leaderboards(OFFICIAL, moved, ["kendall"], draws=Draws(50))
-    assert result.coefficients[0].resampled == "run"
-    assert "intervals over runs" in result.notes[0]
+    assert result.coefficients[0].interval.reason == NO_QUERIES
+    assert "no intervals" in result.notes[0]
     fewer = {run: dict(list(values.items())[:3]) for run, values in per_query(1).queries.items()}
     means = {run: float(np.mean(list(values.values()))) for run, values in fewer.items()}
     different = correlate_leaderboards(RunScores("o", means, fewer), other, ["kendall"], draws=Draws(50))
