@@ -289,15 +289,12 @@ class MissingExtraError(RubricMeasuresError, ImportError):
     """An optional dependency is missing; the message is the command that installs it.
 
     Args:
-        what: what cannot be done without it, or a module that is not there (with `is_module`).
+        module: the module that is not there.
         extra: the extra that brings it.
-        is_module: whether `what` is the missing module itself.
     """
 
-    def __init__(self, what: str, extra: str, *, is_module: bool = False) -> None:
-        self.what, self.extra, self.is_module = what, extra, is_module
-        lacks = "is not installed" if is_module else "needs an optional dependency"
-        super().__init__(f"{what} {lacks}; install it with: pip install 'rubric_measures[{extra}]'")
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(f"{module} is not installed; install it with: pip install 'rubric_measures[{extra}]'")
 
 
 class PlugInError(RubricMeasuresError):

@@ -42,7 +42,7 @@ def require(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            raise MissingExtraError(module, extra, is_module=True) from None
+            raise MissingExtraError(module, extra) from None
         raise
     except ImportError as error:
         # As pyarrow of 2026 says over numpy 1.26.

@@ -352,7 +352,7 @@ def ray_runner(
     if address.startswith("ray://"):
         raise InputError(f"{address}: expected HOST:PORT or auto; run on a node of the cluster, or as a Ray job")
     if importlib.util.find_spec("ray") is None:
-        raise MissingExtraError("the Ray runner", "ray")
+        raise MissingExtraError("ray", "ray")
     if is_local := model.startswith("hf:"):
         from rubric_measures.models.hf import choose_device
 

@@ -35,7 +35,7 @@ def test_a_name_that_there_is_not_is_an_attribute_error() -> None:
     [
         FormatError("bad", path="p", line=2, field="f"),
         UnknownNameError("run", "bm52", ["bm25"], hint="(h)"),
-        MissingExtraError("jinja2", "review", is_module=True),
+        MissingExtraError("jinja2", "review"),
     ],
 )
 def test_errors_survive_pickling(error: Exception) -> None:

@@ -334,8 +334,7 @@ def test_without_ray_its_runner_says_what_to_install(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
     assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--runner", "ray")) == 2
     assert capsys.readouterr().err == (
-        "rubric_measures: the Ray runner needs an optional dependency; install it with: "
-        "pip install 'rubric_measures[ray]'\n"
+        "rubric_measures: ray is not installed; install it with: pip install 'rubric_measures[ray]'\n"
     )
 
 
