@@ -58,11 +58,6 @@ def _environment() -> Any:
     return environment("rubric_measures.review").overlay(finalize=None)
 
 
-def is_done(said: AssessorGrade | None) -> bool:
-    """Whether an assessor has given a grade, so that the grader's may be shown."""
-    return said is not None and (said.grade is not None or said.final is not None)
-
-
 # What an assessor did, by kind of action.
 DONE = {
     "grade": "graded",
@@ -381,7 +376,8 @@ def _row(seat: Seat, cell: CellKey) -> dict[str, Any]:
     material, snapshot = seat.review.material, seat.snapshot
     row, said, place = material.grade(cell), seat.said(cell), (cell.query_id, cell.item_id)
     is_in = seat.queue.place(cell) is not None
-    done = is_done(said)
+    # Only then may the grader's grade be shown.
+    done = said is not None and (said.grade is not None or said.final is not None)
     # Who decides for all has to see what all say.
     judges = seat.choice.judges and is_in
     shown = done or judges or not seat.review.blind

@@ -81,6 +81,7 @@ class _Placed(NamedTuple):
         items: item_id -> its name.
         docs: doc_id -> place among the passages.
         first: item_id -> a passage that was graded for it.
+        asked: doc_id -> an item that was asked of it; None where none was.
     """
 
     anchor: str
@@ -88,6 +89,7 @@ class _Placed(NamedTuple):
     items: Mapping[str, str]
     docs: Mapping[str, int]
     first: Mapping[str, str]
+    asked: Mapping[str, str | None]
 
     def item_href(self, item_id: str) -> str:
         """A link to the grades of an item, or to the query."""
@@ -114,6 +116,7 @@ class _Blocks:
             item_names(query.items),
             {passage.doc_id: number for number, passage in enumerate(query.passages)},
             {item_id: passage.doc_id for passage in reversed(query.passages) for item_id in passage.grades},
+            {passage.doc_id: next(iter(passage.grades), None) for passage in query.passages},
         )
         tables = [self._table(self._passages(query, place), f"{place.anchor}p", "Passages")]
         # The table of passages takes the place of the grid.
@@ -242,8 +245,8 @@ class _Blocks:
         }
 
     def _link(self, said: Mapping[str, Any]) -> PageCell:
-        """The link to review; of a passage to its first item."""
-        item_id = said.get("item_id") or next(iter(self._places[said["query_id"]].items), None)
+        """The link to review; of a passage to the first item that was asked."""
+        item_id = said.get("item_id") or self._places[said["query_id"]].asked.get(said["doc_id"])
         if self._review is None or None in (said["doc_id"], item_id):
             return PageCell("")
         return PageCell("review", href=self._review.link(said["query_id"], said["doc_id"], str(item_id)))

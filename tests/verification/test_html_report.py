@@ -118,3 +118,12 @@ def test_a_large_page_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["verify", "all", str(graded), "-o", str(report)]) == 0
     assert "the page has 25 MB, and browsers open it slowly; choose some queries" in capsys.readouterr().err
     assert report.stat().st_size > 25_000_000
+
+
+def test_a_passage_leads_to_an_item_that_was_asked_of_it(tmp_path: Path) -> None:
+    lines = [["q1", [passage("q1", "d1", [grade_set({"q1/b": 1})], judgment=2), passage("q1", "d2", [], judgment=2)]]]
+    graded, bank = write_lines(tmp_path / "graded.jsonl", lines), write_lines(tmp_path / "bank.jsonl", BANK)
+    report = tmp_path / "report.html"
+    assert main(["verify", "all", str(graded), "--bank", str(bank), "-o", str(report)]) == 0
+    places = {link.partition("/check?")[2] for link in Reader(report.read_text(encoding="utf-8")).links()} - {""}
+    assert places == {"q=q1&d=d1&i=q1%2Fb&seen=1"}
