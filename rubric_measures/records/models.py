@@ -783,7 +783,7 @@ def cited_answers(group: QueryPassages) -> list[CitedAnswer]:
     return [answer for answer in found if answer is not None]
 
 
-_LINES = msgspec.json.Decoder(tuple[str | int, list[GradedPassage] | GradedPassage])
+_LINES = msgspec.json.Decoder(tuple[str, list[GradedPassage] | GradedPassage])
 
 
 class GradedFile(list[QueryPassages]):
@@ -801,9 +801,8 @@ class GradedFile(list[QueryPassages]):
 def load_graded(path: str | os.PathLike[str]) -> GradedFile:
     """The whole file; lines of one query are merged wherever they stand, in the order of first appearance.
 
-    Reads gzip (by content) or plain JSON lines, `["q", [passage, …]]` or `["q", passage]`. Query ids that are numbers
-    become strings, which is said once. Where a JSON object names a key twice, the later value counts, and no note says
-    so: to look for it would take an eighth more reading time.
+    Reads gzip (by content) or plain JSON lines, `["q", [passage, …]]` or `["q", passage]`. Where a JSON object names
+    a key twice, the later value counts, and no note says so: to look for it would take an eighth more reading time.
 
     Raises:
         InputError: the file cannot be opened.
@@ -831,16 +830,16 @@ def iter_graded(path: str | os.PathLike[str], says: bool = True) -> Iterator[Que
     """
     name = path_name(path)
     seen: dict[str, set[str]] = {}
-    counts: Counter[str] = Counter()
+    again = 0
     for line, data in iter_lines(name):
         try:
-            query_id, passages = _parsed(data, counts)
+            query_id, passages = _parsed(data)
             known = seen.setdefault(query_id, set())
             for doc_id in [one.doc_id for one in passages]:
                 if doc_id in known:
                     raise FormatError(f"passage {doc_id!r} of query {query_id!r} comes twice; keep one")
                 known.add(doc_id)
-            _check(passages, counts)
+            again += _check(passages)
         except FormatError as error:
             raise FormatError(error.problem, path=name, line=line, field=error.field) from None
         yield QueryPassages(query_id, passages, line)
@@ -848,9 +847,8 @@ def iter_graded(path: str | os.PathLike[str], says: bool = True) -> Iterator[Que
         del passages
     if not seen:
         raise FormatError("holds no graded passages", path=name)
-    # Without those that are 0.
-    for kind, said in _SAID.items() if says and +counts else ():
-        warn("%s: %d " + said, name, counts[kind])
+    said = "%s: %d grades name an item that their grade set has graded before; the later grade counts"
+    warn(said, name, again if says else 0)
 
 
 def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) -> None:
@@ -875,8 +873,8 @@ def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) 
             raise InputError(f"{path_name(path)}: there are no graded passages to write")
 
 
-def _parsed(data: bytes, counts: Counter[str]) -> tuple[str, list[GradedPassage]]:
-    """A line as (query id, passages); counts `ids` that are numbers.
+def _parsed(data: bytes) -> tuple[str, list[GradedPassage]]:
+    """A line as (query id, passages).
 
     Raises:
         FormatError: not JSON, or a wrong field; names the field.
@@ -884,7 +882,7 @@ def _parsed(data: bytes, counts: Counter[str]) -> tuple[str, list[GradedPassage]
     try:
         query_id, found = _LINES.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        data = _mended(data, counts)
+        data = _renamed(data)
         try:
             query_id, found = decoded(_LINES, data, choices=STATUSES)
         except FormatError as error:
@@ -894,9 +892,6 @@ def _parsed(data: bytes, counts: Counter[str]) -> tuple[str, list[GradedPassage]
     # Most lines are plain ASCII.
     if not data.isascii():
         check_utf8(data)
-    if isinstance(query_id, int):
-        counts["ids"] += 1
-        query_id = str(query_id)
     if not query_id:
         raise FormatError("the query id is empty; expected text", field="[0]")
     passages = [found] if isinstance(found, GradedPassage) else found
@@ -904,34 +899,24 @@ def _parsed(data: bytes, counts: Counter[str]) -> tuple[str, list[GradedPassage]
     return query_id, passages
 
 
-def _mended(data: bytes, counts: Counter[str]) -> bytes:
-    """A line with numbers for query ids made text, and replies of direct labels under the name that they have.
+def _renamed(data: bytes) -> bytes:
+    """A line with the replies of direct labels, which some files call `answers`, under the name that they have.
 
-    Whole numbers alone: 2003022.0 and 1e400 name no query that another file would know. What is no line of passages
-    stays, to be refused as it is.
+    What is no line of passages stays, to be refused as it is.
     """
-    numbers, renamed = 0, 0
     try:
         value = parse_json(data)
-        for passage in value[1] if isinstance(value[1], list) else value[1:]:
-            told = passage.get("paragraph_data") or {}
-            for name, key in (("judgments", "query"), ("rankings", "queryId")):
-                for entry in told.get(name) or ():
-                    if type(entry.get(key)) is int:
-                        entry[key] = str(entry[key])
-                        numbers += 1
-            for entry in passage.get("grades") or ():
-                if "answers" in entry and "answer" not in entry:
-                    entry["answer"] = entry.pop("answers")
-                    renamed += 1
+        passages = value[1] if isinstance(value[1], list) else value[1:]
+        entries = [one for passage in passages for one in passage.get("grades") or () if "answers" in one]
+        for entry in entries:
+            entry.setdefault("answer", entry.pop("answers"))
     except (FormatError, LookupError, TypeError, AttributeError):
         return data
-    counts["ids"] += numbers
-    return json.dumps(value, ensure_ascii=False).encode("utf-8") if numbers or renamed else data
+    return json.dumps(value, ensure_ascii=False).encode("utf-8") if entries else data
 
 
-def _check(passages: Iterable[GradedPassage], counts: Counter[str]) -> None:
-    """Refuses what no field tells by itself; counts `items` that a grade set grades twice.
+def _check(passages: Iterable[GradedPassage]) -> int:
+    """Refuses what no field tells by itself; how many grades are of items that their grade set has graded before.
 
     Raises:
         FormatError: a ranking or judgment is of another passage, a rating names no item or two or is -1, or what a
@@ -939,6 +924,7 @@ def _check(passages: Iterable[GradedPassage], counts: Counter[str]) -> None:
     """
     # Most are made by the same prompt for the same items in one order, and nearly none has details.
     items: list[str] = []
+    doubles = 0
     prompt, made = msgspec.Raw(), msgspec.Raw()
     for passage in passages:
         told, doc_id = passage.paragraph_data, passage.doc_id
@@ -965,11 +951,6 @@ def _check(passages: Iterable[GradedPassage], counts: Counter[str]) -> None:
                     raise FormatError(error.problem, field=f"{name}[{number}].{error.field}".rstrip(".")) from None
                 if named is not items:
                     again = len(named) - len(set(named))
-                    counts["items"] += again
+                    doubles += again
                     items = [] if again else named
-
-
-_SAID = {
-    "ids": "query ids are numbers; read as text",
-    "items": "grades name an item that their grade set has graded before; the later grade counts",
-}
+    return doubles

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +86,13 @@ def test_both_shapes_and_joined_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_number_ids_become_text_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_ids_are_texts(tmp_path: Path) -> None:
     number = passage()
     number["paragraph_data"]["rankings"][0]["queryId"] = 7
-    path = write_lines(tmp_path / "a.jsonl", [[7, [number]], [8, [passage()]]])
-    with caplog.at_level(logging.WARNING, "rubric_measures"):
-        groups = load_graded(path)
-    assert [group.query_id for group in groups] == ["7", "8"]
-    assert groups[0].passages[0].rankings[0].query_id == "7"
-    assert len(caplog.messages) == 1 and "3 query ids are numbers" in caplog.messages[0]
+    for line, field in (([7, [passage()]], "[0]"), (["7", [number]], "rankings[0].queryId")):
+        with pytest.raises(FormatError, match=r"expected .*text") as error:
+            load_graded(write_lines(tmp_path / "a.jsonl", [line]))
+        assert field in str(error.value)
 
 
 def test_a_passage_twice(tmp_path: Path) -> None:
