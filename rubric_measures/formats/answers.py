@@ -144,11 +144,6 @@ class Answer(NamedTuple):
     questions: tuple[str, ...] = ()
 
     @property
-    def doc_id(self) -> str:
-        """The answer as a document; see `answer_doc_id`."""
-        return answer_doc_id(self.text)
-
-    @property
     def words(self) -> int:
         """L, the length in whitespace words."""
         return len(self.text.split())
