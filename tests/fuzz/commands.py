@@ -83,7 +83,9 @@ def _conversions() -> list[str]:
         for target in targets.split():
             more = " --run bm25" if target == "run" and name.startswith("graded") else ""
             lines.append(f"convert {{{name}}} --to {target}{more} -o out/converted")
-        lines.append(f"convert {{{name}}} -o out/converted")
+        # Battles are only read.
+        if name != "ragdoll-battles.jsonl":
+            lines.append(f"convert {{{name}}} -o out/converted")
     lines += [f"convert {{{name}.file}} --from {name} --to {name} -o out/converted" for name in LINES]
     lines += [
         "convert {questions.tsv} --to answers -o out/converted",
