@@ -32,7 +32,8 @@ from rubric_measures.models import Request, make_backend
 from rubric_measures.models.hf import by_length, padded
 from rubric_measures.models.openai import OpenAICompatible
 from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
-from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.entities import RubricItem
+from tests.example_records import bank_from_items
 from tests.function_backend import FunctionBackend
 from tests.hf_models import WORDS, save_tokenizer
 
@@ -98,7 +99,7 @@ def write_inputs(folder: Path, passages: int, words: int, seed: int) -> tuple[Pa
         ids = range(int(query) * A_QUERY, min(passages, (int(query) + 1) * A_QUERY))
         texts = {f"{seed}-{place}": text(draw.randint(words // 2, words * 3 // 2)) for place in ids}
         records.append(QueryPassages(query, [GradedPassage(doc_id=doc, text=shown) for doc, shown in texts.items()]))
-    write_bank(folder / "bank.jsonl", bank_entries(TestBank.from_items(items), test_collection="benchmark"))
+    write_bank(folder / "bank.jsonl", bank_entries(bank_from_items(items), test_collection="benchmark"))
     write_graded(folder / "passages.jsonl.gz", records)
     return folder / "passages.jsonl.gz", folder / "bank.jsonl"
 

@@ -19,7 +19,8 @@ from rubric_measures.base.files import iter_lines
 from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.measures.loading import load_records
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, write_graded
-from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.entities import RubricItem
+from tests.example_records import bank_from_items
 
 QUERIES, PASSAGES, ITEMS, WORDS = 54, 11_400, 20, 60
 
@@ -52,7 +53,7 @@ def generate(folder: Path, seed: int = 1) -> None:
         for query in range(QUERIES)
         for number in range(ITEMS)
     ]
-    write_bank(folder / "bank.jsonl", bank_entries(TestBank.from_items(items), test_collection="benchmark"))
+    write_bank(folder / "bank.jsonl", bank_entries(bank_from_items(items), test_collection="benchmark"))
     (folder / "table.jsonl").write_text('{"reply": "3"}\n', encoding="utf-8")
 
 

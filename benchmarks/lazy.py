@@ -21,6 +21,7 @@ from rubric_measures.measures.scoring import Plan
 from rubric_measures.models.base import Request
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, RankingEntry
 from rubric_measures.types.entities import RubricItem, TestBank
+from tests.example_records import bank_from_items
 from tests.function_backend import FunctionBackend
 
 EXAMPLE = ("resources/example/graded.jsonl.gz", "resources/example/questions.jsonl")
@@ -88,7 +89,7 @@ def world(queries: Sequence[RecordQuery], runs: Sequence[str]) -> tuple[list[Que
         query, row = re.findall(r"passage-(\d+)-(\d+)\.", text)[-1]
         return said[query, row, re.findall(r"item-(\d+)\?", text)[-1]]
 
-    return groups, TestBank.from_items(items), FunctionBackend(answer)
+    return groups, bank_from_items(items), FunctionBackend(answer)
 
 
 def main() -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rubric_measures.types.entities import RubricItem, TestBank
+
 Grades = dict[str, int]
 
 
@@ -127,3 +129,11 @@ def board_file(cells: Mapping[str, Mapping[str, Any]], **more: Any) -> str:
     runs = [{"run_id": run, "missing_queries": [], "measures": {"V": {**usual, **cell}}} for run, cell in cells.items()]
     said = {"format": "rubric_measures leaderboard 1", "measures": ["V"], "runs": runs, "settings": {}}
     return json.dumps({**said, "signature": "", "signature_hash": "", **more})
+
+
+def bank_from_items(items: Iterable[RubricItem], query_texts: Mapping[str, str] | None = None) -> TestBank:
+    """A bank of items in any order; the order inside a query is kept."""
+    grouped: dict[str, list[RubricItem]] = {}
+    for item in items:
+        grouped.setdefault(item.query_id, []).append(item)
+    return TestBank({query_id: tuple(members) for query_id, members in grouped.items()}, dict(query_texts or {}))

@@ -8,6 +8,7 @@ from pathlib import Path
 from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, make_item_id
+from tests.example_records import bank_from_items
 
 _TEXT = """
     leap year calendar orbit sun earth february day solar season rule century divisible four hundred pope gregorian
@@ -27,7 +28,7 @@ def make_bank(queries: int = 2, items: int = 3, kind: ItemKind = "question", gol
             text = f"What about {' '.join(draw.sample(WORDS, 3))} {place}?"
             answers = (draw.choice(WORDS),) if gold else ()
             made.append(RubricItem(make_item_id(query_id, text), query_id, text, kind, gold_answers=answers))
-    return TestBank.from_items(made, texts)
+    return bank_from_items(made, texts)
 
 
 def make_groups(queries: int = 2, passages: int = 4, length: int = 12) -> list[QueryPassages]:

@@ -266,14 +266,6 @@ class TestBank(Struct, frozen=True):
                 twice = next(item_id for item_id, count in Counter(ids).items() if count > 1)
                 raise InputError(f"query {query_id!r}: item id {twice!r} occurs twice in the bank")
 
-    @classmethod
-    def from_items(cls, items: Iterable[RubricItem], query_texts: Mapping[str, str] | None = None) -> TestBank:
-        """Builds a bank from items in any order; the order inside a query is kept."""
-        grouped: dict[str, list[RubricItem]] = {}
-        for item in items:
-            grouped.setdefault(item.query_id, []).append(item)
-        return cls({query_id: tuple(members) for query_id, members in grouped.items()}, dict(query_texts or {}))
-
     def __repr__(self) -> str:
         return f"TestBank({counted(len(self), 'item')} of {counted(len(self.items), 'query')})"
 

@@ -16,6 +16,7 @@ from rubric_measures import Calls
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.models import Reply, Request
+from tests.example_records import bank_from_items
 
 QUESTION = "Why is the sky blue?"
 REFERENCE = "Air scatters blue light most. Our eyes see little violet."
@@ -66,7 +67,7 @@ def test_an_edited_bank_is_used_again_and_new_questions_join_it(tmp_path: Path) 
     result = rubric_measures.evaluate_answers(more, model="lexical", output=tmp_path)
     assert {query_id: len(items) for query_id, items in result.bank.items.items()} == {"q01": 1, "q02": 1}
     # Another bank would replace what was edited.
-    other = rubric_measures.TestBank.from_items([rubric_measures.RubricItem("q01/a", "q01", "Blue.", "nugget")])
+    other = bank_from_items([rubric_measures.RubricItem("q01/a", "q01", "Blue.", "nugget")])
     with pytest.raises(InputError, match="holds another bank, perhaps edited"):
         rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", bank=other, output=tmp_path)
 
@@ -139,7 +140,7 @@ def test_a_model_of_ones_own_makes_the_bank_and_grades(tmp_path: Path) -> None:
 
 def test_a_bank_is_found_by_ids_or_by_texts(tmp_path: Path) -> None:
     item = rubric_measures.RubricItem("sky/a", "sky", "Air scatters blue light most", "nugget", importance="vital")
-    bank = rubric_measures.TestBank.from_items([item], {"sky": "Why  is the sky blue?"})
+    bank = bank_from_items([item], {"sky": "Why  is the sky blue?"})
     assert means(rubric_measures.evaluate_answers(ROWS, model="lexical", bank=bank)) == {"good": 1, "half": 1}
     with_ids = [{**row, "query_id": "sky", "question": "Blue sky?"} for row in ROWS]
     assert means(rubric_measures.evaluate_answers(with_ids, model="lexical", bank=bank)) == {"good": 1, "half": 1}
@@ -250,7 +251,7 @@ def test_a_fact_whose_opposite_an_answer_says_is_said_wrongly(tmp_path: Path) ->
             [{"query_id": "q", "question": "What is tea?", "answer": answer}],
             model=f"scripted:{tmp_path / 'model.jsonl'}",
             prompt=str(tmp_path / "opposite.toml"),
-            bank=rubric_measures.TestBank.from_items(items),
+            bank=bank_from_items(items),
             output=tmp_path / output,
         )
 

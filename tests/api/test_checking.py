@@ -19,8 +19,9 @@ from rubric_measures.base.errors import FormatError, RubricMeasuresError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.measures.qrels import build_grades
-from rubric_measures.types.entities import Grade, RubricItem, TestBank
+from rubric_measures.types.entities import Grade, RubricItem
 from rubric_measures.types.scales import Scale
+from tests.example_records import bank_from_items
 
 MEASURES = ["RubricCover(rel=4)@20", "nDCG@10"]
 BOARD = ["-m", *MEASURES]
@@ -279,7 +280,7 @@ def test_failed_grades_leave_no_value_only_where_their_item_counts(
     measure: str, item: dict[str, Any], expected: float | None
 ) -> None:
     """Without a positive weight the score is 0 by definition, whatever failed; with one nobody knows it."""
-    bank = TestBank.from_items([RubricItem("q/a", "q", "A", "nugget", **item)])
+    bank = bank_from_items([RubricItem("q/a", "q", "A", "nugget", **item)])
     grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank, scale=Scale(0, 1, 1), on_failed="expected")
     board = rubric_measures.score(grades, {"one": {"q": {"d": 1.0}}}, measure, overall=False)
     assert board.values["one"][f"{measure}(rel=1,partial_rel=1)"]["q"] == expected

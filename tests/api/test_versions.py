@@ -12,10 +12,11 @@ import pytest
 import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.models.base import Request
+from tests.example_records import bank_from_items
 from tests.function_backend import FunctionBackend
 
 FACTS = {"tea": ("water is hot", "leaves steep", "milk is optional"), "ink": ("ink is dark", "ink is wet")}
-BANK = rubric_measures.TestBank.from_items(
+BANK = bank_from_items(
     [
         rubric_measures.RubricItem(f"{query}/{fact}", query, fact, "nugget", importance="vital")
         for query, facts in FACTS.items()
@@ -130,7 +131,7 @@ def test_of_several_runs_each_says_less() -> None:
     """Two runs that are tested have two chances to be red for nothing."""
     items = [rubric_measures.RubricItem(f"q{n}/{word}", f"q{n}", word, "nugget", importance="vital")
              for n in range(8) for word in ("red", "blue", "green")]  # fmt: skip
-    bank = rubric_measures.TestBank.from_items(items, {f"q{n}": f"Which {n}?" for n in range(8)})
+    bank = bank_from_items(items, {f"q{n}": f"Which {n}?" for n in range(8)})
 
     def answers(*lost: int) -> list[dict[str, str]]:
         said = ["red blue" if n in lost else "red blue green" for n in range(8)]
@@ -236,7 +237,7 @@ def test_a_change_whose_second_grade_fails_is_unsure(tmp_path: Path) -> None:
 
 def test_a_test_fails_with_the_facts_that_were_lost() -> None:
     facts = {f"q{number}": [f"fact{number} alpha", f"other{number} beta"] for number in range(12)}
-    bank = rubric_measures.TestBank.from_items(
+    bank = bank_from_items(
         [
             rubric_measures.RubricItem(f"{query}/{text}", query, text, "nugget", importance="vital")
             for query, texts in facts.items()

@@ -15,6 +15,7 @@ from pytrec_eval import RelevanceEvaluator
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.types.entities import Gap, RubricItem, TestBank, by_rank, make_item_id, ranked
+from tests.example_records import bank_from_items
 
 
 def test_item_id_is_the_md5_of_the_stripped_text() -> None:
@@ -47,11 +48,11 @@ def test_bank_refuses_an_item_twice_and_a_foreign_item() -> None:
 def test_an_empty_cell_or_a_number_of_a_data_frame_is_one_clear_error(odd: dict[str, Any], said: str) -> None:
     item = RubricItem(**{"item_id": "q1/a", "query_id": "q1", "text": "What?", **odd})
     with pytest.raises(InputError, match=said):
-        TestBank.from_items([item])
+        bank_from_items([item])
 
 
 def test_a_bank_can_be_copied_and_sent_to_another_process() -> None:
-    bank = TestBank.from_items([RubricItem("q1/a", "q1", "What?", gold_answers=("this",), weight=0.5)])
+    bank = bank_from_items([RubricItem("q1/a", "q1", "What?", gold_answers=("this",), weight=0.5)])
     assert pickle.loads(pickle.dumps(bank)) == copy.deepcopy(bank) == bank
     assert bank.query_texts is not TestBank({}).query_texts
 

@@ -8,13 +8,13 @@ import ir_measures
 import pytest
 from ir_measures import Qrel, ScoredDoc, nDCG
 
-from rubric_measures import Grade, NuggetV, RubricCover, RubricItem, RubricQrels, TestBank
+from rubric_measures import Grade, NuggetV, RubricCover, RubricItem, RubricQrels
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.boards.single import evaluate
 from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import make_run
-from tests.example_records import grade_set, passage, write_lines
+from tests.example_records import bank_from_items, grade_set, passage, write_lines
 
 ROWS = [
     Qrel("q1", "d1", 4, "q1/a"),
@@ -23,7 +23,7 @@ ROWS = [
     Qrel("q2", "d1", 3, "q2/a"),
 ]
 RUN = [ScoredDoc("q2", "d1", 0.5), ScoredDoc("q1", "d2", 1.0), ScoredDoc("q2", "d9", 0.7), ScoredDoc("q1", "d1", 2.0)]
-BANK = TestBank.from_items(
+BANK = bank_from_items(
     [
         RubricItem(f"{q}/{i}", q, f"{q}{i}", importance="vital" if i == "a" else "okay")
         for q, i in [("q1", "a"), ("q1", "b"), ("q1", "c"), ("q1", "d"), ("q2", "a"), ("q3", "a")]

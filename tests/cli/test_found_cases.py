@@ -9,7 +9,7 @@ import ir_measures
 import pytest
 from ir_measures import Qrel, ScoredDoc, nDCG
 
-from rubric_measures import RubricCover, RubricItem, RubricQrels, TestBank
+from rubric_measures import RubricCover, RubricItem, RubricQrels
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
@@ -18,7 +18,7 @@ from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.models.replies import ReplyCache
-from tests.example_records import BANK, grade_set, passage, write_all, write_lines
+from tests.example_records import BANK, bank_from_items, grade_set, passage, write_all, write_lines
 from tests.matrices import lost
 
 ROWS = [Qrel("q", "d1", 5, "a"), Qrel("q", "d1", 0, "b"), Qrel("q", "d2", 0, "a"), Qrel("q", "d2", 1, "b")]
@@ -40,7 +40,7 @@ def test_standard_measures_beside_rubric_measures_read_labels_of_item_rows() -> 
 
 def test_a_frame_of_grades_is_read_as_labels_by_standard_measures() -> None:
     pandas = pytest.importorskip("pandas")
-    bank = TestBank.from_items([RubricItem(item, "q", "") for item in "abc"])
+    bank = bank_from_items([RubricItem(item, "q", "") for item in "abc"])
     frame = build_grades(ROWS, bank).to_dataframe()
     expected = ir_measures.calc_aggregate(MEASURES, build_grades(ROWS, bank), RUN)
     assert ir_measures.calc_aggregate(MEASURES, frame, RUN) == pytest.approx(expected)
@@ -61,7 +61,7 @@ def test_errors_of_calls_in_foreign_records_are_failures(tmp_path: Path) -> None
         assert load_records(path, wanted=Grader(first=True)).queries["q"].failed is None
     # Nor does an entry that stands beside another of the same grader make a 0 of them.
     second = {**listed, "correctAnswered": ["q/c"], "wrongAnswered": [], "llm_response_errors": {}}
-    bank = TestBank.from_items([RubricItem(f"q/{item}", "q", "") for item in "abc"])
+    bank = bank_from_items([RubricItem(f"q/{item}", "q", "") for item in "abc"])
     write_lines(path, [["q", [passage("q", "d", [listed, second], {"s": 1})]]])
     assert lost(load_records(path, bank).queries["q"]) == {"d": {"q/b"}}
 
@@ -270,7 +270,7 @@ def test_an_importance_that_does_not_exist_is_no_importance_that_is_missing(tmp_
         items = build_grades(frame).queries["q1"].items
         assert [item.importance for item in items] == ["vital", None]
     with pytest.raises(InputError, match="importance 'bogus' is neither vital nor okay"):
-        TestBank.from_items([RubricItem("q1/a", "q1", "a?", importance="bogus")])  # type: ignore[arg-type]
+        bank_from_items([RubricItem("q1/a", "q1", "a?", importance="bogus")])  # type: ignore[arg-type]
     entry = {"query_id": "q", "items": [{"question_text": "a", "importance": "bogus"}]}
     expected = r"b\.jsonl:1: items\[0\]\.importance: expected vital or okay; found 'bogus'"
     with pytest.raises(InputError, match=expected):

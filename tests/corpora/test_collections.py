@@ -15,7 +15,8 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection
 from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages, write_graded
-from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.entities import RubricItem
+from tests.example_records import bank_from_items
 
 RATED = PromptInfo(prompt_class="QuestionSelfRatedUnanswerablePromptWithChoices")
 
@@ -65,9 +66,9 @@ def folder(tmp_path: Path) -> Path:
     for name in ("bm25", "dense"):
         (root / "runs" / f"{name}.run").write_text(f"q1 Q0 d1 1 2.5 {name}\nq1 Q0 d2 2 1.5 {name}\n")
     items = [RubricItem(f"q1/{name}", "q1", f"{name}?") for name in "abc"]
-    write_bank(root / "questions.jsonl", bank_entries(TestBank.from_items(items)))
+    write_bank(root / "questions.jsonl", bank_entries(bank_from_items(items)))
     nugget = RubricItem("q1/n", "q1", "n", "nugget", importance="vital")
-    write_bank(root / "nuggets.jsonl", bank_entries(TestBank.from_items([nugget])))
+    write_bank(root / "nuggets.jsonl", bank_entries(bank_from_items([nugget])))
     return root
 
 

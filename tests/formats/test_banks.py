@@ -25,7 +25,7 @@ from rubric_measures.formats.banks import (
     written_rows,
 )
 from rubric_measures.types.entities import RubricItem, TestBank, bank_hash, make_item_id
-from tests.example_records import read_lines, write_lines, write_text
+from tests.example_records import bank_from_items, read_lines, write_lines, write_text
 
 QUESTION = {
     "query_id": "q1",
@@ -282,7 +282,7 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
     # Of edited answers those that stay keep their documents.
     first = bank.for_query("300")[0]
     edited = replace(first, gold_answers=("Ada", "Byron"))
-    (shorter,) = written_rows(TestBank.from_items([edited]), "nugget-lists")
+    (shorter,) = written_rows(bank_from_items([edited]), "nugget-lists")
     assert shorter["nugget_bank"][0]["answers"] == [
         {"answer": "Ada", "references": ["d1"]},
         {"answer": "Byron"},

@@ -41,8 +41,9 @@ from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.prompts.parsers import Parsed
 from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
-from rubric_measures.types.entities import Query, RubricItem, TestBank, make_item_id
+from rubric_measures.types.entities import Query, RubricItem, make_item_id
 from rubric_measures.types.scales import Message
+from tests.example_records import bank_from_items
 from tests.function_backend import FunctionBackend, caller_of
 
 
@@ -261,7 +262,7 @@ def test_in_its_words_every_message_is_what_the_program_sends(count: int, monkey
 
     expected, sent = sent, []
     made = nuggetize([QUERY], {"q1": related}, caller_of(asked), program="nuggetizer")
-    bank = TestBank.from_items(list(made.bank), {"q1": QUERY.text})
+    bank = bank_from_items(list(made.bank), {"q1": QUERY.text})
     group = QueryPassages("q1", [GradedPassage(doc_id="a", text="An answer.\nIt has two lines.")])
     grader = GradingEngine(LocalRunner(FunctionBackend(asked)), ("nuggets.assign@nuggetizer",))
     (query,) = grader.grade_records([group], bank)

@@ -33,6 +33,7 @@ from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items, provenance_of
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank
 from rubric_measures.types.scales import Message
+from tests.example_records import bank_from_items
 from tests.function_backend import FunctionBackend
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
@@ -53,7 +54,7 @@ def passage(text: str = "The epidermis is the outer layer of skin.", **fields: A
 
 def bank_of(*texts: str, kind: ItemKind = "question", gold: tuple[str, ...] = ()) -> TestBank:
     items = [RubricItem(f"q/{text}", "q", text, kind, gold_answers=gold) for text in texts]
-    return TestBank.from_items(items, {"q": "skin layers"})
+    return bank_from_items(items, {"q": "skin layers"})
 
 
 def grade(
@@ -181,7 +182,7 @@ def test_a_model_checks_extracted_answers_against_every_gold_answer() -> None:
 def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
     with_key = RubricItem("q/a", "q", "a?", gold_answers=("x",))
     # Nobody grades the other query here, so nothing of it is left out.
-    bank = TestBank.from_items([with_key, RubricItem("q/b", "q", "b?"), RubricItem("other/c", "other", "c?")])
+    bank = bank_from_items([with_key, RubricItem("q/b", "q", "b?"), RubricItem("other/c", "other", "c?")])
     entry = only_set(grade(ScriptedBackend([rule("x")]), bank, WORDS))
     assert [item_id for item_id, _ in entry.answers] == ["q/a"]
     GradingEngine(LocalRunner(ScriptedBackend([])), (WORDS,)).check([QueryPassages("q", [passage()])], bank)

@@ -36,7 +36,8 @@ from rubric_measures.records.models import (
     provenance_of,
     write_graded,
 )
-from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.entities import RubricItem
+from tests.example_records import bank_from_items
 from tests.fault_server import Running, running
 from tests.function_backend import FunctionBackend
 
@@ -70,7 +71,7 @@ class World:
             }
             for number in range(runs)
         }  # fmt: skip
-        self.bank = TestBank.from_items(self.items, {query: f"text of {query}" for query in self.queries})
+        self.bank = bank_from_items(self.items, {query: f"text of {query}" for query in self.queries})
 
     def groups(self, runs: Sequence[str] | None = None) -> list[QueryPassages]:
         """The records that `pool` would make."""
@@ -452,7 +453,7 @@ def test_files_of_some_and_of_all_grades_are_merged(tmp_path: Path, capsys: pyte
         found = board(world, graded, "nRubricCover(rel=4)@9")
         assert found.inexact is None and scores(found) == scores(board(world, made["all"], "nRubricCover(rel=4)@9"))
     # Grades of another bank are no part of these.
-    other = TestBank.from_items([replace(one, text=f"{one.text}!") for one in world.items], world.bank.query_texts)
+    other = bank_from_items([replace(one, text=f"{one.text}!") for one in world.items], world.bank.query_texts)
     anew = rubric_measures.grade(
         world.groups(), other, model=world.model(), prompt=RATING, measures=COVER, asking=ONCE, runs=None
     )

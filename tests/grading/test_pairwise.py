@@ -30,7 +30,8 @@ from rubric_measures.grading.pairwise import (
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import DirectGrade, GradedPassage, Judgment, PassageData, PromptInfo, QueryPassages
-from rubric_measures.types.entities import Preference, RubricItem, TestBank, make_item_id
+from rubric_measures.types.entities import Preference, RubricItem, make_item_id
+from tests.example_records import bank_from_items
 from tests.shared_data import shared_data
 
 QUERIES = {"q1": "What is ice?", "q2": "What is fog?"}
@@ -246,7 +247,7 @@ def test_a_reply_without_all_aspects_grades_none(reply: str) -> None:
 
 
 def test_a_bank_without_aspects_is_refused() -> None:
-    bank = TestBank.from_items([RubricItem("q1/1", "q1", "What is cold?")], QUERIES_POINTWISE)
+    bank = bank_from_items([RubricItem("q1/1", "q1", "What is cold?")], QUERIES_POINTWISE)
     with pytest.raises(InputError, match="precision, and the test bank has none"):
         GradingEngine(LocalRunner(ScriptedBackend([])), (PROMPT,)).makers(bank)
     with pytest.raises(InputError, match="does not grade aspects"):

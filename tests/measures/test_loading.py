@@ -12,7 +12,7 @@ from rubric_measures.formats.banks import load_bank
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.loading import load_records
 from rubric_measures.types.entities import RubricItem, TestBank
-from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
+from tests.example_records import RECORDS, bank_from_items, grade_set, passage, write_all, write_lines
 from tests.matrices import cells, lost
 
 TWO = [grade_set({"q1/a": 4}), grade_set({"q1/n": 2}, kind="nugget", prompt="NuggetSelfRatedPrompt", llm="other")]
@@ -164,7 +164,7 @@ def test_direct_labels_are_no_grades_of_the_items_of_a_bank(tmp_path: Path) -> N
         load_records(path, bank_of(tmp_path, q1=["a"]), Grader(kind="direct"))
     with pytest.raises(InputError, match="holds no grades of items in the bank"):
         load_records(path, bank_of(tmp_path, q1=[]))
-    bank = TestBank.from_items([RubricItem("0", "q1", "Is it relevant?")])
+    bank = bank_from_items([RubricItem("0", "q1", "Is it relevant?")])
     direct = load_records(path, bank, Grader(kind="direct"))
     assert cells(direct.queries["q1"]) == {"d1": {"0": 2}, "d2": {"0": 2}}
 

@@ -31,9 +31,10 @@ from rubric_measures.models.hf import (  # noqa: E402
 )
 from rubric_measures.models.running import LocalRunner  # noqa: E402
 from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items  # noqa: E402
-from rubric_measures.types.entities import RubricItem, TestBank  # noqa: E402
+from rubric_measures.types.entities import RubricItem  # noqa: E402
 from rubric_measures.types.scales import Message  # noqa: E402
 from tests import hf_models  # noqa: E402
+from tests.example_records import bank_from_items  # noqa: E402
 
 LABELS = tuple("012345")
 PASSAGE = "The epidermis is the outer layer of the skin. Rivers carry water to the sea; lakes keep it for a while. "
@@ -410,7 +411,7 @@ def graded(backend: Backend, prompt: str, text: str) -> Any:
     items = [RubricItem("q/1", "q", "Outer layer of the skin?", gold_answers=("epidermis",))]
     grader = GradingEngine(LocalRunner(backend), [prompt], Asking(max_tokens=8))
     passage = GradedPassage(doc_id="d", text=text)
-    [group] = list(grader.grade_records([QueryPassages("q", [passage])], TestBank.from_items(items)))
+    [group] = list(grader.grade_records([QueryPassages("q", [passage])], bank_from_items(items)))
     entries = group.passages[0].exam_grades
     assert entries is not None
     return entries[0]

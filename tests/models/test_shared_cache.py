@@ -18,8 +18,9 @@ from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.replies import ReplyCache, Spent
 from rubric_measures.models.running import Job, LocalRunner
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, write_graded
-from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import Message
+from tests.example_records import bank_from_items
 from tests.fault_server import running
 from tests.function_backend import FunctionBackend
 
@@ -35,7 +36,7 @@ def inputs(folder: Path, passages: int = 30) -> list[str]:
     ]
     write_graded(folder / "passages.jsonl.gz", groups)
     items = [RubricItem(f"q{n}/{i}", f"q{n}", f"What is {i} of {n}?") for n in (1, 2) for i in (1, 2)]
-    write_bank(folder / "bank.jsonl", bank_entries(TestBank.from_items(items), test_collection="test"))
+    write_bank(folder / "bank.jsonl", bank_entries(bank_from_items(items), test_collection="test"))
     (folder / "replies.jsonl").write_text('{"contains": "What is", "reply": "4"}\n', encoding="utf-8")
     (folder / "prices.json").write_text('{"m": {"input": 1000000, "output": 0}}', encoding="utf-8")
     return ["grade", str(folder / "passages.jsonl.gz"), "--bank", str(folder / "bank.jsonl"), "--model", "openai:m"]

@@ -21,6 +21,7 @@ from rubric_measures.corpora.collections import example_folder
 from rubric_measures.pages.board_page import write_report
 from rubric_measures.records.models import items_of_set, load_graded
 from rubric_measures.types.entities import make_item_id
+from tests.example_records import bank_from_items
 from tests.support_data import line, write
 
 HOSTILE = """</script><script>document.title = "run"</script><img src="http://x.example/a.png" onerror="boom()">"""
@@ -55,7 +56,7 @@ class Tags(HTMLParser):
 
 
 def evaluated() -> Any:
-    bank = rubric_measures.TestBank.from_items(
+    bank = bank_from_items(
         rubric_measures.RubricItem(
             make_item_id(query, text),
             query,
@@ -115,7 +116,7 @@ def test_it_says_which_facts_are_missing_and_why() -> None:
 
 def test_a_run_that_is_the_same_on_all_queries_has_no_interval_and_says_why() -> None:
     rows = [{"query_id": one, "question": one, "system": "new", "answer": "Hot water."} for one in ("sky", "tea")]
-    bank = rubric_measures.TestBank.from_items(
+    bank = bank_from_items(
         rubric_measures.RubricItem(make_item_id(one, "Hot water"), one, "Hot water", "nugget") for one in ("sky", "tea")
     )
     shown = plain(page_of(rubric_measures.evaluate_answers(rows, model="lexical", bank=bank)))
@@ -131,7 +132,7 @@ def test_queries_that_all_runs_do_worst_on_come_first() -> None:
 def test_failed_grades_are_listed_and_no_numbers(tmp_path: Path) -> None:
     model = tmp_path / "model.jsonl"
     model.write_text('{"contains": ["Steep"], "reply": "no idea"}\n{"reply": "4"}\n', encoding="utf-8")
-    bank = rubric_measures.TestBank.from_items(
+    bank = bank_from_items(
         rubric_measures.RubricItem(f"tea/{text}", "tea", text, "nugget", importance="vital")
         for text in ("Pour hot water over leaves", "Steep for three minutes")
     )

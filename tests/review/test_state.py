@@ -43,7 +43,7 @@ from rubric_measures.review.store import (
     edited_entries,
 )
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
-from tests.example_records import BANK, grade_set, passage, write_lines
+from tests.example_records import BANK, bank_from_items, grade_set, passage, write_lines
 
 A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d1", "q1/b")
 
@@ -170,7 +170,7 @@ def test_a_text_stands_once_in_a_query(store: ReviewStore) -> None:
 
 def test_words_that_an_item_left_behind_can_be_used_again(tmp_path: Path) -> None:
     item = RubricItem(make_item_id("q", "old?"), "q", "old?")
-    store = open_store(tmp_path / "s.sqlite", TestBank.from_items([item]))
+    store = open_store(tmp_path / "s.sqlite", bank_from_items([item]))
     store.edit_all("ada", [("item_edit", {"key": item.item_id, "text": "new?"}, {item.item_id: 0})])
     store.edit_all("bob", [("item_add", {"query_id": "q", "text": "old?"}, {})])
     assert sorted(texts(store, "q")) == ["new?", "old?"]
@@ -261,7 +261,7 @@ def told(store: ReviewStore) -> list[Any]:
 @given(_STEPS)
 def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> None:
     """After each undo of the last action things stand as before it, in this store and in one that reads it all anew."""
-    bank = TestBank.from_items([RubricItem(make_item_id("q", f"{n}?"), "q", f"{n}?") for n in range(3)])
+    bank = bank_from_items([RubricItem(make_item_id("q", f"{n}?"), "q", f"{n}?") for n in range(3)])
     with tempfile.TemporaryDirectory() as name:
         store, stack = ReviewStore(Path(name) / "s", bank), list[tuple[str, list[Any]]]()
         for assessor, what, number in steps:
