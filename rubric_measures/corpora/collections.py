@@ -6,7 +6,7 @@ rubric items.
 
 A folder holds any of: `docs`, `corpus` or `collection` (.jsonl, .tsv, .csv, .parquet, .json), `queries` (.tsv, .json,
 .jsonl, .csv), `qrels.txt` (BEIR: `qrels/test.tsv`), `questions.jsonl` and `nuggets.jsonl` (test banks), `runs/*.run`,
-`answers/*.jsonl` (reports), `graded*.jsonl` (records); each may be gzipped. Or it holds nothing but files of documents.
+`answers/*.jsonl` (reports), `graded*.jsonl` (records); each may be gzipped.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from ir_datasets.util.docs.lazy import LazyDocsIter
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, paused_collector
-from rubric_measures.base.plugins import say_once
 from rubric_measures.formats.answers import Answer, read_answers
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.queries import is_documents, read_documents, read_queries
+from rubric_measures.formats.queries import read_documents, read_queries
 from rubric_measures.formats.specs import table
 from rubric_measures.formats.trec import runs_of_files, runs_of_records, spaced_form
 from rubric_measures.measures.grade_sets import read_judgments
@@ -199,15 +198,6 @@ def _files_in(folder: Path) -> dict[str, list[Path]]:
         paths = [one for name in names for one in sorted([*folder.glob(name), *folder.glob(f"{name}.gz")])]
         if paths:
             found[kind] = paths if "*" in names[0] else paths[:1]
-    if not found:
-        # Nothing but documents, in several files.
-        files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-        docs = [path for path in files if is_documents(path)]
-        found = {"docs": docs} if docs else {}
-        other = [path.name for path in files if path not in docs]
-        if docs and other:
-            left = f"{len(other)} of {len(files)} files hold no documents and are left out (such as {other[0]})"
-            say_once(f"{folder}: {left}")
     return found
 
 
@@ -218,7 +208,8 @@ class _Folder(Collection):
         self._files = files = _files_in(folder)
         if not files:
             raise UnknownCollectionError(
-                f"{folder}: holds no documents, queries.tsv, qrels.txt, banks, runs or records"
+                f"{folder}: holds no documents (docs.*, corpus.*), queries.tsv, qrels.txt, banks, runs or "
+                "records; name files of documents one by one"
             )
         texts: list[Any] = [_Docs(partial(read_documents, files["docs"]))] if "docs" in files else []
         if "queries" in files:

@@ -22,7 +22,6 @@ import msgspec
 
 from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import (
-    begins_records,
     iter_lines,
     note_unfinished,
     open_binary,
@@ -32,9 +31,9 @@ from rubric_measures.base.files import (
 )
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.answers import Length, track_rules
-from rubric_measures.formats.base import Head, PathName, cells_of, given
-from rubric_measures.formats.specs import DOC_IDS, NAMES, Inside, Row, Spec, fields_of, same, spec, table, whole
-from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, plain_name, row_of, unwrapped
+from rubric_measures.formats.base import Head, PathName, given
+from rubric_measures.formats.specs import DOC_IDS, Inside, Row, Spec, fields_of, same, spec, table, whole
+from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, row_of, unwrapped
 
 
 class Limit(NamedTuple):
@@ -267,16 +266,6 @@ class Document(NamedTuple):
 
 
 DOCUMENTS: Spec[list[Row]] = spec("documents")
-
-
-def is_documents(path: PathName) -> bool:
-    """Whether a file begins as one of documents does: an object, a list of them, a tag, a line with a tab, a header."""
-    head = peek_head(path).lstrip()
-    if head[:1] in (b"{", b"<", b"[") or head[:4] == b"PAR1":
-        return not begins_records(path)
-    first = head.partition(b"\n")[0]
-    columns = set(map(plain_name, cells_of(first.decode("utf-8", "replace"))))
-    return b"\t" in first or not (columns.isdisjoint(DOC_IDS) or columns.isdisjoint(NAMES["text"]))
 
 
 def read_documents(paths: Sequence[PathName], wanted: AbstractSet[str] | None = None) -> dict[str, Document]:

@@ -147,28 +147,25 @@ def run(tmp_path: Path) -> str:
     return str(tmp_path / "a.run")
 
 
-def test_several_files_and_a_folder_of_them(tmp_path: Path, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_files(tmp_path: Path, run: str, capsys: pytest.CaptureFixture[str]) -> None:
     parts = tmp_path / "parts"
     parts.mkdir()
     (parts / "part1.tsv").write_text(f"d1\t{SKY}\n")
     (parts / "part2.jsonl").write_text(lines({"id": "d2", "contents": GRASS}))
     several = [argument for path in sorted(parts.iterdir()) for argument in ("-c", str(path))]
-    for number, collection in enumerate((several, ["-c", str(parts)])):
-        output = tmp_path / f"{number}.jsonl"
-        assert main(["pool", run, *collection, "-o", str(output)]) == 0
-        records = json.loads(output.read_text())
-        assert [passage["text"] for passage in records[1]] == [SKY, GRASS]
+    assert main(["pool", run, *several, "-o", str(tmp_path / "pooled.jsonl")]) == 0
+    records = json.loads((tmp_path / "pooled.jsonl").read_text())
+    assert [passage["text"] for passage in records[1]] == [SKY, GRASS]
     # The other commands that look texts up take them likewise.
     (tmp_path / "items.csv").write_text("query_id,item_id,doc_id,grade\nq1,i1,d1,5\nq1,i1,d2,0\n")
     items = ["convert", str(tmp_path / "items.csv"), "--to", "records", *several]
     assert main([*items, "-o", str(tmp_path / "made.jsonl")]) == 0
     made = json.loads((tmp_path / "made.jsonl").read_text())
     assert [passage["text"] for passage in made[1]] == [SKY, GRASS]
-    # Nothing is left out in silence.
-    (parts / "README").write_text("where the texts are from\n")
+    # A folder has its files under names that tell what they are.
     capsys.readouterr()
-    assert main(["pool", run, "-c", str(parts), "-o", str(tmp_path / "more.jsonl")]) == 0
-    assert "parts: 1 of 3 files holds no documents and is left out (such as README)" in capsys.readouterr().err
+    assert main(["pool", run, "-c", str(parts), "-o", str(tmp_path / "more.jsonl")]) == 2
+    assert "parts: holds no documents (docs.*, " in capsys.readouterr().err
     # A part is not replaced.
     assert main(["pool", run, *several, "-o", str(parts / "part2.jsonl")]) == 2
     assert "would be replaced" in capsys.readouterr().err
