@@ -11,9 +11,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from functools import reduce
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -29,6 +28,8 @@ _KINDS = {
     "object": "an object",
 }
 _T = TypeVar("_T")
+# A number of a database, which keeps infinite ones too.
+Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 _decoded = msgspec.json.Decoder().decode
 _STRICT, _LENIENT = json.JSONDecoder(), json.JSONDecoder(strict=False)
 _BLANKS = re.compile(r"\s*")
@@ -59,10 +60,12 @@ def parse_json(data: bytes | str, *, path: str = "", line: int = 0, lenient: boo
     try:
         if lenient:
             return json.loads(data, strict=False)
-        # It says best what is wrong and where; and 1e400 is a number to it, if no finite one.
+        # It says best what is wrong and where; but 1e400 is a number to it, if no finite one.
         from pydantic_core import from_json
 
-        return from_json(data, allow_inf_nan=False)
+        value = from_json(data, allow_inf_nan=False)
+        json.dumps(value, allow_nan=False)
+        return value
     except (ValueError, RecursionError) as error:
         text, line = placed(f"is not JSON: {error}", line)
         raise FormatError(text, path=path, line=line) from None
@@ -121,23 +124,34 @@ def typed(kind: type[_T], value: Any, path: str) -> _T:
     raise FormatError(problem, path=path, field=field)
 
 
+def stored_rows(kind: Any, rows: Iterable[Sequence[Any]], path: str) -> list[Any]:
+    """Rows of a database of ours, each of this type: SQLite keeps what it is given, whatever the column.
+
+    Raises:
+        FormatError: one says something else; names the file.
+    """
+    try:
+        return msgspec.convert(list(rows), list[kind])
+    except msgspec.ValidationError:
+        raise damaged(path) from None
+
+
+def damaged(path: str) -> FormatError:
+    """The error of a database of ours that does not hold what we put there."""
+    return FormatError("is damaged; go on with a copy that is whole, or name another file", path=path)
+
+
 def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
     """The field of a value that msgspec complains about, and in one line what was expected and found there."""
     what, _, path = error.partition(" - at `$")
-    field = ""
+    field, found = "", "; found"
     steps = re.findall(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]", path.removesuffix("`"))
-    for number, (name, place) in enumerate(steps, 1):
+    for name, place in steps:
+        if not (name or place):
+            # msgspec names no key where any may stand.
+            found = " as every value of"
+            break
         step: Any = int(place) if place else name
-        if not step and isinstance(value, dict):
-            # msgspec names no key where any may stand: there values are numbers, or texts, perhaps of a few.
-            is_text, ends = "got `str`" in what, {}
-            for key, one in value.items():
-                with contextlib.suppress(LookupError, TypeError):
-                    ends[key] = reduce(lambda at, more: at[int(more[1]) if more[1] else more[0]], steps[number:], one)
-            fits = [key for key, one in ends.items() if isinstance(one, str) is is_text or repr(one) in what]
-            if not fits:
-                break
-            step = fits[0]
         field += f"[{step}]" if place else f".{step}"
         value = value[step]
     lacks = re.match("Object missing required field `(.*)`|Expected `array` of length (.*)", what)
@@ -149,7 +163,7 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
         what = f"expected {' or '.join(_KINDS.get(name, name) for name in names)}{expected[2]}"
     elif "enum" in what:
         what = f"expected one of {', '.join(choices)}" if choices else "expected another of the words of this field"
-    return field.removeprefix("."), f"{what}; found {shown(value)}"
+    return field.removeprefix("."), f"{what}{found} {shown(value)}"
 
 
 def shown(value: Any) -> str:

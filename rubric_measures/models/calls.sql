@@ -44,7 +44,8 @@ INSERT INTO calls VALUES (?, ?, '', NULL, NULL, NULL, ?, ?, ?, NULL, x'', ?, ?)
 SELECT key, reply FROM calls WHERE key IN (%s) AND reply IS NOT NULL
 
 -- name: replies_and_owners
-SELECT rowid, key, owner, until, reply FROM calls WHERE key IN (%s) AND (reply IS NOT NULL OR owner IS NOT NULL)
+SELECT rowid, key, owner, coalesce(until, 0), reply FROM calls WHERE key IN (%s)
+    AND (reply IS NOT NULL OR owner IS NOT NULL)
 
 -- name: give_up
 -- It was paid, for all that is known.

@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from rubric_measures.base.errors import FormatError, InputError, counted, tell
+from rubric_measures.base.errors import InputError, counted, tell
 from rubric_measures.base.files import is_gone, path_name
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows
 from rubric_measures.models.base import Reply, Request
 
 
@@ -46,10 +46,10 @@ class Spent(NamedTuple):
     """
 
     calls: int = 0
-    cost: float = 0.0
+    cost: Finite = 0.0
     unknown: int = 0
     known: int = 0
-    known_cost: float = 0.0
+    known_cost: Finite = 0.0
     silent: int = 0
     foreign: int = 0
 
@@ -70,7 +70,7 @@ class LedgerRow(NamedTuple):
     failed: int
     prompt_tokens: int
     completion_tokens: int
-    cost: float | None
+    cost: Finite | None
 
 
 class Taken(NamedTuple):
@@ -147,6 +147,10 @@ def encoded(reply: Reply) -> str:
 
 _APPLICATION_ID = 0x52_4D_43_31  # "RMC1": tells our files from other SQLite files
 _SCHEMA_VERSION = 2
+# A row of a call that is answered or under way: its number, key, owner, until when, and the reply.
+_OwnedRow = tuple[int, bytes, Annotated[str, msgspec.Meta(pattern=r"^[^:]*:\d{1,9}:\w+$")] | None, float, str | None]
+# Whether a sum is final, and the fields of what it makes.
+_PaidRow = tuple[int, int, Finite, int, int, Finite, int, int]
 # The statements of the store by name.
 _SQL: Mapping[str, str] = dict(
     re.findall(
@@ -155,8 +159,6 @@ _SQL: Mapping[str, str] = dict(
         re.MULTILINE | re.DOTALL,
     )
 )
-# What key, model, replicate and reply of a row are.
-_TYPES = (bytes, str, int, str)
 _LOOKUP_BLOCK = 400
 _BUSY_SECONDS = 60.0
 
@@ -249,11 +251,12 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
     def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
         """The stored replies of those keys (hex) that have one."""
         with self._using():
-            return {key.hex(): self._decode(key, reply) for key, reply in self._of_keys(_SQL["replies"], keys)}
+            found = self._of_keys(tuple[bytes, str], _SQL["replies"], keys)
+            return {key.hex(): self._decode(reply) for key, reply in found}
 
-    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    def _rows(self, kind: Any, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         with self._using():
-            return self._connection.execute(statement, values).fetchall()
+            return stored_rows(kind, self._connection.execute(statement, values), self.path)
 
     def get(self, key: str) -> Reply | None:
         """The stored reply of one key, or None."""
@@ -293,36 +296,29 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         row = bytes.fromhex(entry.key), entry.model, *numbers, entry.replicate, encoded(reply)
         self._connection.execute(_SQL["add"], row)
 
-    def _decode(self, key: bytes, text: str) -> Reply:
+    def _decode(self, text: str) -> Reply:
         try:
             return decoded(text)
         except ValueError:
-            raise self._damaged(key) from None
-
-    def _damaged(self, key: bytes) -> FormatError:
-        return FormatError(f"the reply of key {key.hex()} is damaged; name another file", path=self.path)
+            raise damaged(self.path) from None
 
     def __len__(self) -> int:
-        return sum(count for (count,) in self._rows("SELECT count(*) FROM calls WHERE reply IS NOT NULL"))
+        return sum(count for (count,) in self._rows(tuple[int], "SELECT count(*) FROM calls WHERE reply IS NOT NULL"))
 
     def entries(self) -> Iterator[CacheEntry]:
         """All stored replies, in the order in which they were asked for."""
         last = 0
-        while rows := self._rows(_SQL["entries"], last):
-            for row in rows:
-                last = row[0]
-                if tuple(map(type, row[1:])) != _TYPES:
-                    # SQLite keeps what it is given, whatever the column.
-                    raise FormatError(f"row {last} is no reply; move the file away or name another", path=self.path)
-                key, model, replicate, text = row[1:]
-                yield CacheEntry(key.hex(), model, replicate, self._decode(key, text))
+        while rows := self._rows(tuple[int, bytes, str, int, str], _SQL["entries"], (last,)):
+            for _, key, model, replicate, text in rows:
+                yield CacheEntry(key.hex(), model, replicate, self._decode(text))
+            last = rows[-1][0]
 
     def ledger(self) -> list[LedgerRow]:
         """What was paid by all runs over this cache, by day and model.
 
         Calls with a price and without are rows of their own. Calls that a living process is making are not in it yet.
         """
-        return [LedgerRow(*row) for row in self._rows(_SQL["ledger"], time.time())]
+        return self._rows(LedgerRow, _SQL["ledger"], (time.time(),))
 
     def paid(self, after: int, model: str, prices: tuple[float, float]) -> tuple[int, Spent, Spent]:
         """What was paid, from a row on.
@@ -337,9 +333,9 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             those after it took, as far as that is known.
         """
         with self._using():
-            last = self._connection.execute(_SQL["last_final"], {"after": after, "now": time.time()}).fetchone()[0]
+            ((last,),) = self._rows(tuple[int], _SQL["last_final"], {"after": after, "now": time.time()})
             named = {"after": after, "last": last, "model": model, "shown": prices[0], "written": prices[1]}
-            found = {row[0]: Spent(*row[1:]) for row in self._connection.execute(_SQL["paid"], named)}
+            found = {row[0]: Spent(*row[1:]) for row in self._rows(_PaidRow, _SQL["paid"], named)}
             return last, found.get(True, Spent()), found.get(False, Spent())
 
     def ask(self, owner: str, wanted: Sequence[Request], may: Callable[[], bool] | None = None) -> Taken:
@@ -367,19 +363,20 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
     def _note_others(self, owner: str, wanted: Sequence[Request], found: Taken) -> None:
         """Finds out which calls were made, or are being made, by others."""
         now, process = time.time(), owner.rpartition(":")[0] + ":"  # which never waits for itself
-        for row, key, other, until, reply in self._of_keys(_SQL["replies_and_owners"], [one.key for one in wanted]):
+        keys = [one.key for one in wanted]
+        for row, key, other, until, reply in self._of_keys(_OwnedRow, _SQL["replies_and_owners"], keys):
             if reply is not None:
-                found.answered[key.hex()] = self._decode(key, reply)
+                found.answered[key.hex()] = self._decode(reply)
             elif not other.startswith(process) and _is_alive(other, until, now):
                 found.elsewhere.add(key.hex())
             else:
                 self._connection.execute(_SQL["give_up"], (row,))
 
-    def _of_keys(self, text: str, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    def _of_keys(self, kind: Any, text: str, keys: Sequence[str]) -> Iterator[Any]:
         """The rows that a statement finds for some keys (hex)."""
         for start in range(0, len(keys), _LOOKUP_BLOCK):
             block = [bytes.fromhex(key) for key in keys[start : start + _LOOKUP_BLOCK]]
-            yield from self._connection.execute(text % ",".join("?" * len(block)), block).fetchall()
+            yield from self._rows(kind, text % ",".join("?" * len(block)), block)
 
     def renew(self, owner: str, keys: Iterable[str]) -> float:
         """Says that a run still makes some calls, and returns the seconds until it should say so again."""
@@ -399,7 +396,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
 
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""
-        return [ModelCount(*row) for row in self._rows(_SQL["counts"])]
+        return self._rows(ModelCount, _SQL["counts"])
 
     def file_bytes(self) -> int:
         """The size of the file and its log on disk."""

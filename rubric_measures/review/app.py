@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 import re
 import secrets
@@ -28,7 +27,7 @@ from urllib.parse import parse_qs, quote, urlencode
 from rubric_measures.analysis.calibration import AuditPlan
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, tell, warn
 from rubric_measures.base.files import check_readable_twice, read_text
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.json_text import Finite, stored_rows
 from rubric_measures.base.plugins import require
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.review import screens
@@ -159,8 +158,9 @@ def open_review(
                 settings=("state",),
             )
         begun = store.audit
-        *pairs, passages, held, difference, ranks = parse_json(begun or "[50, 0.95, null, 20]")
-        first = AuditPlan(tuple((one, other) for one, other in pairs), passages, held, difference, ranks)
+        *pairs, passages, held, difference, ranks = begun or (50, 0.95, None, 20)
+        numbers = stored_rows(tuple[int, Finite, Finite | None, int], [(passages, held, difference, ranks)], path)
+        first = AuditPlan(tuple(stored_rows(tuple[str, str], pairs, path)), *numbers[0])
         # A pair is the same the other way round.
         wanted = tuple({frozenset(pair): (pair[0], pair[1]) for pair in reversed(settle or first.pairs)}.values())[::-1]
         said: dict[str, Any] = {"passages": audit, "level": level, "smallest": smallest}
@@ -177,7 +177,7 @@ def open_review(
                 of = ", ".join([f"{passages} passages", *map(" against ".join, first.pairs), f"level {held:g}"])
                 begun_so = f"{path}: an audit has begun ({of}), and holds as it was planned"
                 raise InputError(f"{begun_so}; go on with it, or give another state", settings=("state",))
-        store.plan_audit(json.dumps([*plan.pairs, plan.passages, plan.level, plan.smallest, plan.cutoff]))
+        store.plan_audit([*plan.pairs, plan.passages, plan.level, plan.smallest, plan.cutoff])
     except BaseException:
         store.close(unused=True)
         raise

@@ -21,13 +21,13 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from msgspec import MsgspecError, convert, structs
+from msgspec import Meta, MsgspecError, convert, structs
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows
 from rubric_measures.formats.banks import OF_ITEMS, BankEntry, bank_entries, former_items, row_of
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
@@ -502,6 +502,11 @@ _VERSIONS = """
 select v.key, log.id, log.assessor, log.time, v.what, v.item, v.retired, v.regrade, v.position
 from version v join log on log.id = v.action where not log.undone and log.id > ? order by v.rowid
 """
+_Time = Annotated[str, Meta(pattern=r"^(\d{4}-\d\d-\d\dT\S+)?$")]
+_EventRow = tuple[int, _Time, str, str, str, int, str]
+_GradeRow = tuple[str, str, str, str, Finite | None, Finite | None, int, Finite | None, str, str, int, _Time, _Time]
+_VersionRow = tuple[str, int, str, str, str, str, int, int, Finite]
+_LookedRow = tuple[str, str, str, str]
 _LOOKED = "select assessor, query_id, doc_id, item_id from looked where action > ?"
 # Who changed an item of an action since, last.
 _HOLDER = """
@@ -627,9 +632,11 @@ class ReviewStore:
             except BaseException as error:
                 # What was read of rows that are gone now.
                 self._known = None
-                if isinstance(error, sqlite3.Error):
+                if isinstance(error, sqlite3.OperationalError):
                     why = "another program keeps it locked" if _is_locked(error) else f"cannot be used now ({error})"
                     error = StateError(f"{self.path}: {why}; try again in a moment")
+                elif isinstance(error, sqlite3.Error | UnicodeDecodeError):
+                    error = damaged(self.path)
                 raise error from None
             finally:
                 if self._connection.in_transaction:
@@ -639,23 +646,23 @@ class ReviewStore:
         """What the file has under a name; the value where it had nothing."""
         with self._turn(writes=True) as file:
             file.execute("insert or ignore into setting values (?, ?)", (name, value))
-            return str(file.execute("select value from setting where name = ?", (name,)).fetchone()[0])
+            return str(self._rows(tuple[str], "select value from setting where name = ?", name)[0][0])
 
     def secret(self, name: str) -> str:
         """A random text that stays the same for this file, so links, sessions and forms outlive the server."""
         return self._setting(f"secret {name}", secrets.token_urlsafe(24))
 
     @property
-    def audit(self) -> str | None:
+    def audit(self) -> list[Any] | None:
         """The plan of the audit, as `plan_audit` was told; None where it was told nothing."""
-        with self._turn() as file:
-            found = file.execute("select value from setting where name = 'of audit'").fetchone()
-            return None if found is None else str(found[0])
+        with self._turn():
+            found = self._rows(tuple[str], "select value from setting where name = 'of audit'")
+            return self._parsed(found[0][0], Annotated[list[Any], Meta(min_length=4)]) if found else None
 
-    def plan_audit(self, plan: str) -> None:
+    def plan_audit(self, plan: list[Any]) -> None:
         """Remembers the plan of the audit, in the place of an earlier one."""
         with self._turn(writes=True) as file:
-            file.execute("insert or replace into setting values ('of audit', ?)", (plan,))
+            file.execute("insert or replace into setting values ('of audit', ?)", (json.dumps(plan),))
 
     def belong_to(self, **made_of: str) -> None:
         """Remembers what the review is of, and refuses to go on with something else.
@@ -675,39 +682,42 @@ class ReviewStore:
     def events(self, number: int | str | None = None) -> list[Event]:
         """All events, oldest first; or the one with this number, where there is one."""
         query = "select id, time, assessor, kind, uid, undone, payload from log where ?1 is null or id = ?1 order by id"
-        with self._turn() as file:
+        with self._turn():
             return [
                 Event(one, time, assessor, kind, uid, bool(undone), self._parsed(payload, dict[str, Any]))
-                for one, time, assessor, kind, uid, undone, payload in file.execute(query, (number,))
+                for one, time, assessor, kind, uid, undone, payload in self._rows(_EventRow, query, number)
             ]
+
+    def _rows(self, kind: Any, query: str, *values: object) -> list[Any]:
+        return stored_rows(kind, self._connection.execute(query, values), self.path)
 
     def _parsed(self, text: str, kind: Any) -> Any:
         try:
             return convert(parse_json(text, lenient=True), kind)
-        except (ValueError, TypeError, MsgspecError):
-            raise InputError(f"{self.path}: is damaged; go on with a copy of the file that is whole") from None
+        except (ValueError, MsgspecError):
+            raise damaged(self.path) from None
 
     def snapshot(self) -> Snapshot:
         """How things stand now."""
-        with self._turn() as file:
+        with self._turn():
             known = self._known or self._original
             query = "select coalesce(max(id), 0), coalesce(max(kind = 'undo'), 0) from log where id > ?"
-            last, undid = file.execute(query, (known.last_id,)).fetchone()
+            ((last, undid),) = self._rows(tuple[int, int], query, known.last_id)
             if not last and self._known is not None:
                 return self._known
             if undid:
                 known = self._original
             made = Snapshot(dict(known.grades), dict(known.items), known.looked, max(last, known.last_id))
-            since = (known.last_id,)
-            for assessor, query_id, doc_id, item_id, *said in file.execute(_GRADES, since):
+            since = known.last_id
+            for assessor, query_id, doc_id, item_id, *said in self._rows(_GradeRow, _GRADES, since):
                 cell = CellKey(query_id, doc_id, item_id)
                 # A new one: other snapshots may hold the old one.
                 made.grades[cell] = {**made.grades.get(cell, {}), assessor: AssessorGrade(*said)}
-            for key, version, by, time, what, text, retired, regrade, position in file.execute(_VERSIONS, since):
-                item = self._parsed(text, RubricItem)
-                made.put(key, Version(version, by, time, what, item, bool(retired), bool(regrade), position))
+            for key, version, by, time, what, text, *ends, place in self._rows(_VersionRow, _VERSIONS, since):
+                retired, regrade = map(bool, ends)
+                made.put(key, Version(version, by, time, what, self._parsed(text, RubricItem), retired, regrade, place))
             made.items = dict(sorted(made.items.items(), key=lambda pair: pair[1].position))
-            made.looked |= {(assessor, CellKey(*cell)) for assessor, *cell in file.execute(_LOOKED, since)}
+            made.looked |= {(one, CellKey(*cell)) for one, *cell in self._rows(_LookedRow, _LOOKED, since)}
             self._known = made
             return made
 
