@@ -336,7 +336,7 @@ def per_query_scores(scores: Sequence[QueryScores], measures: str | Sequence[str
         names = ", ".join(name for name, _ in sources) or "name scores"
         raise InputError(f"{names}: no per-query scores; print them with -q, or a board as JSON")
     asked = [measures] if isinstance(measures, str) else measures
-    chosen = dict.fromkeys(_column(one, known) for one in asked or known)
+    chosen = dict.fromkeys(column_named(one, known) for one in asked or known)
     sums = [name for name in chosen if _is_summed(name)]
     if sums and (asked is not None or len(sums) == len(chosen)):
         problem = f"{sums[0]} is a sum over queries, and this is about means; leave it out"
@@ -351,14 +351,6 @@ def _is_summed(name: str) -> bool:
         return any(map(is_summed, parse_measures(name)))
     except RubricMeasuresError:
         return False
-
-
-def _column(name: str, known: Sequence[str]) -> str:
-    try:
-        return column_named(name, known)
-    except UnknownNameError as error:
-        error.settings = ("measures",)
-        raise
 
 
 def _together(sources: Sequence[tuple[str, Mapping[str, Values]]], measure: str) -> dict[str, Mapping[str, float]]:

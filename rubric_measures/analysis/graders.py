@@ -247,7 +247,7 @@ def _sources(
     if tables and all(one.instead for one in tables):
         there = "; ".join(dict.fromkeys(one.instead for one in tables))
         raise InputError(f"{names}: the choice fits no grades; there are those of: {there}", settings=("grader",))
-    return _told_apart(sources, read)
+    return _told_apart(read)
 
 
 def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, items: bool) -> list[LabelSource]:
@@ -269,21 +269,11 @@ def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, items: b
     return found
 
 
-def _told_apart(sources: Sequence[Gradable], read: Sequence[LabelSource]) -> list[LabelSource]:
-    """The sources; those of files that are called alike with their folders, and those still alike with a number."""
-    alike = Counter(one.name for one in read)
-    named = [
-        replace(one, name=os.fspath(source))
-        if alike[one.name] > 1 and isinstance(source, str | os.PathLike) and not _is_records(source)
-        else one
-        for source, one in zip(sources, read, strict=True)
-    ]
-    seen: Counter[str] = Counter()
-    result = []
-    for one in named:
-        seen[one.name] += 1
-        result.append(replace(one, name=f"{one.name} ({seen[one.name]})") if seen[one.name] > 1 else one)
-    return result
+def _told_apart(read: Sequence[LabelSource]) -> list[LabelSource]:
+    """The sources; of those that are called alike each but the first has a number."""
+    names = [one.name for one in read]
+    times = [names[:place].count(name) + 1 for place, name in enumerate(names)]
+    return [replace(one, name=f"{one.name} ({n})") if n > 1 else one for one, n in zip(read, times, strict=True)]
 
 
 def _called(source: Gradable) -> str:

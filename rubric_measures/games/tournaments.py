@@ -405,11 +405,10 @@ def drawn_strengths(games: Games, strengths: FloatArray, prior: float, draws: Dr
 
 def _reached(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which places a path leads to from each."""
-    size = len(edges)
-    reach = edges | np.eye(size, dtype=bool)
-    for _ in range(max(1, size.bit_length())):
-        reach = (reach.astype(np.float64) @ reach.astype(np.float64)) > 0
-    return reach
+    from scipy.sparse.csgraph import shortest_path
+
+    lengths: FloatArray = shortest_path(edges.astype(np.float64), unweighted=True)
+    return np.isfinite(lengths)
 
 
 def _strong_pieces(edges: NDArray[np.bool_]) -> list[list[int]]:
