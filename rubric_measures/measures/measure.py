@@ -1027,9 +1027,7 @@ def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None =
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         written = {str(one) for one, name in zip(asked or measures, names, strict=True) if name == twice}
-        if len(written) > 1:
-            raise MeasureError(f"{min(written - {twice})} is {twice} on the scale of these grades; ask for one of them")
-        raise MeasureError(f"measure {twice} is asked for twice")
+        raise MeasureError(f"measure {twice} is asked for twice, as {' and '.join(sorted(written))}: drop one")
     return names
 
 
