@@ -24,7 +24,6 @@ from rubric_measures.base.plugins import require
 from rubric_measures.boards.scoring import cell_of
 from rubric_measures.formats.answers import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows, written_rows
-from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grades import Grades, OnFailed, check_on_failed
@@ -32,7 +31,7 @@ from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.models.settings import Calls
 from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of, write_graded
-from rubric_measures.types.entities import Gap, ItemKind, TestBank
+from rubric_measures.types.entities import ItemKind, TestBank
 from rubric_measures.types.scales import Scale
 
 P = ParamSpec("P")
@@ -405,21 +404,16 @@ class RubricJudge(_LeaderboardJudge):
         base = require("autojudge_base", "autojudge")
         chosen = JudgeSettings.of(settings)
         judged = _judge(rag_responses, rag_topics, nugget_banks, llm_config, chosen, settings)
-        rows: dict[tuple[str, str], float] = {}
-        ungraded = 0
-        ranked = {
-            (query_id, run.run_id): ranking.doc_ids
-            for run in runs_of_records(judged.records)
-            for query_id, ranking in run.rankings.items()
-        }
-        for answer in judged.answers:
-            doc_ids = [one for one in ranked.get(answer[:2], ()) if not isinstance(one, Gap)]
-            labels = judged.grades.queries[answer.query_id].labels()
-            found = [labels[doc_id] for doc_id in doc_ids if doc_id in labels]
-            if found or not doc_ids:
-                rows[answer.query_id, answer_doc_id(answer.text)] = max(found, default=0)
-            else:
-                ungraded += 1
+        best: dict[tuple[str, str], float] = {}
+        for group in judged.records:
+            labels = judged.grades.queries[group.query_id].labels()
+            for passage in group.passages:
+                for place in passage.rankings if passage.doc_id in labels else ():
+                    key, label = (group.query_id, place.method), labels[passage.doc_id]
+                    best[key] = max(best.get(key, label), label)
+        labelled = [answer for answer in judged.answers if answer[:2] in best]
+        rows = {(one.query_id, answer_doc_id(one.text)): best[one[:2]] for one in labelled}
+        ungraded = len(judged.answers) - len(labelled)
         warn("%d answers have no label: every grade of them failed", ungraded)
         return base.Qrels(rows=[base.QrelRow(*key, grade) for key, grade in sorted(rows.items())])
 
