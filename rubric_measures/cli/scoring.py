@@ -161,7 +161,8 @@ def leaderboard(
     is_argue = content_of(str(source)) == "argue judgments"
     ours = [*given, *(["runs"] if runs else []), *(["report"] if report else [])]
     what = "Auto-ARGUE's judgments of reports" if is_argue else "no judgments of Auto-ARGUE"
-    refuse_ignored(ours if is_argue else argue.keywords, f"on {source}, which holds {what}")
+    if idle := ours if is_argue else [*argue.keywords]:
+        refuse_ignored(idle, f"on {source}, which holds {what}")
     gates = gates_of(fail_under, run) if fail_under or run else None
     page = None if report is None else _page_of(source, bank, given)
     if is_argue:
