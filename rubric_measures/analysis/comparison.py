@@ -398,7 +398,7 @@ def compare_runs(
     every = set().union(*scores.values())
     queries = sorted(every.intersection(*scores.values()))
     if not queries:
-        raise InputError(f"{measure}: the runs have no query in common; compare runs over the same queries")
+        raise InputError(f"{measure}: the runs have no query in common; give boards of the same queries, not rankings")
     # By id, so that draws do not depend on the order of the runs.
     runs = sorted(scores)
     table = np.array([[scores[run][query] for run in runs] for query in queries], dtype=np.float64)

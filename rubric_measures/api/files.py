@@ -110,7 +110,8 @@ def check_board(
     # Grades say how failed ones count.
     counted_as = None if isinstance(grades, Grades) else kept.on_failed
     known = load(grades, bank, grader=wanted, on_failed=counted_as)
-    proof = _proved(kept, known, runs, qrels, source=grades)
+    with naming(board):
+        proof = _proved(kept, known, runs, qrels, source=grades)
     if pack is None:
         return proof
     counts: Counter[str] = Counter()

@@ -122,7 +122,7 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
     if len(fitting) == 1:
         return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
-    text = f"could be any of {named}; write the names of its columns above the lines"
+    text = f"could be any of {named}; write the names of its columns above its lines; score qrels or runs first"
     raise FormatError(text, path=name, settings=("source",))
 
 
