@@ -559,7 +559,7 @@ def generate_queries(
     if not passages:
         raise InputError("there are no passages to write queries for", settings=("passages",))
     if not any(example.strip() for example in examples):
-        raise InputError("there are no real questions to show as examples", settings=("examples",))
+        raise InputError("there are no real queries to show as examples", settings=("examples",))
     prompt = load_prompt("queries.from_passage")
     shown = "\n".join(f"- {' '.join(example.split())}" for example in examples)
     seen = {normalised(example) for example in examples}
