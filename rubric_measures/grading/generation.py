@@ -545,7 +545,7 @@ def generate_queries(
     Args:
         passages: the texts to ask about, see `long_passages`.
         callers: the models; of equal questions, the one of the earlier model and passage is kept.
-        examples: real questions, shown to every model.
+        examples: real queries, shown to every model.
 
     Returns:
         The queries by model in the order given, then by passage, then in the order of the reply; and calls that led to
@@ -763,7 +763,7 @@ def generate(
         grader: of direct labels: whose count; a name, or `model=…,prompt=…`.
         over_generate: keep all nuggets, without importance, for assessors to edit.
         passages: synthetic queries: the collection (records, JSON lines, TSV, or an ir_datasets id).
-        examples: real questions: texts, or a file (one a line, or a query file).
+        examples: real queries: texts, or a file (one a line, or a query file).
         quota: model -> how many of its queries to keep; all of them by default.
         asking: temperature, longest reply (2048 tokens by default), further options and retries.
         calls: where models are called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
