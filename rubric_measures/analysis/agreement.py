@@ -532,6 +532,7 @@ class SourceAgreement(Reported):
         alphas: Krippendorff's α of all sources by level, missing labels allowed.
         judges: every source but the truth against the truth.
         lacking: source -> queries of all the others of which it labels no document.
+        unused: source -> the labels of the scale that it never uses.
     """
 
     names: tuple[str, ...]
@@ -542,6 +543,7 @@ class SourceAgreement(Reported):
     alphas: Mapping[str, Interval]
     judges: JudgeBoard
     lacking: Mapping[str, Sequence[str]]
+    unused: Mapping[str, Sequence[int]]
 
     def __repr__(self) -> str:
         return f"<SourceAgreement of {' and '.join(self.names)} on {self.agreement.pairs} pairs>"
@@ -589,6 +591,9 @@ class SourceAgreement(Reported):
             what = f"{row.name}: {row.outside} labels are outside the truth's scale ({low} to {high}) "
             if row.outside:
                 yield Note(f"{what}and count as they are", (row.name,))
+        for name, labels in self.unused.items():
+            listed = ", ".join(map(str, labels[:12])) + f" and {len(labels) - 12} more" * (len(labels) > 12)
+            yield Note(f"{name} never uses the label{'s' * (len(labels) > 1)} {listed}", (name,), False)
         if self.agreement.kappa is None:
             yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
 
@@ -646,6 +651,8 @@ def compare_sources(
     pairs = [pair if truth == 0 else pair[::-1] for pair in cutoffs]
     asked = [{key[0] for key in source.labels} for source in sources]
     others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
+    used = [set(map(int, source.labels.values())) for source in sources]
+    labels = scale if scale is not None else range(min(0, *set().union(*used)), max(set().union(*used)) + 1)
     values: Any = {name: intervals[name].estimate for name in _STATISTICS.values()}
     own = np.unique(np.concatenate([a, b])).tolist()
     table = tuple(map(tuple, confusion(a, b, own)[0].astype(int).tolist()))
@@ -665,6 +672,7 @@ def compare_sources(
         alpha_intervals(ratings, [key[0] for key in every], draws),
         judge_board(sources[truth], [*sources[:truth], *sources[truth + 1 :]], ends, pairs, draws),
         {source.name: sorted(queries) for source, queries in zip(sources, others, strict=True) if queries},
+        {one.name: sorted(left) for one, of in zip(sources, used, strict=True) if (left := {*labels} - of)},
     )
 
 

@@ -28,8 +28,8 @@ _KINDS = {
     "object": "an object",
 }
 _T = TypeVar("_T")
-# A number of a database, which keeps infinite ones too.
-Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
+# A number of a database, which keeps infinite ones too; a whole one stays whole.
+Finite = int | Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 _decoded = msgspec.json.Decoder().decode
 _STRICT, _LENIENT = json.JSONDecoder(), json.JSONDecoder(strict=False)
 _BLANKS = re.compile(r"\s*")

@@ -274,6 +274,7 @@ def test_agreement_of_qrels(tmp_path, capsys) -> None:
     status, out, err = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "--rounds", 50)
     assert status == 0
     assert "left out of the pairs: 1 document labelled by assessors.qrels only" in err
+    assert "model.qrels never uses the label 3" in err
     assert re.search(r"exact match +0\.6250", out)
     assert re.search(r">= 2 / >= 2 +4 +0 +0 +4 +1\.0000 +1\.0000 +- +-", out)
     assert "\nkappa >= 2 / >= 2 without an interval: it is the same however one draws" in out
