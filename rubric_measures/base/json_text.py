@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -144,14 +145,20 @@ def damaged(path: str) -> FormatError:
 def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
     """The field of a value that msgspec complains about, and in one line what was expected and found there."""
     what, _, path = error.partition(" - at `$")
-    field, found = "", "; found"
+    field = ""
     steps = re.findall(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]", path.removesuffix("`"))
-    for name, place in steps:
-        if not (name or place):
-            # msgspec names no key where any may stand.
-            found = " as every value of"
-            break
+    for number, (name, place) in enumerate(steps, 1):
         step: Any = int(place) if place else name
+        if not step and isinstance(value, dict):
+            # msgspec names no key where any may stand: there values are numbers, or texts, perhaps of a few.
+            is_text, ends = "got `str`" in what, {}
+            for key, one in value.items():
+                with contextlib.suppress(LookupError, TypeError):
+                    ends[key] = reduce(lambda at, more: at[int(more[1]) if more[1] else more[0]], steps[number:], one)
+            fits = [key for key, one in ends.items() if isinstance(one, str) is is_text or repr(one) in what]
+            if not fits:
+                break
+            step = fits[0]
         field += f"[{step}]" if place else f".{step}"
         value = value[step]
     lacks = re.match("Object missing required field `(.*)`|Expected `array` of length (.*)", what)
@@ -163,7 +170,7 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
         what = f"expected {' or '.join(_KINDS.get(name, name) for name in names)}{expected[2]}"
     elif "enum" in what:
         what = f"expected one of {', '.join(choices)}" if choices else "expected another of the words of this field"
-    return field.removeprefix("."), f"{what}{found} {shown(value)}"
+    return field.removeprefix("."), f"{what}; found {shown(value)}"
 
 
 def shown(value: Any) -> str:

@@ -439,7 +439,7 @@ _RAGDOLL: _Scorers[list[tuple[float, str]]] = {
 
 
 def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> Leaderboard:
-    """Scores a file of graded answers by the rules of the toolkit.
+    """Scores a file of graded answers by the rules of the toolkit; a note counts what is not satisfied by type.
 
     Args:
         path: the file; several runs may be in it.
@@ -452,11 +452,16 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
     """
     scorers = _asked("RAGDoll", _RAGDOLL, measures)
     lines: dict[str, dict[str, list[list[tuple[float, str]]]]] = {}
-    unknown = 0
+    kinds: list[tuple[str, str]] = []
     for answer in GRADED.read(path):
         criteria = (answer.marks or ()) if answer.status == "completed" else ()
         lines.setdefault(str(answer.run_id), {})[str(answer.qid)] = [[(one.weight, one.label) for one in criteria]]
-        unknown += sum(one.label not in RAGDOLL.grades and one.label != FAILED for one in criteria)
+        kinds += [(one.facet_text, one.label) for one in criteria]
+    # The toolkit's failures by category.
+    total, failed = Counter(kind for kind, _ in kinds), Counter(kind for kind, said in kinds if said != "satisfied")
+    shares = ", ".join(f"{kind} {failed[kind]} of {total[kind]} ({failed[kind] / total[kind]:.6f})" for kind in total)
+    tell("criteria that are not satisfied in full, by type: %s", shares)
+    unknown = sum(label not in RAGDOLL.grades and label != FAILED for _, label in kinds)
     warn("%d verdicts are none of RAGDoll's; they count as not satisfied, as there", unknown)
     return _board_of_lines("ragdoll", scorers, lines, lambda of: str(of[0]))
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -43,9 +43,6 @@ from rubric_measures.boards.scoring import cell_of
 from rubric_measures.types.entities import Cell as BoardCell
 from rubric_measures.types.entities import Preference, Signature, content_hash
 
-if TYPE_CHECKING:
-    pass
-
 _POINTS = {"a": 2, "tie": 1, "both_bad": 1, "b": 0}
 
 
@@ -60,6 +57,7 @@ class Games:
             (2 won, 1 tied, 0 lost).
         undecided: status -> games without a verdict; they count for nobody.
         lost: agent -> its games without a verdict.
+        by_assessors: decided games whose grader is an assessor (`human:…`).
         both_bad: ties of two bad answers; points are those of any tie.
     """
 
@@ -68,6 +66,7 @@ class Games:
     rows: NDArray[np.int64]
     undecided: Mapping[str, int]
     lost: Mapping[str, int]
+    by_assessors: int = 0
     both_bad: int = 0
 
     def __len__(self) -> int:
@@ -132,7 +131,8 @@ def gather_games(preferences: Iterable[Preference]) -> Games:
         dtype=np.int64,
     )
     both_bad = sum(row[3] == "both_bad" for row in played)
-    return Games(names, query_ids, rows, dict(sorted(undecided.items())), dict(lost), both_bad)
+    by_assessors = sum(row[4].startswith("human:") for row in played)
+    return Games(names, query_ids, rows, dict(sorted(undecided.items())), dict(lost), by_assessors, both_bad)
 
 
 def _check(game: Preference, seen: set[tuple[str, str, str, str]]) -> None:
@@ -765,6 +765,8 @@ def _notes(
         notes.append(in_number(f"{sum(games.undecided.values())} games without a verdict count for nobody: {counts}"))
     if games.both_bad:
         notes.append(f"in {games.both_bad} of the ties both answers are bad; a tie is half a win for each of any kind")
+    if games.by_assessors:
+        notes.append(in_number(f"{games.by_assessors} of {len(games)} games were judged by assessors"))
     return notes
 
 

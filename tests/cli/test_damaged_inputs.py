@@ -78,7 +78,7 @@ def test_a_state_whose_schema_is_no_text_is_named(tmp_path: Path) -> None:
 def test_prices_that_are_no_sums_of_money(price: str, tmp_path: Path) -> None:
     path = tmp_path / "prices.json"
     path.write_text(f'{{"m": {{"input": {price}, "output": 1}}}}')
-    with pytest.raises(FormatError, match=r"Out of range|as every value of an object with 'm'"):
+    with pytest.raises(FormatError, match=r"Out of range|m\.input: "):
         load_prices(path)
     path.write_text('{"m": {"input": 1, "output": 1, "cached_input": 0.1}}')
     with pytest.raises(FormatError, match="unknown field `cached_input`"):

@@ -160,7 +160,7 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ("rag26", [1.5], (0, "answer", 1, "citations"),
      "1 error form: answer[1].citations[0]: expected a whole number or a text; found 1.5"),
     ("ragtime", {UUID: "high"}, (0, "responses", 0, "citations"),
-     f"1 error form: responses[0].citations: expected a number as every value of an object with '{UUID}'"),
+     f"1 error form: responses[0].citations.{UUID}: expected a number; found 'high'"),
     ("ragtime", None, (0, "references"), "1 error references: has no list of references"),
     ("ragtime", [7], (0, "references"), "1 error form: references has an entry that is no text"),
     ("ragtime", 1, (0, "metadata", "topic_id"), "1 error form: the field topic_id is 1, a number; the track wants a"),

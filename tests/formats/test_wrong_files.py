@@ -193,7 +193,7 @@ WRONG: list[tuple[str, Any, str]] = [
     (
         "reports",
         [{**REPORT, "responses": [{"text": "A", "citations": {"d1": 0.5, "d2": "high"}}]}],
-        ":1: responses[0].citations: expected a number as every value of an object with 'd1', 'd2'",
+        ":1: responses[0].citations.d2: expected a number; found 'high'",
     ),
     ("answers", [{"nugget_bank": [{"question": "What?"}]}], ":1: metadata.topic_id: required field is missing"),
     ("answers", [{"query_id": "1", "text": "x"}], ":1: run_id: expected run_id or run"),

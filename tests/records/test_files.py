@@ -131,7 +131,7 @@ JUDGED: list[int | str] = [1, 0, "paragraph_data", "judgments", 0, "relevance"]
         ([*JUDGED[:-1], "paragraphId"], "", "paragraph_data.judgments[0].paragraphId"),
         ([*RANKING, "rank"], 10**9, "[1][0].paragraph_data.rankings[0].rank"),
         ([1, 0, "exam_grades", 0, "correctAnswered"], None, "[1][0].exam_grades[0].correctAnswered"),
-        ([1, 0, "exam_grades", 0, "item_status", "q1/c"], "lost", "[1][0].exam_grades[0].item_status"),
+        ([1, 0, "exam_grades", 0, "item_status", "q1/c"], "lost", "[1][0].exam_grades[0].item_status.q1/c"),
         ([1, 0, "exam_grades", 0, "self_ratings", 1], {"self_rating": 1}, "exam_grades[0].self_ratings[1]"),
         (
             [1, 0, "exam_grades", 0, "self_ratings", 1],
