@@ -229,7 +229,7 @@ class _Grading:
     """What all grading takes: see `grade`."""
 
     model: str | Backend
-    prompt: str | Sequence[str]
+    prompts: str | Sequence[str]
     asking: Asking
     calls: Calls
     queries: Iterable[str] | None
@@ -238,30 +238,24 @@ class _Grading:
     give_up_after: int | None
     dry_run: bool
     progress: Progress
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        return (self.prompt,) if isinstance(self.prompt, str) else tuple(self.prompt)
-
-    @property
-    def manifest(self) -> str | None:
-        """The file that says what made the grades; None where no file has them."""
-        return file_beside(self.output, None, ".manifest.json")
+    manifest: str | None = None  # the file that says what made the grades; None where no file has them
 
     def kept(self, passages: Any, *read: Any) -> _Grading:
-        """The same with all names of files, after a look that none that is read would be written."""
+        """The same with all names of files and prompts, after a look that none that is read would be written."""
         wanted = None if self.queries is None else [str(name) for name in self.queries]
         if wanted == [] or (self.limit is not None and self.limit < 1):
             raise InputError("name a query at least, and a limit of at least 1", settings=("queries", "limit"))
         model = self.model
+        prompts = (self.prompts,) if isinstance(self.prompts, str) else tuple(self.prompts)
+        manifest = file_beside(self.output, None, ".manifest.json")
         calls = dataclasses.replace(self.calls, cache=file_beside(self.output, self.calls.cache, ".cache.sqlite"))
         scripted = [model.removeprefix("scripted:")] if isinstance(model, str) and model.startswith("scripted:") else []
-        read = (*read, calls.prices, *scripted, *(name for name in self.prompts if name.endswith(".toml")))
+        read = (*read, calls.prices, *scripted, *(name for name in prompts if name.endswith(".toml")))
         # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
         keep_inputs(self.output, None if wanted is None and self.limit is None else passages, *read)
-        keep_inputs(self.manifest, passages, *read)
-        keep_cache(calls.cache, self.output, self.manifest, passages, *read)
-        return dataclasses.replace(self, queries=wanted, calls=calls)
+        keep_inputs(manifest, passages, *read)
+        keep_cache(calls.cache, self.output, manifest, passages, *read)
+        return dataclasses.replace(self, prompts=prompts, queries=wanted, calls=calls, manifest=manifest)
 
     def showing(self, source: _File | None, grader: str | Grader | None) -> _Grading:
         """The same, with the documents that are shown beside answers."""
@@ -317,7 +311,7 @@ class _Grading:
         with fewer_collections():
             groups = _part(source, bank, self.queries, self.limit)
             engine = grader.GradingEngine(
-                runner, self.prompts, self.asking, change,
+                runner, tuple(self.prompts), self.asking, change,
                 needed=needed, citations=citations, give_up_after=self.give_up_after,
             )  # fmt: skip
             pairs = engine.check(groups, bank)
