@@ -302,12 +302,12 @@ def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, 
     name, content, instead = os.path.basename(path) or name, _content(source), ""  # noqa: PTH119 - may be a stream
     if content == "records":
         name = " ".join([name, *filter(None, (wanted.model, wanted.prompt, wanted.kind, wanted.set))])
+        grades: Grades = load_records(path, bank, wanted)
         if (wanted.model or "").startswith(HUMAN) and wanted.prompt in (None, FINAL_REVIEW, ADJUDICATION):
             warn(
                 f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well "
                 f"with it; compare the first, blind ones (prompt={BLIND_REVIEW})"
             )
-        grades: Grades = load_records(path, bank, wanted)
     elif content == "grades":
         rows = GRADES.read(source)
         keys = {GradeSetKey(row.grader, row.prompt_class or "", "") for row in rows}

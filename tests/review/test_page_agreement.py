@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,9 @@ def test_agreement_on_the_page_is_that_of_the_export(
     command = ["agreement", str(graded), str(graded), "--items", "--grader", "human:ada"]
     assert main([*command, "--grader-b", "model", "--rounds", "0"]) in (0, 1)
     assert "compare the first, blind ones (prompt=HumanReviewBlind)" in capsys.readouterr().err
+    # An assessor who has no grades gets the error alone.
+    assert main([*command[:-1], "human:nobody", "--grader-b", "model"]) == 2
+    assert re.fullmatch("rubric_measures: .*holds no grades for model=human:nobody; .*\n", capsys.readouterr().err)
 
 
 def test_open_and_accepted_disagreements_do_not_make_the_grader_right(
