@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 # How many measures the table of all has.
 _OVERVIEW = 7
 # The format of the JSON of comparisons.
-COMPARISONS: Literal["rubric_measures compare 3"] = "rubric_measures compare 3"
+COMPARISONS: Literal["rubric_measures compare 4"] = "rubric_measures compare 4"
 
 
 class AskedComparison(Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,7 +85,7 @@ class KeptComparisons(Struct, frozen=True):
         asked: what was asked for.
     """
 
-    format: Literal["rubric_measures compare 3"]
+    format: Literal["rubric_measures compare 4"]
     comparisons: Mapping[str, Comparison]
     intervals: Mapping[str, Mapping[str, Interval]]
     asked: AskedComparison

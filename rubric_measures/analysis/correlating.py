@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 # The format of the JSON of correlations.
-CORRELATIONS = "rubric_measures correlate 2"
+CORRELATIONS = "rubric_measures correlate 3"
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
 
 

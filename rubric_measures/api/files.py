@@ -279,7 +279,7 @@ def check_conclusions(path: _Path, scores: Any, *others: Any, bank: Bank | None 
     from rubric_measures.analysis.comparing import COMPARISONS, KeptComparisons, compare
     from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation, correlate
 
-    problem = "is no comparison or correlation as JSON; write one with the output form json"
+    problem = "is no comparison or correlation of this version; write one with the output form json"
     name, content = read_kept(path, (COMPARISONS, CORRELATIONS), problem)
     asked: Any
     made: Comparisons | Correlations

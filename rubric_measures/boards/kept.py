@@ -330,7 +330,7 @@ def _queries(changes: Sequence[tuple[str, str]]) -> str:
     return said + (f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else "")
 
 
-BUNDLE: Literal["rubric_measures bundle 1"] = "rubric_measures bundle 1"
+BUNDLE: Literal["rubric_measures bundle 2"] = "rubric_measures bundle 2"
 MANIFEST, BOARD = "bundle.json", "board.json"
 
 
@@ -344,7 +344,7 @@ class _Loaded(Struct, forbid_unknown_fields=True):
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """What a bundle says of its files."""
 
-    format: Literal["rubric_measures bundle 1"]
+    format: Literal["rubric_measures bundle 2"]
     graded: str
     bank: str | None
     qrels: str | None

@@ -128,3 +128,14 @@ def test_a_run_that_was_not_pooled_is_scored_as_by_qrels_without_what_it_alone_b
     ):
         status, out, err = call(capsys, "check", *arguments)
         assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
+
+
+@pytest.mark.parametrize(("command", "format_then"), [("compare", "compare 3"), ("correlate", "correlate 2")])
+def test_a_conclusion_of_an_older_version_is_told_so(command, format_then, boards, tmp_path, capsys) -> None:
+    given = (boards, *(boards,) * (command == "correlate"))
+    _, out, _ = call(capsys, command, *given, "-m", "cover", "--format", "json")
+    path = tmp_path / "old.json"
+    path.write_text(re.sub(rf"rubric_measures {command} \d+", f"rubric_measures {format_then}", out))
+    status, out, err = call(capsys, "check", path, *given)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert "old.json: is no comparison or correlation of this version; write one with the output form json" in err
