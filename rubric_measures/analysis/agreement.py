@@ -652,7 +652,8 @@ def compare_sources(
     asked = [{key[0] for key in source.labels} for source in sources]
     others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
     used = [set(map(int, source.labels.values())) for source in sources]
-    labels = scale if scale is not None else range(min(0, *set().union(*used)), max(set().union(*used)) + 1)
+    together = set[int]().union(*used)
+    labels = scale if scale is not None else range(min(0, *together), max(together) + 1)
     values: Any = {name: intervals[name].estimate for name in _STATISTICS.values()}
     own = np.unique(np.concatenate([a, b])).tolist()
     table = tuple(map(tuple, confusion(a, b, own)[0].astype(int).tolist()))

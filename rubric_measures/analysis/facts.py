@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from ir_measures.measures.base import Measure
@@ -45,9 +45,6 @@ from rubric_measures.measures.scoring import Plan
 from rubric_measures.records.models import cited_answers
 from rubric_measures.types.entities import CitedAnswer, RubricItem, sentence_items
 from rubric_measures.types.scales import CONTRADICTED, Scale, covering_level
-
-if TYPE_CHECKING:
-    pass
 
 FactState: TypeAlias = Literal["lost", "unsure", "gained", "missed by both", "covered by both"]
 # In the order in which they are shown.

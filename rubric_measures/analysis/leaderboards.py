@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from ir_measures.measures.base import Measure
@@ -57,10 +57,6 @@ from rubric_measures.measures.measure import column_named, columns_named
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale
-
-if TYPE_CHECKING:
-    pass
-
 
 DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "max_rank_drop")
 

@@ -141,12 +141,11 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemRe
     runs = sorted({run_id for query in ranked.values() for run_id in query.rankings})
     found = {query_id: _covering(query, runs) for query_id, query in ranked.items()}
     table = np.array([one.scores for one in found.values()]).reshape(len(found), len(runs))
-    full, rows = _means(table), []
+    full, rows, places = _means(table), [], {query_id: place for place, query_id in enumerate(found)}
     for query in queries:
         for column, row in enumerate(_item_statistics_counts(query, min_judgment)):
             if query.query_id in found:
-                place = [*found].index(query.query_id)
-                r, flips = _influence(found[query.query_id], column, table, place, full)
+                r, flips = _influence(found[query.query_id], column, table, places[query.query_id], full)
                 row = row._replace(r_leaderboard=r, flips=flips)
             rows.append(row)
     graded = [query for query in queries if query.grades.docs]
