@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import DecodeError
+from msgspec.json import Decoder
 
 from rubric_measures.types.entities import Ranking
 from rubric_measures.types.scales import MOST_RELEVANT
@@ -31,26 +34,22 @@ _PIECE = 1 << 20
 np.empty(31 << 20, np.uint8)
 # Longer tokens are left to who reads line by line.
 _LONGEST = 4096
-# The end of a line, and the point of a number.
-_END, _POINT = ord("\n"), ord(".")
+_END = ord("\n")
 # Words are eight bytes of a token, the last one the highest; of a short token only so many bytes count.
 _SIZE = 8
 _KEPT = np.array([0, *((1 << 64) - (1 << 8 * (_SIZE - size)) for size in range(1, 9))], np.uint64)
 _FRONT = b"\n" * 8 * _SIZE
 _LOW, _HIGH, _SIXTEENS, _SIXES = np.array([0x0F, 0xF0, 0x10, 0x06], np.uint64) * np.uint64(0x0101010101010101)
-_THREE, _HUNDRED = np.uint64(3), np.uint64(100)
+_THREE = np.uint64(3)
 # Eight digits to four numbers below 100, to two, to one.
 _PAIRS = [
     (np.uint64(2561), np.uint64(8), np.uint64(0x00FF00FF00FF00FF)),
     (np.uint64(6553601), np.uint64(16), np.uint64(0x0000FFFF0000FFFF)),
     (np.uint64(42949672960001), np.uint64(32), np.uint64(0xFFFFFFFF)),
 ]
-# The most digits that `Tokens.digits` reads, and a place of the point that is behind none of them.
-_WIDE = 3 * _SIZE
-_POWERS = np.array([float(10**power) for power in range(23)])
-_INT_POWERS = 10 ** np.arange(19, dtype=np.int64)
-# Floats hold all integers up to here; whether the longer ones of this machine hold all of 18 digits.
-_EXACT, _HAS_MORE = 1 << 53, np.finfo(np.longdouble).nmant >= 63
+# The most digits of a rank.
+_WIDE = 18
+_FLOATS, _INTS = Decoder(list[float]), Decoder(list[int])
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _GOLDEN, _ODD, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(29)
 
@@ -118,23 +117,13 @@ class Tokens(NamedTuple):
             found &= word[1:] == word[:-1] if others is None else word == others.word(which, lengths)
         return found
 
-    def word(self, which: int, lengths: Ints, behind: Ints | None = None) -> Words:
-        """Eight bytes of each, counted from its end.
-
-        Args:
-            which: which eight.
-            lengths: how many bytes each has that count.
-            behind: of each, before how many of its last bytes there is one that is left out.
-        """
+    def word(self, which: int, lengths: Ints) -> Words:
+        """Eight bytes of each, the `which`-th counted from its end, of tokens of these lengths."""
         windows = np.ndarray((len(self.data) - _SIZE + 1,), "S8", self.data, strides=(1,))
         places = self.ends - _SIZE * (which + 1)
         if which > 2:
             places = np.maximum(places, 0)
         found: Words = windows[places].view("<u8")
-        if behind is not None:
-            kept = _KEPT.take(behind - _SIZE * which, mode="clip")
-            if (kept != _KEPT[-1]).any():
-                found = found & kept | windows[places - 1].view("<u8") & ~kept
         least, most = (int(end) - _SIZE * which for end in (lengths.min(initial=_LONGEST), lengths.max(initial=0)))
         if least >= _SIZE:
             return found
@@ -150,38 +139,36 @@ class Tokens(NamedTuple):
             mixed ^= mixed >> _SHIFT
         return mixed * _GOLDEN + lengths.view(np.uint64)
 
-    def digits(self, points: Ints | None = None) -> tuple[Ints, Flags]:
-        """The integer that each says, and whether there are only digits, and up to 18, one at least.
+    def digits(self) -> Ints:
+        """The integer that each says, with digits alone.
 
-        Args:
-            points: where a byte stands in each that is left out; its end where there is none.
+        Raises:
+            DoubtError: one has others, or more than 18.
         """
-        lengths, behind = self.ends - self.starts, None
-        if points is not None:
-            pointed = points < self.ends
-            lengths, behind = lengths - pointed, np.where(pointed, self.ends - points - 1, _WIDE)
-            if (behind == behind[:1]).all():
-                # Most files have one number of decimals: what follows of it is computed once.
-                behind = behind[:1]
-        values, wrong = np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.uint64)
-        for which in range(min(-(-int(lengths.max(initial=0)) // _SIZE), 3)):
-            word = self.word(which, lengths, behind)
-            digit = word & _LOW
-            # Digits are 0x30 to 0x39, and what is no byte of the token is 0.
-            wrong |= word & _HIGH ^ (word & _SIXTEENS) * _THREE | digit + _SIXES & _SIXTEENS
-            for factor, shift, mask in _PAIRS:
-                digit = digit * factor >> shift & mask
-            if which == 2:
-                wrong |= digit // _HUNDRED
-            values += digit.view(np.int64) * _INT_POWERS[_SIZE * which]
-        return values, (wrong == 0) & (lengths <= _WIDE) & (lengths > 0)
+        lengths = self.ends - self.starts
+        if lengths.max() > _SIZE:
+            texts = self.texts()
+            if not all(text.isdigit() and len(text) <= _WIDE for text in texts):
+                raise DoubtError
+            return np.array(list(map(int, texts)))
+        word = self.word(0, lengths)
+        digit = word & _LOW
+        # Digits are 0x30 to 0x39, and what is no byte of the token is 0.
+        if (word & _HIGH ^ (word & _SIXTEENS) * _THREE | digit + _SIXES & _SIXTEENS).any():
+            raise DoubtError
+        for factor, shift, mask in _PAIRS:
+            digit = digit * factor >> shift & mask
+        found: Ints = digit.view(np.int64)
+        return found
 
-    def without_sign(self) -> tuple[Tokens, Any]:
-        """The tokens behind a sign, and which have a minus; False where none has a sign."""
-        first = np.frombuffer(self.data, np.uint8)[self.starts]
-        negative = first == ord("-")
-        signed = negative | (first == ord("+"))
-        return (Tokens(self.data, self.starts + signed, self.ends), negative) if signed.any() else (self, False)
+    def said(self, numbers: Decoder[list[Any]], read: Callable[[bytes], Any]) -> list[Any]:
+        """The number that each says; `read` reads those that JSON has not, such as `.5`."""
+        with suppress(DecodeError):
+            found = numbers.decode(b"[%b]" % self.packed().data[len(_FRONT) : -1].replace(b"\0", b","))
+            # A token may hold a comma.
+            if len(found) == len(self.starts):
+                return found
+        return list(map(read, self.texts()))
 
     def numbers(self) -> Floats:
         """The number that each says, as `float` reads it.
@@ -189,33 +176,7 @@ class Tokens(NamedTuple):
         Raises:
             DoubtError: one says none, or none that is finite.
         """
-        bytes_ = np.frombuffer(self.data, np.uint8)
-        unsigned, negative = self.without_sign() if (bytes_[self.starts] < _POINT).any() else (self, False)
-        # The first point behind the start of each, where it stands before its end.
-        places = np.append(np.flatnonzero(bytes_ == _POINT), len(bytes_))
-        points = np.minimum(places[np.searchsorted(places, unsigned.starts)], unsigned.ends)
-        values, sure = unsigned.digits(points)
-        decimals = np.maximum(unsigned.ends - points - 1, 0)
-        if (decimals == decimals[:1]).all():
-            decimals = decimals[:1]
-        powers = _POWERS.take(decimals, mode="clip")
-        sure &= decimals < len(_POWERS)
-        found: Floats = values / powers
-        # More bits than those of a float tell where these are rounded rightly: everywhere but halfway between two. What
-        # is smaller is divided as floats, which rounds once.
-        large = np.flatnonzero(values > _EXACT)
-        if len(large):
-            exact = values[large].astype(np.longdouble) / np.broadcast_to(powers, values.shape)[large]
-            found[large] = exact
-            # Below a power of two floats stand half as far from each other.
-            part = abs(exact - found[large]) / np.spacing(found[large])
-            sure[large] &= _HAS_MORE & (part != 0.5) & (part != 0.25)
-        if negative is not False:
-            found = np.where(negative, -found, found)
-        unsure = np.flatnonzero(~sure)
-        if len(unsure):
-            found[unsure] = list(map(_float, self.at(unsure).texts()))
-        return found
+        return np.array(self.said(_FLOATS, _float))
 
 
 def _float(token: bytes) -> float:
@@ -274,23 +235,18 @@ class Lines(NamedTuple):
         """Of lines of qrels: the documents, relevances and iterations of each query.
 
         Args:
-            relevance_of: reads what is no integer, or a large one; what it raises is a doubt.
+            relevance_of: reads what is no integer as JSON has it; what it raises is a doubt.
 
         Raises:
             DoubtError: something is wrong.
         """
         _, iterations, docs, labels = self.columns
-        unsigned, negative = labels.without_sign()
-        values, sure = unsigned.digits()
-        values = np.where(negative, -values, values)
-        relevances: list[float] = values.tolist()
         try:
-            for place in np.flatnonzero(~sure | (abs(values) > MOST_RELEVANT)).tolist():
-                relevances[place] = found = relevance_of(labels.at([place]).texts()[0].decode())
-                if abs(found) > MOST_RELEVANT:
-                    raise DoubtError
+            relevances = labels.said(_INTS, lambda token: relevance_of(token.decode()))
         except (ValueError, OverflowError):
             raise DoubtError from None
+        if max(map(abs, relevances)) > MOST_RELEVANT:
+            raise DoubtError
         docs, iterations = docs.packed(), iterations.packed()
         for start, end in pairwise(self.edges.tolist()):
             one = slice(start, end)

@@ -297,11 +297,8 @@ def regular_rankings(
     try:
         for piece in pieces(stream, columns, 2):
             _, _, docs, ranks, scores, *tag = piece.columns
-            placed, sure = ranks.digits()
-            if not sure.all():
-                return None
             tags.update(*(one.at(slice(1) if one.same().all() else slice(None)).texts() for one in tag))
-            found = rankings(piece.query_ids, docs, placed, scores.numbers(), piece.edges, indexes)
+            found = rankings(piece.query_ids, docs, ranks.digits(), scores.numbers(), piece.edges, indexes)
             for query_id, (ranked, disagreements) in zip(piece.query_ids, found, strict=True):
                 taken[query_id] = take(query_id, ranked), disagreements
             end = piece.end
