@@ -181,11 +181,11 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ("rag25", [f"{MARCO}{n}" for n in ["", *range(1, 102)]], (0, "references"),
      "1 error references: references has 102 entries; the most is 100"),
     ("rag26", None, (0, "references"), "1 error references: has no list of references"),
-    ("rag26", [], (0, "answer"), "1 warning empty: the answer is empty, and scores 0"),
+    ("rag26", [], (0, "answer"), "1 warning empty: answer is empty, and scores 0"),
     ("rag26", None, (0, "answer"), "1 error form: answer: required field is missing"),
     ("ragtime3", "XOR", (0, "nugget_bank", 0, "aggregator_type"),
      "1 error form: nugget_bank[0].aggregator_type: expected another of the words"),
-    ("ragtime3", " ", (0, "nugget_bank", 1, "question"), "1 error blank: a question or an answer is empty"),
+    ("ragtime3", " ", (0, "nugget_bank", 1, "question"), "1 error blank: nugget_bank[1] has an empty text"),
     ("ragtime3", "Q?", (0, "nugget_bank", 1, "question"), "1 error twice: asks more than once: Q?"),
     ("ragtime3", None, (0, "nugget_bank", 0, "answers", 0, "answer"),
      "1 error form: nugget_bank[0].answers[0].answer: required field is missing"),
@@ -195,7 +195,7 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ("rag25", "3", (0, "metadata", "narrative_id"), "0 error missing: 1 topic has no answer, and scores 0: 1"),
     # The organizers of 2026 accept absent topics.
     ("rag26", "3", (0, "metadata", "narrative_id"), "0 warning missing: "),
-    ("ragtime3", [], (0, "nugget_bank"), "1 warning empty: the bank is empty, and scores 0"),
+    ("ragtime3", [], (0, "nugget_bank"), "1 warning empty: nugget_bank is empty, and scores 0"),
 ]  # fmt: skip
 
 
