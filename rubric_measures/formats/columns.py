@@ -176,6 +176,15 @@ class Tokens(NamedTuple):
         Raises:
             DoubtError: one says none, or none that is finite.
         """
+        # Most files have one number of decimals, and few digits: one division rounds them as `float` does.
+        decimals = self.data[self.starts[0] : self.ends[0]][::-1].find(b".")
+        points = self.ends - decimals - 1
+        wholes = points - self.starts
+        if 0 < decimals <= _SIZE and wholes.min() > 0 and wholes.max() < _SIZE:
+            whole, part = Tokens(self.data, self.starts, points), Tokens(self.data, points + 1, self.ends)
+            with suppress(DoubtError):
+                if (np.frombuffer(self.data, np.uint8)[points] == ord(".")).all():
+                    return np.divide(whole.digits() * 10**decimals + part.digits(), 10**decimals)
         return np.array(self.said(_FLOATS, _float))
 
 
@@ -253,6 +262,18 @@ class Lines(NamedTuple):
             yield docs.at(one).strings(), relevances[one], iterations.at(one).strings()
 
 
+def _has_doubles(hashes: Words) -> bool:
+    """Whether two are one. To sort all would take eight times as long."""
+    slots = (hashes >> np.uint64(64 - (4 * len(hashes)).bit_length())).view(np.int64)
+    which = np.arange(len(hashes))
+    one = np.empty(int(slots.max(initial=0)) + 1, np.int64)
+    one[slots] = which
+    # Of those of a slot all but one, which are few.
+    others = np.flatnonzero(one[slots] != which)
+    rest = np.sort(hashes[others])
+    return bool((hashes[others] == hashes[one[slots[others]]]).any() or (rest[1:] == rest[:-1]).any())
+
+
 def pieces(stream: BinaryIO, columns: int, *keys: int) -> Iterator[Lines]:
     """Some megabytes at a time of lines in columns, of which the first is the query.
 
@@ -303,8 +324,7 @@ def pieces(stream: BinaryIO, columns: int, *keys: int) -> Iterator[Lines]:
         hashes = np.repeat(np.arange(len(query_ids)), np.diff(edges)).view(np.uint64)
         for key in keys:
             hashes = hashes * _ODD + found[key].hashes()
-        hashes.sort()
-        if (hashes[1:] == hashes[:-1]).any():
+        if _has_doubles(hashes):
             raise DoubtError
         if query_ids:
             yield Lines(query_ids, edges, found, end)

@@ -38,6 +38,11 @@ _WRITTEN = st.one_of(
     st.text("0123456789.+-eEx_٣ni", max_size=12),
 ).filter(bool)
 
+# With one number of decimals, as most files have.
+_ALIKE = st.integers(0, 9).flatmap(
+    lambda size: st.lists(st.floats(0, 1e9).map(lambda score: f"{score:.{size}f}"), min_size=1, max_size=8)
+)
+
 
 def _is_plain(text: str) -> bool:
     return text.isascii() and "_" not in text and "n" not in text and "i" not in text
@@ -47,7 +52,7 @@ def _is_plain(text: str) -> bool:
 @example(["-0", "1,2", "3"])
 @example(["9007199254740993", "9007199254740993.1", "9007199254740992.9", "0.500000000000000055", "4503599627370497.5"])
 @settings(deadline=None, max_examples=250)
-@given(st.lists(_WRITTEN, min_size=1, max_size=8))
+@given(st.lists(_WRITTEN, min_size=1, max_size=8) | _ALIKE)
 def test_numbers_are_those_that_python_reads_to_the_last_bit(texts: list[str]) -> None:
     tokens = Tokens.of([text.encode() for text in texts])
     try:
@@ -59,6 +64,15 @@ def test_numbers_are_those_that_python_reads_to_the_last_bit(texts: list[str]) -
     else:
         with pytest.raises(DoubtError):
             tokens.numbers()
+
+
+def test_a_document_that_comes_twice_is_found_wherever_it_stands() -> None:
+    rng = random.Random(5)
+    for _ in range(20):
+        docs = rng.sample(range(10**6), 5_000)
+        docs.insert(rng.randrange(5_000), rng.choice(docs))
+        lines = "".join(f"q Q0 {doc} {rank} {9_999 - rank}.5 tag\n" for rank, doc in enumerate(docs))
+        assert regular_rankings(io.BytesIO(lines.encode()), lambda *_: None) is None
 
 
 def _run_text(rng: random.Random) -> str:
