@@ -332,11 +332,11 @@ def per_query_scores(scores: Sequence[QueryScores], measures: str | Sequence[str
     sources = [(name, one.by_query) for name, one in read]
     named = dict.fromkeys(name for _, source in sources for name in source)
     known = [name for name in named if name != UNNAMED] or ["score"] * (UNNAMED in named)
+    names = ", ".join(name for name, _ in sources) or "name scores"
     if not known:
-        names = ", ".join(name for name, _ in sources) or "name scores"
         raise InputError(f"{names}: no per-query scores; print them with -q, or a board as JSON")
     asked = [measures] if isinstance(measures, str) else measures
-    chosen = dict.fromkeys(column_named(one, known) for one in asked or known)
+    chosen = dict.fromkeys(column_named(one, known, f"(columns of {names})") for one in asked or known)
     sums = [name for name in chosen if _is_summed(name)]
     if sums and (asked is not None or len(sums) == len(chosen)):
         problem = f"{sums[0]} is a sum over queries, and this is about means; leave it out"

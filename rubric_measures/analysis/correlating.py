@@ -48,7 +48,6 @@ from rubric_measures.formats.judged import GRADES
 from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.grades import Grades, OnFailed
 from rubric_measures.measures.measure import (
-    column_named,
     columns_named,
     inner_names,
     is_standard,
@@ -353,7 +352,7 @@ def _alone(board: Scores, side: AnyScores, wanted: Sequence[str] | None) -> tupl
     if hasattr(board, "read") or board == "-":
         raise InputError(f"{side.name}: is read twice; give a file, or name a leaderboard to correlate with it")
     official = [name for name in side.columns if is_standard(name)]
-    asked = side.columns if wanted is None else [column_named(name, side.columns) for name in wanted]
+    asked = side.columns if wanted is None else [*map(side.named, wanted)]
     ours = [name for name in asked if name not in official]
     if not official or not ours:
         raise InputError(

@@ -452,7 +452,7 @@ def test_compare_refuses(boards, capsys) -> None:
     assert "no per-query scores" in call(capsys, "compare", wide)[2]
     assert "unknown run" in call(capsys, "compare", scores, "-m", "cover", "--baseline", "zz")[2]
     assert "in another file" in call(capsys, "compare", scores, scores, "-m", "cover")[2]
-    assert "unknown measure" in call(capsys, "compare", scores, "-m", "covr")[2]
+    assert f"did you mean cover? (columns of {scores})" in call(capsys, "compare", scores, "-m", "covr")[2]
     # Columns are measures: their quotes and the order of their parameters do not matter.
     scores.write_text("a q1 RubricCover(rel=4,judged_only=True)@5 1\na all RubricCover(rel=4,judged_only=True)@5 1\n")
     for name in ("RubricCover(judged_only=True, rel=4)@5", "RubricCover(rel=4,judged_only=True)@5"):
