@@ -586,12 +586,14 @@ def _of_answers(
 
 def _note_alike(name: str, texts: Mapping[str, Mapping[str, str | int]]) -> None:
     """Says which runs give the same answers to all of four queries and more."""
-    known: dict[frozenset[tuple[str, str | int]], str] = {}
+    known: dict[frozenset[tuple[str, str | int]], list[str]] = {}
     for run_id, of_run in texts.items():
         if len(of_run) >= 4 and any(isinstance(one, str) and one for one in of_run.values()):
-            other = known.setdefault(frozenset(of_run.items()), run_id)
-            if other != run_id:
-                tell(f"{name}: runs {other} and {run_id} give the same answers to all queries: is one another run?")
+            known.setdefault(frozenset(of_run.items()), []).append(run_id)
+    for run_ids in known.values():
+        if len(run_ids) > 1:
+            alike = " and ".join(run_ids if len(run_ids) == 2 else [run_ids[0], f"{len(run_ids) - 1} others"])
+            tell(f"{name}: runs {alike} give the same answers to all queries: is one another run?")
 
 
 class TableGrades(Grades):

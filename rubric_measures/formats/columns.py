@@ -184,7 +184,8 @@ class Tokens(NamedTuple):
             whole, part = Tokens(self.data, self.starts, points), Tokens(self.data, points + 1, self.ends)
             with suppress(DoubtError):
                 if (np.frombuffer(self.data, np.uint8)[points] == ord(".")).all():
-                    return np.divide(whole.digits() * 10**decimals + part.digits(), 10**decimals)
+                    found: Floats = (whole.digits() * 10**decimals + part.digits()) / 10**decimals
+                    return found
         return np.array(self.said(_FLOATS, _float))
 
 

@@ -315,17 +315,21 @@ def test_labels_without_ratings_and_places_of_one_rank_are_named(
     assert "48 grade sets of a prompt that rates have no ratings (self_ratings)" in caplog.text
 
 
-def test_the_same_answers_under_two_names_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("run_ids", "alike"), [(("one", "other"), "one and other"), (("one", "other", "third"), "one and 2 others")]
+)
+def test_the_same_answers_under_several_names_are_one_note(
+    run_ids: tuple[str, ...], alike: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
     nugget = {"text": "a fact", "importance": "vital", "assignment": "support"}
     rows = [
         {"qid": query_id, "run_id": run_id, "answer_text": f"of {query_id}", "nuggets": [nugget]}
         for query_id in QUERIES
-        for run_id in ("one", "other", "third")
+        for run_id in run_ids
     ]
     path = tmp_path / "assignments.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     rubric_measures.score(path, measures="NuggetV")
-    notes = [one for one in caplog.messages if "same answers" in one]
-    assert notes[0].endswith("runs one and other give the same answers to all queries: is one another run?")
-    assert len(notes) == 2
+    (note,) = [one for one in caplog.messages if "same answers" in one]
+    assert note.endswith(f"runs {alike} give the same answers to all queries: is one another run?")
