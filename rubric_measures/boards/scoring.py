@@ -29,6 +29,7 @@ from rubric_measures.measures.findings import (
     DROPPED,
     SAMPLED,
     Looked,
+    Near,
     Note,
     same_rankings,
     tied,
@@ -210,10 +211,15 @@ class Scoring:
         """Takes a run over grades in memory: query_id -> its ranking; None where the query has no scorer.
 
         Raises:
-            InputError: another run has the name.
+            InputError: another run has the name, or no query is one of the grades.
         """
         if run_id in self.order:
             raise InputError(f"two runs are called {run_id!r}; rename one")
+        if found and self.scorers and self.scorers.keys().isdisjoint(found):
+            known = Near(self.scorers)
+            lost, near = next(((one, of) for one in sorted(found) if (of := known.find(one))), (min(found), ""))
+            text = f"run {run_id} has no query of the grades: it has {lost!r}, they have {near or min(self.scorers)!r}"
+            raise InputError(f"{text}; give grades and run the same ids of queries")
         self.order[run_id] = [name for name, ranking in found.items() if ranking is not None]
         self._unknown[run_id] = sorted(found.keys() - self.scorers.keys())
         for name, ranking in found.items():

@@ -86,13 +86,16 @@ def test_cutoff_zero_and_no_measure_are_refused(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_evaluate_says_which_queries_do_not_meet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_any_query_of_the_grades_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_all(tmp_path)
-    (folder / "x.run").write_text("q9 Q0 d1 1 1.0 x\n")
-    assert main(["evaluate", str(folder / "graded.jsonl.gz"), str(folder / "x.run"), "RubricCover"]) == 0
-    err = capsys.readouterr().err
-    assert "1 query of run x is not graded and was left out (such as q9)" in err
-    assert "run x does not rank 2 queries (such as q1), and scores 0 there" in err
+    for query, near in (("q9", "q1"), ("Q02", "q2")):
+        (folder / "x.run").write_text(f"{query} Q0 d1 1 1.0 x\n")
+        inputs = [str(folder / name) for name in ("graded.jsonl.gz", "x.run")]
+        said = f"run x has no query of the grades: it has '{query}', they have '{near}'; give grades and run the same"
+        for arguments in (["evaluate", *inputs, "RubricCover"], ["leaderboard", *inputs, str(folder / "alpha.run")]):
+            assert main(arguments) == 2
+            out, err = capsys.readouterr()
+            assert said in err and err.count("\n") == 1 and not out
 
 
 def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(
@@ -100,7 +103,7 @@ def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(
 ) -> None:
     folder = write_all(tmp_path)
     (folder / "x.run").write_text("q1 Q0 d1 1 1.0 x\nq9 Q0 d1 1 1.0 x\n")
-    (folder / "y.run").write_text("q8 Q0 d1 1 1.0 y\nq9 Q0 d1 1 1.0 y\n")
+    (folder / "y.run").write_text("q8 Q0 d1 1 1.0 y\nq2 Q0 d1 1 1.0 y\n")
     paths = [str(folder / name) for name in ("graded.jsonl.gz", "alpha.run", "x.run", "y.run")]
     assert main(["leaderboard", *paths, "-m", "RubricCover"]) == 0
     err = capsys.readouterr().err
