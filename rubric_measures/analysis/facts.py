@@ -402,8 +402,8 @@ class FactDiff(Reported):
         return list(chain.from_iterable(run.facts for run in self.runs))
 
     def report(self) -> Report:
-        """The facts as a table: for people those that one version or both miss."""
-        shown = [(run, fact) for run in self.runs for fact in run.facts if fact.state != "covered by both"]
+        """The facts as a table: for people those that changed, or may have."""
+        shown = [(run, fact) for run in self.runs for fact in run.facts if fact.state in STATES[:3]]
         every = [(run, fact) for run in self.runs for fact in run.facts]
         return Report([self._table(shown)] if shown else [], [self._table(every)])
 
