@@ -82,6 +82,9 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         try:
             raw = open(name, "rb", 1 << 18)  # noqa: SIM115 - closed below, standard input must stay open
         except OSError as error:
+            if (folder := Path(name)).is_dir():
+                ending = next((one.suffix for one in sorted(folder.iterdir()) if one.is_file()), "")
+                raise InputError(f"{name}: is a folder; name its files: {folder / f'*{ending}'}") from None
             raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
     try:

@@ -15,8 +15,7 @@ import logging
 import os
 import signal
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from rubric_measures.base import __version__
@@ -66,7 +65,8 @@ class _Parser(argparse.ArgumentParser):
             for action in self._actions:
                 if action.nargs in ("*", "?") and not action.option_strings:
                     message = message.replace(f", {action.metavar}", "")
-        self.exit(2, escaped(f"{self.prog}: error: {message}; --help lists the options") + "\n")
+        message = message.replace("the following arguments are required:", "name")
+        self.exit(2, escaped(f"{self.prog}: {message}; --help lists the options") + "\n")
 
 
 def _overview() -> argparse.ArgumentParser:
@@ -120,29 +120,8 @@ class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
         return escaped(f"rubric_measures: {prefix}{said}{_options_for(getattr(record, 'settings', ()))}")
 
 
-@contextlib.contextmanager
-def _ends_as_interrupts() -> Iterator[None]:
-    """While a command runs, the signals by which batch systems and closed terminals end a process are a Ctrl-C, so that
-    it can keep what is done. Those that are ignored, as behind nohup, stay so.
-    """
-    named = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    is_main = threading.current_thread() is threading.main_thread()
-    ends = [one for one in named if is_main and signal.getsignal(one) is signal.SIG_DFL]
-    for one in ends:
-        signal.signal(one, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for one in ends:
-            signal.signal(one, signal.SIG_DFL)
-
-
 def _meant(arguments: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """Refuses options that there are not, and ends lists of measures where a file begins: `-m A B FILE`.
-
-    Raises:
-        UnknownNameError: there is no such option.
-    """
+    """Refuses options that there are not, and ends lists of measures where a file begins: `-m A B FILE`."""
     names = [name for action in parser._actions for name in action.option_strings]
     lists = [action for action in parser._actions if "-m" in action.option_strings and action.nargs == "+"]
     for action in lists:
@@ -154,7 +133,10 @@ def _meant(arguments: Sequence[str], parser: argparse.ArgumentParser) -> list[st
         if one == "--":
             return [*meant, *arguments[place:]]
         if one.startswith("--") and not any(name.startswith(one.partition("=")[0]) for name in names):
-            raise UnknownNameError("option", one.partition("=")[0], [name for name in names if name.startswith("--")])
+            import difflib
+
+            near = difflib.get_close_matches(one := one.partition("=")[0], names, cutoff=0.7)
+            parser.error(f"unknown option {one!r}" + f": did you mean {', '.join(near)}?" * bool(near))
         is_more = is_list and meant[-1] != "-m"
         if (one.startswith("-") and one != "-") or (is_more and (one == "-" or os.access(one, os.F_OK))):
             is_list = False
@@ -192,11 +174,10 @@ def run_command(arguments: Sequence[str]) -> int:
         from rubric_measures.analysis.plots import check_figure_path
 
         check_figure_path(options.plot)
-    with _ends_as_interrupts():
-        if is_quiet or is_verbose:
-            # `_answer` sets it back.
-            logging.getLogger("rubric_measures").setLevel(logging.WARNING if is_quiet else logging.DEBUG)
-        return command.run(vars(options))
+    if is_quiet or is_verbose:
+        # `_answer` sets it back.
+        logging.getLogger("rubric_measures").setLevel(logging.WARNING if is_quiet else logging.DEBUG)
+    return command.run(vars(options))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -209,6 +190,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 fine, 1 computed but incomplete (and said so), 2 the user's input is wrong, 130 interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for name in ("SIGTERM", "SIGHUP") if argv is None else ():
+        # Batch systems and closed terminals end a process by these: as by Ctrl-C, it keeps what is done. Those that are
+        # ignored, as behind nohup, stay so.
+        if signal.getsignal(number := getattr(signal, name, signal.SIGINT)) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     if arguments[:1] in (["leaderboard"], ["evaluate"], ["qrels"]):
         # Scores are sums of small arrays. Threads for linear algebra would take as long to begin as numpy to import.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

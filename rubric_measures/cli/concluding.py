@@ -183,10 +183,12 @@ def check(
         usage, apart, called = "GRADED RUN… --pool-depth K", 1, reusability
     elif Path(first).is_dir():
         usage = "FOLDER"
-    elif re.search(rb'"rubric_measures (compare|correlate) ', peek_head(first)):
+    elif (written := re.search(rb'"rubric_measures (\w+) ', peek_head(first))) and written[1] != b"leaderboard":
         usage, called = "COMPARED.json BOARD…", check_conclusions
     else:
         usage, apart, called = "BOARD.json GRADED RUN…", 2, check_board
+        if written is None:
+            usage = f"{usage}`, a run as `check RUN… --track TRACK` or `check GRADED RUN… --pool-depth K"
     given = [*files[:apart], *([files[apart:]] if files[apart:] else [])]
     every = (check_board, check_bundle, check_conclusions, check_run, reusability)
     usage = f"{first}: is checked as `check {usage}`"

@@ -181,7 +181,7 @@ def check_answers(
     missing = [(run_id, query_id) for run_id, found in answered.items() for query_id in asked if query_id not in found]
     for pairs, what in ((empty, "empty answer"), (missing, "missing answer")):
         for run_id, query_id in pairs[:1]:
-            warn(f"{counted(len(pairs), what)}, scored 0 (such as that of run {run_id} to query {query_id})")
+            warn(f"{counted(len(pairs), what)}, which will score 0 (such as that of run {run_id} to query {query_id})")
     if too_long:
         _, run_id, said = max(too_long, key=lambda one: one[0])
         runs = len({run_id for _, run_id, _ in too_long})

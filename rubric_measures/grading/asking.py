@@ -225,8 +225,10 @@ def refuse_other_forms(prompt: Prompt, settings: Asking, asked: str, fits: bool)
         InputError: so it is.
     """
     if not fits or prompt.format != "template":
-        text = f"prompt {prompt.prompt_class} does not ask for one grade of one thing, so {asked} is not for it"
-        raise InputError(text, settings=(asked,))
+        text = (
+            f"{asked} needs a prompt that asks a model for one grade of one thing, and {prompt.prompt_class} does not"
+        )
+        raise InputError(f"{text}; leave {asked} out, or name another", settings=("model", "prompt"))
     if settings.compat or settings.unparsed:
         text = f"replies are JSON with {asked}, and a setting says another form; leave one out"
         raise InputError(text, settings=(asked, "compat", "unparsed"))

@@ -917,6 +917,9 @@ def parse_measures(measures: Measures) -> list[Measure]:
                 raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
             except (ValueError, AssertionError) as error:
                 _refuse_other_spelling(str(text))
+                if isinstance(error.__context__, SyntaxError):
+                    text = f"{text}: is no measure; one is written without blanks"
+                    raise MeasureNameError(f"{text}, as RubricCover(rel=4)@20 or RubricCover@20") from None
                 raise MeasureNameError(f"{text}: {error}") from None
             found[measure] = None
     if not found:

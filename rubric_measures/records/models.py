@@ -886,9 +886,9 @@ def _parsed(data: bytes) -> tuple[str, list[GradedPassage]]:
         try:
             query_id, found = decoded(_LINES, data, choices=STATUSES)
         except FormatError as error:
-            if error.field or "is not JSON" in error.problem:
+            if error.field or (data[:1] == b"[" and "is not JSON" in error.problem):
                 raise
-            raise FormatError(f'expected ["query id", [passage, …]]: {error.problem}') from None
+            raise FormatError(f'expected ["query id", [passage, …]], as `pool` writes it: {error.problem}') from None
     # Most lines are plain ASCII.
     if not data.isascii():
         check_utf8(data)

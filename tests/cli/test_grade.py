@@ -69,7 +69,10 @@ def test_a_second_run_makes_no_call_and_writes_the_same_bytes(
     captured = capsys.readouterr()
     assert "24 grades of 8 passages: no calls, 24 replies from the cache" in captured.err
     assert captured.out == ""
+    assert "was there" not in captured.err
     assert (tmp_path / "1.jsonl.gz").read_bytes() == (tmp_path / "2.jsonl.gz").read_bytes()
+    assert main(arguments(passages, bank, tmp_path / "2.jsonl.gz", "--cache", str(tmp_path / "c"))) == 0
+    assert "2.jsonl.gz: was there, and is replaced; to add grades to a file, name it as the" in capsys.readouterr().err
     assert (passages.read_bytes(), bank.read_bytes()) == before
     groups = load_graded(tmp_path / "1.jsonl.gz")
     assert [(group.query_id, len(group.passages)) for group in groups] == [("q0", 4), ("q1", 4)]
@@ -399,5 +402,5 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path, capsys
     assert process.returncode == 0
     assert b"24/24" in shown
     assert b"calls=24" in shown
-    assert main(arguments(passages, bank, tmp_path / "o.jsonl")) == 0
+    assert main(arguments(passages, bank, tmp_path / "again.jsonl")) == 0
     assert capsys.readouterr().err.count("\n") == 1

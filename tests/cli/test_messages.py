@@ -23,6 +23,17 @@ MIXED_UP = {
     "verify all passages.jsonl.gz --bank questions.jsonl": "are its passages graded?",
     "compare graded.jsonl": "holds a JSON list, as graded records do; score these, and give the board",
     "convert bm25.run -o table.csv": "table.csv: runs cannot be written as csv",
+    "grade queries.tsv --bank questions.jsonl --model lexical -o g.jsonl": 'queries.tsv:1: expected ["query id", '
+    "[passage, …]], as `pool` writes it",
+    "leaderboard graded.jsonl.gz runs --bank questions.jsonl": "runs: is a folder; name its files: runs/*.run",
+    "evaluate graded.jsonl.gz bm25.run RubricCover @20": "@20: is no measure; one is written without blanks, as "
+    "RubricCover(rel=4)@20 or RubricCover@20",
+    "evaluate graded.jsonl.gz bm25.run RubricCover(rel=)@20": "RubricCover(rel=)@20: is no measure; one is written",
+    "check bm25.run": "bm25.run: is checked as `check BOARD.json GRADED RUN…`, a run as `check RUN… --track TRACK` or "
+    "`check GRADED RUN… --pool-depth K`",
+    "grade passages.jsonl.gz --bank questions.jsonl --model lexical --explain -o g.jsonl": "explain needs a prompt "
+    "that asks a model for one grade of one thing, and LexicalCoverage does not; leave explain out, or name another "
+    "(--model, --prompt)",
 }
 
 
@@ -30,8 +41,10 @@ MIXED_UP = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("mixed")
     source = example_folder()
-    for name in ("graded.jsonl.gz", "questions.jsonl", "qrels.txt", "runs/bm25.run"):
+    (made / "runs").mkdir()
+    for name in ("graded.jsonl.gz", "questions.jsonl", "queries.tsv", "qrels.txt", "runs/bm25.run"):
         shutil.copy(source / name, made)
+    shutil.copy(source / "runs" / "bm25.run", made / "runs")
     assert (
         main(["pool", str(source / "runs" / "bm25.run"), "-c", str(source), "-o", str(made / "passages.jsonl.gz")]) == 0
     )
@@ -50,6 +63,8 @@ def test_one_line_says_what_it_is(
 
 
 def test_what_may_be_left_out_is_not_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["leaderboard"])
-    assert "are required: GRADED; --help" in capsys.readouterr().err
+    for command, said in (("leaderboard", "GRADED"), ("review graded.jsonl", "--bank")):
+        with pytest.raises(SystemExit):
+            main(command.split())
+        name = command.split()[0]
+        assert capsys.readouterr().err == f"rubric_measures {name}: name {said}; --help lists the options\n"

@@ -108,8 +108,8 @@ def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptur
     ]
     check_answers(answers, ["q1", "q2"], track="rag25")
     assert caplog.messages == [
-        "1 empty answer, scored 0 (such as that of run r to query q2)",
-        "1 missing answer, scored 0 (such as that of run s to query q2)",
+        "1 empty answer, which will score 0 (such as that of run r to query q2)",
+        "1 missing answer, which will score 0 (such as that of run s to query q2)",
         "1 answer of 1 run is longer than allowed (run r has 401 of 400 words for query q1); it is kept whole",
     ]
     caplog.clear()
@@ -126,7 +126,7 @@ def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptur
 def test_answers_without_a_word_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     answers = [Answer("q1", "a", "words"), Answer("q2", "a", ""), Answer("q1", "b", " "), Answer("q2", "b", "")]
     check_answers(answers)
-    assert "3 empty answers, scored 0 (such as that of run a to query q2)" in caplog.messages
+    assert "3 empty answers, which will score 0 (such as that of run a to query q2)" in caplog.messages
     # Empty answers are passages, too, and are shared.
     groups = list(pool([*answers, Answer("q2", "c", "")]))
     found = [(p.doc_id, p.text, [place.method for place in p.rankings]) for group in groups for p in group.passages]

@@ -70,7 +70,7 @@ def test_from_answers_to_scores(
     pool, grade, leaderboard = _commands(1)
     assert main(pool) == 0
     said = capsys.readouterr().err
-    assert "1 empty answer, scored 0 (such as that of run b to query frost)" in said
+    assert "1 empty answer, which will score 0 (such as that of run b to query frost)" in said
     # "Boil water. Pour it over the leaves." has seven words.
     assert "run a has 7 of 6 words for query tea" in said
     assert main(grade) == 0

@@ -151,7 +151,7 @@ def test_a_plan_bounds_what_is_asked_singly(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("prompt", "options", "said"),
     [
-        ("Thomas", {}, "does not ask for one grade of one thing"),
+        ("Thomas", {}, "a prompt that asks a model for one grade of one thing, and Thomas does not"),
         (RATING, {"unparsed": "exampp"}, "are JSON"),
     ],
 )
