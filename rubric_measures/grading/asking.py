@@ -546,20 +546,19 @@ class Asker:
 
     def _make_answer(self, text: str, count: int | None) -> ReadReply:
         """What a complete reply says."""
-        settings, prompt = self.settings, self.prompt
-        if count is not None and prompt.parser != "label_list":
-            return _as_read(read_several(text, prompt, count), text)
-        entries = [_graded(one) for one in objects_of(clean_reply(text))] if settings.explain else []
-        if grades := {grade for grade, _ in entries if grade is not None}:
-            several: Parsed[Any] = Parsed(None, "the reply has several grades")
+        settings, prompt, reason = self.settings, self.prompt, ""
+        parsed: Parsed[Any] = Parsed(None, "the reply has several grades")
+        is_list = count is not None and prompt.parser != "label_list"
+        entries = [_graded(one) for one in objects_of(clean_reply(text))] if settings.explain and not is_list else []
+        if count is not None and is_list:
+            parsed = read_several(text, prompt, count)
+        elif grades := {grade for grade, _ in entries if grade is not None}:
             reason = next((reason for grade, reason in entries if grade is not None and reason), "")
-            return _as_read(prompt.parse(*grades) if len(grades) == 1 else several, text)._replace(reason=reason)
-        parsed = prompt.parse(text, unparsed=settings.unparsed, compat=settings.compat, count=count)
-        return _as_read(parsed, text)
-
-
-def _as_read(parsed: Parsed[Any], text: str) -> ReadReply:
-    return ReadReply(parsed.value, "unparsed" if parsed.value is None else "graded", text, parsed.reason)
+            parsed = prompt.parse(*grades) if len(grades) == 1 else parsed
+        else:
+            parsed = prompt.parse(text, unparsed=settings.unparsed, compat=settings.compat, count=count)
+        status: GradeStatus = "unparsed" if parsed.value is None else "graded"
+        return ReadReply(parsed.value, status, text, parsed.reason, reason=reason)
 
 
 class Unit(NamedTuple):

@@ -32,7 +32,6 @@ from rubric_measures.grading.recording import (
 )
 from rubric_measures.grading.styles import Style, make_style
 from rubric_measures.models.base import Tally, llm_name
-from rubric_measures.models.replies import LedgerRow
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import note_limit
 from rubric_measures.records.models import QueryPassages, cited_answers, is_partial
@@ -616,10 +615,14 @@ def make_manifest(
             "never_asked": report.never_asked,
         }
     cache = grader.runner.cache
-    ledger = cache.ledger() if cache.path != ":memory:" else []
+    if cache.path != ":memory:" and (ledger := cache.ledger()):
+        # By all runs over the cache, killed ones too; what calls cost that were lost in a kill is not known.
+        names = {"made": "calls"} | {name: name for name in ("failed", "prompt_tokens", "completion_tokens")}
+        paid: dict[str, Any] = {name: sum(getattr(row, field) for row in ledger) for name, field in names.items()}
+        unpriced = any(row.cost is None and row.calls > row.failed for row in ledger)
+        chosen["paid"] = paid | {"cost": None if unpriced else sum(row.cost or 0.0 for row in ledger)}
     return {
         **chosen,
-        **({"paid": _paid(ledger)} if ledger else {}),
         "bank": {"hash": bank_content(bank), "items": len(bank), "queries": len(bank.items)},
         "calls": {
             **{name: getattr(run, name) for name in _COUNTS},
@@ -637,14 +640,6 @@ def make_manifest(
         "statuses": dict(sorted(report.by_status.items())),
         "versions": {"python": platform.python_version(), "rubric_measures": __version__, **packages},
     }
-
-
-def _paid(ledger: Sequence[LedgerRow]) -> dict[str, Any]:
-    """What all runs over a cache paid, killed ones too; what calls cost that were lost in a kill is not known."""
-    names = {"made": "calls"} | {name: name for name in ("failed", "prompt_tokens", "completion_tokens")}
-    unpriced = any(row.cost is None and row.calls > row.failed for row in ledger)
-    cost = None if unpriced else sum(row.cost or 0.0 for row in ledger)
-    return {name: sum(getattr(row, field) for row in ledger) for name, field in names.items()} | {"cost": cost}
 
 
 class GradedRecords(PassageRecords):

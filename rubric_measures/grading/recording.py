@@ -7,7 +7,7 @@ Regrading only what edits of a bank touched: grade sets lose the grades that bec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -159,23 +159,17 @@ class GradeSetMaker:
             "provenance": self.provenance,
         }
 
-    def is_mine(self, entry: ItemGradeSet | DirectGrade) -> bool:
-        """Whether a grade set was made by exactly this style, model and bank."""
-        return provenance_of(entry).get("signature") == self.signature.short
-
     def present(self, passage: GradedPassage, of: Unit) -> dict[str, ItemGradeSet]:
         """Kind of items -> the grade set that the passage has already and that is completed; `of` is its query."""
-        sets, goes_on = passage.exam_grades or (), self.is_mine if self.change is None else self._is_older
-        found = {kind_of_set(entry): entry for entry in sets if goes_on(entry)}
+        # Of a bank that was edited, what this style made goes on, whatever the state of the bank then was.
+        by = "signature" if self.change is None else "grader"
+        mine = (entry for entry in passage.exam_grades or () if provenance_of(entry).get(by) == self.provenance[by])
+        found = {kind_of_set(entry): entry for entry in mine}
         if self.change is not None:
             # A set that has no item of the bank may be about another one.
             about = {item.item_id for item in of.items} | self.change.former.get(of.query_id, set())
             found = {kind: entry for kind, entry in found.items() if not about.isdisjoint(_ids(entry))}
         return {kind: found[kind] for kind in self.style.item_kinds if kind in found}
-
-    def _is_older(self, entry: ItemGradeSet) -> bool:
-        """Whether a grade set is of this style, whatever the state of the bank then was."""
-        return provenance_of(entry).get("grader") == self.provenance["grader"]
 
     def holding(self, entry: ItemGradeSet, of: Unit) -> set[str]:
         """The items of which a grade set of this style says something that still holds."""
@@ -188,7 +182,8 @@ class GradeSetMaker:
 
     def present_direct(self, passage: GradedPassage) -> DirectGrade | None:
         """The direct label of this style that the passage has already."""
-        return next((entry for entry in passage.grades or () if self.is_mine(entry)), None)
+        made = self.provenance["signature"]
+        return next((entry for entry in passage.grades or () if provenance_of(entry).get("signature") == made), None)
 
     def missing(self, passage: GradedPassage, wanted: Sequence[RubricItem], of: Unit) -> tuple[RubricItem, ...]:
         """The items of those wanted that still need a grade (or, for extraction, an answer) by this style.
@@ -292,7 +287,9 @@ class GradeSetMaker:
         }
         if outcome.status != "graded":
             fields |= {"status": outcome.status, "llm_response_error": outcome.note}
-        return DirectGrade(**fields, **self._details([outcome]))
+        if outcome.details:
+            fields["details"] = {outcome.item_id: dict(outcome.details)}
+        return DirectGrade(**fields)
 
     def item_grade_set(
         self, kind: str, items: Sequence[RubricItem], outcomes: Mapping[str, Outcome], **more: Any
@@ -308,13 +305,13 @@ class GradeSetMaker:
             self_rated=self.style.prompt.task == "grade",
             item_status={outcome.item_id: outcome.status for outcome in failed},
             errors={outcome.item_id: outcome.note for outcome in failed},
-            **{**self._llm, **self._details(told), **({"pairs": True} if self.style.of_pairs else {}), **more},
+            **{
+                **self._llm,
+                "details": {outcome.item_id: dict(outcome.details) for outcome in told if outcome.details} or None,
+                "pairs": self.style.of_pairs or None,
+                **more,
+            },
         )
-
-    @staticmethod
-    def _details(outcomes: Iterable[Outcome]) -> dict[str, Any]:
-        found = {outcome.item_id: dict(outcome.details) for outcome in outcomes if outcome.details}
-        return {"details": found} if found else {}
 
 
 _E = TypeVar("_E")

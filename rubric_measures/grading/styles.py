@@ -282,8 +282,13 @@ class Style:
             lowest = self.prompt.scale[0] if self.prompt.scale else 0
             rule = f" {BY_RULE}" if self.settings.compat == "nuggetizer" else ""
             return [Outcome(item.item_id, lowest, note=f"an empty text, not asked{rule}") for item in unit.items]
+        group = f"{unit.query_id}\t{unit.doc_id}"
         if self._simple:
-            return (yield from self._one_by_one(unit))
+            # A night of grading consists of this, and so does its repetition from the cache.
+            frame = self.showing.frame(unit.query_id, unit.query_text, unit.text)
+            asks = [Ask(frame.messages(self.showing.item_values((item,)))) for item in unit.items]
+            single = zip(unit.items, (yield from self.asker.ask(asks, group)), strict=True)
+            return [combine_replicates(item.item_id, (answer,), {}) for item, answer in single]
         parts = [(part, self._fitted(part)) for part in self._shown_together(unit)]
         replicates = range(self.settings.replicates)
         asked = [
@@ -293,7 +298,6 @@ class Style:
             Ask(self.showing.messages(part, piece, part.items), replicate, self._count(part))
             for part, piece, replicate in asked
         ]
-        group = f"{unit.query_id}\t{unit.doc_id}"
         answers = yield from self.asker.ask(asks, group)
         if self._verifier is not None:
             items = [one.part.items[0] for one in asked]
@@ -338,18 +342,6 @@ class Style:
         ]
         alone = iter((yield from self.asker.ask(asks, group)) if asks else ())
         return [[next(alone)._replace(alone=True) if one is None else one for one in row] for row in read]
-
-    def _one_by_one(self, unit: Unit) -> Job[list[Outcome]]:
-        """The work of a unit whose items are asked once each about the whole passage: the usual case.
-
-        A night of grading consists of it, and so does its repetition from the cache.
-        """
-        frame = self.showing.frame(unit.query_id, unit.query_text, unit.text)
-        asks = [Ask(frame.messages(self.showing.item_values((item,)))) for item in unit.items]
-        answers = yield from self.asker.ask(asks, f"{unit.query_id}\t{unit.doc_id}")
-        return [
-            combine_replicates(item.item_id, (answer,), {}) for item, answer in zip(unit.items, answers, strict=True)
-        ]
 
     def _shown_together(self, unit: Unit) -> Iterator[Unit]:
         """The parts of a unit that are one question to the model: all items, or each of them."""

@@ -13,7 +13,7 @@ import difflib
 import hashlib
 import inspect
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
@@ -44,9 +44,7 @@ ENDPOINT_MARK = "@endpoint:"
 ReplyStatus = Literal["ok", "refused", "truncated", "failed"]
 
 
-@lru_cache(maxsize=256)
-def _labels_json(labels: tuple[str, ...]) -> str:
-    return canonical_json(list(labels))
+_labels_json: Callable[[tuple[str, ...]], str] = lru_cache(maxsize=256)(canonical_json)
 
 
 class SharedOptions(dict[str, object]):

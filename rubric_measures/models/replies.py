@@ -347,10 +347,18 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             may: is asked for each that nobody else makes or has made, whether it may be taken; None takes all.
         """
         found = Taken(set(), set(), {})
-        until, day = time.time() + self._lease_seconds, datetime.now(UTC).date().isoformat()
         with self._using(), self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._note_others(owner, wanted, found)
+            # Which were made, or are being made, by others; a process never waits for itself.
+            now, process, keys = time.time(), owner.rpartition(":")[0] + ":", [one.key for one in wanted]
+            for row, key, other, until, reply in self._of_keys(_OwnedRow, _SQL["replies_and_owners"], keys):
+                if reply is not None:
+                    found.answered[key.hex()] = self._decode(reply)
+                elif not other.startswith(process) and _is_alive(other, until, now):
+                    found.elsewhere.add(key.hex())
+                else:
+                    self._connection.execute(_SQL["give_up"], (row,))
+            until, day = time.time() + self._lease_seconds, datetime.now(UTC).date().isoformat()
             new = [
                 (bytes.fromhex(key), one.model, owner, until, day, one.replicate)
                 for one in wanted
@@ -360,18 +368,6 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         found.taken.update([row[0].hex() for row in new])
         return found
 
-    def _note_others(self, owner: str, wanted: Sequence[Request], found: Taken) -> None:
-        """Finds out which calls were made, or are being made, by others."""
-        now, process = time.time(), owner.rpartition(":")[0] + ":"  # which never waits for itself
-        keys = [one.key for one in wanted]
-        for row, key, other, until, reply in self._of_keys(_OwnedRow, _SQL["replies_and_owners"], keys):
-            if reply is not None:
-                found.answered[key.hex()] = self._decode(reply)
-            elif not other.startswith(process) and _is_alive(other, until, now):
-                found.elsewhere.add(key.hex())
-            else:
-                self._connection.execute(_SQL["give_up"], (row,))
-
     def _of_keys(self, kind: Any, text: str, keys: Sequence[str]) -> Iterator[Any]:
         """The rows that a statement finds for some keys (hex)."""
         for start in range(0, len(keys), _LOOKUP_BLOCK):
@@ -380,19 +376,15 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
 
     def renew(self, owner: str, keys: Iterable[str]) -> float:
         """Says that a run still makes some calls, and returns the seconds until it should say so again."""
-        until = time.time() + self._lease_seconds
-        self._change(_SQL["renew"], owner, keys, until)
+        self.release(owner, keys, "renew", time.time() + self._lease_seconds)
         return self._lease_seconds / 4
 
-    def release(self, owner: str, keys: Iterable[str]) -> None:
-        """Gives calls of a run back, as it does not make them."""
-        self._change(_SQL["release"], owner, keys)
-
-    def _change(self, statement: str, owner: str, keys: Iterable[str], *values: object) -> None:
+    def release(self, owner: str, keys: Iterable[str], statement: str = "release", *values: object) -> None:
+        """Gives calls of a run back, as it does not make them; or does something else with them."""
         if found := [(*values, bytes.fromhex(key), owner) for key in keys]:
             with self._using(), self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
-                self._connection.executemany(statement, found)
+                self._connection.executemany(_SQL[statement], found)
 
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""

@@ -403,25 +403,20 @@ class RunState(Generic[K, T]):
             job.replies, job.open = replies, len(missing)
             self.stats.cached += len(replies) - job.open
             for place in missing:
-                self._miss(job, place)
+                request = job.requests[place]
+                waiting = self.waiting.setdefault(request.key, [])
+                waiting.append((job, place))
+                if len(waiting) > 1:
+                    self.stats.shared += 1
+                elif self.runner.max_calls == 0:
+                    if self.runner.tally is not None:
+                        self.runner.tally.add(request, self.runner.backend)
+                    self.stats.missing += 1
+                    self._answer(request.key, Reply(None, "failed", "not in the cache, and no call is allowed"))
+                else:
+                    self.misses.append(request)
             if not missing:
                 self._advance(job, cast(list[Reply], replies))
-
-    def _miss(self, job: _Started[K, T], place: int) -> None:
-        """Finds out who answers a request that is not in the cache."""
-        request = job.requests[place]
-        if request.key in self.waiting:
-            self.stats.shared += 1
-            self.waiting[request.key].append((job, place))
-        elif self.runner.max_calls == 0:
-            if self.runner.tally is not None:
-                self.runner.tally.add(request, self.runner.backend)
-            self.stats.missing += 1
-            self.waiting[request.key] = [(job, place)]
-            self._answer(request.key, Reply(None, "failed", "not in the cache, and no call is allowed"))
-        else:
-            self.waiting[request.key] = [(job, place)]
-            self.misses.append(request)
 
     def _advance(self, job: _Started[K, T], replies: Sequence[Reply] | None) -> None:
         """Lets a job take its next step; its new requests stand before those of jobs that have not begun."""

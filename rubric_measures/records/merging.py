@@ -124,7 +124,7 @@ class _Merger(NamedTuple):
             fields["grades"] = self.made_alike(one.grades or [], other.grades, self.direct_grade)
         for said in (mine, theirs):
             said.update({"exam_grades": None, "grades": None, "paragraph": said.get("paragraph") or None})
-        return one.saying(
+        return one.replacing(
             {name: said for name, said in self.union("", mine, theirs).items() if said is not None} | fields
         )
 
@@ -178,7 +178,7 @@ class _Merger(NamedTuple):
         for said in (kept, added):
             said.update(exam_ratio=ratio, relevance_label=label)
         lists["self_ratings"] = lists["self_ratings"] or None
-        return one.saying({**self.union("", kept, added), **lists})
+        return one.replacing({**self.union("", kept, added), **lists})
 
     def direct_grade(self, one: DirectGrade, other: DirectGrade) -> DirectGrade:
         """What two labels of one grader say of a passage together."""
@@ -186,7 +186,7 @@ class _Merger(NamedTuple):
         if worse.known_status != better.known_status or better.label is None:
             return better
         self.union(f"the label by {one.llm}", one.label, other.label)
-        return one.saying(self.union("", one.as_json(), {**other.as_json(), "answer": one.answer}))
+        return one.replacing(self.union("", one.as_json(), {**other.as_json(), "answer": one.answer}))
 
 
 # What stands before what: a failure is no label, and a label of a part of the text is one of the text only in need.

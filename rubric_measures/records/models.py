@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias, cast, get_args
 
 import msgspec
@@ -48,7 +49,7 @@ class _MadeByName(msgspec.StructMeta):
 
     def __call__(self, **fields: Any) -> Any:
         kind = cast(type[JsonRecord], self)
-        return kind.read(_encoded(_named(kind, fields)))
+        return kind.read(_encoded(kind, fields))
 
 
 class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
@@ -83,17 +84,13 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
         """All that the record says, under the file's names."""
         return cast(dict[str, Any], _value_of(self.raw))
 
-    def replacing(self, **changes: Any) -> Self:
-        """The record with other values for some fields, by our names, the file's or new ones.
+    def replacing(self, said: Mapping[str, Any] = MappingProxyType({}), /, **changes: Any) -> Self:
+        """The record with other values for some fields: `said` by the file's names alone, others by ours, too.
 
         Raises:
             FormatError: a value is none of the field.
         """
-        return self.saying(_named(type(self), changes))
-
-    def saying(self, said: Mapping[str, Any]) -> Self:
-        """The same as `replacing`, by the file's names alone."""
-        return type(self).read(_encoded({**msgspec.json.decode(self.raw, type=dict[str, Raw]), **said}))
+        return self.read(_encoded(type(self), changes, {**msgspec.json.decode(self.raw, type=dict[str, Raw]), **said}))
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same, whatever the order of fields; what is null is not said."""
@@ -115,13 +112,11 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
 _DECODERS: dict[type[JsonRecord], msgspec.json.Decoder[Any]] = {}
 
 
-def _named(kind: type[Struct], fields: Mapping[str, Any]) -> dict[str, Any]:
+def _encoded(kind: type[Struct], fields: Mapping[str, Any], said: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """The JSON of a record with fields by name, and what is said by the file's names of others."""
     names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
-    return {names.get(name, name): value for name, value in fields.items()}
-
-
-def _encoded(said: Mapping[str, Any]) -> bytes:
-    return msgspec.json.encode({name: _said(value) for name, value in said.items()}, enc_hook=dict)
+    every = {**said, **{names.get(name, name): value for name, value in fields.items()}}
+    return msgspec.json.encode({name: _said(value) for name, value in every.items()}, enc_hook=dict)
 
 
 def _said(value: Any) -> Any:
@@ -541,7 +536,7 @@ def of_items(entry: ItemGradeSet, item_ids: Collection[str], kept: bool = True) 
         if isinstance(known := said.get(name), dict):
             changes[name] = {item_id: one for item_id, one in known.items() if (item_id in item_ids) is kept}
     ratio = exam_ratio(*(changes.get(name, ()) for name in ("correctAnswered", "wrongAnswered")))
-    return entry.saying({**changes, "exam_ratio": ratio})
+    return entry.replacing({**changes, "exam_ratio": ratio})
 
 
 def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
