@@ -7,15 +7,15 @@ form, a file is numbers of runs by measure and query.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from operator import eq
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
-from rubric_measures.base.errors import FormatError, UnknownNameError, counted, tell, warn
+from rubric_measures.base.errors import FormatError, UnknownNameError, tell, warn
 from rubric_measures.base.files import (
     atomic_writer,
     begins_records,
@@ -28,8 +28,8 @@ from rubric_measures.base.files import (
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active
 from rubric_measures.formats.base import OVERALL, Form, Format, Head, cells_of, is_number, say_left_out
-from rubric_measures.formats.specs import RUN_IDS, figure, table
-from rubric_measures.formats.tables import PARQUET, Rows, rows_of
+from rubric_measures.formats.specs import RUN_IDS, figure, table, unique
+from rubric_measures.formats.tables import PARQUET, Cells, row_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
 from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
 from rubric_measures.types.scales import LARGEST_SCORE
@@ -49,8 +49,7 @@ _TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
 # Columns of tables of answers, which are no measures.
 _TEXT_HEADERS = {"text", "answer", "response"}
 # What our own TSV holds beside the measures.
-_BESIDE = ("stderr:", "coverage:", "check:")
-_COMMA = re.compile(r"-?\d+,\d+")
+_BESIDE = ("stderr:", "coverage:", "check:", "+/-")
 _EMPTY = {"", "-", "nan", "none", "n/a"}
 _Raw: TypeAlias = "tuple[int, str, Score]"
 """One number as a file has it: its line (0 where that says nothing), what messages call it, and what is not checked."""
@@ -65,7 +64,7 @@ def _id_columns(titles: tuple[str, ...]) -> tuple[str | None, str | None, dict[s
 
 
 def _is_table(line: str) -> bool:
-    """Whether a line is the header of a wide table, or of a long one parted by commas.
+    """Whether a line is the header of a wide table, or of a long one parted by tabs or commas.
 
     The runs of a wide table stand first, or behind a query or a rank.
 
@@ -73,11 +72,9 @@ def _is_table(line: str) -> bool:
     (True, False)
     """
     header = cells_of(line)
-    if _long_header(header):
-        return "," in line
     run, topic, _ = _id_columns(tuple(header))
-    if run is None or set(header[: header.index(run)]) - _TOPIC_HEADERS - {"rank"}:
-        return "+/-" in header
+    if _long_header(header) or run is None or set(header[: header.index(run)]) - _TOPIC_HEADERS - {"rank"}:
+        return _long_header(header) is not None or "+/-" in header
     return not _TEXT_HEADERS.intersection(header) and len(header) > 1 + (topic is not None)
 
 
@@ -87,15 +84,14 @@ def _long_header(row: Sequence[str]) -> Form | None:
     return next((form for form, columns in COLUMNS.items() if columns == titles and "measure" in columns), None)
 
 
-def _pair(line: str) -> list[str]:
-    """The cells of a line of two: a name before a tab may hold blanks."""
+def _cut(line: str) -> list[str]:
+    """The cells of a line: a name before a tab may hold blanks."""
     return [cell.strip() for cell in line.split("\t")] if "\t" in line else columns_of(line)
 
 
-def _are_scores(lines: Iterable[str]) -> bool:
-    """Whether each line is a run and its score, with a tab or blanks between them."""
-    pairs = [_pair(line) for line in lines if line.strip()]
-    return bool(pairs) and all(len(pair) == 2 and is_number(pair[1]) for pair in pairs)
+def _are_scores(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether each row is a run and its score."""
+    return bool(rows) and all(len(row) == 2 and is_number(row[1]) for row in rows)
 
 
 def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collection[str]) -> Form:
@@ -104,26 +100,19 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
     Raises:
         FormatError: no form, or several, fit; the message names them.
     """
-    width = len(rows[0])
-    candidates = [form for form, columns in COLUMNS.items() if len(columns) == width > 2]
-    if not candidates:
-        few = "3 ('measure topic value'), 4 ('run topic measure value') or 6"
-        problem = f"has {counted(width, 'column')}; a leaderboard has {few}"
-        raise FormatError(problem, path=name, line=1)
-    if width == 6 and not all(len(row) == 6 and row[1] == "Q0" for row in rows):
-        raise FormatError("has six columns, but is not 'topic Q0 run rank value measure'", path=name, line=1)
-    known = {*queries, ALL}
-    topics = {form: {row[COLUMNS[form].index("topic")] for row in rows if len(row) == width} for form in candidates}
-    said = {
-        form: (ALL in found, bool(queries) and found <= known, not found.isdisjoint(queries))
-        for form, found in topics.items()
-    }
-    fitting = [form for form in candidates if said[form] == max(said.values())]
+    if _are_scores(rows):
+        return "scores"
+    said: dict[Form, Any] = {}
+    for form, columns in COLUMNS.items():
+        if len(columns) == len(rows[0]) > 2 and ("Q0" not in columns or all(row[1:2] == ["Q0"] for row in rows)):
+            topics = {row[columns.index("topic")] for row in rows if len(row) == len(columns)}
+            said[form] = ALL in topics, bool(queries) and topics <= {*queries, ALL}, not topics.isdisjoint(queries)
+    fitting = [form for form, one in said.items() if one == max(said.values())]
     if len(fitting) == 1:
         return fitting[0]
-    named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
-    text = f"could be any of {named}; write the names of its columns above its lines; score qrels or runs first"
-    raise FormatError(text, path=name, settings=("source",))
+    named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in said or COLUMNS)
+    text = f"{'could be any' if said else 'is none'} of {named}; write the names of its columns above its lines"
+    raise FormatError(f"{text}; score qrels or runs first", path=name, line=0 if said else 1, settings=("source",))
 
 
 class Score(NamedTuple):
@@ -234,50 +223,38 @@ def read_leaderboard(
         raise FormatError("holds a JSON list, as graded records do; score these, and give the board", path=name)
     kept = None
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
-    first = start.partition(b"\n")[0].decode("utf-8", "replace")
-    if is_json or (form is None and _is_table(first)):
-        found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
-        rows = list(found.rows)
-        found = found._replace(rows=iter(rows))
-        if is_json and rows and rows[0][1].get("format") == BOARD_FORMAT:
-            kept = typed(KeptBoard, rows[0][1], name)
-    else:
-        found = _rows_of_lines(read_text(path), name, form, queries)
     with paused_collector():
-        scores = _checked(list(_numbers(found, is_json) if kept is None else _from_own_json(kept)), name)
+        if is_json or (form is None and _is_table(start.partition(b"\n")[0].decode("utf-8", "replace"))):
+            found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
+            rows = list(found.rows)
+            if found.is_text:
+                rows = [(line, {to: active(cell.strip()) for to, cell in cells.items()}) for line, cells in rows]
+            if is_json and rows and rows[0][1].get("format") == BOARD_FORMAT:
+                kept = typed(KeptBoard, rows[0][1], name)
+        else:
+            rows = _rows_of_lines(read_text(path), name, form, queries)
+        scores = _checked(list(_numbers(rows, name, is_json) if kept is None else _from_own_json(kept)), name)
     of_runs = tuple(row for row in scores if row.run_id != OVERALL)
     if not of_runs:
-        raise FormatError(f"holds no number{' of a run' * bool(scores)}; expected a leaderboard", path=name)
+        raise FormatError("holds no number of a run; expected a leaderboard", path=name)
     best = tuple(row for row in scores if row.run_id == OVERALL)
-    if kept is None:
-        return LeaderboardTable(of_runs, best)
-    unscored = [(run.run_id, one) for run in kept.runs for one, cell in run.measures.items() if cell.mean is None]
+    runs = () if kept is None else kept.runs
+    unscored = [(run.run_id, one) for run in runs for one, cell in run.measures.items() if cell.mean is None]
     for measure, count in Counter(measure for _, measure in unscored).items():
         warn("%s: %d rows without a score by %s left out: nobody knows their place", name, count, measure)
     return LeaderboardTable(of_runs, best, tuple(run_id for run_id, _ in unscored))
 
 
-def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
+def _checked(numbers: Sequence[_Raw], name: str) -> list[Score]:
     """The numbers without repetitions and without texts (counted); two values for one number are an error."""
     # Texts are no numbers: a measure of nothing else is none.
     are = {str(one.measure) for _, _, one in numbers if not isinstance(one.value, str) or is_number(one.value)}
-    left_out = [one for _, _, one in numbers if str(one.measure) not in are]
-    if comma := next(filter(_COMMA.fullmatch, (str(one.value).strip() for one in left_out)), None):
-        raise FormatError(f"{comma!r} has a decimal comma; save the numbers with points", path=name)
-    texts = len({str(one.measure) for one in left_out})
-    warn("%s: %d values of %d measures are text and were left out", name, len(left_out), texts)
-    unique: dict[tuple[str, str, str], Score] = {}
-    repeated = 0
-    for line, field, raw in numbers:
-        if str(raw.measure) in are:
-            row = _score(raw, name, line, field)
-            earlier = unique.setdefault(row[:3], row)
-            repeated += earlier is not row
-            if earlier != row:
-                problem = f"{' '.join(row[:3])} was {earlier.value!r} before, now {row.value!r}"
-                raise FormatError(problem, path=name, line=line)
-    warn("%s: %d lines repeat an earlier one and were left out", name, repeated)
-    return unique.values()
+    if not are:
+        raise FormatError("holds no number; expected a leaderboard, with decimal points", path=name)
+    left_out = Counter(str(one.measure) for _, _, one in numbers if str(one.measure) not in are)
+    warn("%s: %d values of %d measures are text and were left out", name, left_out.total(), len(left_out))
+    rows = ((line, _score(raw, name, line, field)) for line, field, raw in numbers if str(raw.measure) in are)
+    return list(unique(((line, row[:3], row) for line, row in rows), name, "numbers", is_same=eq))
 
 
 def _score(raw: Score, name: str, line: int, field: str) -> Score:
@@ -294,77 +271,62 @@ def _score(raw: Score, name: str, line: int, field: str) -> Score:
         raise FormatError(problem, path=name, line=line, field=field) from None
 
 
-def _rows_of_lines(text: str, name: str, form: Form | None, queries: Collection[str]) -> Rows:
+def _rows_of_lines(text: str, name: str, form: Form | None, queries: Collection[str]) -> list[tuple[int, Cells]]:
     """A long form: lines without a header, or with one, cut at blanks and tabs."""
     note_unfinished(text, name)
-    numbered = [(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if not numbered:
-        raise FormatError("is empty; expected a leaderboard", path=name)
-    if form is None and _are_scores(line for _, line in numbered):
-        form = "scores"
-    rows = [(at, _pair(line) if form == "scores" else columns_of(line)) for at, line in numbered]
+    cut = [(at, _cut(line)) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
     # A line of trec_eval says of which run all others are.
-    named = {row[2] for _, row in rows if _names_run(row)}
-    rows = [(line, row) for line, row in rows if not _names_run(row)]
+    named = {row[2] for _, row in cut if row[:2] == ["runid", ALL] and len(row) == 3}
+    rows = [(line, row) for line, row in cut if row[:2] != ["runid", ALL]]
+    if not rows:
+        raise FormatError("is empty; expected a leaderboard", path=name)
     if len(named) > 1:
         problem = f"holds several runs ({', '.join(sorted(named)[:5])}); give each run a file of its own"
         raise FormatError(problem, path=name)
-    if rows and (said := _long_header(rows[0][1])):
+    if said := _long_header(rows[0][1]):
         form, rows = said, rows[1:]
-    columns = COLUMNS[form or _form_of_columns([row for _, row in rows], name, queries)] if rows else ()
-    for line, row in rows:
-        if len(row) != len(columns):
-            problem = f"has {counted(len(row), 'column')}; expected {len(columns)}: {' '.join(columns)}"
-            raise FormatError(problem, path=name, line=line)
-    alone = {"run": next(iter(named), run_name_of(name))}
-    if "measure" not in columns:
-        alone["measure"] = _of_pairs([row[1] for _, row in rows])
-    return Rows(name, columns, ((line, {**alone, **dict(zip(columns, row, strict=True))}) for line, row in rows))
-
-
-def _names_run(row: Sequence[str]) -> bool:
-    return len(row) == 3 and [*row[:2]] == ["runid", ALL]
+    form = form or _form_of_columns([row for _, row in rows], name, queries)
+    run, measure = next(iter(named), run_name_of(name)), _of_pairs([row[-1] for _, row in rows])
+    alone = {"run": run, "topic": ALL, "measure": measure}
+    return [(line, {**alone, **row_of(COLUMNS[form], row, f"form {form}", name, line)}) for line, row in rows]
 
 
 def _of_pairs(values: Collection[Any]) -> str:
     """What numbers of runs are: ranks are whole, or half where runs are tied, and none is beyond the number of runs."""
-
     found = [float(value) if isinstance(value, str) and is_number(value) else value for value in values]
     are = (type(one) in (int, float) and 1 <= one <= len(found) and not 2 * one % 1 for one in found)
     return "rank" if all(are) else "score"
 
 
-def _numbers(found: Rows, is_json: bool) -> Iterator[_Raw]:
+def _numbers(rows: Sequence[tuple[int, Cells]], name: str, is_json: bool) -> Iterator[_Raw]:
     """The numbers of rows with names. `stderr:` and `coverage:`, or `+/-`, stand beside a measure."""
-    name, columns, rows = found.name, found.columns or (), list(found.rows)
-    alone = run_name_of(name)
-    renamed = {}
-    if "+/-" in columns[1:-1]:
-        # The workbench's: a measure, this, its standard error.
-        place = columns.index("+/-")
-        renamed = {"+/-": "group:", columns[place + 1]: f"stderr:{columns[place - 1]}"}
+    alone = {"run": run_name_of(name), "topic": ALL}
     empty = 0
-    for line, cells in rows:
-        if not cells:
+    for line, row in rows:
+        if not row:
             raise FormatError("is an empty object; expected a run and its scores", path=name, line=line)
-        row = cells
-        if found.is_text:
-            row = {renamed.get(title, title): active(cell.strip()) for title, cell in cells.items()}
-        run, topic, kinds = _id_columns(tuple(row))
+        titles = tuple(row)
+        run, topic, kinds = _id_columns(titles)
         if {"measure", "value"} <= kinds.keys():
-            said = {"run": alone, "topic": ALL, **{kind: row[title] for kind, title in kinds.items()}}
+            said = {**alone, **{kind: row[title] for kind, title in kinds.items()}}
             yield line, "value", Score(said["run"], said["measure"], said["topic"], said["value"])
         elif is_json and len(rows) == 1 and not isinstance(row.get(run or ""), str):
             measure = _of_pairs(row.values())
             yield from ((0, one, Score(one, measure, ALL, value)) for one, value in row.items())
         else:
-            run = run or next(iter(row))
+            run = run or titles[0]
             query_id = ALL if topic is None else row[topic]
+            errors = {title.removeprefix("stderr:"): title for title in titles if title.startswith("stderr:")}
+            # The workbench's: a measure, `+/-`, its standard error.
+            errors |= {
+                one: error for one, sign, error in zip(titles, titles[1:], titles[2:], strict=False) if sign == "+/-"
+            }
             kept = {title: cell for title, cell in row.items() if str(cell).lower() not in _EMPTY}
-            measures = [one for one in row if one not in (run, topic) and not one.startswith(_BESIDE)]
+            beside = {run, topic, *errors.values()}
+            measures = [one for one in titles if one not in beside and not one.startswith(_BESIDE)]
             empty += len(set(measures) - kept.keys())
             for title in filter(kept.__contains__, measures):
-                yield line, title, Score(row[run], title, query_id, kept[title], kept.get(f"stderr:{title}"))
+                yield line, title, Score(row[run], title, query_id, kept[title], kept.get(errors.get(title, "")))
     warn("%s: %d empty cells were left out", name, empty)
 
 
@@ -411,7 +373,11 @@ def _is_leaderboard(head: Head) -> bool:
     # The last line may be cut.
     further = head.rest.split("\n")[:-1]
     columns = line.split()
-    if _long_header(columns) or (len(columns) == 3 and columns[1] == ALL) or _are_scores([line, *further]):
+    if (
+        _long_header(columns)
+        or (len(columns) == 3 and columns[1] == ALL)
+        or _are_scores([_cut(one) for one in (line, *further) if one.strip()])
+    ):
         return True
     if _is_table(line):
         second = next((row for row in further if row.strip()), head.rest)

@@ -435,7 +435,9 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             raise FormatError(self._lacks(lacking, found.columns), path=found.name, line=1)
         rows = self._parsed(found.rows, found.name, found.is_text, only)
         keyed = ((row.line, tuple(row.said[to] for to in self.key), row) for row in rows)
-        return _unique(keyed, self, found.name, lambda one, other: one[1:3] == other[1:3]) if self.key else rows
+        if not self.key:
+            return rows
+        return unique(keyed, found.name, self.what, self.twice, lambda one, other: one[1:3] == other[1:3])
 
     def _named(self, to: str) -> str:
         return next((field.names[0] for field in self.fields if field.to == to), to)
@@ -587,36 +589,41 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             (quoting if is_quoted else writer).writerow(cells)
 
 
-def _unique(
+def unique(
     rows: Iterable[tuple[int, tuple[Any, ...], V]],
-    spec: Spec[Any] | RecordLines[Any],
     name: str,
+    what: str,
+    twice: Twice = "refuse",
     is_same: Callable[[V, V], bool] = lambda one, other: False,
 ) -> Iterator[V]:
-    """Of several rows of one key the one that counts, as the spec says; others are counted and said.
+    """Of several rows of one key the one that counts; others are counted and said.
 
     One that a later one replaces keeps its place, so that all are read before the first is given.
 
     Args:
         rows: lines, keys and rows.
-        spec: what says which counts.
         name: the file.
+        what: the rows in the plural.
+        twice: says which counts.
         is_same: whether two of a key say the same, and so are one.
+
+    Raises:
+        FormatError: two of one key are refused; names file and lines.
     """
     count, first = 0, dict[tuple[Any, ...], tuple[int, V]]()
     for count, (line, key, row) in enumerate(rows, 1):  # noqa: B007 - the number of rows
         before, known = first.setdefault(key, (line, row))
-        if spec.twice == "last wins":
+        if twice == "last wins":
             first[key] = line, row
         elif known is row:
             yield row
-        elif spec.twice == "refuse" and not is_same(known, row):
+        elif twice == "refuse" and not is_same(known, row):
             said = " / ".join(str(one) for one in key if one not in (None, ""))
             raise FormatError(f"{said} stands in line {before} already; keep one", path=name, line=line)
-    is_last = spec.twice == "last wins"
+    is_last = twice == "last wins"
     yield from (row for _, row in first.values() if is_last)
     again = "were replaced by a later one, which counts" if is_last else "repeat an earlier one; each is kept once"
-    warn("%s: %d of the %s %s", name, count - len(first), spec.what, again)
+    warn("%s: %d of the %s %s", name, count - len(first), what, again)
 
 
 class _FieldColumns(NamedTuple):
@@ -812,7 +819,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         """
         with paused_collector():
             keyed = ((line, (line,) if self.key is None else self.key(one), one) for line, one in self.each(path))
-            return list(_unique(keyed, self, path_name(path)))
+            return list(unique(keyed, path_name(path), self.what, self.twice))
 
     def write(self, path: PathName, content: Iterable[R]) -> None:
         """Writes objects as they are, what they have no field for included.

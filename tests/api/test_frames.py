@@ -238,10 +238,12 @@ def test_the_judges_of_a_table_are_compared(capsys: pytest.CaptureFixture[str]) 
         ("query_identifier,text\nq1,What?\n", ["convert", "x.csv", "--to", "bank", "-o", "y.jsonl"],
          "x.csv:1: the header lacks query_id or qid or question_id or topic_id or request_id or narrative_id; it has "
          "query_identifier, text (call query_identifier query_id, if that is meant)"),
-        ("run;score\na;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"], "x.csv: '0,9' has a decimal comma"),
-        ("run\tscore\na\t0,9\nb\t0,5\n", ["correlate", "board.csv", "x.csv"], "'0,9' has a decimal comma"),
-        ("a 0,9\nb 0,5\n", ["correlate", "board.csv", "x.csv"], "has 2 columns; a leaderboard has 3"),
-        ("a;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"], "has 1 column; a leaderboard has 3"),
+        ("run;score\na;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"],
+         "x.csv: holds no number; expected a leaderboard"),
+        ("run\tscore\na\t0,9\nb\t0,5\n", ["correlate", "board.csv", "x.csv"],
+         "expected a leaderboard, with decimal points"),
+        ("a 0,9\nb 0,5\n", ["correlate", "board.csv", "x.csv"], "x.csv:1: is none of ir_measures (run topic"),
+        ("a;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"], "x.csv:1: is none of ir_measures (run topic"),
     ],
 )  # fmt: skip
 def test_a_wrong_column_is_named(
