@@ -11,11 +11,12 @@ Than A Sixth Grader?", CVPR 2017, used as a test bank by EXAM++, section 5 (`tqa
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, groupby, pairwise
 from types import MappingProxyType
 from typing import Any, get_args
@@ -29,7 +30,7 @@ from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import Head, PathName, cells_of, given, head_of
 from rubric_measures.formats.specs import (
     DOC_IDS,
-    REQUIRED,
+    Inside,
     Row,
     Spec,
     figure,
@@ -88,8 +89,7 @@ def known_label(value: Any) -> Any:
 
 def known_importance(value: Any) -> Importance | None:
     """The importance that a text says; None for what is neither vital nor okay."""
-    # Most say it as it is written today.
-    label = value if value in ("vital", "okay") else known_label(value)
+    label = known_label(value)
     return label if label in ("vital", "okay") else None
 
 
@@ -145,43 +145,42 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
     further: dict[str, dict[str, Any]] = {}
     notes, odd = Counter[str](), Counter[str]()
     for entry in entries:
-        members = items.setdefault(entry.query_id, {})
-        if entry.facet_id is not None and entry.facet_text is not None:
-            known = facet_texts.setdefault((entry.query_id, entry.facet_id), entry.facet_text)
-            _same(known, entry.facet_text, f"facet {entry.facet_id!r}", name, entry.line)
-        facet_texts |= {(entry.query_id, facet_id): said for facet_id, said in entry.facets.items()}
+        query_id = entry.query_id
+        members = items.setdefault(query_id, {})
+        for facet_id, said in (*entry.facets.items(), (entry.facet_id, entry.facet_text)):
+            if facet_id is not None and said is not None:
+                known = facet_texts.setdefault((query_id, facet_id), said)
+                _same(known, said, f"facet {facet_id!r}", name, entry.line)
         odd.update(entry.odd)
         of_form = _OF_FORM.get(entry.form, ())
         kept = {to: value for to, value in entry.further.items() if value not in (None, "") and to not in of_form}
-        further[entry.query_id] = kept | further.get(entry.query_id, {})
+        further[query_id] = kept | further.get(query_id, {})
         for index, one in enumerate(entry.items):
-            if one.query_id != entry.query_id:
-                problem = f"the item belongs to query {one.query_id!r}, its entry to {entry.query_id!r}"
+            if one.query_id != query_id:
+                problem = f"the item belongs to query {one.query_id!r}, its entry to {query_id!r}"
                 raise FormatError(problem, path=name, line=entry.line, field=f"items[{index}].query_id")
             notes["every"] += needs_all_answers(one) and len(one.gold_answers) > 1
             first = members.setdefault(one.item_id, one)
             if first is not one:
                 _same(first.text.strip(), one.text.strip(), f"item {one.item_id!r}", name, entry.line)
                 notes["twice"] += 1
-    query_texts = _query_texts(entries, name, says)
+    query_texts, several = _query_texts(entries)
     if says:
         called = name or "test bank"
         warn("%s: %d items come twice in their query; the first is kept", called, notes["twice"])
         warn("%s: %d importances other than vital and okay (%s) are none", called, odd.total(), shown_counts(odd))
+        warn("%s: %d queries have several texts; the first is kept, of those of facets none", called, several)
         warn(
             "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all",
             notes["every"],
         )
-    edited: dict[str, dict[str, str]] = {}
-    for (query_id, item_id), is_needed in regrade_marks(
-        one for found in items.values() for one in found.values()
-    ).items():
-        if is_needed:
-            edited.setdefault(query_id, {})[item_id] = item_content(items[query_id][item_id])
-    return TestBank(
-        {query_id: tuple(members.values()) for query_id, members in items.items()}, query_texts, facet_texts, edited,
-        {query_id: said for query_id, said in further.items() if said},
-    )  # fmt: skip
+    bank = {query_id: tuple(members.values()) for query_id, members in items.items()}
+    edited = {
+        query_id: contents
+        for query_id, found in bank.items()
+        if (contents := {one.item_id: item_content(one) for one in found if regrade_mark(one)})
+    }
+    return TestBank(bank, query_texts, facet_texts, edited, {one: said for one, said in further.items() if said})
 
 
 def items_of(
@@ -218,10 +217,9 @@ def items_of(
             further["importance"] = stated
         if further.get("importance") is not None:
             odd[str(further["importance"])] += 1
-        answers = said.get("gold_answers") or []
-        answers = list(answers.values()) if isinstance(answers, dict) else answers
-        if any(isinstance(one, dict) and len(one) > 1 for one in answers):
-            further["answers"] = answers
+        answers = [one if isinstance(one, Row) else Row(0, {"text": one}, {}) for one in said.get("gold_answers") or ()]
+        if any(one.further for one in answers):
+            further["answers"] = [{"answer": one.said["text"], **one.further} for one in answers]
         if further:
             info = further | (info if isinstance(info, dict) else given({"info": info}))
         item_id = said.get("item_id")
@@ -231,7 +229,7 @@ def items_of(
         return RubricItem(
             item_id=item_id or make_item_id(query_id, said["text"], facet),
             query_id=query_id if own is None else own, text=words, kind=said.get("kind", kind), facet_id=facet,
-            gold_answers=tuple(one if isinstance(one, str) else one["answer"] for one in answers),
+            gold_answers=tuple(one.said["text"] for one in answers),
             importance=importance, weight=None if weight is None else float(weight), info=info,
         )  # fmt: skip
 
@@ -244,31 +242,24 @@ def shown_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{word!r} {count}" for word, count in counts.most_common(3))
 
 
-def _query_texts(entries: Sequence[BankEntry], name: str, says: bool) -> dict[str, str]:
+def _query_texts(entries: Iterable[BankEntry]) -> tuple[dict[str, str], int]:
     """The texts of queries: that of an entry without a facet, else the one that the entries of all facets share.
 
     The workbench's generator writes `title / section` as the text of each section of a page (a facet of the query): the
     title is the text of the query then.
 
-    Args:
-        entries: the entries of the bank.
-        name: the file, for notes.
-        says: whether what was counted is said.
+    Returns:
+        The texts, and how many queries have several.
     """
     own: dict[str, dict[str, None]] = {}
     shared: dict[str, dict[str, None]] = {}
     for entry in entries:
         if entry.query_text is not None:
-            title = entry.query_text.removesuffix(f" / {entry.facet_text}")
-            of_query = (own if entry.facet_id is None else shared).setdefault(entry.query_id, {})
-            of_query[entry.query_text if entry.facet_id is None else title] = None
-    texts = {query_id: next(iter(found)) for query_id, found in {**shared, **own}.items()}
-    several = [one for one, found in own.items() if len(found) > 1]
-    without = [one for one, found in shared.items() if one not in own and len(found) > 1]
-    for queries, what in ((several, "two texts; the first is kept"), (without, _WITHOUT_TEXT)):
-        if queries and says:
-            warn("%s: %d queries (such as %s) have %s", name or "test bank", len(queries), queries[0], what)
-    return {query_id: said for query_id, said in texts.items() if query_id not in without}
+            found, section = (own, "") if entry.facet_id is None else (shared, f" / {entry.facet_text}")
+            found.setdefault(entry.query_id, {})[entry.query_text.removesuffix(section)] = None
+    texts = {**shared, **own}
+    kept = {one: next(iter(found)) for one, found in texts.items() if one in own or len(found) == 1}
+    return kept, sum(len(found) > 1 for found in texts.values())
 
 
 def _same(known: str, found: str, what: str, name: str, line: int) -> None:
@@ -317,21 +308,30 @@ def former_items(further: Mapping[str, Any]) -> list[str]:
     return [str(item_id) for item_id in listed] if isinstance(listed, list) else []
 
 
-def regrade_marks(items: Iterable[RubricItem]) -> dict[tuple[str, str], bool]:
-    """(query_id, item_id) -> whether an item needs new grades, of those of which a review said it (`info.regrade`)."""
-    said = {(item.query_id, item.item_id): item.info.get("regrade") for item in items if isinstance(item.info, dict)}
-    return {place: mark for place, mark in said.items() if isinstance(mark, bool)}
+def regrade_mark(item: RubricItem) -> bool | None:
+    """Whether an item needs new grades; None where no review said it (`info.regrade`)."""
+    mark = item.info.get("regrade") if isinstance(item.info, dict) else None
+    return mark if isinstance(mark, bool) else None
 
 
-# What an item has, and how a note calls it.
-_SAID: Mapping[str, str] = {
-    "item_id": "ids", "text": "texts", "kind": "kinds", "gold_answers": "gold answers", "importance": "importance",
-    "weight": "weights", "info": "info",
-}  # fmt: skip
+# What of an item other files may not hold.
+_SAID = ("item_id", "text", "kind", "gold_answers", "importance", "weight")
+
+
+def _facts(bank: TestBank) -> Iterator[tuple[tuple[str, Hashable, str], Any]]:
+    """What a bank says: of what, of which one (items by their places), by what name, and it."""
+    for query_id, items in bank.items.items():
+        for place, item in enumerate(items):
+            info = item.info if isinstance(item.info, dict) else {"info": item.info}
+            for to, value in {**info, **{to: getattr(item, to) for to in _SAID}}.items():
+                yield ("item", (query_id, place), to), None if to in MARKS else value
+    yield from ((("query", query_id, "text"), said) for query_id, said in bank.query_texts.items())
+    yield from ((("query", one, to), said) for one, further in bank.further.items() for to, said in further.items())
+    yield from ((("facet", (key[0], said), "text"), said) for key, said in bank.facet_texts.items())
 
 
 def losses(before: TestBank, after: TestBank) -> str:
-    """How many items of a bank lost what in another kind of file, in words: "ids of 2 items, weights of 1 item".
+    """What another kind of file does not hold of a bank, in words: "item_id of 2 items, weight of 1 item".
 
     Items are compared in order, query by query; what is said of a query as well.
 
@@ -339,40 +339,16 @@ def losses(before: TestBank, after: TestBank) -> str:
         before: the bank.
         after: what another file holds of it.
     """
-    counts = Counter({("", "item"): 0, **{(f"{said} of ", "item"): 0 for said in _SAID.values()}})
-    for query_id, items in before.items.items():
-        found = after.items.get(query_id, ())
-        counts["", "item"] += abs(len(items) - len(found))
-        for old, new in zip(items, found, strict=False):
-            pairs = {said: (_unmarked(old, to), _unmarked(new, to)) for to, said in _SAID.items()}
-            counts.update((f"{said} of ", "item") for said, (had, has) in pairs.items() if had and had != has)
-        counts["texts of ", "query"] += before.query_texts.get(query_id) != after.query_texts.get(query_id)
-        said = after.further.get(query_id, {})
-        further = before.further.get(query_id, {})
-        counts.update((f"{to} of ", "query") for to in further if said.get(to) != further[to])
-    kept = {(key[0], one) for key, one in after.facet_texts.items()}
-    counts["texts of ", "facet"] = len({(key[0], one) for key, one in before.facet_texts.items()} - kept)
-    return ", ".join(what + counted(count, of) for (what, of), count in counts.items() if count)
-
-
-def _unmarked(item: RubricItem, to: str) -> Any:
-    """What an item has, without what a review notes of its grades."""
-    value = getattr(item, to)
-    return {one: said for one, said in value.items() if one not in MARKS} if isinstance(value, dict) else value
+    held = dict(_facts(after))
+    lost = Counter((to, what) for (what, one, to), said in _facts(before) if said and held.get((what, one, to)) != said)
+    return ", ".join(f"{to} of {counted(count, what)}" for (to, what), count in lost.items())
 
 
 # What the rows of entries and of items have by our names; all else is further.
 _OF_ENTRIES = ("query_id", "facet_id", "facet_text", "query_text")
 _OF_ITEMS = (*RubricItem.__struct_fields__, "facet_text", "key")
-
-
-def _entry(form: str, row: Row, kind: ItemKind | None) -> BankEntry:
-    own: dict[str, Any] = {to: row.said.get(to) for to in _OF_ENTRIES}
-    rows = [(one.said, one.further) for one in row.said.get("items") or ()]
-    items, facets, odd = items_of(form, row.said["query_id"], rows, kind, own["facet_id"])
-    rest = given({to: value for to, value in row.said.items() if to not in (*_OF_ENTRIES, "items")})
-    made: dict[str, Any] = {"items": items, "facets": facets, "odd": odd, "further": rest | row.further}
-    return BankEntry(**own, **made, form=form, line=row.line, row=row.cells)
+# The fields of items, those of nuggets apart where a format has two.
+_LISTS = ("items", "claims")
 
 
 def _said(entry: BankEntry, is_whole: bool) -> dict[str, Any]:
@@ -396,33 +372,41 @@ def _bank(
     form: str,
     *,
     kind: ItemKind | None = None,
-    adapt: Callable[[dict[str, Any]], dict[str, Any]] = lambda said: said,
     each: Callable[[dict[str, Any]], dict[str, Any]] = lambda item: item,
     nest: Callable[[list[Row]], Iterable[Row]] = lambda rows: rows,
     flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
     types: Mapping[str, Any] = MappingProxyType({}),
     **more: Any,
 ) -> Spec[list[BankEntry]]:
-    """A format of banks.
+    """A format of banks. Its items stand in the fields that hold rows, each kind where its fields are.
 
     Args:
         form: its name.
         kind: what all items are, where they do not say it.
-        adapt: makes of what is said of an entry from elsewhere what the format wants, or refuses it.
-        each: makes of what is said of its items what the format wants, or refuses one; before that.
+        each: makes of what is said of an item from elsewhere what the format wants.
         nest: makes of the rows of a file rows with `items`, and `flatten` of such a row rows of a file.
         types, more: see `spec`.
     """
     by_query = form not in BY_FACET
 
-    def into(rows: list[Row]) -> list[BankEntry]:
-        return [_entry(form, row, kind) for row in nest(rows)]
+    def entry(row: Row) -> BankEntry:
+        own: dict[str, Any] = {to: row.said.get(to) for to in _OF_ENTRIES}
+        listed = chain.from_iterable(row.said.get(to) or () for to in _LISTS)
+        rows = [(one.said, one.further) for one in listed]
+        items, facets, odd = items_of(form, row.said["query_id"], rows, kind, own["facet_id"])
+        rest = {to: value for to, value in row.said.items() if to not in (*_OF_ENTRIES, *_LISTS)}
+        made: dict[str, Any] = {"items": items, "facets": facets, "odd": odd, "further": given(rest) | row.further}
+        return BankEntry(**own, **made, form=form, line=row.line, row=row.cells)
 
     def said_of(bank: TestBank) -> list[dict[str, Any]]:
         names = {"further", *(field.to for field in bank_spec.fields)}
-        made = (_said(entry, form == "bank") for entry in bank_entries(bank, by_query=by_query))
-        adapted = (adapt({**said, "items": list(map(each, said["items"]))}) for said in made)
-        return [{to: one for to, one in row.items() if to in names} for said in adapted for row in flatten(said)]
+        rows: list[dict[str, Any]] = []
+        for one in bank_entries(bank, by_query=by_query):
+            said = _said(one, form == "bank")
+            items = list(map(each, said["items"]))
+            of_kind = {to: [item for item in items if item["kind"] in has] or None for to, has in kinds.items()}
+            rows += flatten({**said, "items": items, **of_kind})
+        return [{to: value for to, value in row.items() if to in names} for row in rows]
 
     def outof(content: Iterable[BankEntry]) -> Sequence[Mapping[str, Any]]:
         entries = list(content)
@@ -430,21 +414,31 @@ def _bank(
         if is_own and (not by_query or len({one.query_id for one in entries}) == len(entries)):
             return [one.row if form == "bank:csv" else {"further": one.row} for one in entries]
         bank = bank_of_entries(entries)
-        two = Counter(to for _, to in {
-            (one.query_id, to): 0 for one in entries for to, value in one.further.items()
+        two = Counter(
+            to for one in entries for to, value in one.further.items()
             if value not in (None, "") and bank.further.get(one.query_id, {}).get(to, value) != value
-        })  # fmt: skip
+        )  # fmt: skip
         warn("%d fields of queries have two values (%s); the first is kept", two.total(), shown_counts(two))
         rows = said_of(bank)
         if rows and form != "bank":
-            after = bank_of_entries(bank_spec.read(list(map(bank_spec.object, rows))), says=False)
+            try:
+                after = bank_of_entries(bank_spec.read(list(map(bank_spec.object, rows))), says=False)
+            except FormatError as error:
+                raise InputError(f"{form} cannot hold the bank: {error.field}: {error.problem}") from None
+            if any((one.weight or 0) < 0 for one in bank) and not any((one.weight or 0) < 0 for one in after):
+                problem = "a penalty would count for an answer that has it; take items of negative weight out first"
+                raise InputError(f"{form} cannot hold the bank: {problem}")
             if lost := losses(bank, after):
                 warn(f"{form} cannot hold all of the bank: {lost}")
         return rows
 
     usual: dict[str, Any] = {"what": "items", "forms": ("jsonl",), "is_sparse": True, "is_compact": True}
     said = {**usual, "by_hand": True, "keeps": True, **table(form), **more}
-    bank_spec: Spec[list[BankEntry]] = spec(form, types, into=into, outof=outof, **said)
+    bank_spec: Spec[list[BankEntry]] = spec(
+        form, types, into=lambda rows: list(map(entry, nest(rows))), outof=outof, **said
+    )
+    # Field of items -> the kinds that it holds.
+    kinds = {one.to: one.parse.variants for one in bank_spec.fields if isinstance(one.parse, Inside) and one.parse.to}
     _FORMS[form] = bank_spec, said_of
     return bank_spec
 
@@ -505,11 +499,8 @@ def _parted(value: Any) -> list[str]:
     if isinstance(value, list):
         return texts(value)
     cell = stripped(value)
-    if cell.startswith("["):
-        try:
-            return texts(parse_json(cell))
-        except ValueError:
-            pass
+    with contextlib.suppress(ValueError):
+        return texts(parse_json(cell))
     return [part.strip() for part in cell.split("|") if part.strip()]
 
 
@@ -518,15 +509,28 @@ def _joined(answers: Sequence[str]) -> str:
     return " | ".join(answers) if is_plain else json.dumps(list(answers), ensure_ascii=False)
 
 
+# The columns of the text of an item, and the kind that they tell.
+_KIND_OF = {
+    "text": None,
+    "question_text": "question",
+    "nugget_text": "nugget",
+    "question": "question",
+    "nugget": "nugget",
+}
+
+
 def _nested(rows: list[Row]) -> Iterator[Row]:
     """Rows of items as entries; where a row says no kind, all such are questions if all end with a question mark."""
+    for row in rows:
+        filled = {plain_name(column) for column, cell in row.cells.items() if cell}
+        if {"question", "answer"} <= filled and "text" not in filled:
+            problem = "may be answers, or a bank: of a bank call the columns question_text and gold_answers"
+            raise FormatError(problem, line=row.line)
+        row.said["kind"] = row.said["kind"] or next((_KIND_OF[one] for one in _KIND_OF if one in filled), None)
     without = [row.said["text"] for row in rows if row.said["text"] and not row.said["kind"]]
     usual = "question" if all(one.endswith(("?", "？", "؟")) for one in without) else "nugget"
     for row in rows:
-        filled = {plain_name(column) for column, cell in row.cells.items() if cell}
-        # Beside the text of an item a column `nugget` is one more column.
-        kind = "nugget" if filled & {*_ITEM_TEXTS, "nugget", "kind"} == {"nugget"} else row.said["kind"] or usual
-        said = {**row.said, "kind": kind if row.said["text"] else None}
+        said = {**row.said, "kind": (row.said["kind"] or usual) if row.said["text"] else None}
         entry = {to: said[to] for to in ("query_id", "query_text", "facet_id")}
         items = [Row(row.line, {**said, "query_text": None}, row.further)] if said["text"] else []
         yield Row(row.line, {**entry, "items": items}, {}, {**said, "further": row.further})
@@ -534,34 +538,17 @@ def _nested(rows: list[Row]) -> Iterator[Row]:
 
 def _flat(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for item in said["items"] or [{}]:
-        yield {**said, "further": {}, **item}
-
-
-def _texts_only(item: dict[str, Any]) -> dict[str, Any]:
-    """An item that says nothing but texts besides; `losses` counts what else it said."""
-    return {**item, "further": {to: said for to, said in item["further"].items() if type(said) is str}}
-
-
-# What tables of other things have.
-_OTHERS = {*DOC_IDS, "run_id", "grade", "label", "relevance", "answer"}
-
-
-# The columns of the text of an item, and the kind that they tell.
-_ITEM_TEXTS = {"text": None, "question_text": "question", "nugget_text": "nugget", "question": "question"}
-
-
-def _usual_kind(columns: Set[str]) -> Any:
-    """The kind of items whose row says none: that which the column of their texts tells, if it is one."""
-    if {"question", "answer"} <= columns and "text" not in columns:
-        raise FormatError("may be answers, or a bank: of a bank call the columns question_text and gold_answers")
-    told = {kind for name, kind in _ITEM_TEXTS.items() if name in columns and "text" not in columns}
-    return REQUIRED if len(told) > 1 else next(iter(told), None)
+        # `losses` counts what is no text.
+        further = {to: one for to, one in item.get("further", {}).items() if isinstance(one, str)}
+        yield {**said, **item, "further": further}
 
 
 def _is_table(head: Head) -> bool:
     header = set() if head.is_json else set(cells_of(head.line))
     own = {"item_id", "kind", "importance", "weight", "gold_answers", "question_text", "nugget_text"}
-    if "query_id" not in header or header.isdisjoint({*_ITEM_TEXTS, "nugget"}) or header & _OTHERS:
+    # What tables of other things have.
+    others = {*DOC_IDS, "run_id", "grade", "label", "relevance", "answer"}
+    if "query_id" not in header or header.isdisjoint(_KIND_OF) or header & others:
         return False
     # Of queries there is one line each.
     ids = [cells_of(line)[:1] for line in head.rest.split("\n")[:-1]] if cells_of(head.line)[0] == "query_id" else []
@@ -570,64 +557,26 @@ def _is_table(head: Head) -> bool:
 
 BANK_CSV = _bank(
     "bank:csv",
-    types={
-        "stripped words": (lambda value: words(value).strip(), same), "parted texts": (_parted, _joined),
-        "told by columns": _usual_kind,
-    },
+    types={"stripped words": (lambda value: words(value).strip(), same), "parted texts": (_parted, _joined)},
     check=lambda said: (
         "text is empty; remove the row, or give the item a text"
         if not said["text"] and any(said[name] for name in ("item_id", "importance", "weight", "gold_answers"))
         else None
     ),
-    each=_texts_only, nest=_nested, flatten=_flat, told=_is_table,
+    nest=_nested, flatten=_flat, told=_is_table,
 )  # fmt: skip
-
-
-def _as_nugget(item: dict[str, Any]) -> dict[str, Any]:
-    """The item, unless it would count for an answer that has it, though it counts against it."""
-    if item.get("weight", 0) < 0:
-        problem = (
-            f"{item['text']!r} is a penalty (weight {item['weight']:g}), and a nugget counts for an answer that has"
-        )
-        raise InputError(f"query {item['query_id']!r}: {problem} it; take penalties out of the bank first")
-    return item
-
-
-NUGGETS = _bank("nuggets", kind="nugget", each=_as_nugget)
-
-
-def _as_criterion(item: dict[str, Any]) -> dict[str, Any]:
-    if "weight" not in item:
-        raise InputError(f"item {item['item_id']!r} has no weight, and a criterion needs one")
-    return item
-
-
-RUBRICS = _bank("rubrics", kind="nugget", each=_as_criterion)
+NUGGETS = _bank("nuggets", kind="nugget")
+RUBRICS = _bank("rubrics", kind="nugget")
 
 
 def _completed(rows: list[Row]) -> list[Row]:
     """The tasks that have criteria; those that failed are counted and left out."""
     kept = [row for row in rows if row.said["status"] == "completed"]
-    if not kept:
-        raise InputError("every task failed; there are no criteria")
     warn("%d tasks failed and have no criteria; left out", len(rows) - len(kept))
     return kept
 
 
-def _as_task(said: dict[str, Any]) -> dict[str, Any]:
-    raise InputError("RAGDoll's rubrics are written from its own files alone; write rubrics, or nuggets")
-
-
-RAGDOLL = _bank("ragdoll:rubric", kind="nugget", nest=_completed, adapt=_as_task)
-
-
-def _answers(value: Any) -> Any:
-    """The answers of a question, with what is said of them (`references`), as they stand there."""
-    listed = list(value.values()) if isinstance(value, dict) else value
-    said = [isinstance(one, dict) and one.get("answer") for one in listed] if isinstance(listed, list) else [None]
-    if not all(isinstance(one, str) and one for one in said):
-        raise ValueError("expected a list or an object of answers {answer, references}")
-    return value
+RAGDOLL = _bank("ragdoll:rubric", kind="nugget", nest=_completed)
 
 
 def _stated(value: Any) -> Any:
@@ -638,11 +587,14 @@ def _stated(value: Any) -> Any:
 def _as_asked(item: dict[str, Any]) -> dict[str, Any]:
     """An item with answers and an importance as Auto-Judge has them."""
     # People edit gold answers: those that stay keep what was said of them.
-    said = {one["answer"]: one for one in answers_of(item["further"])}
-    answers = [said.get(one, {"answer": one}) for one in item.get("gold_answers", ())]
+    known = {one["answer"]: one for one in answers_of(item["further"])}
+    answers = [
+        {"text": one, "key": one, "further": {to: said for to, said in known.get(one, {}).items() if to != "answer"}}
+        for one in item.get("gold_answers", ())
+    ]
     further = {to: value for to, value in item["further"].items() if to != "answers"}
     importance = item.get("importance", item.get("weight"))
-    return {**item, "gold_answers": answers, "importance": importance, "further": further}
+    return {**item, "key": item["text"], "gold_answers": answers or None, "importance": importance, "further": further}
 
 
 def answers_of(info: Any) -> list[dict[str, Any]]:
@@ -668,103 +620,66 @@ def needs_all_answers(item: RubricItem) -> bool:
     return isinstance(item.info, dict) and item.info.get("aggregator_type") == "AND"
 
 
-def _as_dicts(said: dict[str, Any]) -> dict[str, Any]:
-    if len({(item["kind"], item["text"]) for item in said["items"]}) < len(said["items"]):
-        raise InputError(f"query {said['query_id']!r}: two items have the same text, which a nugget bank cannot hold")
+def _as_third_version(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What version 3 has; it has no place for who made the bank."""
     further = {to: value for to, value in said["further"].items() if to != "metadata"}
-    return {**said, "format_version": "v3", "further": {"nugget_bank": {}, **further}}
+    yield {**said, "items": said["items"] or [], "format_version": "v3", "further": further}
 
 
-def _by_answers(item: dict[str, Any]) -> dict[str, Any]:
-    asked = _as_asked(item)
-    return {**asked, "key": item["text"], "gold_answers": {one["answer"]: one for one in asked["gold_answers"]} or None}
-
-
-def _as_listed(item: dict[str, Any]) -> dict[str, Any]:
-    if item["kind"] != "question":
-        raise InputError(f"item {item['item_id']!r} is a nugget, and this form has questions only")
+def _listed(item: dict[str, Any]) -> dict[str, Any]:
     asked = _as_asked(item)
     return {**asked, "query_id": None, "further": {"aggregator_type": "OR", **asked["further"]}}
 
 
-def _together(rows: list[Row]) -> Iterator[Row]:
-    """Rows whose items are the questions and the claims."""
-    for row in rows:
-        items = [*(row.said["items"] or ()), *(row.said.pop("claims") or ())]
-        yield row._replace(said={**row.said, "items": items})
+_IMPORTANCE = {"importance": (_stated, same)}
+NUGGET_BANK = _bank("nugget-bank", types=_IMPORTANCE, each=_as_asked, flatten=_as_third_version)
+NUGGET_LISTS = _bank("nugget-lists", types=_IMPORTANCE, kind="question", each=_listed)
 
 
-def _apart(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    of_kind = ([item for item in said["items"] if item["kind"] == kind] or None for kind in _KINDS)
-    yield {**said, **dict(zip(("items", "claims"), of_kind, strict=True))}
-
-
-_OF_NUGGETS = {"answers": (_answers, same), "importance": (_stated, same)}
-NUGGET_BANK = _bank(
-    "nugget-bank", types=_OF_NUGGETS, adapt=_as_dicts, each=_by_answers, nest=_together, flatten=_apart,
-)  # fmt: skip
-NUGGET_LISTS = _bank(
-    "nugget-lists", types=_OF_NUGGETS, kind="question", each=_as_listed,
-)  # fmt: skip
-
-
-def _lessons(rows: list[Row]) -> Iterator[Row]:
+def _lessons(rows: list[Row]) -> list[Row]:
     """Lessons with the right choice of each question as its gold answer; a key that names no choice gives none."""
     keyless = 0
     for row in rows:
-        items = []
-        for _, said, *_ in row.said["items"]:
-            key, choices = said.pop("answer"), said.pop("choices", None)
-            answer = choices.get(key) if choices else key
-            keyless += answer is None
-            items.append(Row(row.line, {**said, "gold_answers": None if answer is None else [answer]}, {}))
-        own = {"query_id": f"tqa2:{row.said['query_id']}", "items": items, "test_collection": "tqa2"}
-        yield Row(row.line, {**row.said, **own}, {})
+        row.said.update(query_id=f"tqa2:{row.said['query_id']}", test_collection="tqa2")
+        row.further.clear()
+        for _, said, further, _ in row.said["items"]:
+            further.clear()
+            choices = {one.said["key"]: one.said["text"] for one in said.pop("choices") or ()}
+            key = said.pop("answer")
+            said["gold_answers"] = [choices[key]] if key in choices else [] if choices else [key]
+            keyless += not said["gold_answers"]
     warn("%d questions have a correct answer that is none of their choices; no gold answer", keyless)
+    return rows
 
 
-def _choices(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
-        raise ValueError("expected an object of choices")
-    return {key: text(one.get("processedText")) for key, one in value.items()}
+TQA = _bank("tqa", kind="question", nest=_lessons)
 
 
-TQA = _bank(
-    "tqa", types={"choices": (_choices, same)}, kind="question", nest=_lessons,
-)  # fmt: skip
-
-
-def _by_answer(rows: list[Row]) -> Iterator[Row]:
+def _by_answer(rows: list[Row]) -> list[Row]:
     """An item a short answer, a facet a question, whose weight is divided among its answers.
 
     So `WeightedCover` is the supportive score, Σ over questions of weight · mean over their answers of (1, ½, 0) / Σ of
     weights.
     """
-    for row in rows:
-        items = [
-            Row(
-                row.line,
-                {
-                    "text": one.said["text"] or one.said["item_id"], "kind": "nugget", "facet_text": asked.said["text"],
-                    "item_id": f"{row.said['query_id']}/{one.said['item_id']}",
-                    "weight": asked.said["weight"] / len(asked.said["answers"]),
-                },
-                {},
-            )
-            for asked in row.said["items"] for one in asked.said["answers"]
-        ]  # fmt: skip
-        yield row._replace(said={**row.said, "items": items})
-
-
-def _by_question(rows: list[Row]) -> Iterator[Row]:
-    """An item a question by its number, which assessments of questions name."""
-    for row in rows:
+    for _, of_topic, *_ in rows:
         items = []
-        for _, said, *_ in row.said["items"]:
-            answers = [answer for one in said.pop("answers") if (answer := one.said["text"])]
-            item_id = f"{row.said['query_id']}/{said['item_id'].rpartition('-')[2]}"
-            items.append(Row(row.line, {**said, "item_id": item_id, "gold_answers": answers}, {}))
-        yield row._replace(said={**row.said, "items": items})
+        for _, asked, *_ in of_topic["items"]:
+            shared = {"kind": "nugget", "facet_text": asked["text"], "weight": asked["weight"] / len(asked["answers"])}
+            for _, said, *_ in asked["answers"]:
+                ids = {"item_id": f"{of_topic['query_id']}/{said['item_id']}", "text": said["text"] or said["item_id"]}
+                items.append(Row(0, {**shared, **ids}, {}))
+        of_topic["items"] = items
+    return rows
+
+
+def _by_question(rows: list[Row]) -> list[Row]:
+    """An item a question by its number, which assessments of questions name."""
+    for _, of_topic, *_ in rows:
+        for _, said, further, _ in of_topic["items"]:
+            further.clear()
+            said["item_id"] = f"{of_topic['query_id']}/{said['item_id'].rpartition('-')[2]}"
+            said["gold_answers"] = [one.said["text"] for one in said.pop("answers") if one.said["text"]]
+    return rows
 
 
 DRAGUN_ANSWERS = _bank("dragun:rubrics", kind="question", nest=_by_answer)

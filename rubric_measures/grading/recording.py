@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from rubric_measures.base import __version__
-from rubric_measures.formats.banks import former_items, regrade_marks
+from rubric_measures.formats.banks import former_items, regrade_mark
 from rubric_measures.grading.asking import Outcome, Unit
 from rubric_measures.grading.styles import Style
 from rubric_measures.measures.grades import DIRECT_ITEM
@@ -65,14 +65,14 @@ class BankChange:
             bank: the bank.
             before: the bank that the records were graded with.
         """
-        marks = regrade_marks(bank)
         left = {(query_id, item_id) for query_id, said in bank.further.items() for item_id in former_items(said)}
         old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
-        now = {(item.query_id, item.item_id): item_content(item) for item in bank}
         edited: dict[str, dict[str, str]] = {}
-        for place, content in now.items():
-            if marks.get(place, old.get(place, content) != content):
-                edited.setdefault(place[0], {})[place[1]] = content
+        for item in bank:
+            content, mark = item_content(item), regrade_mark(item)
+            is_other = old.get((item.query_id, item.item_id), content) != content
+            if is_other if mark is None else mark:
+                edited.setdefault(item.query_id, {})[item.item_id] = content
         former: dict[str, set[str]] = {}
         for query_id, item_id in left | old.keys():
             former.setdefault(query_id, set()).add(item_id)

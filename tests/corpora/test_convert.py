@@ -258,15 +258,15 @@ def test_what_a_form_of_nuggets_cannot_hold_is_said(tmp_path: Path, capsys: pyte
     nuggets = [{"text": name, "importance": "vital"} for name in "ab"]
     assert converted(tmp_path, bank, "nuggets")["nuggets"] == nuggets
     # The ids q1/a and q1/b are not those that the texts give; the item that comes twice is said once.
-    lost = "nuggets cannot hold all of the bank: ids of 2 items, gold answers of 1 item, weights of 2 items\n"
+    lost = "nuggets cannot hold all of the bank: item_id of 2 items, gold_answers of 1 item, weight of 2 items\n"
     said = capsys.readouterr().err
     assert said.count(lost) == said.count("1 item comes twice") == 1
     assert [one["weight"] for one in converted(tmp_path, bank, "rubrics")["rubrics"]] == [3, 1]
-    assert "ids of 2 items, gold answers of 1 item, importance of 2 items\n" in capsys.readouterr().err
+    assert "item_id of 2 items, gold_answers of 1 item, importance of 2 items\n" in capsys.readouterr().err
     # Over the bank, too; and nothing is said where nothing is lost.
     criteria = {"qid": "q1", "rubrics": [{"criterion": "a", "weight": 3.0}]}
     assert converted(tmp_path, criteria, "nuggets")["nuggets"] == [{"text": "a"}]
-    assert "nuggets cannot hold all of the bank: weights of 1 item\n" in capsys.readouterr().err
+    assert "nuggets cannot hold all of the bank: weight of 1 item\n" in capsys.readouterr().err
     converted(tmp_path, NUGGETS, "nugget-bank")
     assert capsys.readouterr().err == ""
 
@@ -281,7 +281,7 @@ def test_what_a_form_of_nuggets_cannot_hold_is_said(tmp_path: Path, capsys: pyte
 def test_a_penalty_is_no_nugget(tmp_path: Path, line: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.jsonl").write_text(json.dumps(line) + "\n")
     assert main(["convert", str(tmp_path / "in.jsonl"), "--to", "nuggets", "-o", str(tmp_path / "out.jsonl")]) == 2
-    assert "is a penalty (weight -2), and a nugget counts for an answer that has it" in capsys.readouterr().err
+    assert "nuggets cannot hold the bank: a penalty would count for an answer that has it" in capsys.readouterr().err
     assert not (tmp_path / "out.jsonl").exists()
 
 

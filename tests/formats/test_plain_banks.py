@@ -112,7 +112,6 @@ def test_a_nugget_beside_a_question_is_a_further_column(tmp_path: Path) -> None:
         ("query_id,item\nq1,Why?\n", ":1: is no test bank (the header lacks text or question_text or nugget_text or"),
         ('{"query_id": "q1", "texts": "Why?"}\n', ":1: text: is no test bank (expected text or question_text"),
         ("query_id,question,answer\nq1,Why?,So.\n", ":2: may be answers, or a bank: of a bank call"),
-        ("query_id,question_text,nugget_text\nq1,Why?,\n", ":2: kind: expected kind; found 'query_id'"),
         ("topic,nugget,importance\nq1,It is blue.,must\n", ":2: importance: expected vital or okay; found 'must'"),
         ("topic,nugget,importance\nq1,,vital\n", ":2: text is empty; remove the row, or give the item a text"),
         ('{"nugget_dict": {"Why?": {"So.": []}}}', ":1: metadata.topic_id: required field is missing"),

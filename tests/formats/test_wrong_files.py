@@ -114,7 +114,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("nugget-bank", [nuggets(), nuggets(a=1)], ":2: q stands in line 1 already; keep one"),
     ("nugget-bank", [nuggets(importance=10**400)], ":1: nugget_bank.x.importance: is too large for a weight"),
     ("nugget-bank", [nuggets(importance=True)], ":1: nugget_bank.x.importance: expected a number"),
-    ("nugget-bank", [nuggets(answers=[{"answer": 5}])], ":1: nugget_bank.x.answers: expected a list or an object of"),
+    ("nugget-bank", [nuggets(answers=[{"answer": " "}])], ":1: nugget_bank.x.answers[0].answer: is empty"),
     ("nugget-bank", [nuggets(query_id="q2")], ":1: items[0].query_id: the item belongs to query 'q2', its entry to"),
     *(("rubrics", rubric(weight), ":1: rubrics[0].weight: ") for weight in ('"five"', "1e300", "9" * 400, "true")),
     ("nuggets", [{"qid": "1", "nuggets": []}, {"qid": "1", "nuggets": [], "a": 1}], ":2: 1 stands in line 1 already"),
