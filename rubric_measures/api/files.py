@@ -344,6 +344,6 @@ def write_qrels(
     for query in known.queries.values():
         failed += 0 if query.failed is None else int(query.failed.sum())
         looked.add(query, {})
-    least = known.scale.covers if rel is None and label == "count" and known.scale is not None else rel
+    least = known.scale.covers if rel is None and known.scale is not None else rel
     say(looked.notes((), least), said)
     return QrelsWritten(failed, said)

@@ -25,19 +25,10 @@ from rubric_measures.boards.board import Leaderboard, worst_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids, written_id
 from rubric_measures.measures.core import Array, Scores
-from rubric_measures.measures.findings import (
-    DROPPED,
-    SAMPLED,
-    Looked,
-    Near,
-    Note,
-    same_rankings,
-    tied,
-    without_items,
-)
+from rubric_measures.measures.findings import DROPPED, SAMPLED, Looked, Near, Note, same_rankings, without_items
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, refuse_share, texts_digest
 from rubric_measures.measures.measure import is_supported, measure_names
-from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows
+from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows, tied
 from rubric_measures.types.entities import (
     Best,
     BoardInputs,

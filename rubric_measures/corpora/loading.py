@@ -884,13 +884,14 @@ def _read(run: AnyRun, name: str | None, place: int, said: list[str] | None) -> 
         return run if name is None else Run(name, run.rankings, run.rank_disagreements)
     called = name or f"run {place}"
     try:
-        rows = list(_rows(run))
+        return make_run(called, _rows(run))
+    except InputError:
+        raise
     except (ArithmeticError, AttributeError, KeyError, RuntimeError, TypeError, ValueError):
         raise InputError(
             f"{called}: is no run; give a run file, a frame or rows with query_id, doc_id and score, or query -> "
             "document -> score"
         ) from None
-    return make_run(called, rows)
 
 
 def _rows(run: Any) -> Iterator[tuple[str, str, float]]:
@@ -901,13 +902,13 @@ def _rows(run: Any) -> Iterator[tuple[str, str, float]]:
         columns = [[row[name] for row in table] if isinstance(run, list | tuple) else table[name] for name in named]
         # Ids of a column with gaps are 1.0, ….
         query_ids, doc_ids, given = (one.tolist() if hasattr(one, "tolist") else list(one) for one in columns)
-        yield from zip(map(text, query_ids), map(text, doc_ids), map(float, given), strict=True)
+        yield from zip(map(text, query_ids), map(text, doc_ids), given, strict=True)
     elif isinstance(run, Mapping):
         for query_id, scores in run.items():
             for doc_id, score in scores.items():
-                yield str(query_id), str(doc_id), float(score)
+                yield str(query_id), str(doc_id), score
     else:
-        yield from ((str(row.query_id), str(row.doc_id), float(row.score)) for row in run)
+        yield from ((str(row.query_id), str(row.doc_id), row.score) for row in run)
 
 
 def rankings_for(run: Run, grades: Grades) -> dict[str, Sequence[str]]:
@@ -918,10 +919,8 @@ def rankings_for(run: Run, grades: Grades) -> dict[str, Sequence[str]]:
     for query_id, ranking in run.rankings.items():
         query = known.get(query_id)
         doc_ids = as_known(ranking.doc_ids, {} if query is None else query.docs)
-        if query is not None and query.is_of_labels:
-            # Standard measures over labels are computed by programs that sort in their own way.
-            doc_ids = ranking.with_scores(doc_ids)
-        rankings[query_id if query is None else query.query_id] = doc_ids
+        # With scores, as programs that compute standard measures sort in their own way.
+        rankings[query_id if query is None else query.query_id] = ranking.with_scores(doc_ids)
     return rankings
 
 

@@ -25,7 +25,7 @@ from rubric_measures.formats.trec import as_known, written_id
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grades import DIRECT_ITEM, QueryGrades
 from rubric_measures.measures.measure import RubricMeasure, RubricQrels, is_supported, rubric_measures_of
-from rubric_measures.measures.scoring import HEAD, RankedRows
+from rubric_measures.measures.scoring import HEAD, RankedRows, tied
 from rubric_measures.types.entities import RubricItem, Run
 
 # What is said of passages of which every grade failed.
@@ -162,11 +162,6 @@ class Near:
 def _alike(what: str, run_id: str, lost: str, near: str) -> Note:
     text = f"ids of {what} of run {run_id} are written in another way than those of the grades ({lost!r} and {near!r})"
     return Note(f"{text}: write them in one", (run_id, lost, near))
-
-
-def tied(scores: Array) -> bool:
-    """Whether nearly all scores are the one before them."""
-    return bool(np.count_nonzero(scores[1:] == scores[:-1]) >= 0.9 * (len(scores) - 1) > 1)
 
 
 class Looked(Struct):

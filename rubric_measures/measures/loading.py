@@ -14,9 +14,9 @@ from msgspec import Struct
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.measures.core import Array
-from rubric_measures.measures.findings import tied
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, note_left_out, placed
+from rubric_measures.measures.scoring import tied
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,

@@ -77,6 +77,11 @@ class RankedRows(NamedTuple):
     is_tied: bool = False
 
 
+def tied(scores: Array) -> bool:
+    """Whether nearly all scores, in order, are the one before them."""
+    return bool(np.count_nonzero(scores[1:] == scores[:-1]) >= 0.9 * (len(scores) - 1) > 1)
+
+
 class QueryScores(NamedTuple):
     """What R rankings of a query score.
 
@@ -731,7 +736,8 @@ class QueryScorer:
         get = self.grades.docs.get
         rows = [get(doc_id, -1) for doc_id in looked]
         ids = doc_ids if self._plan.reads_ids else ()
-        return RankedRows(rows, len(doc_ids), ranking_digest(looked), ids, doc_ids[:HEAD])
+        is_tied = isinstance(doc_ids, ScoredIds) and tied(np.sort([score for _, score in doc_ids.given]))
+        return RankedRows(rows, len(doc_ids), ranking_digest(looked), ids, doc_ids[:HEAD], is_tied)
 
     def score(self, rankings: Sequence[RankedRows]) -> QueryScores:
         """The values of all measures for all rankings, and how much of what they needed is there."""

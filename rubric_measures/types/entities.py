@@ -469,16 +469,18 @@ def make_run(run_id: str, rows: Iterable[tuple[str, str, float]]) -> Run:
     for query_id, doc_id, score in rows:
         doc_ids, scores = grouped.setdefault(query_id, ([], []))
         doc_ids.append(doc_id)
-        scores.append(float(score))
+        scores.append(score)
     for query_id, (doc_ids, scores) in grouped.items():
         if len(set(doc_ids)) != len(doc_ids):
             first = {doc_id: place for place, doc_id in reversed(list(enumerate(doc_ids)))}
             twice = next(doc_id for place, doc_id in enumerate(doc_ids) if first[doc_id] < place)
             raise InputError(f"run {run_id!r}, query {query_id!r}: document {twice!r} occurs twice")
         for doc_id, score in zip(doc_ids, scores, strict=True):
-            if not math.isfinite(score):
-                raise InputError(f"run {run_id!r}, query {query_id!r}, document {doc_id!r}: score {score} is no number")
-    return Run(run_id, {query_id: put_in_order(doc_ids, scores) for query_id, (doc_ids, scores) in grouped.items()})
+            # Of a text Python reads `2_0` as 20.
+            if isinstance(score, str) or not math.isfinite(score):
+                where = f"run {run_id!r}, query {query_id!r}, document {doc_id!r}"
+                raise InputError(f"{where}: score {score!r} is no number")
+    return Run(run_id, {one: put_in_order(ids, list(map(float, scores))) for one, (ids, scores) in grouped.items()})
 
 
 def put_in_order(doc_ids: Sequence[str], scores: Sequence[float]) -> Ranking:

@@ -147,6 +147,15 @@ def test_ids_that_are_nearly_those_of_the_grades_are_named_with_the_near_one(cha
     assert said.text.startswith("ids of queries of run run0") and said.ids[0] == "run0"
 
 
+def test_runs_whose_scores_are_all_the_same_are_named_in_memory_too() -> None:
+    level = {query: dict.fromkeys(DOCS, 1.0) for query in QUERIES}
+    said = "run run0: nearly all documents have one score (as for query q00), so ids order them"
+    for rows in (graded(), [row for row in graded() if row.iteration == "item-0"]):
+        assert any(said in one for one in warnings(board_of(rows, level)))
+    found = evaluate(graded(), level, COVER).notes
+    assert any("nearly all documents have one score" in note.text for note in found if note.is_warning)
+
+
 def test_ids_of_another_collection_and_equal_runs_are_named() -> None:
     other = a_run(lambda one: f"{one[1:]}x{one[1:]}")
     assert "run run1: none of the first documents has a grade (such as 00x00)" in " ".join(
@@ -227,9 +236,10 @@ def test_a_bank_that_leaves_nothing_to_score_by_is_named(measure: str) -> None:
 
 def test_qrels_agreement_and_correlations_have_notes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows = graded(WRONG["all in 0 to 1"][0])
-    written = write_qrels(rows, tmp_path / "out.qrels", rel=4)
+    # The level that covers on the scale, where none is named.
+    written = write_qrels(rubric_measures.load(rows, grader="scale=0-5:4:3"), tmp_path / "out.qrels")
     assert [note.text for note in written.notes] == caplog.messages
-    assert written.notes[0].text.startswith("no grade reaches 4, the level of labels") and written.failed == 0
+    assert written.notes[-1].text.startswith("no grade reaches 4, the level of labels") and written.failed == 0
     caplog.clear()
     labels = [Qrel(query, doc, (n + m) % 3) for n, query in enumerate(QUERIES) for m, doc in enumerate(DOCS)]
     agreed = rubric_measures.agreement(labels, labels[6:], draws=Draws(0))
