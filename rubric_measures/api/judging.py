@@ -218,7 +218,7 @@ def _all_of(given: Iterable[Any], kind: type[_T], read: Callable[[str], Iterable
 
 
 def _read(path: str) -> list[Preference]:
-    from rubric_measures.corpora.conversion import Options, bridged
+    from rubric_measures.corpora.bridges import Options, bridged
     from rubric_measures.formats.plain import GAMES
 
     kind, read = "games", cast(Callable[[str], Any], GAMES.read)

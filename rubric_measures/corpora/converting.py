@@ -6,9 +6,8 @@ import contextlib
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from msgspec import to_builtins
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.corpora.conversion import Options, bank_format, bridged, targets_of
+from rubric_measures.corpora.bridges import Options, bank_format, bridged, targets_of
 from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed, refuse_unused
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import FORMATS, banks, detect_format, judged, trec
@@ -26,9 +25,6 @@ from rubric_measures.formats.base import PathName, say_left_out
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records import models
 from rubric_measures.records.merging import merge_records
-
-# Kinds that hold one grade set of records.
-_OF_ONE_GRADER = ("assignments", "support labels", "graded answers")
 
 
 def convert(
@@ -76,22 +72,20 @@ def convert(
                 raise UnknownNameError("format", named, FORMATS)
         is_bank = to is not None and FORMATS[to].kind == "bank"
         sources = [source or (bank_format(path)[0] if is_bank else detect_format(path)) for path in paths]
-        kinds = {FORMATS[one].kind for one in sources}
-        to = to or _named_format(path_name(output), paths, FORMATS[sources[0]].kind) or sources[0]
+        kind, *others = dict.fromkeys(FORMATS[one].kind for one in sources)
+        if others:
+            raise InputError(f"the files hold {kind} and {others[0]}; convert what holds one kind")
+        to = to or _named_format(path_name(output), paths, kind) or sources[0]
         target, write = FORMATS[to].kind, FORMATS[to].write
-        if write is None:
-            problem = f"{path_name(paths[0])}: {to} is only read; choose another format to write"
+        if write is None or not targets_of(kind, [target]):
+            ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
+            problem = f"{path_name(paths[0])}: {sources[0]} cannot become {to}; it can become: {', '.join(ways)}"
             raise InputError(problem, settings=("to",))
-        for path, name in zip(paths, sources, strict=True):
-            if not targets_of(kind := FORMATS[name].kind, [target]):
-                ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
-                problem = f"{path_name(path)}: {name} cannot become {to}; it can become: {', '.join(ways)}"
-                raise InputError(problem, settings=("to",))
         wanted = Grader.parse(grader)
-        used = {"answers": "support judgments" in kinds, "grader": _chooses(set(wanted.given), kinds, target)}
+        used = {"answers": kind == "support judgments", "grader": _chooses(set(wanted.given), kind, target)}
         refuse_unused(convert, given, (name for name, is_used in used.items() if not is_used))
         answered = [one for path in beside for one in read_answers(path)]
-        options = Options(collection, bank_of(bank), wanted, run, answered)
+        options = Options(collection, bank_of(bank), wanted, run, answered, path_name(paths[0]))
 
         def written(content: Any) -> None:
             for one in content if target == "runs" and Path(output).is_dir() else ():
@@ -101,7 +95,6 @@ def convert(
         if sources == ["records"] and "-" not in (*paths, output):
             from rubric_measures.corpora.collections import by_query
 
-            options = replace(options, name=path_name(paths[0]))
             with naming(*paths), paused_collector():
                 by_query(paths[0], lambda groups: written(bridged(groups, "records", target, options)))
             return Path(output)
@@ -112,28 +105,24 @@ def convert(
 
 
 def _joined(paths: Sequence[str], sources: Sequence[str], target: str, output: PathName, options: Options) -> Any:
-    """What files hold together, as another kind; says what of them it has no place for."""
+    """What files of one kind hold together, as another kind; says what of them it has no place for."""
     contents = []
-    kinds = [FORMATS[name].kind for name in sources]
+    kind: str = FORMATS[sources[0]].kind
     for path, name in zip(paths, sources, strict=True):
         read = FORMATS[name].read
         if read is None:
             raise InputError(f"{name} is only written; choose another format to read", settings=("source",))
         with naming(path):
             contents.append(read(path))
-    of_others = (content for content, kind in zip(contents, kinds, strict=True) if kind not in ("records", target))
     with naming(*paths):
-        unknown = sorted(_unknown(of_others).items())
-        if len(paths) > 1 and len(set(kinds)) == 1 and (kinds[0] != "requests" or target == "requests"):
-            content = bridged(_merged(kinds[0], contents), kinds[0], target, options)
-        else:
-            # Different kinds meet in the target's, and so do requests: each file is a run of its own.
-            made = [
-                bridged(one, kind, target, replace(options, name=path_name(path)))
-                for path, one, kind in zip(paths, contents, kinds, strict=True)
-            ]
-            content = _merged(target, made)
-        say_left_out(output, (f"{name} of {counted(count, 'row')}" for name, count in unknown))
+        unknown = _unknown(contents) if kind not in ("records", target) else {}
+        if kind == "requests":
+            # Each file is a run of its own.
+            named = (replace(options, name=path_name(path)) for path in paths)
+            contents = [bridged(one, kind, target, by) for one, by in zip(contents, named, strict=True)]
+            kind = target
+        content = bridged(_merged(kind, contents), kind, target, options)
+        say_left_out(output, (f"{name} of {counted(count, 'row')}" for name, count in sorted(unknown.items())))
     return content
 
 
@@ -156,24 +145,19 @@ def _unknown(contents: Iterable[Any]) -> Counter[str]:
     return Counter(name for row in kept for name in set(look(to_builtins(row), parse_json(bytes(row.raw)))))
 
 
-def _chooses(chosen: set[str], kinds: Collection[str], target: str) -> bool:
+def _chooses(chosen: set[str], kind: str, target: str) -> bool:
     """Whether a choice of grades (keys of a `Grader`) changes what a conversion gives."""
-    is_of_table = "grades" in kinds and chosen <= {*judged.OF_TABLES, "scale"} and target != "grades"
-    return not chosen or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)
+    is_of_table = kind == "grades" and chosen <= {*judged.OF_TABLES, "scale"} and target != "grades"
+    return not chosen or is_of_table or (kind, target) == ("records", "assignments")
 
 
 def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | None:
     """The table that the name of the output says, for what would be written as JSON lines; None for what it is."""
-
-    def ending(name: str) -> str:
-        return name.removesuffix(".gz").rpartition(".")[2]
-
-    said = ending(output)
-    if said not in ("csv", "tsv", "parquet") or any(ending(path_name(path)) == said for path in inputs):
+    said, *others = (path_name(one).removesuffix(".gz").rpartition(".")[2] for one in (output, *inputs))
+    if said not in ("csv", "tsv", "parquet") or said in others:
         return None
-    has_grades = bool(targets_of(kind, ["grades"]))
-    named = None if said == "parquet" else "csv" if has_grades else "bank:csv" if kind == "bank" else None
-    if named is None and said != "tsv":
+    named = "bank:csv" if kind == "bank" else "csv" if targets_of(kind, ["grades"]) else None
+    if (named is None and said != "tsv") or (named == "bank:csv" and said == "parquet"):
         raise InputError(f"{output}: {kind} cannot be written as {said}; name another ending, or say the format")
     return named
 
@@ -189,27 +173,14 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
     if kind == "bank":
         # Says what contradicts.
         banks.bank_of_entries(rows, says=False)
-    elif kind in ("qrels", "item qrels"):
-        rows = list(dict.fromkeys(rows))
-    if kind in _KEYS:
-        keys = Counter(_KEYS[kind](row) for row in rows)
-        twice = next((key for key, count in keys.items() if count > 1), None)
-        if twice is not None:
-            raise InputError(f"{kind} of {' '.join(map(str, twice))} are in several files; keep one")
+    elif kind != "grades":
+        rows = list(dict.fromkeys(rows)) if kind in ("qrels", "item qrels") else rows
+        own = (tuple(getattr(row, name) for name in _KEY if hasattr(row, name)) for row in rows)
+        keys = Counter(tuple(map(str, getattr(row, "key", key))) for row, key in zip(rows, own, strict=True))
+        for key in (one for one, count in keys.items() if count > 1):
+            raise InputError(f"{kind} of {' '.join(key)} are in several files; keep one")
     return rows
 
 
 # What there may be only one of, in kinds of which files are joined end to end.
-_KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
-    "runs": lambda run: (run.run_id,),
-    **dict.fromkeys(("qrels", "item qrels"), lambda row: (row.query_id, row.doc_id, row.iteration)),
-    **dict.fromkeys(
-        ("assignments", "graded answers", "assessments", "argue judgments", "support labels", "support judgments"),
-        attrgetter("key"),
-    ),
-    "bank": lambda entry: (id(entry),) if entry.form in banks.BY_FACET else (entry.query_id,),
-    "requests": lambda line: (line.query_id or line.query,),
-    "reports": lambda report: (report.query_id, report.run_name),
-    "answers": lambda answer: (answer.query_id, answer.run_id),
-    "games": lambda game: (game.query_id, game.agent_a, game.agent_b, game.grader),
-}
+_KEY = ("query_id", "query", "run_id", "run_name", "doc_id", "iteration", "agent_a", "agent_b", "grader")

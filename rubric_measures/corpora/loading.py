@@ -82,7 +82,7 @@ class PassageRecords(Sequence["QueryPassages"]):
         from rubric_measures.records.models import write_graded
 
         if as_table and os.fspath(output).removesuffix(".gz").endswith((".csv", ".tsv", ".parquet")):
-            from rubric_measures.corpora.conversion import Options, bridged
+            from rubric_measures.corpora.bridges import Options, bridged
 
             GRADES.write(output, bridged(list(groups), "records", "grades", Options()))
         else:
@@ -313,7 +313,7 @@ def load_bank(source: Bank) -> TestBank:
     if not is_file(source):
         return bank_of_entries(read_rows(source, "bank:csv"), "the items")
     with file_path(source) as path:
-        from rubric_measures.corpora.conversion import read_entries
+        from rubric_measures.corpora.bridges import read_entries
 
         return bank_of_entries(read_entries(path), path)
 

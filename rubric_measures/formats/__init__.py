@@ -32,7 +32,7 @@ def _checked(plug_in: PlugIn, found: Any) -> Format:
     return found
 
 
-# A new format is a table of `formats.toml`, or an entry point of another package (and a bridge in `corpora.conversion`
+# A new format is a table of `formats.toml`, or an entry point of another package (and a bridge in `corpora.bridges`
 # where it holds something new). The first one that recognises a file has it.
 FORMATS: Registry[Format] = Registry("rubric_measures.formats", "format", places(), _checked)
 # Any other JSON, and any two columns, are taken for queries.

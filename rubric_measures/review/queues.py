@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import path_name
-from rubric_measures.corpora.conversion import read_entries
+from rubric_measures.corpora.bridges import read_entries
 from rubric_measures.formats.banks import bank_of_entries
 from rubric_measures.formats.judged import read_as_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records

@@ -30,7 +30,7 @@ from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import Column, Report, Table, columns, render
 from rubric_measures.boards.scoring import score_runs
-from rubric_measures.corpora.conversion import read_entries
+from rubric_measures.corpora.bridges import read_entries
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.measures.grade_sets import (
     ADJUDICATION,

@@ -162,7 +162,7 @@ def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFi
     assert run(files, "twice.jsonl", "--to", "judgments", "-o", str(files / "judged.qrels")) == 0
     # The passage's judgments for the query are 1, 3 and 0: the label is 3 everywhere. That of another stays apart.
     assert (files / "judged.qrels").read_text() == "q1 0 d1 3\nx 0 d1 5\nq1 0 d2 2\n"
-    assert "1 passage has several judgments; the highest is written (such as d1 of query q1)" in capsys.readouterr().err
+    assert "1 passage has several judgments; the highest is written (such as d1)" in capsys.readouterr().err
     # What we write, we read; and the records as a collection have the same labels.
     collection = load_collection(files / "twice.jsonl")
     assert collection.judgments == [Qrel("q1", "d1", 3), Qrel("q1", "d2", 2)]
@@ -177,10 +177,10 @@ def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFi
     assert [one.judged("q1") for one in load_graded(files / "pooled.jsonl")[0].passages] == [3, 2]
 
 
-def test_item_qrels_and_back_over_a_table(files: Path) -> None:
+def test_records_to_a_table_and_back(files: Path) -> None:
     items, table, out, again = files / "out.qrels", files / "t.csv", files / "out.jsonl.gz", files / "again.qrels"
     assert main(["qrels", str(files / "records.jsonl.gz"), "--per", "item", "-o", str(items)]) == 0
-    assert run(files, str(items), "-o", str(table)) == 0
+    assert run(files, "records.jsonl.gz", "-o", str(table)) == 0
     told = ["--grader", "scale=0-5:4:3"]
     assert run(files, str(table), "--to", "records", "-c", "docs.jsonl", *told, "-o", str(out)) == 0
     ((_, passages, _),) = load_graded(out)
@@ -318,9 +318,9 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
     [
         (["none.jsonl"], "cannot be read"),
         (["records.jsonl.gz", "--to", "recrods"], "unknown format 'recrods': did you mean records"),
-        (["records.jsonl.gz", "--to", "tqa"], "tqa is only read"),
+        (["bank.jsonl", "--to", "tqa"], "bank cannot become tqa; it can become: bank, "),
         (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
-        (["records.jsonl.gz", "bank.jsonl"], "bank cannot become records; it can become: "),
+        (["records.jsonl.gz", "bank.jsonl"], "the files hold records and bank; convert what holds one kind"),
         (["bank.jsonl", "--to", "run"], "bank.jsonl: bank cannot become run; it can become: bank, "),
         (["items.csv", "--to", "records"], "name a collection"),
         (["items.qrels", "--from", "qrels"], "judges items"),
@@ -368,12 +368,12 @@ def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.Capt
     assert "the reports hold no item qrels" in capsys.readouterr().err
 
 
-def test_requests_that_make_no_run(tmp_path: Path) -> None:
+def test_requests_are_runs_where_all_has_ids(tmp_path: Path) -> None:
     path = tmp_path / "dense.jsonl"
     query = {"qid": 7, "text": "fleas"}
     for request, said in (
-        ({"query": "fleas", "candidates": ["a text"]}, "texts of queries without ids"),
-        ({"query": query, "candidates": ["a text"]}, "query '7': a run needs the docid of each candidate"),
+        ({"query": "fleas", "candidates": ["a text"]}, "a run needs the qid of each query, once, .*'fleas'"),
+        ({"query": query, "candidates": ["a text"]}, "and the docid of each candidate; see the query '7'"),
     ):
         path.write_text(json.dumps(request) + "\n")
         with pytest.raises(InputError, match=said):

@@ -1,7 +1,4 @@
-"""Any format that we read into any that we write: read to a type, made into another, written from it.
-
-Bridges: what one kind of file holds, made into what another holds. Files of one kind are merged on the way.
-"""
+"""Bridges: what one kind of file holds, made into what another holds."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, warn
@@ -26,7 +23,7 @@ from rubric_measures.formats.base import PathName
 from rubric_measures.formats.judged import GradeRow
 from rubric_measures.formats.specs import Row
 from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_cells
-from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, PARTIAL, UNSAID, Grades, all_rows
+from rubric_measures.measures.grades import DIRECT_ITEM, PARTIAL, UNSAID, Grades, all_rows
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.records import models
 from rubric_measures.records.models import PassageData, QueryPassages
@@ -69,10 +66,8 @@ def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Q
     for passage in (one for group in groups for one in group.passages):
         for said in passage.judgments:
             labels.setdefault((said.query_id, passage.doc_id), set()).add(said.relevance)
-    several = [pair for pair, found in labels.items() if len(found) > 1]
-    for query_id, doc_id in several[:1]:
-        text = "%d passages have several judgments; the highest is written (such as %s of query %s)"
-        warn(text, len(several), doc_id, query_id)
+    several = [doc_id for (_, doc_id), found in labels.items() if len(found) > 1]
+    warn("%d passages have several judgments; the highest is written (such as %s)", len(several), *several[:1] or [""])
     return [Qrel(*pair, max(found)) for pair, found in labels.items()]
 
 
@@ -121,24 +116,9 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
 _JUDGED = ("assignments", "graded answers", "assessments")
 
 
-def _judged_to_grades(lines: Sequence[Any], options: Options) -> list[GradeRow]:
-    options = options if options.bank is not None else replace(options, bank=judged.bank_of_judged(lines))
-    return _records_to_grades(judged.records_of_judged(lines), options)
-
-
 def _texts_of(bank: TestBank | None) -> dict[tuple[str, str], str]:
     """(query, item) -> text: other queries may call other items the same."""
     return {(item.query_id, item.item_id): item.text for item in bank or ()}
-
-
-def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeRow]:
-    texts = _texts_of(options.bank)
-    return [
-        GradeRow(query, doc, None, None, item, texts.get((query, item)), grade, "graded", _UNNAMED, None, None)
-        for query, doc, grade, item, *_ in rows
-        # Those of the document `*` only say that an item exists, which no table and no record holds.
-        if doc != BANK_DOC
-    ]
 
 
 def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryPassages]:
@@ -164,20 +144,13 @@ def _requests_to_runs(lines: Sequence[judged.RequestLine], options: Options) -> 
     """The candidates as one run, by their scores; where these are missing, in their order."""
     rows: dict[str, list[tuple[str, str, float]]] = {}
     for line in lines:
-        query_id = line.query_id
-        if query_id is None:
-            raise InputError(
-                "the requests give texts of queries without ids; write `query` as an object of qid and text"
-            )
-        if query_id in rows:
-            raise InputError(f"query {query_id!r} has two requests; keep one")
-        found = [one for one in line.candidates if not isinstance(one, str) and one.docid]
-        if len(found) < len(line.candidates):
-            raise InputError(f"query {query_id!r}: a run needs the docid of each candidate")
-        scores = [one.score for one in found if one.score is not None]
-        if len(scores) < len(found):
-            scores = [float(-place) for place in range(len(found))]
-        rows[query_id] = [(query_id, str(one.docid), score) for one, score in zip(found, scores, strict=True)]
+        query_id, doc_ids = line.query_id, [doc_id for doc_id, _ in line.documents]
+        if query_id is None or query_id in rows or not all(doc_ids):
+            problem = f"see the query {line.query if query_id is None else query_id!r:.60}"
+            raise InputError(f"a run needs the qid of each query, once, and the docid of each candidate; {problem}")
+        scores: Any = [getattr(one, "score", None) for one in line.candidates]
+        scores = [float(-place) for place in range(len(doc_ids))] if None in scores else scores
+        rows[query_id] = list(zip(itertools.repeat(query_id), doc_ids, scores, strict=False))
     return [make_run(options.run or run_of_file(options.name), itertools.chain(*rows.values()))]
 
 
@@ -290,49 +263,28 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("support judgments", "support labels"): _judgments_to_labels,
     ("records", "bank"): _records_to_bank,
     ("records", "grades"): _records_to_grades,
-    ("support labels", "grades"): lambda found, options: _records_to_grades(
-        support.records_of_support_labels(found), options
-    ),
-    ("item qrels", "grades"): _item_qrels_to_grades,
     ("grades", "records"): _table_to_records,
     **{("experiment", kind): _part_of(kind) for kind in ("queries", "records", "answers", "games")},
     **{(kind, "records"): lambda lines, _: judged.records_of_judged(lines) for kind in _JUDGED},
     **{(kind, "bank"): lambda lines, _: banks.bank_entries(judged.bank_of_judged(lines)) for kind in _JUDGED[:2]},
-    **{(kind, "grades"): _judged_to_grades for kind in _JUDGED},
 }
-# Kinds that others pass through: assignments give the texts of their queries as a test bank.
-_HUBS = ("bank", "answers", "support labels")
-
-
-def _way(kind: str, target: str) -> list[str] | None:
-    """The kinds from one to another, itself included: one, two, or three over a hub; None where there is no way."""
-    if kind == target:
-        return [kind]
-    if (kind, target) in BRIDGES:
-        return [kind, target]
-    hub = next((hub for hub in _HUBS if (kind, hub) in BRIDGES and (hub, target) in BRIDGES), None)
-    return None if hub is None else [kind, hub, target]
 
 
 def targets_of(kind: str, kinds: Sequence[str]) -> list[str]:
     """Those of `kinds` that a kind can become, itself included."""
-    return [target for target in kinds if _way(kind, target) is not None]
+    return [target for target in kinds if target == kind or (kind, target) in BRIDGES]
 
 
 def bridged(content: Any, kind: str, target: str, options: Options) -> Any:
-    """The content of one kind as another.
+    """The content of one kind as another, which it can become.
 
     Raises:
-        InputError: there is no way, the content holds nothing of the kind, or the content or the options do not do.
+        InputError: the content holds nothing of the kind, or the content or the options do not do.
     """
-    way = _way(kind, target)
-    if way is None:
-        raise InputError(f"{kind} cannot become {target}")
-    for step in itertools.pairwise(way):
-        content = BRIDGES[step](content, options)
-        if not content:
-            raise InputError(f"the {step[0]} hold{'s' * (step[0][-1] != 's')} no {step[1]}")
-    return content
+    made = content if kind == target else BRIDGES[kind, target](content, options)
+    if not made:
+        raise InputError(f"the {kind} hold{'s' * (kind[-1] != 's')} no {target}")
+    return made
 
 
 def read_entries(path: PathName) -> list[banks.BankEntry]:
