@@ -233,12 +233,14 @@ class Lines(NamedTuple):
         query_ids: the queries.
         edges: where the lines of each start, and their number.
         columns: the tokens of all lines, by column.
+        hashes: those of the last key.
         end: the last byte that was read.
     """
 
     query_ids: list[str]
     edges: Ints
     columns: list[Tokens]
+    hashes: Words
     end: bytes
 
     def judgments(self, relevance_of: Callable[[str], float]) -> Iterator[tuple[list[str], list[float], list[str]]]:
@@ -322,13 +324,14 @@ def pieces(stream: BinaryIO, columns: int, *keys: int) -> Iterator[Lines]:
         seen.update(query_ids)
         if len(seen) < known:
             raise DoubtError
-        hashes = np.repeat(np.arange(len(query_ids)), np.diff(edges)).view(np.uint64)
+        mixed = hashes = np.repeat(np.arange(len(query_ids)), np.diff(edges)).view(np.uint64)
         for key in keys:
-            hashes = hashes * _ODD + found[key].hashes()
-        if _has_doubles(hashes):
+            hashes = found[key].hashes()
+            mixed = mixed * _ODD + hashes
+        if _has_doubles(mixed):
             raise DoubtError
         if query_ids:
-            yield Lines(query_ids, edges, found, end)
+            yield Lines(query_ids, edges, found, hashes, end)
 
 
 class DocRows:
@@ -352,16 +355,17 @@ class DocRows:
         self._numbers, self._docs = numbers[order], docs.at(order)
         self._rows = np.array([row for rows in queries.values() for row in rows.values()], np.int32)[order]
 
-    def of(self, query_ids: Sequence[str], sizes: Ints, docs: Tokens) -> NDArray[np.int32]:
+    def of(self, query_ids: Sequence[str], sizes: Ints, docs: Tokens, hashes: Words) -> NDArray[np.int32]:
         """The row of each document, -1 where there is none.
 
         Args:
             query_ids: queries.
             sizes: how many of the documents each has, one after the other.
             docs: the documents.
+            hashes: theirs.
         """
         numbers = np.repeat(np.array([self._queries.get(query_id, -1) for query_id in query_ids], np.int64), sizes)
-        slots = (numbers.view(np.uint64) * _ODD + docs.hashes() * _GOLDEN >> self._shift).view(np.int64)
+        slots = (numbers.view(np.uint64) * _ODD + hashes * _GOLDEN >> self._shift).view(np.int64)
         found = np.full(len(numbers), -1, np.int32)
         near = np.flatnonzero(self._may[slots])
         places, ends = self._edges[slots[near]], self._edges[slots[near] + 1]
@@ -448,22 +452,20 @@ def _by_id(docs: Tokens, order: Ints, values: NDArray[Any], edges: Ints, depths:
         same = keys[1:] == keys[:-1]
 
 
-def rankings(
-    query_ids: Sequence[str], docs: Tokens, ranks: Ints, scores: Floats, edges: Ints, indexes: Sequence[DocRows] = ()
-) -> Iterator[tuple[Ranked, int]]:
+def rankings(piece: Lines, indexes: Sequence[DocRows] = ()) -> Iterator[tuple[Ranked, int]]:
     """The ranking of each query, with the places where its rank column disagrees.
 
     These are neighbours in the order of the ranks of which the later has the higher score; equal ranks say nothing.
     Where trec_eval compares scores in single precision, a score that is higher beyond it only is no higher one.
 
     Args:
-        query_ids: the queries.
-        docs: the documents of all queries.
-        ranks: their ranks.
-        scores: their scores.
-        edges: where each query starts, and the number of lines.
+        piece: lines of a run, of which the documents are the key.
         indexes: find the rows of as many documents as one of them asks for; without one all are looked up.
+
+    Raises:
+        DoubtError: a rank is no integer of digits, or a score no number.
     """
+    docs, ranks, scores, edges = piece.columns[2], piece.columns[3].digits(), piece.columns[4].numbers(), piece.edges
     with np.errstate(over="ignore"):
         singles = scores.astype(np.float32)
     starts, sizes, last = edges[:-1], np.diff(edges), edges[1:-1] - 1
@@ -481,7 +483,7 @@ def rankings(
     if (depths < sizes).any():
         order = order[np.arange(len(order)) - np.repeat(starts, sizes) < np.repeat(depths, sizes)]
     first = docs.at(order).packed()
-    rows = [index.of(query_ids, depths, first) for index in indexes]
+    rows = [index.of(piece.query_ids, depths, first, piece.hashes[order]) for index in indexes]
     shown = np.append(0, np.cumsum(depths)).tolist()
     for place, (start, end) in enumerate(pairwise(edges.tolist())):
         one, looked_at = slice(start, end), slice(shown[place], shown[place + 1])

@@ -296,10 +296,8 @@ def regular_rankings(
     end = b""
     try:
         for piece in pieces(stream, columns, 2):
-            _, _, docs, ranks, scores, *tag = piece.columns
-            tags.update(*(one.at(slice(1) if one.same().all() else slice(None)).texts() for one in tag))
-            found = rankings(piece.query_ids, docs, ranks.digits(), scores.numbers(), piece.edges, indexes)
-            for query_id, (ranked, disagreements) in zip(piece.query_ids, found, strict=True):
+            tags.update(*(one.at(slice(1) if one.same().all() else slice(None)).texts() for one in piece.columns[5:]))
+            for query_id, (ranked, disagreements) in zip(piece.query_ids, rankings(piece, indexes), strict=True):
                 taken[query_id] = take(query_id, ranked), disagreements
             end = piece.end
     except DoubtError:
